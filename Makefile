@@ -1,0 +1,49 @@
+# Needs make and Python 3.11 or newer with venv; `make test PYTHON=python3.12` picks another one.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# One thread for each process: test workers and timings do not compete for cores.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.demo  ## fit an ensemble to the diabetes data and print its error bars
+	$(BIN)/python examples/demo.py
+
+test: lint  ## run the static checks, then all tests
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.test  ## check style, types and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.test  ## time the numerical core on one thread
+	$(ONE_THREAD) $(BIN)/python benchmarks/core.py
+
+clean:  ## remove the virtual environment, caches and build output
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.created:
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+# The package is installed in place, so only a change of pyproject.toml asks for a new install.
+$(VENV)/.demo: pyproject.toml | $(VENV)/.created
+	$(PIP) --editable . rich
+	touch $@
+
+# UncELMe, the authors' program and a test oracle, asks for a package that no longer exists
+# (sklearn); everything it needs is there already.
+$(VENV)/.test: pyproject.toml | $(VENV)/.created
+	$(PIP) --editable '.[test]'
+	$(PIP) --no-deps UncELMe==1.1
+	touch $@

@@ -1,0 +1,7 @@
+"""Regression by ensembles of Extreme Learning Machines with error bars in closed form."""
+
+from ulmus.estimators import ELMEnsembleRegressor, ELMRegressor
+
+__version__ = "0.1.0"
+
+__all__ = ["ELMEnsembleRegressor", "ELMRegressor", "__version__"]

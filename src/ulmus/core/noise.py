@@ -1,0 +1,137 @@
+"""Noise variance: one number for all rows, or one estimate per row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ulmus.core.backend import Array, namespace
+from ulmus.core.basis import Basis
+from ulmus.core.selection import (
+    SMALLEST_SLACK,
+    alpha_grid,
+    best_alpha,
+    gcv_scores,
+    residual_squares,
+)
+
+# The pilot fit smooths this much less than the best predictor: bias shrinks faster than
+# the residual degrees of freedom do.
+PILOT_FACTOR = 0.01
+
+
+def residual_noise(basis: Basis, q: Array, y_square: Array, n: int, alpha: float) -> Array:
+    r"""Mean residual sum of squares over :math:`n - \gamma`, shape (K,).
+
+    .. math:: \hat\sigma^2 = \frac{1}{M (n - \hat\gamma)} \sum_m r_m' r_m, \qquad
+              \hat\gamma = \frac{1}{M} \sum_m \operatorname{tr}(2 P_m - P_m^2)
+
+    (paper, section 3.2.2), where a member's trace counts its rank, never its neurons.
+    """
+    xp = namespace(q)
+    gamma = float(xp.mean(basis.dof(alpha)))
+    return xp.mean(residual_squares(basis, q, y_square, alpha), axis=0) / (n - gamma)
+
+
+def pilot_noise(basis: Basis, q: Array, y_square: Array, n: int, alpha: float) -> Array:
+    """Residual noise of a fit that smooths less, shape (K,).
+
+    The residuals of the best predictor hold its squared bias. A fit with a hundredth of the
+    best ridge parameter on the same factorisation has little of it; where ``alpha`` itself
+    smooths less, it is used.
+    """
+    alphas = alpha_grid(basis)
+    best = best_alpha(alphas, gcv_scores(basis, q, y_square, n, alphas), np.ones(q.shape[2]))
+    return residual_noise(basis, q, y_square, n, min(alpha, PILOT_FACTOR * best))
+
+
+class RowFit(NamedTuple):
+    """What the fit says about training rows.
+
+    Parameters
+    ----------
+    Q : array of shape (M, N, n)
+        Orthonormal rows, scaled by the square roots of the row weights.
+    residual : array of shape (M, K, n)
+        Residuals of each member, likewise scaled.
+    leverage : array of shape (M, n)
+        Diagonal of each smoother P.
+    leverage2 : array of shape (M, n)
+        Diagonal of each P^2.
+    """
+
+    Q: Array
+    residual: Array
+    leverage: Array
+    leverage2: Array
+
+    @property
+    def loo(self) -> Array:
+        """Exact leave-one-out residuals of each member, shape (M, K, n)."""
+        return self.residual / slack(self.leverage)[:, None, :]
+
+
+class FitSummary(NamedTuple):
+    """Totals over rows: their number n, and dof and trace of the smoothers, each (M,)."""
+
+    n: int
+    dof: Array
+    trace: Array
+
+
+def slack(leverage: Array) -> Array:
+    """1 - p, kept off zero: a row with leverage 1 has a residual of round-off."""
+    return namespace(leverage).clip(1 - leverage, min=SMALLEST_SLACK)
+
+
+def _hc0(rows: RowFit, fit: FitSummary) -> Array:
+    return namespace(rows.leverage).ones_like(rows.leverage)
+
+
+def _hc1(rows: RowFit, fit: FitSummary) -> Array:
+    xp = namespace(rows.leverage)
+    return xp.broadcast_to(((fit.n - fit.dof) / fit.n)[:, None], rows.leverage.shape)
+
+
+def _hc2(rows: RowFit, fit: FitSummary) -> Array:
+    # Var(r_i) / sigma2 is the diagonal of (I - P)^2, which is 1 - p for a projection.
+    return slack(2 * rows.leverage - rows.leverage2)
+
+
+def _hc3(rows: RowFit, fit: FitSummary) -> Array:
+    # MacKinnon & White (1985): the left-out residual.
+    return slack(rows.leverage) ** 2
+
+
+def _hc4(rows: RowFit, fit: FitSummary) -> Array:
+    # Cribari-Neto (2004): more discount for rows of more than average leverage.
+    delta = namespace(rows.leverage).clip(fit.n * rows.leverage / fit.trace[:, None], max=4.0)
+    return slack(rows.leverage) ** delta
+
+
+HC: dict[str, Callable[[RowFit, FitSummary], Array]] = {
+    "HC0": _hc0,
+    "HC1": _hc1,
+    "HC2": _hc2,
+    "HC3": _hc3,
+    "HC4": _hc4,
+    "HC3-exact": _hc3,
+}
+
+
+def member_omega(hc: str, rows: RowFit, fit: FitSummary) -> Array:
+    """Squared residuals over the discount that each HC variant gives them, (M, K, n)."""
+    return rows.residual**2 / HC[hc](rows, fit)[:, None, :]
+
+
+def ensemble_omega(rows: RowFit, smoother2: Array) -> Array:
+    """Squared residuals of the ensemble over their variance factor, the same for all members.
+
+    ``smoother2`` is the diagonal of the squared mean smoother, shape (n,).
+    """
+    xp = namespace(rows.residual)
+    factor = slack(2 * xp.mean(rows.leverage, axis=0) - smoother2)
+    omega = xp.mean(rows.residual, axis=0) ** 2 / factor
+    return xp.broadcast_to(omega, rows.residual.shape)

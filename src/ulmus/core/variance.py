@@ -1,0 +1,139 @@
+r"""The variance estimates of the paper, as one table.
+
+With A the mean over members of z'Dz and U the mean over distinct pairs (forms.py), each
+estimate of the noise's part of Var f(x) is a combination of the two, and
+
+.. math:: \widehat{\operatorname{Var}} f(x) = \text{part}(A, U) + \text{spread}(x)/M,
+
+where spread is the sample variance of the member predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ulmus.core.forms import COMMON, OTHERS, OWN, PairWeights
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One estimate: its weights and how it combines the means A and U of M members."""
+
+    weights: PairWeights
+    part: Callable[[FloatArray, FloatArray, int], FloatArray]
+    min_members: int
+
+
+def _same(A: FloatArray, U: FloatArray, M: int) -> FloatArray:
+    return A
+
+
+def _naive(A: FloatArray, U: FloatArray, M: int) -> FloatArray:
+    return A / M + (M - 1) / M * U
+
+
+def _distinct(A: FloatArray, U: FloatArray, M: int) -> FloatArray:
+    return U
+
+
+ESTIMATES: dict[str, Estimate] = {
+    "NHo": Estimate(COMMON, _naive, 1),
+    "BR": Estimate(COMMON, _distinct, 2),
+    "NHe": Estimate(OWN, _naive, 1),
+    "S1": Estimate(OWN, _same, 1),
+    "S2": Estimate(OWN, _distinct, 2),
+    "S3": Estimate(OTHERS, _distinct, 3),
+}
+
+
+class PointParts(NamedTuple):
+    """What every estimate is made of, at p points and K outputs, each (p, K)."""
+
+    mean: FloatArray
+    spread: FloatArray
+    A: FloatArray
+    U: FloatArray
+    n_members: int
+
+
+class VarianceComponents(NamedTuple):
+    """The three terms of the variance of an ensemble (paper, equation 5); they add up to it.
+
+    Parameters
+    ----------
+    noise : array
+        Least-squares noise averaged over the weights, (1/M) E[z' Sigma z].
+    covariance : array
+        Covariance between members, (M-1)/M mu' Sigma mu.
+    weights : array
+        Variation of the members' bias with their weights, (1/M) f' C f. An unbiased estimate
+        of a positive number: single values can be negative.
+    """
+
+    noise: FloatArray
+    covariance: FloatArray
+    weights: FloatArray
+
+
+class MemberCorrelation(NamedTuple):
+    """Linear correlation between two members and the bound b it cannot exceed."""
+
+    correlation: FloatArray
+    bound: FloatArray
+
+
+def model_variance(name: str, parts: PointParts) -> FloatArray:
+    """The estimate as the paper defines it, which can be negative for few members."""
+    M = parts.n_members
+    return ESTIMATES[name].part(parts.A, parts.U, M) + parts.spread / M
+
+
+def positive_part(parts: PointParts) -> FloatArray:
+    """Variance given the weights, plus the positive part of their bias variation.
+
+    Equal to the distinct-pairs estimates where that bracket is positive, and never negative.
+    """
+    M = parts.n_members
+    given_weights = _naive(parts.A, parts.U, M)
+    # Own weights differ between members, so that even this can fall below zero; members are
+    # then counted as uncorrelated.
+    given_weights = np.where(given_weights > 0, given_weights, parts.A / M)
+    return given_weights + np.maximum(parts.spread - (parts.A - parts.U), 0) / M
+
+
+def components(parts: PointParts) -> VarianceComponents:
+    """The three terms of the paper's decomposition."""
+    M = parts.n_members
+    bias_variation = parts.spread - (parts.A - parts.U)
+    return VarianceComponents(parts.A / M, (M - 1) / M * parts.U, bias_variation / M)
+
+
+def correlation(parts: PointParts) -> MemberCorrelation:
+    """Correlation U / (U + spread) and its bound U / A (paper, section 2.5)."""
+    U = np.maximum(parts.U, 0)
+    single = U + parts.spread
+
+    def ratio(total: FloatArray) -> FloatArray:
+        return np.clip(np.divide(U, total, out=np.zeros_like(U), where=total > 0), 0, 1)
+
+    return MemberCorrelation(ratio(single), ratio(parts.A))
+
+
+def variance_at(parts: PointParts, n_members: int) -> FloatArray:
+    """Variance that an ensemble of another size would have."""
+    return np.maximum(parts.U, 0) + parts.spread / n_members
+
+
+def enough_members(parts: PointParts, tolerance: float, quantile: float) -> int:
+    """Members after which redrawing the weights adds at most ``tolerance`` to the variance."""
+    U = np.maximum(parts.U, 0)
+    needed = np.divide(parts.spread, tolerance * U, out=np.full_like(U, np.inf), where=U > 0)
+    wanted = np.quantile(needed, quantile)
+    return int(min(max(2, np.ceil(wanted)), 10_000))

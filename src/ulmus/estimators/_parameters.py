@@ -1,0 +1,141 @@
+"""Checks of constructor parameters; each message names parameter, value and remedy."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ulmus.core.hidden import ACTIVATIONS, DISTRIBUTIONS
+from ulmus.core.noise import HC
+from ulmus.core.variance import ESTIMATES
+
+NOISE_MODELS = ("homoskedastic", "heteroskedastic")
+HC_NAMES = (*HC, "ensemble")
+# What "auto" means: the least biased estimate, or the only one left for a single member.
+AUTO_ESTIMATE = {"homoskedastic": ("BR", "NHo"), "heteroskedastic": ("S2", "S1")}
+
+
+def checked_count(name: str, value: Any, minimum: int = 1) -> int:
+    """Return a whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
+        raise ValueError(f"{name} must be a whole number >= {minimum}, got {value!r}.")
+    return int(value)
+
+
+def checked_choice(name: str, value: Any, choices: Iterable[str]) -> str:
+    """Return one of several names."""
+    choices = tuple(choices)
+    if not isinstance(value, str) or value not in choices:
+        options = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} must be one of {options}, got {value!r}.")
+    return value
+
+
+def checked_number(name: str, value: Any, minimum: float, *, strict: bool = False) -> float:
+    """Return a finite number not below a minimum."""
+    relation = ">" if strict else ">="
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not np.isfinite(value) or value < minimum or (strict and value == minimum):
+        raise ValueError(f"{name} must be a finite number {relation} {minimum:g}, got {value!r}.")
+    return float(value)
+
+
+def checked_alpha(value: Any) -> float | str:
+    """Return a ridge parameter or the way to choose one."""
+    if isinstance(value, str):
+        if value in ("loo", "gcv"):
+            return value
+        raise ValueError(f"alpha must be a number >= 0, 'loo' or 'gcv', got {value!r}.")
+    return checked_number("alpha", value, 0.0)
+
+
+def checked_activation(value: Any) -> Any:
+    """Return the name of an activation, or a callable."""
+    if callable(value):
+        return value
+    if value not in ACTIVATIONS:
+        options = ", ".join(map(repr, ACTIVATIONS))
+        raise ValueError(f"activation must be one of {options} or a callable, got {value!r}.")
+    return value
+
+
+def checked_distribution(value: Any) -> str:
+    """Return the name of a weight distribution."""
+    return checked_choice("weight_distribution", value, DISTRIBUTIONS)
+
+
+def checked_scale(value: Any, n_features: int) -> np.ndarray:
+    """Return one positive scale per feature."""
+    scale = np.asarray(value)
+    valid = scale.dtype.kind in "fiu" and scale.shape in ((), (n_features,))
+    if not valid or not np.all(np.isfinite(scale)) or np.any(scale < 0) or not np.any(scale > 0):
+        raise ValueError(
+            "weight_scale must be a positive number or one non-negative number for each of the "
+            f"{n_features} features, got {value!r}."
+        )
+    return np.broadcast_to(scale.astype(float), (n_features,))
+
+
+def checked_noise_variance(value: Any, n_outputs: int) -> str | np.ndarray:
+    """Return the name of an estimate, or the known variance of each output."""
+    if isinstance(value, str):
+        return checked_choice("noise_variance", value, ("pilot", "residual"))
+    known = np.asarray(value)
+    valid = known.dtype.kind in "fiu" and known.shape in ((), (n_outputs,))
+    if not valid or not np.all(np.isfinite(known)) or np.any(known < 0):
+        raise ValueError(
+            "noise_variance must be 'pilot', 'residual' or a known variance >= 0 (one number, or "
+            f"one for each of the {n_outputs} outputs), got {value!r}."
+        )
+    return np.broadcast_to(known.astype(float), (n_outputs,))
+
+
+def resolved_estimates(variance: Any, noise: str, n_members: int) -> tuple[str, ...]:
+    """Return the names of the estimates to compute, the default one first."""
+    for_many, for_one = AUTO_ESTIMATE[noise]
+    if isinstance(variance, str) and variance == "auto":
+        return (for_many if n_members > 1 else for_one,)
+    if isinstance(variance, str) and variance == "all":
+        usable = [name for name, e in ESTIMATES.items() if e.min_members <= n_members]
+        default = for_many if n_members > 1 else for_one
+        return (default, *(name for name in usable if name != default))
+    names = (variance,) if isinstance(variance, str) else tuple(variance)
+    if not names:
+        raise ValueError("variance must name at least one estimate, got an empty list.")
+    for name in names:
+        if name not in ESTIMATES:
+            options = ", ".join(map(repr, ("auto", "all", *ESTIMATES)))
+            raise ValueError(f"variance must be made of {options}, got {name!r}.")
+        require_members(name, n_members)
+    return tuple(dict.fromkeys(names))
+
+
+def require_members(name: str, n_members: int) -> None:
+    """Refuse an estimate that needs more members than there are."""
+    needed = ESTIMATES[name].min_members
+    if n_members < needed:
+        fewer = {"S3": "'S2'", "BR": "'NHo'", "S2": "'S1'"}[name] if n_members > 1 else "'auto'"
+        raise ValueError(
+            f"variance={name!r} needs n_estimators >= {needed}, got {n_members}; use {fewer}."
+        )
+
+
+def member_seeds(random_state: Any, n_members: int) -> list[np.random.SeedSequence]:
+    """One seed per member; the first seeds stay the same when members are added."""
+    if random_state is None:
+        entropy = None
+    elif isinstance(random_state, (int, np.integer)) and random_state >= 0:
+        entropy = int(random_state)
+    elif isinstance(random_state, np.random.RandomState):
+        entropy = int(random_state.randint(2**31))
+    elif isinstance(random_state, np.random.Generator):
+        entropy = int(random_state.integers(2**63))
+    else:
+        raise ValueError(
+            "random_state must be None, a whole number >= 0, a numpy Generator or a RandomState, "
+            f"got {random_state!r}."
+        )
+    return np.random.SeedSequence(entropy).spawn(n_members)

@@ -1,0 +1,270 @@
+"""An ensemble of Extreme Learning Machines with the paper's variance estimates."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ulmus.core.variance import (
+    MemberCorrelation,
+    VarianceComponents,
+    components,
+    correlation,
+    enough_members,
+    variance_at,
+)
+from ulmus.estimators import _parameters as check
+from ulmus.estimators._base import BaseELM
+from ulmus.exceptions import DegenerateFitWarning
+
+
+class ELMEnsembleRegressor(BaseELM):
+    r"""Mean of independently drawn Extreme Learning Machines, with error bars.
+
+    Each member draws a random hidden layer and fits its output by (ridge) least squares; the
+    ensemble averages them. The variance of the average, over noise and over weights, is
+    estimated in closed form:
+
+    .. math:: \widehat{\operatorname{Var}} f(x) = \hat\mu' \hat\Sigma \hat\mu
+              + \tfrac{1}{M} \hat\sigma^2_f(x),
+
+    where :math:`\mu` is the mean smoother row, :math:`\Sigma` the noise covariance, and the
+    last term the sample variance of the members.
+
+    Parameters
+    ----------
+    n_estimators : int, default=20
+        Number of members M. Adding members keeps the first ones if ``random_state`` is a number.
+    n_neurons : int, default=100
+        Hidden units N of each member.
+    alpha : float, "loo" or "gcv", default="loo"
+        Ridge parameter, shared by all members; 0 is plain least squares. ``"loo"`` takes the
+        least exact leave-one-out error of the ensemble, ``"gcv"`` the least generalised
+        cross-validation score.
+    activation : str or callable, default="logistic"
+        ``"logistic"``, ``"tanh"``, ``"relu"``, ``"erf"``, ``"cos"`` (random Fourier features),
+        ``"rbf"`` (:math:`e^{-u^2}`), ``"identity"``, or a function of the array of
+        pre-activations :math:`u = xW + b`.
+    weight_distribution : {"uniform", "normal"}, default="uniform"
+        Distribution of hidden weights and biases.
+    weight_scale : float or array-like of shape (n_features,), default=1.0
+        Weights are uniform on [-s, s], or normal with standard deviation s.
+    fit_intercept : bool, default=True
+        Whether each member has an unpenalised intercept.
+    standardize : bool, default=True
+        Whether inputs are centred and scaled by their training mean and standard deviation.
+    noise : {"homoskedastic", "heteroskedastic"}, default="homoskedastic"
+        Whether the noise variance is one number or may differ between rows.
+    variance : str or list of str, default="auto"
+        Estimates to prepare: ``"NHo"`` and ``"BR"`` for homoskedastic noise, ``"NHe"``,
+        ``"S1"``, ``"S2"`` and ``"S3"`` for heteroskedastic noise, several of them, or
+        ``"all"``. ``"auto"`` is ``"BR"`` or ``"S2"``.
+    hc : str, default="HC2"
+        Squared residuals of the heteroskedastic estimates: ``"HC0"`` to ``"HC4"``,
+        ``"HC3-exact"`` (the paper's jackknife matrix) or ``"ensemble"`` (residuals of the
+        ensemble, one set for all members).
+    noise_variance : "pilot", "residual" or float, default="pilot"
+        How ``noise_variance_`` is estimated. ``"residual"`` is the paper's estimate, which
+        contains the squared bias of the fit; ``"pilot"`` takes the residuals of a fit that
+        smooths less. A number is taken as known.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the hidden weights.
+
+    Attributes
+    ----------
+    alpha_ : float
+        Ridge parameter used.
+    coef_ : ndarray of shape (M, N) or (M, n_outputs, N)
+        Output weights.
+    intercept_ : ndarray of shape (M,) or (M, n_outputs)
+        Intercepts.
+    hidden_weights_ : ndarray of shape (M, n_features, N)
+        Hidden weights, for inputs as standardised.
+    hidden_biases_ : ndarray of shape (M, N)
+        Hidden biases.
+    noise_variance_ : float or ndarray of shape (n_outputs,)
+        Noise variance (of a row of weight 1), estimated as ``noise_variance`` says.
+    dof_ : float
+        Effective degrees of freedom, mean of tr(2P - P^2) over members.
+    rank_ : ndarray of shape (M,)
+        Numerical rank of each member, intercept included.
+    variance_estimates_ : tuple of str
+        Estimates that can be asked for, the default first.
+    leverage_ : ndarray of shape (n_samples,)
+        Mean leverage of each training row.
+    loo_residuals_, loo_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        Exact leave-one-out residuals and predictions of the ensemble.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    ELMRegressor : A single member.
+
+    References
+    ----------
+    F. Guignard, F. Amato and M. Kanevski (2021). Uncertainty quantification in extreme learning
+    machine: analytical developments, variance estimates and confidence intervals.
+    Neurocomputing 456, 436-449. Sections 2 and 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 6, size=(120, 1))
+    >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(120)
+    >>> model = ELMEnsembleRegressor(n_neurons=30, random_state=0).fit(X, y)
+    >>> mean, std = model.predict([[1.5], [4.0]], return_std=True)
+    >>> mean.round(1)
+    array([ 1. , -0.7])
+    >>> standard_error = np.sqrt(model.predict_var([[1.5], [4.0]], component="model"))
+    >>> bool(np.all(standard_error < std))
+    True
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 20,
+        n_neurons: int = 100,
+        *,
+        alpha: float | str = "loo",
+        activation: str | Callable[[Any], Any] = "logistic",
+        weight_distribution: str = "uniform",
+        weight_scale: Any = 1.0,
+        fit_intercept: bool = True,
+        standardize: bool = True,
+        noise: str = "homoskedastic",
+        variance: str | Sequence[str] = "auto",
+        hc: str = "HC2",
+        noise_variance: Any = "pilot",
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.n_neurons = n_neurons
+        self.alpha = alpha
+        self.activation = activation
+        self.weight_distribution = weight_distribution
+        self.weight_scale = weight_scale
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.noise = noise
+        self.variance = variance
+        self.hc = hc
+        self.noise_variance = noise_variance
+        self.random_state = random_state
+
+    def _n_members(self) -> int:
+        return check.checked_count("n_estimators", self.n_estimators)
+
+    def _variance_choice(self) -> Any:
+        return self.variance
+
+    def _warn_about_fit(self) -> None:
+        super()._warn_about_fit()
+        if self.n_estimators == 1:
+            warnings.warn(
+                "n_estimators=1: the variance is that of one member given its hidden weights, "
+                "and leaves out what redrawing them would change; use n_estimators >= 2.",
+                DegenerateFitWarning,
+                stacklevel=4,
+            )
+
+    def variance_components(self, X: Any, estimate: str | None = None) -> VarianceComponents:
+        """Split the model's variance into its three terms.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Points.
+        estimate : str, default=None
+            One of ``variance_estimates_``.
+
+        Returns
+        -------
+        components : VarianceComponents
+            Named tuple of arrays ``noise`` (least-squares noise averaged over the weights),
+            ``covariance`` (between members) and ``weights`` (bias variation caused by the
+            weights). They add up to the distinct-pairs estimate, ``"BR"``, ``"S2"`` or ``"S3"``.
+        """
+        X, parts = self._member_parts(X, estimate, "variance_components")
+        return VarianceComponents(*(self._output(a, X) for a in components(parts)))
+
+    def member_correlation(self, X: Any, estimate: str | None = None) -> MemberCorrelation:
+        """Correlation between the predictions of two members, and its upper bound.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Points.
+        estimate : str, default=None
+            One of ``variance_estimates_``.
+
+        Returns
+        -------
+        correlation : MemberCorrelation
+            Named tuple of arrays ``correlation`` and ``bound``; the bound b is reached when
+            noise dominates (paper, section 2.5).
+        """
+        X, parts = self._member_parts(X, estimate, "member_correlation")
+        return MemberCorrelation(*(self._output(a, X) for a in correlation(parts)))
+
+    def variance_at(self, X: Any, n_estimators: int, estimate: str | None = None) -> np.ndarray:
+        """Model variance that an ensemble of another size would have.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Points.
+        n_estimators : int
+            Size of that ensemble.
+        estimate : str, default=None
+            One of ``variance_estimates_``.
+
+        Returns
+        -------
+        variance : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predicted variance.
+        """
+        n_members = check.checked_count("n_estimators", n_estimators)
+        X, parts = self._member_parts(X, estimate, "variance_at")
+        return self._output(variance_at(parts, n_members), X)
+
+    def suggest_n_estimators(self, X: Any, tolerance: float = 0.05, quantile: float = 0.9) -> int:
+        """Number of members after which more of them hardly lower the variance.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Points that matter.
+        tolerance : float, default=0.05
+            Largest share of the variance that redrawing the weights may still cause, relative
+            to the variance of an infinite ensemble.
+        quantile : float, default=0.9
+            Share of the points for which this must hold.
+
+        Returns
+        -------
+        n_estimators : int
+            At least 2 and at most 10,000.
+        """
+        check.checked_number("tolerance", tolerance, 0.0, strict=True)
+        if not 0 <= check.checked_number("quantile", quantile, 0.0) <= 1:
+            raise ValueError(f"quantile must lie in [0, 1], got {quantile!r}.")
+        _, parts = self._member_parts(X, None, "suggest_n_estimators")
+        return enough_members(parts, tolerance, quantile)
+
+    def _member_parts(self, X: Any, estimate: str | None, method: str) -> tuple[Any, Any]:
+        X = self._checked_points(X)
+        if self.model_.n_members < 2:
+            raise ValueError(
+                f"{method} compares members and needs n_estimators >= 2, got "
+                f"{self.model_.n_members}; fit with more members."
+            )
+        parts, _ = self._parts(X, estimate)
+        return X, parts

@@ -1,0 +1,114 @@
+"""One Extreme Learning Machine, with the variance it has given its hidden weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ulmus.estimators._base import BaseELM
+
+
+class ELMRegressor(BaseELM):
+    r"""A single Extreme Learning Machine: ridge regression on random hidden units.
+
+    Its variance is conditional on the hidden weights that were drawn: it leaves out how much
+    the prediction would change with other weights. Use :class:`ELMEnsembleRegressor` for error
+    bars that include it.
+
+    .. math:: f(x) = \beta_0 + \sum_j \beta_j \, g(w_j'x + b_j)
+
+    Parameters
+    ----------
+    n_neurons : int, default=100
+        Hidden units.
+    alpha : float, "loo" or "gcv", default="loo"
+        Ridge parameter, or how to choose it; 0 is plain least squares.
+    activation : str or callable, default="logistic"
+        As in :class:`ELMEnsembleRegressor`.
+    weight_distribution : {"uniform", "normal"}, default="uniform"
+        Distribution of hidden weights and biases.
+    weight_scale : float or array-like of shape (n_features,), default=1.0
+        Half width, or standard deviation, of that distribution.
+    fit_intercept : bool, default=True
+        Whether to fit an unpenalised intercept.
+    standardize : bool, default=True
+        Whether inputs are centred and scaled.
+    noise : {"homoskedastic", "heteroskedastic"}, default="homoskedastic"
+        Whether the noise variance is one number or may differ between rows.
+    hc : str, default="HC2"
+        Squared residuals used for heteroskedastic noise.
+    noise_variance : "pilot", "residual" or float, default="pilot"
+        How ``noise_variance_`` is estimated, or its known value.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the hidden weights.
+
+    Attributes
+    ----------
+    alpha_, noise_variance_, dof_ : float
+        Ridge parameter, noise variance and effective degrees of freedom.
+    coef_ : ndarray of shape (1, N) or (1, n_outputs, N)
+        Output weights.
+    intercept_ : ndarray of shape (1,) or (1, n_outputs)
+        Intercept.
+    hidden_weights_ : ndarray of shape (1, n_features, N)
+        Hidden weights, for inputs as standardised.
+    hidden_biases_ : ndarray of shape (1, N)
+        Hidden biases.
+    rank_ : ndarray of shape (1,)
+        Numerical rank, intercept included.
+    variance_estimates_ : tuple of str
+        ``("NHo",)`` or, for heteroskedastic noise, ``("S1",)``.
+    leverage_, loo_residuals_, loo_predictions_ : ndarray
+        Leverage and exact leave-one-out results of the training rows.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had any.
+
+    References
+    ----------
+    F. Guignard, F. Amato and M. Kanevski (2021). Neurocomputing 456, 436-449. Section 2.1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from ulmus import ELMRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = ELMRegressor(random_state=0).fit(X, y)
+    >>> mean, std = model.predict(X[:3], return_std=True)
+    >>> mean.shape, std.shape
+    ((3,), (3,))
+    """
+
+    def __init__(
+        self,
+        n_neurons: int = 100,
+        *,
+        alpha: float | str = "loo",
+        activation: str | Callable[[Any], Any] = "logistic",
+        weight_distribution: str = "uniform",
+        weight_scale: Any = 1.0,
+        fit_intercept: bool = True,
+        standardize: bool = True,
+        noise: str = "homoskedastic",
+        hc: str = "HC2",
+        noise_variance: Any = "pilot",
+        random_state: Any = None,
+    ) -> None:
+        self.n_neurons = n_neurons
+        self.alpha = alpha
+        self.activation = activation
+        self.weight_distribution = weight_distribution
+        self.weight_scale = weight_scale
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.noise = noise
+        self.hc = hc
+        self.noise_variance = noise_variance
+        self.random_state = random_state
+
+    def _n_members(self) -> int:
+        return 1
+
+    def _variance_choice(self) -> Any:
+        return "auto"

@@ -1,0 +1,13 @@
+"""Warnings that ulmus raises; each can be silenced or turned into an error by its class."""
+
+
+class ExtrapolationWarning(UserWarning):
+    """Points lie well outside the range of the training inputs."""
+
+
+class DegenerateFitWarning(UserWarning):
+    """The fit is usable but some of its error bars rest on very little."""
+
+
+class NegativeVarianceWarning(UserWarning):
+    """A variance estimate fell below zero and was replaced by its positive-part form."""
