@@ -14,6 +14,7 @@ from ulmus.core.forms import COMMON, Form, JackknifeForm, PairGram, PairWeights,
 from ulmus.core.hidden import HiddenLayer
 from ulmus.core.moments import Block, Moments, row_moments
 from ulmus.core.noise import (
+    PILOT_MEMBERS,
     FitSummary,
     RowFit,
     ensemble_omega,
@@ -49,6 +50,11 @@ class Settings:
     hc: str
     estimates: tuple[str, ...]
     keep_rows: bool
+
+    @property
+    def pilot(self) -> bool:
+        """Whether the pilot noise estimate is wanted."""
+        return isinstance(self.noise_variance, str) and self.noise_variance == "pilot"
 
     @property
     def weights(self) -> list[PairWeights]:
@@ -183,7 +189,8 @@ def fitted_model(
     shifted = _ShiftedBlocks(blocks, y_shift)
     kinds = settings.weights
     pairs = COMMON in kinds and not settings.keep_rows
-    moments = row_moments(shifted, whitening, pairs=pairs)
+    stacked = PILOT_MEMBERS if settings.pilot else 0
+    moments = row_moments(shifted, whitening, pairs=pairs, stacked=stacked)
     basis = gram_basis(moments.gram.single, whitening)
     q = basis.to_q @ moments.cross
     alpha = _chosen_alpha(settings.alpha, shifted, whitening, basis, q, moments)
@@ -274,8 +281,20 @@ def _noise(
 ) -> Array:
     if not isinstance(choice, str):
         return like(choice, q)
-    noise = pilot_noise if choice == "pilot" else residual_noise
-    return noise(basis, q, moments.y_square, moments.n_rows, alpha)
+    if choice == "residual":
+        return residual_noise(basis, q, moments.y_square, moments.n_rows, alpha)
+    rotation = _block_diagonal(basis.to_q, moments.stack.shape[0])
+    stack = rotation @ moments.stack @ rotation.T
+    return pilot_noise(basis, q, stack, moments.y_square, moments.n_rows)
+
+
+def _block_diagonal(matrices: Array, side: int) -> Array:
+    """The first matrices of a stack as the blocks of one square matrix."""
+    xp, N = namespace(matrices), matrices.shape[1]
+    out = xp.zeros((side, side), dtype=matrices.dtype, device=matrices.device)
+    for m in range(side // N):
+        out[m * N : (m + 1) * N, m * N : (m + 1) * N] = matrices[m, :, :]
+    return out
 
 
 def _require_residuals(fit: FitSummary, alpha: float, basis: Basis) -> None:

@@ -44,6 +44,8 @@ class Moments:
         Sums of phi y.
     y_square : array of shape (K,)
         Sums of y^2.
+    stack : array of shape (k N, k N)
+        Sums of phi phi' of the first members side by side, for the pilot noise estimate.
     n_rows : int
         Rows of positive weight.
     """
@@ -51,6 +53,7 @@ class Moments:
     gram: PairGram
     cross: Array
     y_square: Array
+    stack: Array
     n_rows: int
 
     def __add__(self, other: Moments) -> Moments:
@@ -59,6 +62,7 @@ class Moments:
             self.gram + other.gram,
             self.cross + other.cross,
             self.y_square + other.y_square,
+            self.stack + other.stack,
             self.n_rows + other.n_rows,
         )
 
@@ -68,20 +72,31 @@ class Moments:
         self.gram.add(phi, COMMON)
         self.cross += phi @ target.T
         self.y_square += xp.sum(target**2, axis=1)
+        pilot = xp.reshape(phi, (-1, phi.shape[2]))[: self.stack.shape[0], :]
+        self.stack += pilot @ pilot.T
         self.n_rows += n_rows
 
 
-def row_moments(blocks: Iterable[Block], whitening: Whitening, *, pairs: bool) -> Moments:
-    """Moments of all blocks; ``pairs`` asks for the sums between members too."""
+def row_moments(
+    blocks: Iterable[Block], whitening: Whitening, *, pairs: bool, stacked: int
+) -> Moments:
+    """Moments of all blocks.
+
+    ``pairs`` asks for the sums between all members, ``stacked`` for those between the first.
+    """
     layer = whitening.layer
     M, N = layer.n_members, layer.n_units
-    gram = PairGram.zeros(M, N, pairs=pairs, like=whitening.P)
+    xp = namespace(whitening.P)
+
+    def zeros(*shape: int) -> Array:
+        return xp.zeros(shape, dtype=whitening.P.dtype, device=whitening.P.device)
+
     total: Moments | None = None
     for block in blocks:
         if total is None:
-            xp, K = namespace(whitening.P), block.y.shape[0]
-            make = {"dtype": whitening.P.dtype, "device": whitening.P.device}
-            total = Moments(gram, xp.zeros((M, N, K), **make), xp.zeros((K,), **make), 0)
+            K, side = block.y.shape[0], min(stacked, M) * N
+            gram = PairGram.zeros(M, N, pairs=pairs, like=whitening.P)
+            total = Moments(gram, zeros(M, N, K), zeros(K), zeros(side, side), 0)
         total.add(whitening(block.X, block.root_weight), block.target, block.n_observed)
     if total is None:
         raise ValueError("blocks holds no rows; give at least two rows of data.")
