@@ -12,10 +12,14 @@ Both return the same numbers; the smaller of the two is also the cheaper.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from ulmus.core.backend import Array, column_sums, namespace
+
+# Members whose hidden layers, side by side, make one wider network.
+GROUP_SIZE = 4
 
 
 class PairSums(NamedTuple):
@@ -62,6 +66,19 @@ class PairWeights:
         distinct = sums.distinct / pairs if pairs else sums.distinct
         return PairSums(sums.single / (M * others), distinct)
 
+    def total(self, sums: PairSums, M: int) -> Array:
+        """Sum over all pairs of members, each pair with the mean of its residual variances.
+
+        It is a variance given the weights; where that comes out negative, members count as
+        uncorrelated.
+        """
+        xp = namespace(sums.single)
+        single, distinct = sums.single, sums.distinct
+        if self.degree == 3:
+            single, distinct = single / (M - 1), distinct / max(M - 2, 1)
+        total = single + distinct
+        return xp.where(total > 0, total, single)
+
 
 def _own_single(omega: Array) -> Array:
     return omega
@@ -86,6 +103,17 @@ OWN = PairWeights("own", 2, _own_single, _own_distinct)
 OTHERS = PairWeights("others", 3, _others_single, _others_distinct)
 
 
+def member_groups(M: int) -> list[slice]:
+    """Members cut into groups of about four, and at least two groups."""
+    n_groups = min(M, max(2, -(-M // GROUP_SIZE)))
+    edges = [round(g * M / n_groups) for g in range(n_groups + 1)]
+    return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def _members(group: slice) -> range:
+    return range(group.start, group.stop)
+
+
 @dataclass
 class PairGram:
     """Sums over rows of A_m D_ml A_l' for all pairs of members, upper half only.
@@ -95,23 +123,37 @@ class PairGram:
     single : array of shape (M, N, N)
         Blocks on the diagonal.
     upper : list of arrays
-        Row m holds the blocks (m, m+1), ..., (m, M-1) side by side, shape (N, (M-m-1) N).
-        Empty when only the diagonal is wanted.
+        Row m holds the blocks of m with the members after it side by side: with all of them,
+        (m, m+1), ..., (m, M-1), or only with those of its group.
     """
 
     single: Array
-    upper: list[Array] = field(default_factory=list)
+    upper: list[Array]
 
     @classmethod
-    def zeros(cls, M: int, N: int, *, pairs: bool, like: Array) -> PairGram:
-        """An empty sum with the array type of ``like``."""
+    def zeros(cls, N: int, groups: list[slice], *, pairs: bool, like: Array) -> PairGram:
+        """An empty sum over all pairs of members, or over those within a group."""
         xp = namespace(like)
+        M = groups[-1].stop
 
         def empty(*shape: int) -> Array:
             return xp.zeros(shape, dtype=like.dtype, device=like.device)
 
-        widths = range((M - 1) * N, 0, -N) if pairs else ()
-        return cls(empty(M, N, N), [empty(N, width) for width in widths])
+        ends = [M if pairs else group.stop for group in groups for _ in _members(group)]
+        return cls(empty(M, N, N), [empty(N, (end - m - 1) * N) for m, end in enumerate(ends)])
+
+    def stacked(self, group: slice) -> Array:
+        """The full matrix of the members of a group side by side, shape (k N, k N)."""
+        xp, N = namespace(self.single), self.single.shape[1]
+        side = (group.stop - group.start) * N
+        out = xp.zeros((side, side), dtype=self.single.dtype, device=self.single.device)
+        for i, m in enumerate(_members(group)):
+            here, after = slice(i * N, (i + 1) * N), slice((i + 1) * N, side)
+            row = self.upper[m][:, : side - (i + 1) * N]
+            out[here, here] = self.single[m, :, :]
+            out[here, after] = row
+            out[after, here] = row.T
+        return out
 
     def add(self, A: Array, weights: PairWeights, omega: Array | None = None) -> None:
         """Add the rows A, shape (M, N, b), with weights made from omega, shape (M, b)."""
@@ -120,7 +162,8 @@ class PairGram:
         weighted = A if weights.single is None else A * weights.single(omega)[:, None, :]
         self.single += weighted @ xp.permute_dims(A, (0, 2, 1))
         for m, row in enumerate(self.upper):
-            rest = A[m + 1 :, :, :]
+            partners = slice(m + 1, m + 1 + row.shape[1] // A.shape[1])
+            rest = A[partners, :, :]
             if weights.distinct is not None:
                 rest = rest * weights.distinct(omega, m)[:, None, :]
             row += A[m, :, :] @ xp.reshape(rest, (-1, b)).T
@@ -139,16 +182,18 @@ class PairGram:
             distinct += 2 * column_sums(t[m, :, :], row @ rest)
         return PairSums(column_sums(t, self.single @ t), distinct)
 
-    def rotate(self, A: Array) -> None:
-        """Replace each block B_ml by A_m B_ml A_l', in place."""
+    def rotated(self, A: Array) -> PairGram:
+        """The same sums with each block B_ml replaced by A_m B_ml A_l'."""
         xp = namespace(A)
         A_t = xp.permute_dims(A, (0, 2, 1))
         N = A.shape[1]
-        self.single = A @ self.single @ A_t
+        upper = []
         for m, row in enumerate(self.upper):
-            blocks = xp.reshape(A[m, :, :] @ row, (N, -1, N))
-            blocks = xp.permute_dims(blocks, (1, 0, 2)) @ A_t[m + 1 :, :, :]
-            row[...] = xp.reshape(xp.permute_dims(blocks, (1, 0, 2)), row.shape)
+            k = row.shape[1] // N
+            blocks = xp.reshape(A[m, :, :] @ row, (N, k, N))
+            blocks = xp.permute_dims(blocks, (1, 0, 2)) @ A_t[m + 1 : m + 1 + k, :, :]
+            upper.append(xp.reshape(xp.permute_dims(blocks, (1, 0, 2)), (N, k * N)))
+        return PairGram(A @ self.single @ A_t, upper)
 
 
 @dataclass(frozen=True)
@@ -195,7 +240,7 @@ class RowForm:
     def gram(self) -> PairGram:
         """The primal form, which needs no training row."""
         M, N, _ = self.Q.shape
-        gram = PairGram.zeros(M, N, pairs=True, like=self.Q)
+        gram = PairGram.zeros(N, [slice(0, M)], pairs=True, like=self.Q)
         gram.add(self.Q, self.weights, self.omega)
         return gram
 

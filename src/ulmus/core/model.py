@@ -1,68 +1,28 @@
-"""A fitted ensemble, and the passes over the data that make one."""
+"""A fitted ensemble: predictions and everything its error bars are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.backend import Array, like, namespace, row_blocks, to_numpy
-from ulmus.core.basis import Basis, gram_basis
-from ulmus.core.forms import COMMON, Form, JackknifeForm, PairGram, PairWeights, RowForm, row_form
-from ulmus.core.hidden import HiddenLayer
-from ulmus.core.moments import Block, Moments, row_moments
-from ulmus.core.noise import (
-    PILOT_MEMBERS,
-    FitSummary,
-    RowFit,
-    ensemble_omega,
-    member_omega,
-    pilot_noise,
-    residual_noise,
+from ulmus.core.backend import Array, namespace, row_blocks, to_numpy
+from ulmus.core.basis import Basis
+from ulmus.core.forms import (
+    COMMON,
+    Form,
+    JackknifeForm,
+    PairWeights,
+    RowForm,
+    member_groups,
 )
-from ulmus.core.selection import alpha_grid, best_alpha, gcv_scores, loo_scores
-from ulmus.core.variance import ESTIMATES, PointParts
-from ulmus.core.whitening import Whitening, sample_whitening, scaled_rows
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to fit: ridge, noise, and which kinds of weights the estimates will ask for.
-
-    Parameters
-    ----------
-    alpha : float, "loo" or "gcv"
-        Ridge parameter or how to choose it.
-    noise_variance : "pilot", "residual" or an array of shape (K,)
-        Estimate of the noise variance, or its known value.
-    hc : str
-        Squared residuals used by the heteroskedastic estimates.
-    estimates : tuple of str
-        Names in ``ESTIMATES``.
-    keep_rows : bool
-        Keep Q and use the dual forms.
-    """
-
-    alpha: float | str
-    noise_variance: str | np.ndarray
-    hc: str
-    estimates: tuple[str, ...]
-    keep_rows: bool
-
-    @property
-    def pilot(self) -> bool:
-        """Whether the pilot noise estimate is wanted."""
-        return isinstance(self.noise_variance, str) and self.noise_variance == "pilot"
-
-    @property
-    def weights(self) -> list[PairWeights]:
-        """Kinds of weights wanted, each once; ensemble residuals are made from the common one."""
-        wanted = {ESTIMATES[name].weights for name in self.estimates}
-        if self.hc == "ensemble" and wanted - {COMMON}:
-            wanted.add(COMMON)
-        return sorted(wanted, key=lambda weights: weights.name)
+from ulmus.core.moments import Block
+from ulmus.core.noise import FitSummary, RowFit, slack
+from ulmus.core.variance import PointParts, WideParts
+from ulmus.core.whitening import Whitening, scaled_rows
+from ulmus.core.wide import undersmoothing_alpha, wide_map, wide_path
 
 
 @dataclass(frozen=True)
@@ -73,44 +33,44 @@ class Model:
     ----------
     whitening : Whitening
         The hidden layer and its centre.
+    basis : Basis
+        Singular values and vectors of each member.
     alpha : float
         Ridge parameter.
-    to_t : array of shape (M, N, N)
-        Map from centred features to t(x).
     q : array of shape (M, N, K)
         Q'y of each member.
-    to_q : array of shape (M, N, N)
-        Map from centred features to rows of Q.
-    d : array of shape (M, N)
-        Filter factors.
-    y_shift : array of shape (K,)
-        What was subtracted from the outputs.
+    y_shift, y_square : arrays of shape (K,)
+        What was subtracted from the outputs, and their sum of squares after that.
     sigma2 : array of shape (K,)
         Noise variance at unit weight.
     fit : FitSummary
         Totals over rows.
-    rank : array of shape (M,)
-        Rank of each member.
+    stacks : list of arrays
+        Gram matrices of the rows Q of each group of members side by side.
     forms : dict
         For each kind of weights, a form per output; ``common`` has a single one.
     """
 
     whitening: Whitening
+    basis: Basis
     alpha: float
-    to_t: Array
-    to_q: Array
     q: Array
-    d: Array
     y_shift: Array
+    y_square: Array
     sigma2: Array
     fit: FitSummary
-    rank: Array
+    stacks: list[Array]
     forms: dict[str, list[Form]]
 
     @property
     def n_members(self) -> int:
         """Number of members."""
         return self.whitening.layer.n_members
+
+    @property
+    def to_t(self) -> Array:
+        """Map from centred features to t(x), shape (M, N, N)."""
+        return self.basis.to_t(self.alpha)
 
     @property
     def beta(self) -> Array:
@@ -129,31 +89,78 @@ class Model:
 
     def point_parts(self, X: Array, weights: PairWeights) -> PointParts:
         """Mean, spread and both means of the form at the rows of X, in blocks."""
+        to_t = self.to_t
         blocks = row_blocks(X.shape[0], self.whitening.layer.size)
-        parts = [self._block_parts(X[rows], weights) for rows in blocks]
-        mean, spread, A, U = (
-            np.concatenate([to_numpy(a) for a in arrays], axis=1).T
-            for arrays in zip(*parts, strict=True)
-        )
+        parts = [self._block_parts(to_t, X[rows], weights) for rows in blocks]
+        mean, spread, A, U = _joined(parts)
         return PointParts(mean, spread, A, U, self.n_members)
 
-    def _block_parts(self, X: Array, weights: PairWeights) -> tuple[Array, ...]:
+    def _block_parts(self, to_t: Array, X: Array, weights: PairWeights) -> tuple[Array, ...]:
         """The same for one block of points, each (K, p)."""
         xp, M = namespace(self.q), self.n_members
-        t = self.to_t @ self.whitening.centered(X)
+        t = to_t @ self.whitening.centered(X)
         members = xp.permute_dims(self.q, (0, 2, 1)) @ t
-        mean = xp.mean(members, axis=0)
-        spread = xp.sum((members - mean) ** 2, axis=0) / max(M - 1, 1)
+        mean, spread = _mean_and_spread(members)
         means = [weights.means(form.sums(t), M) for form in self.forms[weights.name]]
         A = xp.stack([m.single for m in means])
         U = xp.stack([m.distinct for m in means])
         scale = self.sigma2[:, None] if weights is COMMON else 1.0
         return mean + self.y_shift[:, None], spread, A * scale, U * scale
 
+    def wide_parts(self, X: Array, weights: PairWeights) -> WideParts:
+        """Mean and variance of the undersmoothed wide networks at the rows of X."""
+        groups = member_groups(self.n_members)
+        n, y_square = self.fit.n, self.y_square
+        paths = [
+            wide_path(self.basis, self.q, group, stack, y_square, n)
+            for group, stack in zip(groups, self.stacks, strict=True)
+        ]
+        alpha = undersmoothing_alpha(paths)
+        maps = [
+            wide_map(self.basis, group, path, alpha)
+            for group, path in zip(groups, paths, strict=True)
+        ]
+        dof = [np.sum((d := to_numpy(p.values / (p.values + alpha))) * (2 - d)) for p in paths]
+        blocks = row_blocks(X.shape[0], self.whitening.layer.size)
+        parts = [self._block_wide(groups, maps, X[rows], weights) for rows in blocks]
+        mean, spread, noise = _joined(parts)
+        return WideParts(mean, spread, noise, len(groups), float(np.mean(dof)))
+
+    def _block_wide(
+        self, groups: list[slice], maps: list[Array], X: Array, weights: PairWeights
+    ) -> tuple[Array, ...]:
+        """The same for one block of points, each (K, p)."""
+        xp, G = namespace(self.q), len(groups)
+        H = self.whitening.centered(X)
+        tau = xp.empty_like(H)
+        outputs = []
+        for group, to_tau in zip(groups, maps, strict=True):
+            part = to_tau @ xp.reshape(H[group, :, :], (to_tau.shape[0], -1))
+            outputs.append(xp.reshape(self.q[group, :, :], (to_tau.shape[0], -1)).T @ part)
+            tau[group, :, :] = xp.reshape(part, tau[group, :, :].shape)
+        mean, spread = _mean_and_spread(xp.stack(outputs))
+        forms = self.forms[weights.name]
+        noise = xp.stack([weights.total(form.sums(tau), self.n_members) for form in forms])
+        scale = self.sigma2[:, None] if weights is COMMON else 1.0
+        return mean + self.y_shift[:, None], spread, noise * scale / G**2
+
     def compressed(self) -> Model:
         """The same model with every form in its primal shape."""
         forms = {name: [_primal(form) for form in forms] for name, forms in self.forms.items()}
         return replace(self, forms=forms)
+
+
+def _mean_and_spread(members: Array) -> tuple[Array, Array]:
+    """Mean and sample variance over the first axis."""
+    xp, M = namespace(members), members.shape[0]
+    mean = xp.mean(members, axis=0)
+    return mean, xp.sum((members - mean) ** 2, axis=0) / max(M - 1, 1)
+
+
+def _joined(parts: list[tuple[Array, ...]]) -> list[np.ndarray]:
+    """Blocks of arrays (K, p) as NumPy arrays of shape (points, K)."""
+    columns = zip(*parts, strict=True)
+    return [np.concatenate([to_numpy(a) for a in arrays], axis=1).T for arrays in columns]
 
 
 def _primal(form: Form) -> Form:
@@ -164,6 +171,20 @@ def _primal(form: Form) -> Form:
     return form
 
 
+def row_fits(model: Model, blocks: Iterable[Block]) -> Iterable[RowFit]:
+    """Q, residuals and leverages of each block of training rows."""
+    xp = namespace(model.q)
+    to_q = model.basis.to_q @ model.whitening.P
+    d = model.basis.filters(model.alpha)[:, :, None]
+    fitted_map = xp.permute_dims(model.q * d, (0, 2, 1))
+    both_d = xp.permute_dims(xp.concat([d, d**2], axis=2), (0, 2, 1))
+    for block in blocks:
+        Q = to_q @ scaled_rows(model.whitening.centered(block.X), block.root_weight)
+        both = both_d @ Q**2
+        target = block.target - scaled_rows(model.y_shift[:, None], block.root_weight)
+        yield RowFit(Q, target - fitted_map @ Q, both[:, 0, :], both[:, 1, :])
+
+
 class Training(NamedTuple):
     """Row-wise results of an in-memory fit, in the units of y.
 
@@ -171,199 +192,29 @@ class Training(NamedTuple):
     ----------
     leverage : array of shape (M, n)
         Leverage of each row in each member.
-    residual, loo : arrays of shape (M, K, n)
-        Residuals and leave-one-out residuals of each member.
+    loo : array of shape (M, K, n)
+        Leave-one-out residuals of each member.
+    norm2 : array of shape (n,)
+        Mean over members of z'z of the left-out row: its prediction's variance in units of
+        the noise.
     """
 
     leverage: Array
-    residual: Array
     loo: Array
-
-
-def fitted_model(
-    blocks: Iterable[Block], sample: Block, layer: HiddenLayer, settings: Settings
-) -> Model:
-    """Fit an ensemble from re-iterable blocks of rows; ``sample`` sets the preconditioner."""
-    whitening = sample_whitening(layer, sample.X, sample.root_weight)
-    y_shift = _shift(sample, layer.constant)
-    shifted = _ShiftedBlocks(blocks, y_shift)
-    kinds = settings.weights
-    pairs = COMMON in kinds and not settings.keep_rows
-    stacked = PILOT_MEMBERS if settings.pilot else 0
-    moments = row_moments(shifted, whitening, pairs=pairs, stacked=stacked)
-    basis = gram_basis(moments.gram.single, whitening)
-    q = basis.to_q @ moments.cross
-    alpha = _chosen_alpha(settings.alpha, shifted, whitening, basis, q, moments)
-    fit = FitSummary(
-        moments.n_rows, basis.dof(alpha), namespace(q).sum(basis.filters(alpha), axis=1)
-    )
-    _require_residuals(fit, alpha, basis)
-    model = Model(
-        whitening,
-        alpha,
-        basis.to_t(alpha),
-        basis.to_q @ whitening.P,
-        q,
-        basis.filters(alpha),
-        y_shift,
-        _noise(settings.noise_variance, basis, q, moments, alpha),
-        fit,
-        basis.rank(alpha),
-        forms={},
-    )
-    if pairs:
-        moments.gram.rotate(basis.to_q)
-        model.forms["common"] = [moments.gram]
-    return _with_row_forms(model, shifted, settings)
-
-
-def row_fit(model: Model, block: Block) -> RowFit:
-    """Q, residuals and leverages of a block whose outputs are already shifted."""
-    xp = namespace(model.q)
-    Q = model.to_q @ scaled_rows(model.whitening.centered(block.X), block.root_weight)
-    d = model.d[:, :, None]
-    fitted = xp.permute_dims(model.q * d, (0, 2, 1)) @ Q
-    both = xp.permute_dims(xp.concat([d, d**2], axis=2), (0, 2, 1)) @ Q**2
-    return RowFit(Q, block.target - fitted, both[:, 0, :], both[:, 1, :])
+    norm2: Array
 
 
 def training_rows(model: Model, blocks: Iterable[Block]) -> Training:
     """Leverages and residuals of all training rows, in the units of y."""
     xp = namespace(model.q)
+    blocks = list(blocks)
+    unweighted = row_fits(model, (block._replace(root_weight=None) for block in blocks))
     parts = []
-    for block in _ShiftedBlocks(blocks, model.y_shift):
-        unweighted = row_fit(model, block._replace(root_weight=None))
+    for block, rows in zip(blocks, unweighted, strict=True):
         weight = 1.0 if block.root_weight is None else block.root_weight**2
-        rows = unweighted._replace(leverage=unweighted.leverage * weight)
-        parts.append(Training(rows.leverage, rows.residual, rows.loo))
-    return Training(*(xp.concat(list(arrays), axis=-1) for arrays in zip(*parts, strict=True)))
-
-
-@dataclass(frozen=True)
-class _ShiftedBlocks:
-    """Blocks with a constant subtracted from the outputs; iterable as often as they are."""
-
-    blocks: Iterable[Block]
-    y_shift: Array
-
-    def __iter__(self) -> Iterator[Block]:
-        for block in self.blocks:
-            yield block._replace(y=block.y - self.y_shift[:, None])
-
-
-def _shift(sample: Block, constant: bool) -> Array:
-    """Mean output of the sample: with an intercept, subtracting it changes no result."""
-    xp = namespace(sample.y)
-    return xp.mean(sample.y, axis=1) if constant else xp.zeros_like(sample.y[:, 0])
-
-
-def _chosen_alpha(
-    alpha: float | str,
-    blocks: Iterable[Block],
-    whitening: Whitening,
-    basis: Basis,
-    q: Array,
-    moments: Moments,
-) -> float:
-    if not isinstance(alpha, str):
-        return float(alpha)
-    alphas = alpha_grid(basis)
-    if alpha == "gcv":
-        scores = gcv_scores(basis, q, moments.y_square, moments.n_rows, alphas)
-    else:
-        scores = loo_scores(blocks, whitening, basis, q, alphas)
-    explained = q[0, 0, :] ** 2 if basis.constant else 0.0
-    return best_alpha(alphas, scores, to_numpy(moments.y_square - explained))
-
-
-def _noise(
-    choice: str | np.ndarray, basis: Basis, q: Array, moments: Moments, alpha: float
-) -> Array:
-    if not isinstance(choice, str):
-        return like(choice, q)
-    if choice == "residual":
-        return residual_noise(basis, q, moments.y_square, moments.n_rows, alpha)
-    rotation = _block_diagonal(basis.to_q, moments.stack.shape[0])
-    stack = rotation @ moments.stack @ rotation.T
-    return pilot_noise(basis, q, stack, moments.y_square, moments.n_rows)
-
-
-def _block_diagonal(matrices: Array, side: int) -> Array:
-    """The first matrices of a stack as the blocks of one square matrix."""
-    xp, N = namespace(matrices), matrices.shape[1]
-    out = xp.zeros((side, side), dtype=matrices.dtype, device=matrices.device)
-    for m in range(side // N):
-        out[m * N : (m + 1) * N, m * N : (m + 1) * N] = matrices[m, :, :]
-    return out
-
-
-def _require_residuals(fit: FitSummary, alpha: float, basis: Basis) -> None:
-    rank = int(namespace(basis.s).max(basis.rank(alpha)))
-    if alpha == 0 and rank >= fit.n:
-        raise ValueError(
-            f"alpha=0 leaves no residual degrees of freedom: the hidden layer has rank {rank} "
-            f"and there are {fit.n} rows. Use alpha='loo', fewer n_neurons or more rows."
-        )
-
-
-def _with_row_forms(model: Model, blocks: Iterable[Block], settings: Settings) -> Model:
-    """Add the forms that need a second pass over the rows."""
-    kinds = [w for w in settings.weights if w.name not in model.forms]
-    if not kinds:
-        return model
-    if settings.keep_rows:
-        return _with_dual_forms(model, blocks, settings, kinds)
-    M, N, K = model.q.shape
-    grams = {
-        w.name: [PairGram.zeros(M, N, pairs=True, like=model.q) for _ in range(K)] for w in kinds
-    }
-    c = [0.0] * K
-    for block in blocks:
-        rows = row_fit(model, block)
-        omega = _omega(settings.hc, model, rows)
-        for k in range(K):
-            for w in kinds:
-                grams[w.name][k].add(rows.Q, w, omega[:, k, :])
-            if settings.hc == "HC3-exact":
-                c[k] = c[k] + rows.Q @ rows.loo[:, k, :].T
-    for w in kinds:
-        forms: list[Form] = list(grams[w.name])
-        model.forms[w.name] = _exact_forms(forms, c, w, model, settings.hc)
-    return model
-
-
-def _with_dual_forms(
-    model: Model, blocks: Iterable[Block], settings: Settings, kinds: list[PairWeights]
-) -> Model:
-    """Keep the rows Q and their squared residuals."""
-    xp, K = namespace(model.q), model.q.shape[2]
-    fits = [row_fit(model, block) for block in blocks]
-    rows = RowFit(*(xp.concat(list(arrays), axis=-1) for arrays in zip(*fits, strict=True)))
-    for w in kinds:
-        if w is COMMON:
-            model.forms["common"] = [row_form(rows.Q, COMMON)]
-            continue
-        omega = _omega(settings.hc, model, rows)
-        forms: list[Form] = [row_form(rows.Q, w, omega[:, k, :]) for k in range(K)]
-        c = [rows.Q @ rows.loo[:, k, :].T for k in range(K)]
-        model.forms[w.name] = _exact_forms(forms, c, w, model, settings.hc)
-    return model
-
-
-def _exact_forms(
-    forms: list[Form], c: list[Array], weights: PairWeights, model: Model, hc: str
-) -> list[Form]:
-    if hc != "HC3-exact":
-        return forms
-    return [
-        JackknifeForm(form, c_k, model.fit.n, weights.degree)
-        for form, c_k in zip(forms, c, strict=True)
-    ]
-
-
-def _omega(hc: str, model: Model, rows: RowFit) -> Array:
-    if hc != "ensemble":
-        return member_omega(hc, rows, model.fit)
-    smoothed = model.forms["common"][0].sums(model.d[:, :, None] * rows.Q)
-    smoother2 = (smoothed.single + smoothed.distinct) / model.n_members**2
-    return ensemble_omega(rows, smoother2)
+        leverage = rows.leverage * weight
+        open_ = slack(leverage)
+        norm2 = xp.mean((rows.leverage2 - rows.leverage * leverage) / open_**2, axis=0)
+        parts.append((leverage, rows.residual / open_[:, None, :], norm2))
+    columns = zip(*parts, strict=True)
+    return Training(*(xp.concat(list(arrays), axis=-1) for arrays in columns))

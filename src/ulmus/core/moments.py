@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ulmus.core.backend import Array, namespace
-from ulmus.core.forms import COMMON, PairGram
+from ulmus.core.forms import COMMON, PairGram, member_groups
 from ulmus.core.whitening import Whitening
 
 
@@ -39,13 +39,11 @@ class Moments:
     Parameters
     ----------
     gram : PairGram
-        Sums of phi phi', within members and, if wanted, between them.
+        Sums of phi phi' within members, and between those of a group or between all.
     cross : array of shape (M, N, K)
         Sums of phi y.
     y_square : array of shape (K,)
         Sums of y^2.
-    stack : array of shape (k N, k N)
-        Sums of phi phi' of the first members side by side, for the pilot noise estimate.
     n_rows : int
         Rows of positive weight.
     """
@@ -53,7 +51,6 @@ class Moments:
     gram: PairGram
     cross: Array
     y_square: Array
-    stack: Array
     n_rows: int
 
     def __add__(self, other: Moments) -> Moments:
@@ -62,7 +59,6 @@ class Moments:
             self.gram + other.gram,
             self.cross + other.cross,
             self.y_square + other.y_square,
-            self.stack + other.stack,
             self.n_rows + other.n_rows,
         )
 
@@ -72,20 +68,12 @@ class Moments:
         self.gram.add(phi, COMMON)
         self.cross += phi @ target.T
         self.y_square += xp.sum(target**2, axis=1)
-        pilot = xp.reshape(phi, (-1, phi.shape[2]))[: self.stack.shape[0], :]
-        self.stack += pilot @ pilot.T
         self.n_rows += n_rows
 
 
-def row_moments(
-    blocks: Iterable[Block], whitening: Whitening, *, pairs: bool, stacked: int
-) -> Moments:
-    """Moments of all blocks.
-
-    ``pairs`` asks for the sums between all members, ``stacked`` for those between the first.
-    """
-    layer = whitening.layer
-    M, N = layer.n_members, layer.n_units
+def row_moments(blocks: Iterable[Block], whitening: Whitening, *, pairs: bool) -> Moments:
+    """Moments of all blocks; ``pairs`` asks for the sums between all members."""
+    N, groups = whitening.layer.n_units, member_groups(whitening.layer.n_members)
     xp = namespace(whitening.P)
 
     def zeros(*shape: int) -> Array:
@@ -94,9 +82,9 @@ def row_moments(
     total: Moments | None = None
     for block in blocks:
         if total is None:
-            K, side = block.y.shape[0], min(stacked, M) * N
-            gram = PairGram.zeros(M, N, pairs=pairs, like=whitening.P)
-            total = Moments(gram, zeros(M, N, K), zeros(K), zeros(side, side), 0)
+            K = block.y.shape[0]
+            gram = PairGram.zeros(N, groups, pairs=pairs, like=whitening.P)
+            total = Moments(gram, zeros(groups[-1].stop, N, K), zeros(K), 0)
         total.add(whitening(block.X, block.root_weight), block.target, block.n_observed)
     if total is None:
         raise ValueError("blocks holds no rows; give at least two rows of data.")

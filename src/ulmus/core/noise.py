@@ -7,18 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.backend import Array, like, namespace, to_numpy
+from ulmus.core.backend import Array, namespace
 from ulmus.core.basis import Basis
-from ulmus.core.selection import RELATIVE_GRID, SMALLEST_SLACK, residual_squares
+from ulmus.core.selection import SMALLEST_SLACK, residual_squares
+from ulmus.core.wide import WidePath
 
-# The pilot network is the hidden layers of this many members side by side.
-PILOT_MEMBERS = 3
-# It smooths this much less than the best predictor: bias shrinks faster than the residual
-# degrees of freedom do. At least a fifth of the rows stay residual, though.
+# The pilot smooths this much less than the best predictor: bias shrinks faster than the
+# residual degrees of freedom do. At least a fifth of the rows stay residual, though.
 PILOT_FACTOR = 0.01
 PILOT_RESIDUAL_SHARE = 0.2
-# Eigenvalues below this share of the largest are round-off.
-PILOT_RESOLUTION = 1e-13
 
 
 def residual_noise(basis: Basis, q: Array, y_square: Array, n: int, alpha: float) -> Array:
@@ -34,56 +31,19 @@ def residual_noise(basis: Basis, q: Array, y_square: Array, n: int, alpha: float
     return xp.mean(residual_squares(basis, q, y_square, alpha), axis=0) / (n - gamma)
 
 
-def pilot_noise(basis: Basis, q: Array, stack: Array, y_square: Array, n: int) -> Array:
-    r"""Residual noise of a wider network that smooths less, shape (K,).
+def pilot_noise(path: WidePath) -> np.ndarray:
+    """Residual noise of a wider network that smooths less, shape (K,).
 
-    The residuals of a good predictor hold its squared bias. The hidden layers of the first
+    The residuals of a good predictor hold its squared bias. The hidden layers of a group of
     members side by side, with a hundredth of the ridge parameter that generalised
     cross-validation picks for them, have little of it left.
-
-    Parameters
-    ----------
-    basis : Basis
-        The members.
-    q : array of shape (M, N, K)
-        Q'y of each member.
-    stack : array of shape (k N, k N)
-        Gram matrix of the rows Q of the first k members.
-    y_square : array of shape (K,)
-        Sums of squared outputs.
-    n : int
-        Number of rows.
     """
-    xp = namespace(q)
-    first, (M, N, K) = int(basis.constant), q.shape
-    k = stack.shape[0] // N
-    # Rotated by V, the stacked hidden matrix is [s_1 Q_1; ...; s_k Q_k] without its constants.
-    s = xp.reshape(basis.s[:k, :], (-1,))
-    blocks = xp.reshape(stack, (k, N, k, N))[:, first:, :, first:]
-    kernel = xp.reshape(blocks, (s.shape[0], s.shape[0])) * s[:, None] * s[None, :]
-    values, vectors = xp.linalg.eigh(kernel)
-    used = values > PILOT_RESOLUTION * values[-1]
-    values = xp.where(used, values, xp.zeros_like(values))
-    u = vectors.T @ (s[:, None] * xp.reshape(q[:k, first:, :], (-1, K)))
-    u2 = to_numpy(xp.where(used[:, None], u, xp.zeros_like(u)) ** 2)
-    centred = y_square - q[0, 0, :] ** 2 if first else y_square
-    return like(_pilot_residual(to_numpy(values), u2, to_numpy(centred), n - first), q)
-
-
-def _pilot_residual(values: np.ndarray, u2: np.ndarray, y_square: np.ndarray, n: int) -> np.ndarray:
-    """Noise variance from eigenvalues and squared projections of a ridge path, shape (K,)."""
-    alphas = RELATIVE_GRID * max(values[-1], np.finfo(float).tiny)
-    shrink = values + alphas[:, None]
-    trace = np.sum(values / shrink, axis=1)
-    dof = np.sum((values / shrink) * (2 - values / shrink), axis=1)
-    rss = np.clip(y_square - (2 / shrink - values / shrink**2) @ u2, 0, None)
-    score = n * rss / np.maximum(n - trace, SMALLEST_SLACK * n)[:, None] ** 2
-    best = int(np.argmin(np.sum(score / np.where(y_square > 0, y_square, 1), axis=1)))
-    roomy = int(np.argmax(n - dof >= PILOT_RESIDUAL_SHARE * n))
-    resolved = int(np.argmax(alphas >= PILOT_RESOLUTION * values[-1]))
-    wanted = int(np.argmax(alphas >= PILOT_FACTOR * alphas[best]))
-    pilot = min(best, max(wanted, roomy, resolved))
-    return rss[pilot] / (n - dof[pilot])
+    n, best = path.n, int(np.argmin(path.gcv))
+    roomy = int(np.argmax(n - path.dof >= PILOT_RESIDUAL_SHARE * n))
+    wanted = int(np.argmax(path.alphas >= PILOT_FACTOR * path.alphas[best]))
+    pilot = min(best, max(wanted, roomy))
+    noise: np.ndarray = path.rss[pilot] / (n - path.dof[pilot])
+    return noise
 
 
 class RowFit(NamedTuple):

@@ -63,6 +63,28 @@ class PointParts(NamedTuple):
     n_members: int
 
 
+class WideParts(NamedTuple):
+    """Undersmoothed wide networks at p points and K outputs, each (p, K).
+
+    Parameters
+    ----------
+    mean, spread : arrays
+        Mean and sample variance of the groups' predictions.
+    noise : array
+        Variance of the mean given the weights.
+    n_groups : int
+        Number of groups.
+    dof : float
+        Degrees of freedom of a group.
+    """
+
+    mean: FloatArray
+    spread: FloatArray
+    noise: FloatArray
+    n_groups: int
+    dof: float
+
+
 class VarianceComponents(NamedTuple):
     """The three terms of the variance of an ensemble (paper, equation 5); they add up to it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -15,8 +15,9 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ulmus.core.backend import row_blocks
+from ulmus.core.fitting import Settings, fitted_model
 from ulmus.core.hidden import HiddenLayer, drawn_layer
-from ulmus.core.model import Settings, fitted_model, training_rows
+from ulmus.core.model import training_rows
 from ulmus.core.moments import Block
 from ulmus.core.variance import (
     ESTIMATES,
@@ -47,6 +48,10 @@ class RowBlocks:
     def __iter__(self) -> Iterator[Block]:
         for rows in row_blocks(self.y.shape[1], self.features):
             yield self.block(rows)
+
+    def reduce(self, row_pass: Callable[[Iterable[Block]], Any]) -> Any:
+        """Run a pass over all blocks, one after another."""
+        return row_pass(self)
 
     def block(self, rows: Any) -> Block:
         """Rows by slice or index."""
@@ -178,7 +183,7 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.hidden_biases_ = model.whitening.layer.biases
         self.noise_variance_ = float(model.sigma2[0]) if self._one_output_ else model.sigma2
         self.dof_ = float(model.fit.dof.mean())
-        self.rank_ = model.rank
+        self.rank_ = model.basis.rank(model.alpha)
         self.leverage_ = rows.leverage.mean(axis=0)
         self.loo_residuals_ = self._shaped(loo)
         self.loo_predictions_ = self._shaped(data.y.T - loo)

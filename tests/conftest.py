@@ -1,0 +1,97 @@
+"""Data shared by the tests, and the bridge from a fitted estimator to the oracles.
+
+Helpers are fixtures that return functions, of session scope, so that hypothesis may use them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy import special
+
+from ulmus.core.hidden import HiddenLayer
+
+# Definitions of the activations, written without ulmus.
+REFERENCE_ACTIVATIONS = {
+    "logistic": special.expit,
+    "tanh": np.tanh,
+    "relu": lambda u: np.maximum(u, 0),
+    "erf": special.erf,
+    "cos": np.cos,
+    "rbf": lambda u: np.exp(-(u**2)),
+    "identity": lambda u: u,
+}
+
+
+class Table(NamedTuple):
+    """Training rows X (n, d), y (n,), weights w (n,), and points X_new (p, d) among them."""
+
+    X: np.ndarray
+    y: np.ndarray
+    w: np.ndarray
+    X_new: np.ndarray
+
+
+@pytest.fixture(scope="session")
+def make_table():
+    """Function that draws a table; the noise grows with the first input."""
+
+    def make_table(n=60, d=3, p=7, seed=0):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, (n, d))
+        X[0], X[1] = -1, 1  # the new points never lie outside the range
+        noise = rng.standard_normal(n) * (0.3 + 0.15 * X[:, 0])
+        y = 2 + np.sin(3 * X[:, 0]) + X[:, -1] * X[:, d // 2] + noise
+        return Table(X, y, rng.uniform(0.3, 3, n), rng.uniform(-0.8, 0.8, (p, d)))
+
+    return make_table
+
+
+@pytest.fixture(scope="session")
+def reference_activations():
+    """Activation functions by name."""
+    return REFERENCE_ACTIVATIONS
+
+
+@pytest.fixture(scope="session")
+def hidden():
+    """Function that returns the hidden matrices of a fitted estimator, M arrays (p, N).
+
+    It uses public attributes only; ``X_train`` and ``w`` are what the estimator was fitted to,
+    and give the mean and the standard deviation of each input.
+    """
+
+    def hidden(model, X, X_train, w=None):
+        if model.standardize:
+            mean = np.average(X_train, axis=0, weights=w)
+            sd = np.sqrt(np.average((X_train - mean) ** 2, axis=0, weights=w))
+            X = (X - mean) / sd
+        g = REFERENCE_ACTIVATIONS[model.activation]
+        W, b = model.hidden_weights_, model.hidden_biases_
+        return [g(X @ W_m + b_m) for W_m, b_m in zip(W, b, strict=True)]
+
+    return hidden
+
+
+@pytest.fixture(scope="session")
+def make_layer():
+    """Function that draws a hidden layer of the core; inputs are not scaled."""
+
+    def make_layer(M, N, d, *, seed=1, scale=2.0, activation="logistic", constant=False):
+        rng = np.random.default_rng(seed)
+        weights = rng.uniform(-scale, scale, (M, N, d))
+        biases = rng.uniform(-scale, scale, (M, N))
+        return HiddenLayer(weights, biases, np.zeros(d), np.ones(d), activation, constant)
+
+    return make_layer
+
+
+@pytest.fixture(scope="session")
+def units():
+    """Function that turns a layer's features into matrices for the oracles, M arrays (n, N)."""
+
+    def units(layer, X):
+        H = layer(X)[:, int(layer.constant) :, :]
+        return [H_m.T for H_m in H]
+
+    return units
