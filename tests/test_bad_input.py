@@ -1,6 +1,7 @@
 """Bad input gets a clear error, doubtful fits a warning, and nothing else is said."""
 
 import re
+from functools import partial
 
 import numpy as np
 import oracles
@@ -231,9 +232,8 @@ def test_one_member_cannot_be_compared_with_itself(data):
 
 
 def only(record):
-    """The one warning that was recorded, raised from this file's line."""
+    """Message of the one warning that was recorded."""
     (warning,) = record
-    assert warning.filename == __file__
     return str(warning.message)
 
 
@@ -268,13 +268,25 @@ def test_saturated_units_warn(data, make):
     assert re.match(says("constant", "weight_scale", "alpha='loo'"), only(record))
 
 
+def error_bars(model):
+    """Methods whose answers rest on the training range."""
+    return (
+        model.predict_var,
+        model.variance_components,
+        model.member_correlation,
+        partial(model.variance_at, n_estimators=9),
+        model.suggest_n_estimators,
+    )
+
+
 @pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
 def test_points_outside_the_range_warn_with_their_number(data, container):
     model = ELMEnsembleRegressor(3, 8, random_state=0).fit(container(data.X), data.y)
     X = data.X_new.copy()
     X[1, 0], X[4, 2] = 1.5, -1.21
     X[2, 1] = 1.19  # within a tenth of the range
-    for ask in (model.predict, model.predict_var, model.variance_components):
+    model.predict(container(X))  # without error bars there is nothing to warn about
+    for ask in (partial(model.predict, return_std=True), *error_bars(model)):
         with pytest.warns(ExtrapolationWarning) as record:
             ask(container(X))
         assert re.match(says("2 of 7 points", "range"), only(record))
@@ -285,7 +297,7 @@ def test_the_range_is_that_of_the_rows_that_count(data):
     X[7], w[7] = 100.0, 0.0
     model = ELMEnsembleRegressor(3, 8, random_state=0).fit(X, data.y, sample_weight=w)
     with pytest.warns(ExtrapolationWarning, match="1 of 1 points"):
-        model.predict([[50.0, 50.0, 50.0]])
+        model.predict_var([[50.0, 50.0, 50.0]])
 
 
 def rough_pair(members, **parameters):
@@ -341,6 +353,38 @@ def test_a_negative_variance_is_never_the_root_of_a_standard_deviation():
     only(record)
     assert np.all(mean == 0)
     assert np.all(std >= 1)
+
+
+def far_away(data):
+    return ELMEnsembleRegressor(3, 8).fit(data.X, data.y), 9 + data.X_new
+
+
+def members_at_odds(data):
+    return rough_pair(2, noise_variance=1.0).fit(data.X, 0 * data.y), data.X_new
+
+
+# Each warning, by each way to cause it: a model, its arguments, and the method.
+CAUSES = {
+    "fit, one member": (lambda d: (ELMEnsembleRegressor(1, 8), *d[:2]), "fit", {}),
+    "fit, ensemble": (lambda d: (three(9, alpha=0, activation="identity"), *d[:2]), "fit", {}),
+    "fit, alone": (lambda d: (ELMRegressor(9, alpha=0, activation="identity"), *d[:2]), "fit", {}),
+    "range, predict": (far_away, "predict", {"return_std": True}),
+    "range, predict_var": (far_away, "predict_var", {}),
+    "range, variance_at": (far_away, "variance_at", {"n_estimators": 9}),
+    "range, suggest": (far_away, "suggest_n_estimators", {}),
+    "negative, predict": (members_at_odds, "predict", {"return_std": True}),
+    "negative, predict_var": (members_at_odds, "predict_var", {}),
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_warning_points_at_the_line_that_caused_it(data, cause):
+    # Python shows a warning once per location: one inside ulmus would hide the next.
+    prepare, method, options = CAUSES[cause]
+    model, *arguments = prepare(data)
+    with pytest.warns(UserWarning, match="points|members|variances|n_estimators") as record:
+        getattr(model, method)(*arguments, **options)
+    assert [warning.filename for warning in record] == [__file__]
 
 
 # ---------------------------------------------------------------- large numbers

@@ -11,3 +11,7 @@ class DegenerateFitWarning(UserWarning):
 
 class NegativeVarianceWarning(UserWarning):
     """A variance estimate fell below zero and was replaced by its positive-part form."""
+
+
+class BiasWarning(UserWarning):
+    """A prediction is far from an undersmoothed fit of the same data."""

@@ -11,7 +11,7 @@ Both return the same numbers; the smaller of the two is also the cheaper.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, Protocol
@@ -65,19 +65,6 @@ class PairWeights:
         pairs = M * (M - 1) * (M - 2 if self.degree == 3 else 1)
         distinct = sums.distinct / pairs if pairs else sums.distinct
         return PairSums(sums.single / (M * others), distinct)
-
-    def total(self, sums: PairSums, M: int) -> Array:
-        """Sum over all pairs of members, each pair with the mean of its residual variances.
-
-        It is a variance given the weights; where that comes out negative, members count as
-        uncorrelated.
-        """
-        xp = namespace(sums.single)
-        single, distinct = sums.single, sums.distinct
-        if self.degree == 3:
-            single, distinct = single / (M - 1), distinct / max(M - 2, 1)
-        total = single + distinct
-        return xp.where(total > 0, total, single)
 
 
 def _own_single(omega: Array) -> Array:
@@ -254,6 +241,43 @@ def row_form(Q: Array, weights: PairWeights, omega: Array | None = None) -> RowF
     own = (Q * omega[:, None, :]) @ Q_t
     every = (Q * xp.sum(omega, axis=0)) @ Q_t if weights.degree == 3 else None
     return RowForm(Q, weights, omega, own, every)
+
+
+@dataclass(frozen=True)
+class RegeneratedForm:
+    """A dual form that makes Q anew from the training rows, for rows too many to keep it.
+
+    Parameters
+    ----------
+    blocks : re-iterable of arrays (M, N, b)
+        Blocks of Q.
+    omega : array of shape (n,)
+        One weight per row, the same for all members.
+    """
+
+    blocks: Iterable[Array]
+    omega: Array
+
+    def sums(self, t: Array) -> PairSums:
+        """Both forms at the points t, shape (M, N, p)."""
+        parts = [form.sums(t) for form in self._row_forms()]
+        return PairSums(sum(p.single for p in parts), sum(p.distinct for p in parts))
+
+    def gram(self) -> PairGram:
+        """The primal form, which needs no training row."""
+        grams = (form.gram() for form in self._row_forms())
+        total = next(grams)
+        for gram in grams:
+            total = total + gram
+        return total
+
+    def _row_forms(self) -> Iterator[RowForm]:
+        start = 0
+        for Q in self.blocks:
+            stop = start + Q.shape[2]
+            omega = namespace(Q).broadcast_to(self.omega[start:stop], (Q.shape[0], stop - start))
+            yield row_form(Q, OWN, omega)
+            start = stop
 
 
 @dataclass(frozen=True)

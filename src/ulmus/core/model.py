@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,11 +15,12 @@ from ulmus.core.forms import (
     Form,
     JackknifeForm,
     PairWeights,
+    RegeneratedForm,
     RowForm,
     member_groups,
 )
 from ulmus.core.moments import Block
-from ulmus.core.noise import FitSummary, RowFit, slack
+from ulmus.core.noise import FitSummary, RowFit, member_omega, slack
 from ulmus.core.variance import PointParts, WideParts
 from ulmus.core.whitening import Whitening, scaled_rows
 from ulmus.core.wide import undersmoothing_alpha, wide_map, wide_path
@@ -48,7 +49,8 @@ class Model:
     stacks : list of arrays
         Gram matrices of the rows Q of each group of members side by side.
     forms : dict
-        For each kind of weights, a form per output; ``common`` has a single one.
+        For each kind of weights, a form per output; ``common`` has a single one. ``wide`` is
+        for wide networks: its weights are the same for all members, whose parts of z cancel.
     """
 
     whitening: Whitening
@@ -139,10 +141,14 @@ class Model:
             outputs.append(xp.reshape(self.q[group, :, :], (to_tau.shape[0], -1)).T @ part)
             tau[group, :, :] = xp.reshape(part, tau[group, :, :].shape)
         mean, spread = _mean_and_spread(xp.stack(outputs))
-        forms = self.forms[weights.name]
-        noise = xp.stack([weights.total(form.sums(tau), self.n_members) for form in forms])
+        forms = self.wide_forms(weights)
+        noise = xp.stack([sum(form.sums(tau)) for form in forms])
         scale = self.sigma2[:, None] if weights is COMMON else 1.0
         return mean + self.y_shift[:, None], spread, noise * scale / G**2
+
+    def wide_forms(self, weights: PairWeights) -> list[Form]:
+        """Forms for wide networks, whose weights must not differ between members."""
+        return self.forms["common"] if weights is COMMON else self.forms["wide"]
 
     def compressed(self) -> Model:
         """The same model with every form in its primal shape."""
@@ -164,22 +170,38 @@ def _joined(parts: list[tuple[Array, ...]]) -> list[np.ndarray]:
 
 
 def _primal(form: Form) -> Form:
-    if isinstance(form, RowForm):
+    if isinstance(form, (RowForm, RegeneratedForm)):
         return form.gram()
     if isinstance(form, JackknifeForm):
         return replace(form, diagonal=_primal(form.diagonal))
     return form
 
 
+@dataclass(frozen=True)
+class RowsOfQ:
+    """Blocks of Q made from blocks of training rows, iterable as often as they are."""
+
+    whitening: Whitening
+    to_q: Array
+    blocks: Iterable[Block]
+
+    def __iter__(self) -> Iterator[Array]:
+        for block in self.blocks:
+            yield self.to_q @ scaled_rows(self.whitening.centered(block.X), block.root_weight)
+
+
+def rows_of_q(model: Model, blocks: Iterable[Block]) -> RowsOfQ:
+    """Q of the training rows, scaled by the square roots of their weights."""
+    return RowsOfQ(model.whitening, model.basis.to_q @ model.whitening.P, blocks)
+
+
 def row_fits(model: Model, blocks: Iterable[Block]) -> Iterable[RowFit]:
     """Q, residuals and leverages of each block of training rows."""
     xp = namespace(model.q)
-    to_q = model.basis.to_q @ model.whitening.P
     d = model.basis.filters(model.alpha)[:, :, None]
     fitted_map = xp.permute_dims(model.q * d, (0, 2, 1))
     both_d = xp.permute_dims(xp.concat([d, d**2], axis=2), (0, 2, 1))
-    for block in blocks:
-        Q = to_q @ scaled_rows(model.whitening.centered(block.X), block.root_weight)
+    for Q, block in zip(rows_of_q(model, blocks), blocks, strict=True):
         both = both_d @ Q**2
         target = block.target - scaled_rows(model.y_shift[:, None], block.root_weight)
         yield RowFit(Q, target - fitted_map @ Q, both[:, 0, :], both[:, 1, :])
@@ -197,24 +219,30 @@ class Training(NamedTuple):
     norm2 : array of shape (n,)
         Mean over members of z'z of the left-out row: its prediction's variance in units of
         the noise.
+    omega : array of shape (K, n)
+        Mean over members of the squared residuals that an HC variant makes of each row,
+        scaled by its weight.
     """
 
     leverage: Array
     loo: Array
     norm2: Array
+    omega: Array
 
 
-def training_rows(model: Model, blocks: Iterable[Block]) -> Training:
+def training_rows(model: Model, blocks: Iterable[Block], hc: str = "HC2") -> Training:
     """Leverages and residuals of all training rows, in the units of y."""
     xp = namespace(model.q)
     blocks = list(blocks)
-    unweighted = row_fits(model, (block._replace(root_weight=None) for block in blocks))
+    unweighted = row_fits(model, [block._replace(root_weight=None) for block in blocks])
     parts = []
     for block, rows in zip(blocks, unweighted, strict=True):
         weight = 1.0 if block.root_weight is None else block.root_weight**2
         leverage = rows.leverage * weight
         open_ = slack(leverage)
         norm2 = xp.mean((rows.leverage2 - rows.leverage * leverage) / open_**2, axis=0)
-        parts.append((leverage, rows.residual / open_[:, None, :], norm2))
+        scaled = rows._replace(leverage=leverage, leverage2=rows.leverage2 * weight)
+        omega = xp.mean(member_omega(hc, scaled, model.fit), axis=0) * weight
+        parts.append((leverage, rows.residual / open_[:, None, :], norm2, omega))
     columns = zip(*parts, strict=True)
     return Training(*(xp.concat(list(arrays), axis=-1) for arrays in columns))

@@ -23,6 +23,8 @@ from ulmus.core.basis import Basis
 # alpha over the largest eigenvalue; eigenvalues below the first are round-off.
 RESOLUTION = 1e-13
 WIDE_GRID = np.logspace(-13, 2, 61)
+# A largest eigenvalue below this is a hidden layer without any signal.
+SMALLEST_SCALE = 1e-250
 # Of the rows, this share at most is used up by an undersmoothed fit.
 LARGEST_TRACE_SHARE = 0.9
 
@@ -96,7 +98,7 @@ def _scored_path(
     values: Array, vectors: Array, u2: np.ndarray, y_square: np.ndarray, n: int
 ) -> WidePath:
     lam = to_numpy(values)
-    alphas = WIDE_GRID * max(float(lam[-1]), np.finfo(float).tiny)
+    alphas = WIDE_GRID * (lam[-1] if lam[-1] > SMALLEST_SCALE else 1.0)
     shrink = lam + alphas[:, None]
     d = lam / shrink
     trace, dof = np.sum(d, axis=1), np.sum(d * (2 - d), axis=1)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,11 +12,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from ulmus.core.backend import row_blocks
 from ulmus.core.fitting import Settings, fitted_model
+from ulmus.core.forms import RegeneratedForm
 from ulmus.core.hidden import HiddenLayer, drawn_layer
-from ulmus.core.model import training_rows
-from ulmus.core.moments import Block
+from ulmus.core.jackknife import TrainingRows
+from ulmus.core.model import rows_of_q, training_rows
+from ulmus.core.noise_model import NoiseModel, fitted_noise_model, left_out_logs, log_targets
+from ulmus.core.rows import RowBlocks
 from ulmus.core.variance import (
     ESTIMATES,
     PointParts,
@@ -34,38 +34,8 @@ COMPONENTS = ("total", "model", "noise", "weights")
 FULL_LEVERAGE = 1 - 1e-8
 # Points farther out than this share of the training range count as extrapolation.
 RANGE_MARGIN = 0.1
-
-
-@dataclass(frozen=True)
-class RowBlocks:
-    """In-memory data cut into blocks of rows, iterable as often as needed."""
-
-    X: Any
-    y: np.ndarray
-    root_weight: np.ndarray | None
-    features: int
-
-    def __iter__(self) -> Iterator[Block]:
-        for rows in row_blocks(self.y.shape[1], self.features):
-            yield self.block(rows)
-
-    def reduce(self, row_pass: Callable[[Iterable[Block]], Any]) -> Any:
-        """Run a pass over all blocks, one after another."""
-        return row_pass(self)
-
-    def block(self, rows: Any) -> Block:
-        """Rows by slice or index."""
-        root_weight = None if self.root_weight is None else self.root_weight[rows]
-        return Block(self.X[rows], self.y[:, rows], root_weight)
-
-    def sample(self, n_rows: int) -> Block:
-        """Evenly spaced rows of positive weight."""
-        used = np.arange(self.y.shape[1])
-        if self.root_weight is not None:
-            used = used[self.root_weight > 0]
-        if len(used) <= n_rows:
-            return self.block(used)
-        return self.block(used[np.linspace(0, len(used) - 1, n_rows).astype(int)])
+# Training rows at which ``bias_alarm_`` is taken.
+ALARM_ROWS = 500
 
 
 class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -136,9 +106,10 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
             # Through the rows every point costs n MN products, through the features (MN)^2.
             keep_rows=n_rows < layer.size,
         )
-        sample = data.sample(ROWS_PER_UNIT * layer.n_units)
-        self.model_ = fitted_model(data, sample, layer, settings)
-        self._set_attributes(X, data)
+        sample_size = ROWS_PER_UNIT * layer.n_units
+        self.model_ = fitted_model(data, data.sample(sample_size), layer, settings)
+        self._set_attributes(X)
+        self._set_row_attributes(data, sample_size)
         self._warn_about_fit()
 
     def _drawn_layer(self, X: Any, weight: np.ndarray | None, n_members: int) -> HiddenLayer:
@@ -165,7 +136,7 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
             bool(self.fit_intercept),
         )
 
-    def _set_attributes(self, X: Any, data: RowBlocks) -> None:
+    def _set_attributes(self, X: Any) -> None:
         model = self.model_
         first = int(model.whitening.layer.constant)
         beta = model.beta
@@ -173,9 +144,7 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
         intercept = np.zeros(coef.shape[:2])
         if first:
             center = model.whitening.center[:, 1:, 0]
-            intercept = beta[:, 0, :] - np.einsum("mn,mkn->mk", center, coef) + model.y_shift
-        rows = training_rows(model, data)
-        loo = rows.loo.mean(axis=0).T
+            intercept = beta[:, 0, :] + model.y_shift - np.einsum("mn,mkn->mk", center, coef)
         self.alpha_ = model.alpha
         self.coef_ = coef[:, 0, :] if self._one_output_ else coef
         self.intercept_ = intercept[:, 0] if self._one_output_ else intercept
@@ -184,11 +153,32 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.noise_variance_ = float(model.sigma2[0]) if self._one_output_ else model.sigma2
         self.dof_ = float(model.fit.dof.mean())
         self.rank_ = model.basis.rank(model.alpha)
-        self.leverage_ = rows.leverage.mean(axis=0)
-        self.loo_residuals_ = self._shaped(loo)
-        self.loo_predictions_ = self._shaped(data.y.T - loo)
-        self._largest_leverage_ = float(rows.leverage.max())
         self._range_ = _feature_range(X)
+
+    def _set_row_attributes(self, data: RowBlocks, sample_size: int) -> None:
+        """Set what only an in-memory fit knows."""
+        hc = "HC2" if self.hc == "ensemble" else self.hc
+        rows = training_rows(self.model_, data, hc)
+        loo = rows.loo.mean(axis=0)
+        self.leverage_ = rows.leverage.mean(axis=0)
+        self.loo_residuals_ = self._shaped(loo.T)
+        self.loo_predictions_ = self._shaped((data.y - loo).T)
+        self._largest_leverage_ = float(rows.leverage.max())
+        self._alarm_points_ = data.sample(ALARM_ROWS).X
+        sigma2 = self.model_.sigma2
+        noise = np.broadcast_to(sigma2[:, None], loo.shape)
+        self._noise_model_: NoiseModel | None = None
+        if self.noise == "heteroskedastic":
+            Q = rows_of_q(self.model_, data)
+            self.model_.forms["wide"] = [RegeneratedForm(Q, omega) for omega in rows.omega]
+            weight = 1.0 if data.root_weight is None else data.root_weight**2
+            u2 = weight * loo**2 / (1 + weight * rows.norm2)
+            logs = data.relabelled(log_targets(u2, sigma2))
+            layer = self.model_.whitening.layer
+            fitted = fitted_noise_model(logs, logs.sample(sample_size), layer, sigma2)
+            left_out = np.concatenate(list(left_out_logs(fitted.model, logs)), axis=1)
+            self._noise_model_, noise = fitted, fitted.from_log(left_out)
+        self._training_: TrainingRows | None = TrainingRows(data, rows.loo, rows.norm2, noise)
 
     def _warn_about_fit(self) -> None:
         if self._largest_leverage_ > FULL_LEVERAGE:
@@ -230,9 +220,9 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         X = self._checked_points(X)
         if return_std:
-            parts, name = self._parts(X, None)
-            variance = self._model_variance(parts, name) + self.model_.sigma2
-            return self._output(parts.mean, X), self._output(np.sqrt(variance), X)
+            self._warn_about_points(X)
+            mean, sd = self._mean_and_sd(X)
+            return self._output(mean, X), self._output(sd, X)
         return self._output(self.model_.mean(X).T, X)
 
     def predict_var(self, X: Any, component: str = "total", estimate: str | None = None) -> Any:
@@ -258,14 +248,15 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         check.checked_choice("component", component, COMPONENTS)
         X = self._checked_points(X)
-        parts, name = self._parts(X, estimate)
-        noise = np.broadcast_to(self.model_.sigma2, parts.mean.shape)
+        self._warn_about_points(X)
         if component == "noise":
-            return self._output(noise, X)
+            return self._output(self._noise_variance(X), X)
+        parts, name = self._parts(X, estimate)
         if component == "weights":
             return self._output(parts.spread / parts.n_members, X)
         model = self._model_variance(parts, name)
-        return self._output(model if component == "model" else model + noise, X)
+        total = model if component == "model" else model + self._noise_variance(X)
+        return self._output(total, X)
 
     def compress(self) -> Self:
         """Drop the training rows, so that size and prediction cost no longer depend on them.
@@ -280,6 +271,7 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
         for name in ("leverage_", "loo_residuals_", "loo_predictions_"):
             if hasattr(self, name):
                 delattr(self, name)
+        self._training_ = None
         return self
 
     def _parts(self, X: Any, estimate: str | None) -> tuple[PointParts, str]:
@@ -292,6 +284,18 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"variance to {name!r}, a list with it, or 'all', and fit again."
             )
         return self.model_.point_parts(X, ESTIMATES[name].weights), name
+
+    def _mean_and_sd(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of a new observation, each (p, K)."""
+        parts, name = self._parts(X, None)
+        variance = self._model_variance(parts, name) + self._noise_variance(X)
+        return parts.mean, np.sqrt(variance)
+
+    def _noise_variance(self, X: Any) -> np.ndarray:
+        """Noise variance at the points, shape (p, K)."""
+        if self._noise_model_ is not None:
+            return self._noise_model_.variance(X).T
+        return np.broadcast_to(self.model_.sigma2, (X.shape[0], len(self.model_.sigma2)))
 
     def _model_variance(self, parts: PointParts, name: str) -> np.ndarray:
         variance = model_variance(name, parts)
@@ -309,7 +313,11 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _checked_points(self, X: Any) -> Any:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+
+    def _warn_about_points(self, X: Any) -> None:
         low, high = self._range_
         margin = RANGE_MARGIN * (high - low)
         outside = int(np.sum(_outside(X, low - margin, high + margin)))
@@ -318,9 +326,8 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"{outside} of {X.shape[0]} points lie outside the range of the training inputs "
                 "by more than a tenth of it; error bars there rest on extrapolation.",
                 ExtrapolationWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
-        return X
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         """Drop the output axis if y had none."""

@@ -43,6 +43,15 @@ def checked_number(name: str, value: Any, minimum: float, *, strict: bool = Fals
     return float(value)
 
 
+def checked_levels(value: Any, name: str = "confidence_level") -> list[float]:
+    """Return a list of probabilities."""
+    levels = np.atleast_1d(np.asarray(value))
+    valid = levels.dtype.kind == "f" and levels.ndim == 1 and len(levels) > 0
+    if not valid or not np.all((levels > 0) & (levels < 1)):
+        raise ValueError(f"{name} must lie between 0 and 1, exclusive, got {value!r}.")
+    return [float(level) for level in levels]
+
+
 def checked_alpha(value: Any) -> float | str:
     """Return a ridge parameter or the way to choose one."""
     if isinstance(value, str):

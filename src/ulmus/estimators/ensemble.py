@@ -17,11 +17,11 @@ from ulmus.core.variance import (
     variance_at,
 )
 from ulmus.estimators import _parameters as check
-from ulmus.estimators._base import BaseELM
+from ulmus.estimators._intervals import IntervalELM
 from ulmus.exceptions import DegenerateFitWarning
 
 
-class ELMEnsembleRegressor(BaseELM):
+class ELMEnsembleRegressor(IntervalELM):
     r"""Mean of independently drawn Extreme Learning Machines, with error bars.
 
     Each member draws a random hidden layer and fits its output by (ridge) least squares; the

@@ -1,0 +1,85 @@
+"""Interval bounds from predictions: normal, Student t, and conformal.
+
+Arrays are NumPy; levels are a list, and bounds come as (2, k, ...) with the k levels second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+FloatArray = npt.NDArray[np.float64]
+
+# A sample skewness this many standard errors from zero asks for intervals with unequal sides.
+SKEWNESS_ERRORS = 3.0
+
+
+def normal_bounds(
+    mean: FloatArray,
+    sd: FloatArray,
+    levels: Sequence[float],
+    dof: FloatArray | float = np.inf,
+) -> FloatArray:
+    """Mean plus and minus a quantile times the standard deviation, shape (2, k, ...).
+
+    The quantile is Student's with ``dof`` degrees of freedom, or normal if they are infinite.
+    """
+    half = np.stack([stats.t.ppf(0.5 + level / 2, dof) * sd for level in levels])
+    return np.stack([mean - half, mean + half])
+
+
+def satterthwaite_dof(
+    noise: FloatArray, weights: FloatArray, residual_dof: float, weights_dof: int
+) -> FloatArray:
+    """Degrees of freedom of a sum of two independent variance estimates.
+
+    ``noise`` rests on the residuals, ``weights`` on the differences between members
+    (Satterthwaite, 1946).
+    """
+    total = noise + weights
+    spent = noise**2 / max(residual_dof, 1.0) + weights**2 / max(weights_dof, 1)
+    dof = np.divide(total**2, spent, out=np.full_like(total, np.inf), where=spent > 0)
+    return np.maximum(dof, 1.0)
+
+
+def conformal_ranks(n: int, level: float, *, two_sided: bool) -> tuple[int, int]:
+    """Zero-based ranks of the lower and upper bound among n sorted values.
+
+    One-sided ranks are for bounds made of absolute residuals, where each side already holds
+    the whole error; two-sided ones leave half the error on either side.
+    """
+    tail = (1 - level) / (2 if two_sided else 1)
+    # Rounding guards against (n + 1) * tail being an integer but for the last digit.
+    low = int(np.floor(np.round(tail * (n + 1), 9)))
+    high = int(np.ceil(np.round((1 - tail) * (n + 1), 9)))
+    if low < 1 or high > n:
+        needed = int(np.ceil(np.round(1 / tail - 1, 9)))
+        raise ValueError(
+            f"confidence_level={level:g} needs at least {needed} training rows for a jackknife "
+            f"interval, got {n}; lower the level, or use method='gaussian'."
+        )
+    return low - 1, high - 1
+
+
+def conformal_bounds(
+    low: FloatArray, high: FloatArray, ranks: Iterable[tuple[int, int]]
+) -> FloatArray:
+    """Order statistics of (n, p) values as bounds, shape (2, k, p)."""
+    ranks = list(ranks)
+    lower = np.partition(low, [r[0] for r in ranks], axis=0)[[r[0] for r in ranks]]
+    upper = np.partition(high, [r[1] for r in ranks], axis=0)[[r[1] for r in ranks]]
+    return np.stack([lower, upper])
+
+
+def is_skewed(residuals: FloatArray) -> bool:
+    """Whether residuals are clearly asymmetric."""
+    n = len(residuals)
+    if n < 20 or np.ptp(residuals) == 0:
+        return False
+    # Clipped, so that one wild residual of a symmetric heavy-tailed noise decides nothing.
+    low, high = np.quantile(residuals, [0.01, 0.99])
+    skewness = stats.skew(np.clip(residuals, low, high))
+    return bool(abs(skewness) > SKEWNESS_ERRORS * np.sqrt(6 / n))

@@ -1,0 +1,386 @@
+"""The core keeps its digits: whitening, bases, forms and activations against plain NumPy."""
+
+import numpy as np
+import oracles
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ulmus import ELMEnsembleRegressor, ELMRegressor
+from ulmus.core.basis import gram_basis
+from ulmus.core.fitting import Settings, fitted_model
+from ulmus.core.forms import COMMON, OTHERS, OWN, JackknifeForm, row_form
+from ulmus.core.hidden import ACTIVATIONS, HiddenLayer, drawn_layer
+from ulmus.core.model import row_fits
+from ulmus.core.moments import Block, row_moments
+from ulmus.core.variance import ESTIMATES, model_variance
+from ulmus.core.whitening import sample_whitening
+from ulmus.exceptions import DegenerateFitWarning
+
+M = 4
+
+
+class Rows(list):
+    """Blocks of rows, passed over one after another."""
+
+    def reduce(self, row_pass):
+        return row_pass(self)
+
+
+def blocks_of(X, y, size=50):
+    """Blocks of some rows each."""
+    starts = range(0, len(X), size)
+    return Rows(Block(X[i : i + size], y[None, i : i + size], None) for i in starts)
+
+
+def basis_of(layer, X, sample):
+    """Basis and the matrices Q, M arrays (n, N), from blocks and a preconditioner's sample."""
+    whitening = sample_whitening(layer, sample)
+    blocks = blocks_of(X, np.zeros(len(X)))
+    basis = gram_basis(row_moments(blocks, whitening, pairs=False).gram.single, whitening)
+    return basis, np.swapaxes(basis.to_q @ whitening(X), 1, 2)
+
+
+def fit(layer, X, y, sample, alpha, keep_rows=False):
+    """Model with every estimate, HC3 residuals and the paper's noise."""
+    how = Settings(alpha, "residual", "HC3", tuple(ESTIMATES), keep_rows)
+    return fitted_model(blocks_of(X, y), Block(sample, y[None, : len(sample)], None), layer, how)
+
+
+def variances(model, X):
+    """Every estimate at the points, (6, p)."""
+    return np.stack(
+        [model_variance(n, model.point_parts(X, e.weights))[:, 0] for n, e in ESTIMATES.items()]
+    )
+
+
+def oracle_variances(H, h, y, alpha, intercept):
+    """The same by the textbook."""
+    args = (H, h, y, alpha, intercept)
+    return np.stack([oracles.variance(name, *args, hc="HC3") for name in ESTIMATES])
+
+
+def centred(H_m, constant):
+    return H_m - H_m.mean(axis=0) if constant else H_m
+
+
+def condition(H, constant):
+    return max(np.linalg.cond(centred(H_m, constant)) for H_m in H)
+
+
+# Weight scale, neurons, and the condition numbers they lead to on 300 rows of three inputs.
+PLAIN = (0.6, 50, (5e6, 5e7))
+RIDGE = (0.2, 70, (1e10, 1e12))
+
+
+# ---------------------------------------------------------------- whitening and basis
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize(("scale", "N", "between"), [PLAIN, RIDGE])
+def test_basis_is_the_svd_of_an_ill_conditioned_layer(
+    make_table, make_layer, units, scale, N, between, constant
+):
+    data = make_table(300)
+    layer = make_layer(M, N, 3, scale=scale, constant=constant)
+    H = units(layer, data.X)
+    assert between[0] < condition(H, constant) < between[1]
+    basis, Q = basis_of(layer, data.X, data.X[::3])
+    for m in range(M):
+        expected = np.linalg.svd(centred(H[m], constant), compute_uv=False)
+        # An SVD itself is right to eps times the largest singular value.
+        assert_allclose(basis.s[m], expected, rtol=1e-8, atol=1e-13 * expected[0])
+        used = basis.s[m] > 1e-7 * basis.s[m, 0]
+        Q_used = Q[m][:, int(constant) :][:, used]
+        assert_allclose(Q_used.T @ Q_used, np.eye(used.sum()), atol=1e-8)
+        rebuilt = Q[m][:, int(constant) :] * basis.s[m] @ basis.Vt[m]
+        assert_allclose(rebuilt, centred(H[m], constant), atol=1e-11 * expected[0])
+        if constant:
+            assert_allclose(Q[m][:, 0], 300**-0.5, rtol=1e-12)
+            assert_allclose(Q_used.T @ np.ones(300), 0, atol=1e-7)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("keep_rows", [False, True])
+@pytest.mark.parametrize(("setting", "alpha"), [(PLAIN, 0.0), (PLAIN, 1e-4), (RIDGE, 1e-6)])
+def test_estimates_of_an_ill_conditioned_layer(
+    make_table, make_layer, units, setting, alpha, keep_rows, constant
+):
+    scale, N, _ = setting
+    data = make_table(300)
+    layer = make_layer(M, N, 3, scale=scale, constant=constant)
+    H, h = units(layer, data.X), units(layer, data.X_new)
+    model = fit(layer, data.X, data.y, data.X[::2], alpha, keep_rows)
+    f = np.mean(oracles.predictions(H, h, data.y, alpha, constant), axis=0)
+    assert_allclose(model.mean(data.X_new)[0], f, rtol=1e-8)
+    expected = oracle_variances(H, h, data.y, alpha, constant)
+    assert_allclose(variances(model, data.X_new), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.01])
+@pytest.mark.parametrize("constant", [False, True])
+def test_units_that_are_dead_in_the_sample_still_count(
+    make_table, make_layer, units, constant, alpha
+):
+    # Sorted data: in the sample, the rows with the smallest inputs, every relu unit is zero.
+    data = make_table(200, d=2)
+    X = data.X[np.argsort(data.X.max(axis=1))]
+    y = data.y[np.argsort(data.X.max(axis=1))]
+    rng = np.random.default_rng(3)
+    weights = rng.uniform(0.2, 1.0, (M, 6, 2))
+    biases = -np.quantile(X[:20] @ np.swapaxes(weights, 1, 2), 1.0, axis=1)
+    layer = HiddenLayer(weights, biases, np.zeros(2), np.ones(2), "relu", constant)
+    H, h = units(layer, X), units(layer, data.X_new)
+    assert np.max(np.abs([H_m[:20] for H_m in H])) < 1e-12
+    assert min(np.linalg.matrix_rank(H_m) for H_m in H) == 6
+    model = fit(layer, X, y, X[:20], alpha)
+    f = np.mean(oracles.predictions(H, h, y, alpha, constant), axis=0)
+    assert_allclose(model.mean(data.X_new)[0], f, rtol=1e-8)
+    expected = oracle_variances(H, h, y, alpha, constant)
+    assert_allclose(variances(model, data.X_new), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_one_unit_that_wakes_up_after_the_sample(make_table, make_layer, units, constant):
+    data = make_table(200)
+    X = data.X[np.argsort(data.X[:, 0])]
+    y = data.y[np.argsort(data.X[:, 0])]
+    layer = make_layer(M, 8, 3, activation="relu", constant=constant)
+    # The last unit of each member is zero wherever the first input is below 0.5.
+    layer.weights[:, -1, :] = [1.0, 0.0, 0.0]
+    layer.biases[:, -1] = -0.5
+    H, h = units(layer, X), units(layer, data.X_new)
+    model = fit(layer, X, y, X[:100], 0.0)
+    f = np.mean(oracles.predictions(H, h, y, 0, constant), axis=0)
+    assert_allclose(model.mean(data.X_new)[0], f, rtol=1e-8)
+    expected = oracle_variances(H, h, y, 0, constant)
+    assert_allclose(variances(model, data.X_new), expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("n", [8, 15, 16])
+def test_fewer_rows_than_neurons(make_table, make_layer, units, n, constant):
+    data = make_table(n)
+    layer = make_layer(M, 15, 3, constant=constant)
+    H, h = units(layer, data.X), units(layer, data.X_new)
+    model = fit(layer, data.X, data.y, data.X, 0.1, keep_rows=True)
+    f = np.mean(oracles.predictions(H, h, data.y, 0.1, constant), axis=0)
+    assert_allclose(model.mean(data.X_new)[0], f, rtol=1e-8)
+    expected = oracle_variances(H, h, data.y, 0.1, constant)
+    assert_allclose(variances(model, data.X_new), expected, rtol=1e-7)
+    assert_allclose(np.mean(model.fit.dof), oracles.dof(H, 0.1, constant), rtol=1e-9)
+
+
+# ---------------------------------------------------------------- rank
+
+
+def linear_fit(X, y):
+    """Least squares on [1, X]: rank and noise variance by numpy.linalg.lstsq."""
+    A = np.column_stack([np.ones(len(X)), X])
+    beta, _, rank, _ = np.linalg.lstsq(A, y)
+    return rank, np.sum((y - A @ beta) ** 2) / (len(y) - rank)
+
+
+@pytest.mark.parametrize(
+    ("change", "n"),
+    [
+        (lambda X: X, 60),
+        (lambda X: np.column_stack([X, X[:, 0]]), 60),
+        (lambda X: np.column_stack([X, np.full(len(X), 3.0)]), 60),
+        (lambda X: X, 12),
+    ],
+    ids=["more units than inputs", "repeated input", "constant input", "more units than rows"],
+)
+def test_linear_units_count_their_rank(make_table, change, n):
+    data = make_table(n)
+    X = change(data.X)
+    model = ELMEnsembleRegressor(
+        3, 20, alpha=0, activation="identity", noise_variance="residual", random_state=0
+    )
+    with pytest.warns(DegenerateFitWarning, match="3 of 3 members"):
+        model.fit(X, data.y)
+    rank, noise = linear_fit(X, data.y)
+    assert rank == 4
+    assert_array_equal(model.rank_, rank)
+    assert_allclose(model.dof_, rank, rtol=1e-10)
+    assert_allclose(model.noise_variance_, noise, rtol=1e-8)
+    # All members are the same linear regression.
+    assert_allclose(model.predict_var(change(data.X_new), component="weights"), 0, atol=1e-14)
+
+
+def test_repeated_units_change_nothing(make_table):
+    data = make_table(60)
+
+    def doubled(u):
+        half = u.shape[0] // 2
+        u = np.tanh(u)
+        u[half : 2 * half] = u[:half]
+        return u
+
+    model = ELMRegressor(12, alpha=0, activation=doubled, fit_intercept=False, random_state=0)
+    model.set_params(noise_variance="residual")
+    with pytest.warns(DegenerateFitWarning, match="repeat one another"):
+        model.fit(data.X, data.y)
+    H = np.tanh(
+        (data.X - data.X.mean(axis=0)) / data.X.std(axis=0) @ model.hidden_weights_[0][:, :6]
+        + model.hidden_biases_[0][:6]
+    )
+    assert_array_equal(model.rank_, 6)
+    beta = np.linalg.lstsq(H, data.y)[0]
+    noise = np.sum((data.y - H @ beta) ** 2) / (60 - 6)
+    assert_allclose(model.noise_variance_, noise, rtol=1e-8)
+    # The coefficients of least norm share the weight between the copies.
+    assert_allclose(model.coef_[0, :6], beta / 2, rtol=1e-6)
+    assert_allclose(model.coef_[0, 6:], beta / 2, rtol=1e-6)
+
+
+def test_weak_directions_are_dropped_without_ridge_only(make_table, make_layer):
+    data = make_table(300)
+    layer = make_layer(M, 40, 3, scale=0.2)
+    basis, _ = basis_of(layer, data.X, data.X)
+    strong = np.sum(basis.s > np.finfo(float).eps ** 0.5 * basis.s[:, :1], axis=1)
+    assert np.all(strong < 40)
+    assert_array_equal(basis.rank(0.0), strong)
+    assert_allclose(basis.dof(0.0), strong)
+    assert np.all(basis.rank(1e-6) > strong)
+
+
+# ---------------------------------------------------------------- forms
+
+
+@pytest.fixture
+def form_parts():
+    """Q of M members (M, N, n) with orthonormal rows, squared residuals, points t."""
+    rng = np.random.default_rng(0)
+    N, n, p = 5, 17, 6
+    Q = np.stack([np.linalg.qr(rng.standard_normal((n, N)))[0].T for _ in range(M)])
+    return Q, rng.uniform(0.2, 2, (M, n)), rng.standard_normal((M, N, p)), rng
+
+
+def explicit_sums(Q, t, D):
+    """Sums of z_m' D_ml z_l over m = l and over m != l, with n x n matrices D(m, l)."""
+    z = np.einsum("mjn,mjp->mpn", Q, t)
+    single = sum(oracles.form(z[m], D(m, m), z[m]) for m in range(M))
+    pairs = [(m, k) for m in range(M) for k in range(M) if m != k]
+    return single, sum(oracles.form(z[m], D(m, k), z[k]) for m, k in pairs)
+
+
+def explicit_weights(kind, S):
+    """D(m, l) from one matrix S_k per member."""
+    if kind is COMMON:
+        return lambda m, k: np.eye(len(S[0]))
+    if kind is OWN:
+        return lambda m, k: (S[m] + S[k]) / 2
+    return lambda m, k: sum(S) - S[m] - (S[k] if k != m else 0)
+
+
+@pytest.mark.parametrize("kind", [COMMON, OWN, OTHERS], ids=lambda kind: kind.name)
+def test_both_forms_are_the_explicit_matrices(form_parts, kind):
+    Q, omega, t, _ = form_parts
+    dual = row_form(Q, kind, None if kind is COMMON else omega)
+    expected = explicit_sums(Q, t, explicit_weights(kind, [np.diag(o) for o in omega]))
+    assert_allclose(dual.sums(t), expected, rtol=1e-10)
+    assert_allclose(dual.gram().sums(t), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [OWN, OTHERS], ids=lambda kind: kind.name)
+def test_the_jackknife_form_is_diagonal_minus_rank_one(form_parts, kind):
+    Q, _, t, rng = form_parts
+    n = Q.shape[2]
+    r = rng.standard_normal((M, n))
+    S = [(n - 1) / n * (np.diag(r_m**2) - np.outer(r_m, r_m) / n) for r_m in r]
+    expected = explicit_sums(Q, t, explicit_weights(kind, S))
+    for diagonal in (row_form(Q, kind, r**2), row_form(Q, kind, r**2).gram()):
+        form = JackknifeForm(diagonal, Q @ r.T, n, kind.degree)
+        assert_allclose(form.sums(t), expected, rtol=1e-10)
+
+
+def test_a_rotated_gram_is_the_gram_of_the_rotated_rows(form_parts):
+    Q, omega, t, rng = form_parts
+    A = rng.standard_normal((M, 5, 5))
+    gram = row_form(Q, OWN, omega).gram()
+    before = gram.sums(t)
+    ours = gram.rotated(A)
+    assert_allclose(ours.sums(t), row_form(A @ Q, OWN, omega).gram().sums(t), rtol=1e-10)
+    assert_allclose(gram.sums(t), before, rtol=1e-14)
+
+
+def test_row_fits_have_orthonormal_rows_and_the_oracles_residuals(make_table, make_layer, units):
+    data = make_table(60)
+    layer = make_layer(M, 8, 3, constant=True)
+    H = units(layer, data.X)
+    model = fit(layer, data.X, data.y, data.X, 0.1)
+    (rows,) = row_fits(model, [Block(data.X, data.y[None, :], None)])
+    assert_allclose(rows.Q @ np.swapaxes(rows.Q, 1, 2), np.tile(np.eye(9), (M, 1, 1)), atol=1e-10)
+    assert_allclose(rows.residual[:, 0], oracles.residuals(H, data.y, 0.1, True), rtol=1e-8)
+    P = oracles.hat_matrix(H, 0.1, True)
+    assert_allclose(rows.leverage, np.diagonal(P, axis1=1, axis2=2), rtol=1e-8)
+    assert_allclose(rows.leverage2, np.diagonal(P @ P, axis1=1, axis2=2), rtol=1e-8)
+
+
+# ---------------------------------------------------------------- hidden layer
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_are_their_definitions(name, reference_activations):
+    u = np.concatenate([np.linspace(-6, 6, 101), [-35.0, 35.0, -0.0]])
+    ours = ACTIVATIONS[name](u.copy())
+    assert_allclose(ours, reference_activations[name](u), rtol=1e-13, atol=1e-15)
+
+
+def test_every_reference_activation_exists(reference_activations):
+    assert reference_activations.keys() == ACTIVATIONS.keys()
+
+
+def test_a_callable_activation_is_used(make_table, hidden):
+    data = make_table(50)
+    named, called = (
+        ELMEnsembleRegressor(3, 9, activation=g, random_state=0).fit(data.X, data.y)
+        for g in ("tanh", np.tanh)
+    )
+    assert_array_equal(called.predict(data.X_new), named.predict(data.X_new))
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_features_are_scaled_inputs_times_weights(make_table, constant):
+    rng = np.random.default_rng(0)
+    X, W, b = make_table(20).X, rng.standard_normal((2, 4, 3)), rng.standard_normal((2, 4))
+    offset, scale = np.array([1.0, -2.0, 0.5]), np.array([0.5, 2.0, 3.0])
+    H = HiddenLayer(W, b, offset, scale, "tanh", constant)(X)
+    for m in range(2):
+        expected = np.tanh((X - offset) / scale @ W[m].T + b[m])
+        assert_allclose(H[m, int(constant) :].T, expected, rtol=1e-12, atol=1e-14)
+    if constant:
+        assert_array_equal(H[:, 0], 1)
+
+
+def draw(distribution, activation, scale, N=4000):
+    return drawn_layer(
+        np.random.SeedSequence(0).spawn(2),
+        3,
+        N,
+        distribution=distribution,
+        scale=np.array(scale),
+        activation=activation,
+    )
+
+
+def test_uniform_weights_fill_their_interval():
+    W, b = draw("uniform", "tanh", [1.0, 2.0, 0.0])
+    largest = np.abs(W).max(axis=(0, 2))
+    # The largest of 8000 uniform numbers lies within 0.2% of the end, except once in 1e6.
+    assert_allclose(largest[:2], [1.0, 2.0], rtol=2e-3)
+    assert np.all(largest <= [1.0, 2.0, 0.0])
+    assert_allclose(np.abs(b).max(), 2.0, rtol=2e-3)
+
+
+def test_normal_weights_have_their_standard_deviation():
+    W, b = draw("normal", "tanh", [1.0, 2.0, 0.5])
+    # The standard deviation of 8000 normal numbers has a relative error of 0.8%.
+    assert_allclose(W.std(axis=(0, 2)), [1.0, 2.0, 0.5], rtol=0.032)
+    assert_allclose(b.std(), 2.0, rtol=0.032)
+
+
+def test_phases_of_cosines_fill_a_turn():
+    _, b = draw("normal", "cos", [1.0, 2.0, 0.5])
+    assert np.all((b >= 0) & (b < 2 * np.pi))
+    assert_allclose([b.min(), b.max()], [0, 2 * np.pi], atol=0.015)
