@@ -7,13 +7,19 @@ from typing import Any
 
 import numpy as np
 import scipy.special
-from array_api_compat import array_namespace, is_cupy_namespace, is_torch_namespace
+from array_api_compat import (
+    array_namespace,
+    is_array_api_obj,
+    is_cupy_namespace,
+    is_torch_namespace,
+)
 
 Array = Any
 
-# A block of hidden features of about eight megabytes stays near the processor and is still
-# long enough for matrix products to run at full speed.
+# A block of hidden features of about eight megabytes stays near a processor and is still long
+# enough for matrix products to run at full speed; a graphics card wants half a gigabyte.
 BLOCK_ELEMENTS = 2**20
+DEVICE_BLOCK_ELEMENTS = 2**26
 
 
 def namespace(*arrays: Array) -> Any:
@@ -22,8 +28,10 @@ def namespace(*arrays: Array) -> Any:
 
 
 def like(values: Array, reference: Array) -> Array:
-    """Give NumPy values the array type, dtype and device of a reference array."""
+    """Give values the array type, dtype and device of a reference array."""
     xp = array_namespace(reference)
+    if isinstance(values, np.ndarray) and not isinstance(reference, np.ndarray):
+        values = np.ascontiguousarray(values)
     return xp.asarray(values, dtype=reference.dtype, device=reference.device)
 
 
@@ -70,8 +78,33 @@ def column_sums(a: Array, b: Array) -> Array:
     return xp.sum(a * b, axis=tuple(range(a.ndim - 1)))
 
 
-def row_blocks(n_rows: int, features: int) -> Iterator[slice]:
-    """Slices that cut ``n_rows`` so that a block of hidden features stays small."""
-    size = max(64, min(8192, BLOCK_ELEMENTS // max(1, features)))
+def row_blocks(n_rows: int, features: int, reference: Array | None = None) -> Iterator[slice]:
+    """Slices that cut ``n_rows`` so that a block of hidden features has a good size.
+
+    ``reference`` is an array of the kind that will be computed with.
+    """
+    on_host = reference is None or isinstance(reference, np.ndarray)
+    elements = BLOCK_ELEMENTS if on_host or is_on_host(reference) else DEVICE_BLOCK_ELEMENTS
+    size = max(64, min(elements // 128, elements // max(1, features)))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
+
+
+def is_on_host(array: Array) -> bool:
+    """Whether an array lives in the processor's own memory."""
+    return "cpu" in str(getattr(array, "device", "cpu")).lower()
+
+
+def reference_array(X: Array, device: str | None, dtype: str) -> Array:
+    """An empty array of the kind to compute with.
+
+    It follows the data, unless a device is named: then it is a torch tensor there.
+    """
+    if device is not None:
+        import torch
+
+        return torch.empty(0, dtype=getattr(torch, dtype), device=device)
+    if is_array_api_obj(X) and not isinstance(X, np.ndarray):
+        xp = array_namespace(X)
+        return xp.empty(0, dtype=getattr(xp, dtype), device=X.device)
+    return np.empty(0, dtype=dtype)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -87,10 +87,20 @@ class Settings:
 
 def fitted_model(source: Source, sample: Block, layer: HiddenLayer, settings: Settings) -> Model:
     """Fit an ensemble from a source of rows; ``sample`` sets the preconditioner."""
-    whitening = sample_whitening(layer, sample.X, sample.root_weight)
-    y_shift = _shift(sample, layer.constant)
+    whitening, y_shift = started_fit(sample, layer)
     moments = source.reduce(FirstPass(whitening, y_shift, settings.all_pairs))
     return moments_model(moments, whitening, y_shift, settings, source)
+
+
+def started_fit(sample: Block, layer: HiddenLayer) -> tuple[Whitening, Array]:
+    """What a sample of rows sets for all passes: the preconditioner and a shift of y.
+
+    With an intercept, subtracting the sample's mean output changes no result.
+    """
+    xp = namespace(sample.y)
+    whitening = sample_whitening(layer, sample.X, sample.root_weight)
+    y_shift = xp.mean(sample.y, axis=1) if layer.constant else xp.zeros_like(sample.y[:, 0])
+    return whitening, y_shift
 
 
 def moments_model(
@@ -180,7 +190,7 @@ class WeightedPass:
             for w in self.kinds
         }
         c: list[Array] = [0.0] * K
-        for rows in row_fits(self.model, blocks):
+        for _, rows in row_fits(self.model, blocks):
             omega = row_omega(self.hc, self.model, rows)
             for k in range(K):
                 for w in self.kinds:
@@ -203,12 +213,6 @@ def row_omega(hc: str, model: Model, rows: RowFit) -> Array:
     d = model.basis.filters(model.alpha)[:, :, None]
     smoothed = model.forms["common"][0].sums(d * rows.Q)
     return ensemble_omega(rows, (smoothed.single + smoothed.distinct) / model.n_members**2)
-
-
-def _shift(sample: Block, constant: bool) -> Array:
-    """Mean output of the sample: with an intercept, subtracting it changes no result."""
-    xp = namespace(sample.y)
-    return xp.mean(sample.y, axis=1) if constant else xp.zeros_like(sample.y[:, 0])
 
 
 def _chosen_alpha(
@@ -258,17 +262,19 @@ def _add_row_forms(model: Model, source: Source, settings: Settings) -> None:
     if not kinds:
         return
     if settings.keep_rows:
-        _add_dual_forms(model, source, settings.hc, kinds)
+        _add_dual_forms(model, cast(Iterable[Block], source), settings.hc, kinds)
         return
     sums = source.reduce(WeightedPass(model, settings.hc, kinds))
     for w in kinds:
         model.forms[w.name] = _exact_forms(sums.grams[w.name], sums.c, w, model, settings.hc)
 
 
-def _add_dual_forms(model: Model, source: Source, hc: str, kinds: list[PairWeights]) -> None:
+def _add_dual_forms(
+    model: Model, source: Iterable[Block], hc: str, kinds: list[PairWeights]
+) -> None:
     """Keep the rows Q and their squared residuals."""
     xp, K = namespace(model.q), model.q.shape[2]
-    fits = source.reduce(lambda blocks: list(row_fits(model, blocks)))
+    fits = [rows for _, rows in row_fits(model, source)]
     rows = RowFit(*(xp.concat(list(arrays), axis=-1) for arrays in zip(*fits, strict=True)))
     for w in kinds:
         if w is COMMON:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.backend import Array, column_sums, namespace, to_numpy
+from ulmus.core.backend import Array, column_sums, like, namespace, to_numpy
 from ulmus.core.model import Model, row_fits
 from ulmus.core.moments import Block
 from ulmus.core.rows import RowBlocks
@@ -107,14 +107,13 @@ def left_out_predictions(
         yield LeftOut(points, to_numpy(mean), shift, to_numpy(column_sums(t, t)) / M)
 
 
-def _row_weights(model: Model, blocks: Iterable[Block], loo: Array) -> Iterator[Array]:
+def _row_weights(model: Model, blocks: Iterable[Block], loo: np.ndarray) -> Iterator[Array]:
     """Blocks of L Q / M, shape (K, b, MN): times t they give the shifts."""
     xp, (M, K, _) = namespace(model.q), loo.shape
     start = 0
-    # Two views of the same blocks: one gives Q, the other the weights of its rows.
-    for rows, block in zip(row_fits(model, blocks), blocks, strict=True):
+    for block, rows in row_fits(model, blocks):
         b = rows.Q.shape[2]
-        L = loo[:, :, start : start + b] / M
+        L = like(loo[:, :, start : start + b] / M, rows.Q)
         if block.root_weight is not None:
             L = L * block.root_weight
         start += b

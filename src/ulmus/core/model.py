@@ -84,7 +84,7 @@ class Model:
         xp = namespace(self.q)
         beta = xp.reshape(self.beta, (-1, self.q.shape[2])) / self.n_members
         parts = []
-        for rows in row_blocks(X.shape[0], self.whitening.layer.size):
+        for rows in row_blocks(X.shape[0], self.whitening.layer.size, self.q):
             H = self.whitening.centered(X[rows])
             parts.append(beta.T @ xp.reshape(H, (beta.shape[0], -1)))
         return xp.concat(parts, axis=1) + self.y_shift[:, None]
@@ -92,7 +92,7 @@ class Model:
     def point_parts(self, X: Array, weights: PairWeights) -> PointParts:
         """Mean, spread and both means of the form at the rows of X, in blocks."""
         to_t = self.to_t
-        blocks = row_blocks(X.shape[0], self.whitening.layer.size)
+        blocks = row_blocks(X.shape[0], self.whitening.layer.size, self.q)
         parts = [self._block_parts(to_t, X[rows], weights) for rows in blocks]
         mean, spread, A, U = _joined(parts)
         return PointParts(mean, spread, A, U, self.n_members)
@@ -123,7 +123,7 @@ class Model:
             for group, path in zip(groups, paths, strict=True)
         ]
         dof = [np.sum((d := to_numpy(p.values / (p.values + alpha))) * (2 - d)) for p in paths]
-        blocks = row_blocks(X.shape[0], self.whitening.layer.size)
+        blocks = row_blocks(X.shape[0], self.whitening.layer.size, self.q)
         parts = [self._block_wide(groups, maps, X[rows], weights) for rows in blocks]
         mean, spread, noise = _joined(parts)
         return WideParts(mean, spread, noise, len(groups), float(np.mean(dof)))
@@ -195,16 +195,18 @@ def rows_of_q(model: Model, blocks: Iterable[Block]) -> RowsOfQ:
     return RowsOfQ(model.whitening, model.basis.to_q @ model.whitening.P, blocks)
 
 
-def row_fits(model: Model, blocks: Iterable[Block]) -> Iterable[RowFit]:
-    """Q, residuals and leverages of each block of training rows."""
+def row_fits(model: Model, blocks: Iterable[Block]) -> Iterator[tuple[Block, RowFit]]:
+    """Each block of training rows with its Q, residuals and leverages."""
     xp = namespace(model.q)
     d = model.basis.filters(model.alpha)[:, :, None]
     fitted_map = xp.permute_dims(model.q * d, (0, 2, 1))
     both_d = xp.permute_dims(xp.concat([d, d**2], axis=2), (0, 2, 1))
-    for Q, block in zip(rows_of_q(model, blocks), blocks, strict=True):
+    to_q = model.basis.to_q @ model.whitening.P
+    for block in blocks:
+        Q = to_q @ scaled_rows(model.whitening.centered(block.X), block.root_weight)
         both = both_d @ Q**2
         target = block.target - scaled_rows(model.y_shift[:, None], block.root_weight)
-        yield RowFit(Q, target - fitted_map @ Q, both[:, 0, :], both[:, 1, :])
+        yield block, RowFit(Q, target - fitted_map @ Q, both[:, 0, :], both[:, 1, :])
 
 
 class Training(NamedTuple):
@@ -233,10 +235,9 @@ class Training(NamedTuple):
 def training_rows(model: Model, blocks: Iterable[Block], hc: str = "HC2") -> Training:
     """Leverages and residuals of all training rows, in the units of y."""
     xp = namespace(model.q)
-    blocks = list(blocks)
-    unweighted = row_fits(model, [block._replace(root_weight=None) for block in blocks])
     parts = []
-    for block, rows in zip(blocks, unweighted, strict=True):
+    for block in blocks:
+        ((_, rows),) = row_fits(model, [block._replace(root_weight=None)])
         weight = 1.0 if block.root_weight is None else block.root_weight**2
         leverage = rows.leverage * weight
         open_ = slack(leverage)

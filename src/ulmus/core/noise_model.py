@@ -7,8 +7,9 @@ the inputs (Akusok et al., 2019; Wan et al., 2014).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ulmus.core.fitting import Settings, Source, fitted_model
 from ulmus.core.hidden import HiddenLayer
 from ulmus.core.model import Model, row_fits
 from ulmus.core.moments import Block
+from ulmus.core.noise import slack
 
 # Members of the second ensemble: a smooth function of the inputs needs no more.
 NOISE_MEMBERS = 5
@@ -60,9 +62,49 @@ class NoiseModel:
         return np.where(flat, self.constant[:, None], varying)
 
 
-def log_targets(u2: Array, sigma2: Array) -> Array:
-    """What the second ensemble is fitted to: logarithms of squared residuals, both (K, n)."""
+def residual_logs(
+    loo: np.ndarray, norm2: np.ndarray, root_weight: np.ndarray | None, sigma2: np.ndarray
+) -> Array:
+    """Logarithms of squared left-out residuals, each over its variance factor, shape (K, n)."""
+    weight = 1.0 if root_weight is None else root_weight**2
+    return _log_targets(weight * loo**2 / (1 + weight * norm2), sigma2)
+
+
+def _log_targets(u2: Array, sigma2: Array) -> Array:
     return namespace(u2).log(u2 + _offset(sigma2)[:, None])
+
+
+@dataclass(frozen=True)
+class ResidualSource:
+    """The rows of a source with residual logarithms as outputs, made block by block."""
+
+    source: Source
+    model: Model
+
+    def reduce(self, row_pass: Callable[[Iterable[Block]], Any]) -> Any:
+        """Run a pass over the relabelled blocks."""
+        return self.source.reduce(_RelabelledPass(row_pass, self.model))
+
+    def relabelled(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        """Blocks with their residual logarithms."""
+        return _relabelled(self.model, blocks)
+
+
+@dataclass(frozen=True)
+class _RelabelledPass:
+    row_pass: Callable[[Iterable[Block]], Any]
+    model: Model
+
+    def __call__(self, blocks: Iterable[Block]) -> Any:
+        return self.row_pass(_relabelled(self.model, blocks))
+
+
+def _relabelled(model: Model, blocks: Iterable[Block]) -> Iterator[Block]:
+    xp = namespace(model.q)
+    for block, rows in row_fits(model, blocks):
+        norm2 = (rows.leverage2 - rows.leverage**2) / slack(rows.leverage) ** 2
+        u2 = xp.mean(rows.loo, axis=0) ** 2 / (1 + xp.mean(norm2, axis=0))
+        yield block._replace(y=_log_targets(u2, model.sigma2))
 
 
 def fitted_noise_model(
@@ -90,16 +132,14 @@ def fitted_noise_model(
     )
 
 
-def left_out_logs(model: Model, blocks: Iterable[Block]) -> Iterable[np.ndarray]:
-    """Log variance of each training row by the second ensemble without it, (K, b) a block."""
+def left_out_logs(model: Model, blocks: Iterable[Block]) -> Iterator[tuple[Block, np.ndarray]]:
+    """Each block with the log variance of its rows by the ensemble without them, (K, b)."""
     xp = namespace(model.q)
-    # Two views of the same blocks: one gives the residuals, the other the targets.
-    for rows, block in zip(row_fits(model, blocks), blocks, strict=True):
+    for block, rows in row_fits(model, blocks):
         loo = xp.mean(rows.loo, axis=0)
         if block.root_weight is not None:
-            positive = xp.where(block.root_weight > 0, block.root_weight, 1.0)
-            loo = loo / positive
-        yield to_numpy(block.y - loo)
+            loo = loo / xp.where(block.root_weight > 0, block.root_weight, 1.0)
+        yield block, to_numpy(block.y - loo)
 
 
 @dataclass(frozen=True)
@@ -112,12 +152,12 @@ class _CalibrationPass:
     def __call__(self, blocks: Iterable[Block]) -> np.ndarray:
         """Rows, squared errors, t, t^2, u^2/exp(g), g and g^2, summed, shape (7, K)."""
         total = np.zeros((7, self.offset.shape[0]))
-        blocks = list(blocks)
-        for g, block in zip(left_out_logs(self.model, blocks), blocks, strict=True):
+        for block, g in left_out_logs(self.model, blocks):
             t = to_numpy(block.y)
             u2 = np.exp(t) - to_numpy(self.offset)[:, None]
+            used = 1.0 if block.root_weight is None else to_numpy(block.root_weight) > 0
             parts = (np.ones_like(t), (t - g) ** 2, t, t**2, u2 / np.exp(g), g, g**2)
-            total += np.stack([np.sum(part, axis=1) for part in parts])
+            total += np.stack([np.sum(part * used, axis=1) for part in parts])
         return total
 
 

@@ -9,11 +9,12 @@ import numpy as np
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
+from ulmus.core.backend import to_numpy
 from ulmus.core.forms import COMMON
 from ulmus.core.jackknife import TrainingRows, left_out_predictions
 from ulmus.core.variance import ESTIMATES, WideParts
 from ulmus.estimators import _parameters as check
-from ulmus.estimators._base import BaseELM
+from ulmus.estimators._fitting import FittableELM
 from ulmus.exceptions import BiasWarning
 from ulmus.intervals import (
     conformal_bounds,
@@ -31,7 +32,7 @@ TARGETS = ("function", "expectation")
 LARGE_BIAS = 5.0
 
 
-class IntervalELM(BaseELM):
+class IntervalELM(FittableELM):
     """Intervals, quantiles and distributions of a fitted ELM."""
 
     def predict_interval(
@@ -42,7 +43,7 @@ class IntervalELM(BaseELM):
         kind: str = "prediction",
         method: str = "auto",
         target: str = "function",
-    ) -> np.ndarray:
+    ) -> Any:
         r"""Intervals for new observations, for the true function, or for its expectation.
 
         Parameters
@@ -96,7 +97,7 @@ class IntervalELM(BaseELM):
             bounds = self._confidence_bounds(X, levels, method, target)
         return self._interval_output(bounds, X, np.ndim(confidence_level) == 0)
 
-    def predict_quantiles(self, X: Any, quantiles: Any) -> np.ndarray:
+    def predict_quantiles(self, X: Any, quantiles: Any) -> Any:
         """Quantiles of a new observation.
 
         Parameters
@@ -121,7 +122,7 @@ class IntervalELM(BaseELM):
         else:
             values = self._empirical_quantiles(X, levels, self._training_)
         values = np.moveaxis(values, 0, -1)
-        return (values[:, 0] if self._one_output_ else values).astype(X.dtype, copy=False)
+        return self._like_points(values[:, 0] if self._one_output_ else values, X)
 
     def predict_dist(self, X: Any) -> Any:
         """Normal distribution of a new observation at each point.
@@ -193,7 +194,7 @@ class IntervalELM(BaseELM):
     def _bias_alarm(self, X: Any) -> float:
         parts = self._wide_parts(X)
         se = np.sqrt(_wide_variance(parts))
-        gap = np.abs(self.model_.mean(X).T - parts.mean)
+        gap = np.abs(to_numpy(self.model_.mean(X)).T - parts.mean)
         return float(np.max(np.divide(gap, se, out=np.zeros_like(gap), where=se > 0)))
 
     def _wide_parts(self, X: Any) -> WideParts:
@@ -219,7 +220,7 @@ class IntervalELM(BaseELM):
             wide = self._wide_parts(X)
             variance, from_weights = _wide_variance(wide), wide.spread / wide.n_groups
             center, groups, dof = wide.mean, wide.n_groups, wide.dof
-            self._warn_about_bias(model.mean(X).T, center, np.sqrt(variance))
+            self._warn_about_bias(to_numpy(model.mean(X)).T, center, np.sqrt(variance))
         residual_dof = model.fit.n - dof
         degrees: Any = np.inf
         if method != "normal":
@@ -284,21 +285,21 @@ class IntervalELM(BaseELM):
 
     def _row_sd(self, rows: TrainingRows) -> np.ndarray:
         """Standard deviation of each leave-one-out residual, shape (K, n)."""
-        sigma2, weight = self.model_.sigma2[:, None], rows.data.root_weight
+        sigma2, weight = to_numpy(self.model_.sigma2)[:, None], rows.data.root_weight
         inverse = 1.0 if weight is None else 1 / np.where(weight > 0, weight, 1.0) ** 2
         return _positive_sd(rows.noise * inverse + sigma2 * rows.norm2)
 
     def _point_sd(self, X: Any, norm2: np.ndarray) -> np.ndarray:
         """Standard deviation of a new observation around a prediction, shape (K, p)."""
         noise = self._noise_variance(X).T
-        return _positive_sd(noise + self.model_.sigma2[:, None] * norm2)
+        return _positive_sd(noise + to_numpy(self.model_.sigma2)[:, None] * norm2)
 
-    def _interval_output(self, bounds: np.ndarray, X: Any, one_level: bool) -> np.ndarray:
+    def _interval_output(self, bounds: np.ndarray, X: Any, one_level: bool) -> Any:
         """Bounds (2, k, p, K) in the shape of y, MAPIE's order of axes and the dtype of X."""
         intervals = np.transpose(bounds, (2, 3, 0, 1))
         if self._one_output_:
             intervals = intervals[:, 0]
-        return (intervals[..., 0] if one_level else intervals).astype(X.dtype, copy=False)
+        return self._like_points(intervals[..., 0] if one_level else intervals, X)
 
 
 def _wide_variance(parts: WideParts) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ulmus.core.forms import COMMON
 from ulmus.core.hidden import ACTIVATIONS, DISTRIBUTIONS
 from ulmus.core.noise import HC
 from ulmus.core.variance import ESTIMATES
@@ -130,6 +131,11 @@ def require_members(name: str, n_members: int) -> None:
         raise ValueError(
             f"variance={name!r} needs n_estimators >= {needed}, got {n_members}; use {fewer}."
         )
+
+
+def any_heteroskedastic(names: Iterable[str]) -> bool:
+    """Whether an estimate needs residuals of the rows."""
+    return any(ESTIMATES[name].weights is not COMMON for name in names)
 
 
 def member_seeds(random_state: Any, n_members: int) -> list[np.random.SeedSequence]:

@@ -6,8 +6,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ulmus.core.variance import (
     MemberCorrelation,
     VarianceComponents,
@@ -72,6 +70,19 @@ class ELMEnsembleRegressor(IntervalELM):
         smooths less. A number is taken as known.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the hidden weights.
+    device : str, default=None
+        Where to compute, as torch names it, for example ``"cuda"``; blocks of rows are sent
+        there. By default computation follows the data: NumPy on the processor, torch tensors
+        and CuPy arrays where they are.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the computation. ``"float32"`` is for graphics cards that are slow in double
+        precision: expect three correct digits in variances. Results always come in the
+        precision of the points.
+    n_jobs : int, default=None
+        Threads that share the blocks of rows in a fit; -1 for all cores. With None, blocks come
+        one after another and matrix products use the threads of the BLAS.
+    verbose : int, default=0
+        Whether ``fit_blocks`` shows how far it is.
 
     Attributes
     ----------
@@ -144,6 +155,10 @@ class ELMEnsembleRegressor(IntervalELM):
         hc: str = "HC2",
         noise_variance: Any = "pilot",
         random_state: Any = None,
+        device: str | None = None,
+        dtype: str = "float64",
+        n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_estimators = n_estimators
         self.n_neurons = n_neurons
@@ -158,6 +173,10 @@ class ELMEnsembleRegressor(IntervalELM):
         self.hc = hc
         self.noise_variance = noise_variance
         self.random_state = random_state
+        self.device = device
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _n_members(self) -> int:
         return check.checked_count("n_estimators", self.n_estimators)
@@ -214,7 +233,7 @@ class ELMEnsembleRegressor(IntervalELM):
         X, parts = self._member_parts(X, estimate, "member_correlation")
         return MemberCorrelation(*(self._output(a, X) for a in correlation(parts)))
 
-    def variance_at(self, X: Any, n_estimators: int, estimate: str | None = None) -> np.ndarray:
+    def variance_at(self, X: Any, n_estimators: int, estimate: str | None = None) -> Any:
         """Model variance that an ensemble of another size would have.
 
         Parameters

@@ -41,6 +41,19 @@ class ELMRegressor(IntervalELM):
         How ``noise_variance_`` is estimated, or its known value.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the hidden weights.
+    device : str, default=None
+        Where to compute, as torch names it, for example ``"cuda"``; blocks of rows are sent
+        there. By default computation follows the data: NumPy on the processor, torch tensors
+        and CuPy arrays where they are.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the computation. ``"float32"`` is for graphics cards that are slow in double
+        precision: expect three correct digits in variances. Results always come in the
+        precision of the points.
+    n_jobs : int, default=None
+        Threads that share the blocks of rows in a fit; -1 for all cores. With None, blocks come
+        one after another and matrix products use the threads of the BLAS.
+    verbose : int, default=0
+        Whether ``fit_blocks`` shows how far it is.
 
     Attributes
     ----------
@@ -94,6 +107,10 @@ class ELMRegressor(IntervalELM):
         hc: str = "HC2",
         noise_variance: Any = "pilot",
         random_state: Any = None,
+        device: str | None = None,
+        dtype: str = "float64",
+        n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_neurons = n_neurons
         self.alpha = alpha
@@ -106,6 +123,10 @@ class ELMRegressor(IntervalELM):
         self.hc = hc
         self.noise_variance = noise_variance
         self.random_state = random_state
+        self.device = device
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _n_members(self) -> int:
         return 1

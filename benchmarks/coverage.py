@@ -1,0 +1,388 @@
+"""Do the intervals cover, are the standard errors right, and what does jackknife+ cost?
+
+Four simulations, each beside what the paper or a rival does; ``--only NAME`` runs one of them.
+It is a report, not a test: its exit status is 0 whether or not a target is reached. Functions,
+noises and designs are in settings.py.
+"""
+
+import argparse
+import datetime
+import os
+import platform
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+from mapie.regression import CrossConformalRegressor
+from scipy import special
+from settings import (
+    FRIEDMAN,
+    HILL,
+    HOLD_OUTS,
+    KINK,
+    NOISES,
+    NORMAL,
+    PAPER_SETTINGS,
+    PLAIN,
+    SPREAD_CASES,
+    Array,
+    Setting,
+    SpreadCase,
+)
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.model_selection import LeaveOneOut
+from threadpoolctl import threadpool_limits
+
+from ulmus import ELMEnsembleRegressor
+from ulmus.metrics import coverage, interval_score, mean_width
+
+BOUNDS = {">=": np.greater_equal, "<=": np.less_equal, "<": np.less}
+TITLES = ("measure", "figure", "target", "reached", "from")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure against its target."""
+
+    measure: str
+    value: float
+    bound: str
+    target: float
+    source: str
+    show: str = "{:.3f}"
+
+    def cells(self) -> tuple[str, ...]:
+        """Texts for ``TITLES``; a figure that could not be measured, nan, reaches nothing."""
+        reached = "yes" if BOUNDS[self.bound](self.value, self.target) else "NO"
+        target = f"{self.bound} {self.show.format(self.target)}"
+        return self.measure, self.show.format(self.value), target, reached, self.source
+
+
+Report = Iterator[str | Row]
+Replicate = Callable[[Callable, int], list]
+
+
+def quietly(function: Callable, *args: object) -> object:
+    """Result without the warnings: extrapolation and bias are what is being measured."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*args)
+
+
+def replicate(jobs: int, function: Callable, *args: object, times: int) -> list:
+    """Results of ``function(*args, r)`` for r = 0, 1, ... in several processes."""
+    with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
+        return Parallel()(delayed(quietly)(function, *args, r) for r in range(times))
+
+
+# --- prediction intervals --------------------------------------------------------------------
+
+LEVELS = (0.90, 0.95)
+METHODS = ("auto", "jackknife+", "jackknife", "gaussian")
+
+
+def prediction_scores(setting: Setting, r: int) -> Array:
+    """Coverage, width and interval score, shape (3, methods, levels), on new X and y."""
+    rng = setting.rng(r)
+    X, points = setting.inputs(rng, setting.n), setting.inputs(rng, 500)
+    y, target = setting.outputs(rng, X), setting.outputs(rng, points)
+    model = ELMEnsembleRegressor(10, 200, random_state=r, **setting.noise.model).fit(X, y)
+    bounds = [model.predict_interval(points, list(LEVELS), method=m) for m in METHODS]
+    scores = [
+        (coverage(target, b), mean_width(b), interval_score(target, b, LEVELS)) for b in bounds
+    ]
+    return np.swapaxes(scores, 0, 1)
+
+
+def prediction(jobs: int, replications: int | None) -> Report:
+    R = replications or 100
+    yield f"Prediction intervals, n = 300, M = 10, N = 200; {R} replications, new X each time,"
+    yield "500 test points. a: auto, j+: jackknife+, j: jackknife, g: gaussian\n"
+    group = "{:>6} {:>6} {:>6} {:>6}".format("a", "j+", "j", "g")
+    heads = " | ".join(f"{head:^27}" for head in ("coverage", "mean width", "interval score"))
+    yield f"{'':<31} {'level':>5} | {heads} |"
+    yield f"{'function, noise':<37} | {group} | {group} | {group} | a/j+"
+    gaps, ratios = [], []
+    for function in (FRIEDMAN, HILL, KINK):
+        for noise in NOISES:
+            setting = Setting(function, noise, 300)
+            means = np.mean(replicate(jobs, prediction_scores, setting, times=R), axis=0)
+            name = f"{function.name}, {noise.name}"
+            for k, level in enumerate(LEVELS):
+                ratio = means[2, 0, k] / means[2, 1, k]
+                gaps.append((abs(means[0, 0, k] - level), f"{name}, {level:.0%}"))
+                ratios.append((ratio, f"{name}, {level:.0%}"))
+                groups = (" ".join(f"{v:6.3f}" for v in means[i, :, k]) for i in range(3))
+                yield f"{name:<31} {level:>5.0%} | {' | '.join(groups)} | {ratio:.3f}"
+    yield Row("auto: |coverage - level|, worst cell", *largest(gaps, "<=", 0.015))
+    yield Row("auto: interval score / jackknife+'s, worst cell", *largest(ratios, "<=", 1.02))
+
+
+def largest(cells: list[tuple[float, str]], bound: str, target: float) -> tuple:
+    """Largest value, bound, target, and the cell it comes from."""
+    value, name = max(cells)
+    return value, bound, target, name
+
+
+# --- confidence intervals --------------------------------------------------------------------
+
+CONFIDENCE_POINTS = 200
+
+
+class Confidence(NamedTuple):
+    """95 % intervals (p, 2) for f and for E[f_hat], and f_hat (p,), of one replication."""
+
+    function: Array
+    expectation: Array
+    fit: Array
+
+
+def default_intervals(setting: Setting, hc: str, r: int) -> Confidence:
+    X, points = setting.fixed_inputs(CONFIDENCE_POINTS)
+    y = setting.outputs(setting.rng(r), X)
+    model = ELMEnsembleRegressor(hc=hc, random_state=r, **setting.noise.model).fit(X, y)
+    function = model.predict_interval(points, kind="confidence")
+    expectation = model.predict_interval(points, kind="confidence", target="expectation")
+    return Confidence(function, expectation, model.predict(points))
+
+
+def paper_intervals(setting: Setting, r: int) -> Confidence:
+    """Mean plus and minus 1.96 standard errors, for f and for E[f_hat] alike."""
+    X, points = setting.fixed_inputs(CONFIDENCE_POINTS)
+    y = setting.outputs(setting.rng(r), X)
+    parameters = setting.noise.model | setting.paper
+    model = ELMEnsembleRegressor(random_state=r, **parameters).fit(X, y)
+    ends = model.predict_interval(points, kind="confidence", target="expectation", method="normal")
+    return Confidence(ends, ends, model.predict(points))
+
+
+def pointwise(truth: Array, intervals: Array) -> Array:
+    """Median, 5 % quantile and minimum over points of coverage, and mean width."""
+    low, high = intervals[:, :, 0], intervals[:, :, 1]
+    covered = np.mean((low <= truth) & (truth <= high), axis=0)
+    return np.array([*np.quantile(covered, [0.5, 0.05, 0]), np.mean(high - low)])
+
+
+def confidence_summary(setting: Setting, runs: list[Confidence]) -> tuple[Array, Array]:
+    """Pointwise coverage of f and of E[f_hat], the latter taken as the mean of all f_hat."""
+    function, expectation, fit = (np.stack(arrays) for arrays in zip(*runs, strict=True))
+    truth = setting.function.f(setting.fixed_inputs(CONFIDENCE_POINTS)[1])
+    return pointwise(truth, function), pointwise(np.mean(fit, axis=0), expectation)
+
+
+def confidence(jobs: int, replications: int | None) -> Report:
+    R = replications or 150
+    yield f"Confidence intervals, 95 %; fixed X, new noise and weights in {R} replications;"
+    yield f"coverage at {CONFIDENCE_POINTS} points of the input distribution. E[f_hat] is the mean"
+    yield "of all replications' f_hat. An exact interval would show a 5 % quantile of about .925.\n"
+    group = "{:>6} {:>6} {:>6} {:>6}".format("median", "5 %", "min", "width")
+    yield f"{'':<36} | {'coverage of f':^27} | {'coverage of E[f_hat]':^27}"
+    yield f"{'setting, interval':<36} | {group} | {group}"
+    for setting in (*PAPER_SETTINGS, *HOLD_OUTS):
+        flat = setting.noise.model["noise"] == "homoskedastic"
+        for hc in ("HC2",) if flat else ("HC2", "HC3"):
+            runs = replicate(jobs, default_intervals, setting, hc, times=R)
+            name = f"{setting.name}, default" + ("" if flat else f" {hc}")
+            f, expectation = confidence_summary(setting, runs)
+            yield confidence_line(name, f, expectation)
+            if setting.paper:
+                yield from confidence_rows(name, f, expectation)
+        if setting.paper:
+            runs = replicate(jobs, paper_intervals, setting, times=R)
+            yield confidence_line(f"{setting.name}, paper", *confidence_summary(setting, runs))
+
+
+def confidence_line(name: str, *summaries: Array) -> str:
+    return " | ".join([f"{name:<36}", *(" ".join(f"{v:6.3f}" for v in s) for s in summaries)])
+
+
+def confidence_rows(name: str, f: Array, expectation: Array) -> Iterator[Row]:
+    source = "|median coverage - .95|"
+    yield Row(f"{name}: f", abs(f[0] - 0.95), "<=", 0.02, f"{source}, width {f[3]:.3f}")
+    yield Row(f"{name}: f, 5 % quantile", f[1], ">=", 0.88, f"minimum {f[2]:.3f}")
+    yield Row(f"{name}: E[f_hat]", abs(expectation[0] - 0.95), "<=", 0.02, source)
+
+
+# --- standard deviations ---------------------------------------------------------------------
+
+TRUTH_BATCHES, BATCH_MEMBERS = 20, 200
+
+
+def member_sums(case: SpreadCase, batch: int) -> tuple[Array, ...]:
+    """Sums over members, drawn without ulmus, of z(x), z'z, z'f and (z'f)^2."""
+    X, points = case.setting.fixed_inputs(CONFIDENCE_POINTS)
+    f, N = case.setting.function.f(X), case.parameters["n_neurons"]
+    rng = case.setting.rng(batch, 1)
+    sums = np.zeros((len(X), len(points))), *np.zeros((3, len(points)))
+    for _ in range(BATCH_MEMBERS):
+        W, b = rng.uniform(-1, 1, (X.shape[1], N)), rng.uniform(-1, 1, N)
+        U, s, Vt = np.linalg.svd(special.expit(X @ W + b), full_matrices=False)
+        kept = s > np.finfo(float).eps ** 0.5 * s[0]
+        gain = np.where(kept, s / (s**2 + case.alpha), 0)
+        z = (U * gain) @ (Vt @ special.expit(points @ W + b).T)
+        for total, value in zip(sums, (z, np.sum(z**2, axis=0), f @ z, (f @ z) ** 2), strict=True):
+            total += value
+    return sums
+
+
+def true_sd(jobs: int, case: SpreadCase) -> Array:
+    """sqrt(s2 mu'mu + (s2 tr C + f'Cf) / M) with mu and C, mean and covariance of z, from draws.
+
+    The noise is integrated out exactly, and the excess tr C / L of the mean's square removed.
+    """
+    batches = replicate(jobs, member_sums, case, times=TRUTH_BATCHES)
+    L = TRUTH_BATCHES * BATCH_MEMBERS
+    z, z2, zf, zf2 = (sum(parts) / L for parts in zip(*batches, strict=True))
+    mean2 = np.sum(z**2, axis=0)
+    trace = (z2 - mean2) * L / (L - 1)
+    bias_variation = (zf2 - zf**2) * L / (L - 1)
+    s2, M = case.setting.function.variance, case.parameters["n_estimators"]
+    return np.sqrt(s2 * (mean2 - trace / L) + (s2 * trace + bias_variation) / M)
+
+
+def estimated_sd(case: SpreadCase, noise_variance: str, r: int) -> Array:
+    X, points = case.setting.fixed_inputs(CONFIDENCE_POINTS)
+    y = case.setting.outputs(case.setting.rng(r), X)
+    parameters = case.parameters | {"noise_variance": noise_variance, "random_state": r}
+    model = ELMEnsembleRegressor(**parameters).fit(X, y)
+    return np.append(np.sqrt(model.predict_var(points, "model")), model.noise_variance_)
+
+
+def spread(jobs: int, replications: int | None) -> Report:
+    R = replications or 150
+    members = TRUTH_BATCHES * BATCH_MEMBERS
+    yield "Standard deviation of f_hat by BR: re_k, the median over points of |sd_hat - sd| / sd,"
+    yield f"mean and standard deviation of {R} replications; sd from {members} drawn members\n"
+    yield f"{'setting, noise_variance':<36} {'re_k':>6} {'(sd)':>7} {'paper':>6} {'s2_hat/s2':>10}"
+    for case in SPREAD_CASES:
+        sd = true_sd(jobs, case)
+        for choice in ("pilot", "residual"):
+            runs = np.array(replicate(jobs, estimated_sd, case, choice, times=R))
+            errors = np.median(np.abs(runs[:, :-1] / sd - 1), axis=1)
+            noise = np.mean(runs[:, -1]) / case.setting.function.variance
+            name = f"{case.name}, M = {case.parameters['n_estimators']}, {choice}"
+            value = f"{np.mean(errors):6.3f} ({np.std(errors):.3f})"
+            yield f"{name:<36} {value} {case.paper:6.3f} {noise:10.3f}"
+            if choice == "pilot" and case.target:
+                source = f"paper {case.paper:.3f}"
+                yield Row(f"re_k, {name}", np.mean(errors), "<", case.target, source)
+
+
+# --- the cost of jackknife+ ------------------------------------------------------------------
+
+
+class HiddenRidges(RegressorMixin, BaseEstimator):
+    """The same ensemble on hidden features made in advance: M solves, and nothing else."""
+
+    def __init__(self, n_members: int = 10, alpha: float = 1.0) -> None:
+        self.n_members, self.alpha = n_members, alpha
+
+    def fit(self, X: Array, y: Array) -> "HiddenRidges":
+        H = np.swapaxes(X.reshape(len(X), self.n_members, -1), 0, 1)
+        Ht = np.swapaxes(H, 1, 2)
+        gram = Ht @ H + self.alpha * np.eye(H.shape[2])
+        self.coef_ = np.linalg.solve(gram, (Ht @ y)[:, :, None]).ravel() / self.n_members
+        return self
+
+    def predict(self, X: Array) -> Array:
+        return X @ self.coef_
+
+
+def refitted_intervals(estimator: BaseEstimator, X: Array, y: Array, points: Array) -> Array:
+    """Jackknife+ by MAPIE: a refit for each row."""
+    mapie = CrossConformalRegressor(
+        estimator, confidence_level=0.9, method="plus", cv=LeaveOneOut(), n_jobs=1
+    )
+    return mapie.fit_conformalize(X, y).predict_interval(points)[1][:, :, 0]
+
+
+def closed_intervals(estimator: ELMEnsembleRegressor, X: Array, y: Array, points: Array) -> Array:
+    return estimator.fit(X, y).predict_interval(points, 0.9, method="jackknife+")
+
+
+def cpu_seconds(function: Callable[..., Array], *args: object) -> tuple[float, Array]:
+    start = time.process_time()
+    value = function(*args)
+    return time.process_time() - start, value
+
+
+def jackknife(jobs: int, replications: int | None) -> Report:
+    n, M, N, alpha = 500, 10, 100, 1e-3
+    setting = Setting(FRIEDMAN, NORMAL, n)
+    X, points = setting.fixed_inputs(100)
+    y = setting.outputs(setting.rng(0), X)
+    # Refits must keep the hidden features: fixed weights, and no scale of the inputs.
+    shape = PLAIN | {"n_estimators": M, "n_neurons": N, "alpha": alpha, "random_state": 0}
+    ours = ELMEnsembleRegressor(**shape | {"noise_variance": "pilot"})
+    runs = [cpu_seconds(closed_intervals, ours, X, y, points) for _ in range(5)]
+    wall, bounds = float(np.median([run[0] for run in runs])), runs[0][1]
+    yield f"Jackknife+: fit and predict 100 points, n = {n}, M = {M}, N = {N}; one thread\n"
+    yield f"{'ulmus':<48} {wall:8.3f} s, median of 5"
+    W, b = ours.hidden_weights_, ours.hidden_biases_
+    hidden, at_points = (np.hstack(special.expit(x @ W + b[:, None, :])) for x in (X, points))
+    lean = HiddenRidges(M, alpha), hidden, y, at_points
+    rivals = {"MAPIE, ELMEnsembleRegressor": (ours, X, y, points)}
+    rivals |= {"MAPIE, solves on hidden features made in advance": lean}
+    for name, args in rivals.items():
+        seconds, theirs = cpu_seconds(refitted_intervals, *args)
+        difference = float(np.max(np.abs(theirs - bounds)))
+        yield f"{name:<48} {seconds:8.3f} s, {seconds / wall:.0f} x, difference {difference:.1e}"
+        source = f"{seconds:.1f} s / {wall:.3f} s"
+        yield Row(f"{name}: slower", seconds / wall, ">=", 50, source, "{:.0f} x")
+        source = "largest, of 90 % bounds"
+        yield Row(f"{name}: difference", difference, "<=", 1e-8, source, "{:.0e}")
+
+
+PARTS: dict[str, Callable[[int, int | None], Report]] = {
+    "prediction": prediction,
+    "confidence": confidence,
+    "spread": spread,
+    "jackknife": jackknife,
+}
+
+
+def machine() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    return f"{next(names, platform.processor() or platform.machine())}, {os.cpu_count()} cores"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=PARTS, help="run one part")
+    parser.add_argument("--replications", type=int, help="of each simulation")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--markdown", action="store_true", help="print rows of a Markdown table")
+    options = parser.parse_args()
+    threadpool_limits(1)
+    only = f" --only {options.only}" if options.only else ""
+    context = (f"`benchmarks/coverage.py{only}`", machine(), str(datetime.date.today()))
+    if options.markdown:
+        print(f"| {' | '.join(('command', 'machine', 'date', *TITLES))} |")
+        print("|" + " --- |" * (len(context) + len(TITLES)))
+    else:
+        print(f"{context[1]}, {context[2]}")
+    for name in [options.only] if options.only else PARTS:
+        start, rows = time.perf_counter(), []
+        for item in PARTS[name](options.jobs, options.replications):
+            if isinstance(item, Row):
+                rows.append(item.cells())
+            elif not options.markdown:
+                print(item, flush=True)
+        if options.markdown:
+            print(*(f"| {' | '.join(context + cells)} |" for cells in rows), sep="\n", flush=True)
+            continue
+        print()
+        for cells in (TITLES, *rows):
+            print("{:<58} {:>8} {:>9} {:>8}  {}".format(*cells))
+        print(f"({time.perf_counter() - start:.0f} s)\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

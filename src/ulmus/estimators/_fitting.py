@@ -1,0 +1,398 @@
+"""Fitting in memory, from blocks of rows, and block after block."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from ulmus.blocks import (
+    BlockSource,
+    CheckedBlock,
+    checked_blocks,
+    joined_blocks,
+    progress_bar,
+    reader,
+    silent,
+)
+from ulmus.core.backend import Array, like, reference_array, to_numpy
+from ulmus.core.fitting import (
+    FirstPass,
+    Settings,
+    Source,
+    fitted_model,
+    moments_model,
+    started_fit,
+)
+from ulmus.core.forms import RegeneratedForm
+from ulmus.core.hidden import HiddenLayer, drawn_layer
+from ulmus.core.jackknife import TrainingRows
+from ulmus.core.model import Training, rows_of_q, training_rows
+from ulmus.core.moments import Block, Moments
+from ulmus.core.noise_model import (
+    ResidualSource,
+    fitted_noise_model,
+    left_out_logs,
+    residual_logs,
+)
+from ulmus.core.rows import RowBlocks
+from ulmus.core.whitening import ROWS_PER_UNIT, Whitening
+from ulmus.estimators import _parameters as check
+from ulmus.estimators._base import BaseELM
+from ulmus.estimators._validation import checked_table, checked_weight, feature_range, is_foreign
+from ulmus.exceptions import DegenerateFitWarning
+
+# A row whose leverage is this close to 1 determines its own prediction.
+FULL_LEVERAGE = 1 - 1e-8
+# Training rows at which ``bias_alarm_`` is taken.
+ALARM_ROWS = 500
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What ``partial_fit`` carries from one call to the next."""
+
+    whitening: Whitening
+    y_shift: Array
+    moments: Moments
+    points: Any
+
+
+class FittableELM(BaseELM):
+    """The three ways to fit, all through the same sums over blocks of rows."""
+
+    _stream_: Stream | None = None
+
+    def _n_members(self) -> int:
+        raise NotImplementedError
+
+    def _variance_choice(self) -> Any:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the output weights.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training inputs. Torch tensors and CuPy arrays are computed with where they are.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Training outputs.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Inverse noise variance of each row, up to a constant factor. A row of weight zero
+            is left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. A fit that fails leaves the previous one usable.
+        """
+        fresh = self._blank()
+        fresh._fit_rows(X, y, sample_weight)
+        return self._take(fresh)
+
+    def fit_blocks(self, blocks: Any) -> Self:
+        """Fit a table that comes in blocks of rows and need not fit into memory.
+
+        Parameters
+        ----------
+        blocks : re-iterable of (X, y) or (X, y, sample_weight)
+            A list of arrays (or of slices of a ``numpy.memmap``), a function that returns a
+            fresh iterator, or :func:`ulmus.blocks.from_arrow`. It is read twice, once more for
+            ``alpha="loo"`` and once more for ``standardize=True``; homoskedastic estimates with
+            a given alpha need one reading less.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator, equal to what ``fit`` gives on all rows but without the
+            attributes of length ``n_samples``. A fit that fails leaves the previous one usable.
+        """
+        fresh = self._blank()
+        fresh._fit_stream(reader(blocks))
+        return self._take(fresh)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Add rows to the fit, exactly, without keeping them.
+
+        Only homoskedastic estimates can be updated so. Inputs are standardised as the first
+        rows say, and ``alpha="loo"`` is replaced by generalised cross-validation, as leave-one-out
+        needs all rows again; ``fit_blocks`` has neither limit.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            More inputs. The first call sets the preconditioner and should have some hundred
+            rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            More outputs.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Inverse noise variance of each row, up to a constant factor.
+
+        Returns
+        -------
+        self : object
+            The estimator fitted to all rows so far.
+        """
+        fresh = self._blank()
+        if hasattr(self, "model_"):
+            fresh._continue_from(self)
+        fresh._fit_more(X, y, sample_weight)
+        return self._take(fresh)
+
+    def _blank(self) -> Self:
+        return type(self)(**self.get_params(deep=False))
+
+    def _take(self, fresh: Self) -> Self:
+        """Replace all fitted attributes by those of a fit that succeeded."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        for name, value in vars(fresh).items():
+            if name.endswith("_"):
+                setattr(self, name, value)
+        return self
+
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any) -> None:
+        self._resolve_estimates()
+        X, y = checked_table(self, X, y)
+        weight = checked_weight(sample_weight, X.shape[0])
+        self._one_output_ = y.ndim == 1
+        self._range_ = feature_range(X)
+        outputs = np.ascontiguousarray(y.reshape(len(y), -1).T)
+        scaler = self._scaler([CheckedBlock(X, outputs, weight, self._one_output_, None)])
+        layer = self._layer(X.shape[1], scaler, X)
+        root_weight = None if weight is None else np.sqrt(weight)
+        data = RowBlocks(X, outputs, root_weight, layer.size, layer.weights, self._n_threads())
+        # Through the rows every point costs n MN products, through the features (MN)^2.
+        settings = self._settings(len(outputs), keep_rows=len(y) < layer.size)
+        sample_size = ROWS_PER_UNIT * layer.n_units
+        self.model_ = fitted_model(data, data.sample(sample_size), layer, settings)
+        self._set_attributes()
+        self._set_row_attributes(data, sample_size)
+        self._warn_about_fit()
+
+    def _fit_stream(self, read: Callable[[], Iterator[Any]]) -> None:
+        self._resolve_estimates()
+        first = next(checked_blocks(read), None)
+        if first is None:
+            raise ValueError("blocks holds no rows; give at least two rows of data.")
+        d, K = first.X.shape[1], first.y.shape[0]
+        self.n_features_in_, self._one_output_ = d, first.one_output
+        if first.names is not None:
+            self.feature_names_in_ = np.asarray(first.names, dtype=object)
+        layer = self._layer(d, self._scaler(checked_blocks(read, d, K)), first.X)
+        progress = progress_bar if self.verbose else silent
+        source = BlockSource(read, d, K, layer.size, layer.weights, self._n_threads(), progress)
+        sample = joined_blocks(source.blocks("sample"), ROWS_PER_UNIT * layer.n_units)
+        self._fit_source(source, sample, layer)
+
+    def _fit_source(self, source: Source, sample: Block, layer: HiddenLayer) -> None:
+        """Fit rows that are not kept."""
+        settings = self._settings(sample.y.shape[0], keep_rows=False)
+        self.model_ = fitted_model(source, sample, layer, settings)
+        self._noise_model_ = None
+        if self.noise == "heteroskedastic":
+            residuals = ResidualSource(source, self.model_)
+            (labelled,) = residuals.relabelled([sample])
+            self._noise_model_ = fitted_noise_model(residuals, labelled, layer, self.model_.sigma2)
+        self._range_ = feature_range(sample.X)
+        self._set_attributes()
+        self._set_streamed(sample.X)
+        self._warn_about_fit()
+
+    def _fit_more(self, X: Any, y: Any, sample_weight: Any) -> None:
+        self._resolve_estimates()
+        if self.noise == "heteroskedastic" or check.any_heteroskedastic(self.variance_estimates_):
+            raise ValueError(
+                "partial_fit sees each row once and cannot make the heteroskedastic estimates of "
+                f"noise={self.noise!r}, variance={self._variance_choice()!r}, which need two "
+                "passes; use fit_blocks, or noise='homoskedastic' and variance='auto'."
+            )
+        stream = self._stream_
+        X, y = checked_table(self, X, y, reset=stream is None)
+        weight = checked_weight(sample_weight, X.shape[0])
+        outputs = np.ascontiguousarray(y.reshape(len(y), -1).T)
+        block = CheckedBlock(X, outputs, weight, y.ndim == 1, None)
+        if stream is None:
+            self._one_output_ = y.ndim == 1
+            layer = self._layer(X.shape[1], self._scaler([block]), X)
+        else:
+            layer = stream.whitening.layer
+            if len(outputs) != stream.moments.y_square.shape[0]:
+                raise ValueError(
+                    f"y has {len(outputs)} outputs, the rows before had "
+                    f"{stream.moments.y_square.shape[0]}; give the same ones."
+                )
+        root_weight = None if weight is None else np.sqrt(weight)
+        rows = RowBlocks(X, outputs, root_weight, layer.size, layer.weights, self._n_threads())
+        low, high = feature_range(X)
+        if stream is None:
+            sample = rows.sample(ROWS_PER_UNIT * layer.n_units)
+            start = started_fit(sample, layer)
+            stream = Stream(*start, rows.reduce(FirstPass(*start, all_pairs=True)), sample.X)
+            self._range_ = low, high
+        else:
+            first_pass = FirstPass(stream.whitening, stream.y_shift, all_pairs=True)
+            stream = replace(stream, moments=stream.moments + rows.reduce(first_pass))
+            self._range_ = np.minimum(self._range_[0], low), np.maximum(self._range_[1], high)
+        self._stream_ = stream
+        settings = self._settings(len(outputs), keep_rows=False)
+        self.model_ = moments_model(
+            stream.moments, stream.whitening, stream.y_shift, settings, None
+        )
+        self._noise_model_ = None
+        self._set_attributes()
+        self._set_streamed(stream.points)
+        self._warn_about_fit()
+
+    def _continue_from(self, fitted: FittableELM) -> None:
+        """Take over the sums of an earlier fit, making them from its rows if need be."""
+        for name in ("_one_output_", "_range_", "n_features_in_", "feature_names_in_"):
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
+        self._stream_ = fitted._stream_
+        if self._stream_ is not None:
+            return
+        if fitted._training_ is None:
+            raise ValueError(
+                "partial_fit cannot go on from a fit whose rows are gone (compress or "
+                "fit_blocks); start a new estimator with partial_fit, or fit again."
+            )
+        model, rows = fitted.model_, fitted._training_.data
+        moments = rows.reduce(FirstPass(model.whitening, model.y_shift, all_pairs=True))
+        self._stream_ = Stream(model.whitening, model.y_shift, moments, fitted._alarm_points_)
+
+    def _resolve_estimates(self) -> None:
+        check.checked_choice("noise", self.noise, check.NOISE_MODELS)
+        check.checked_choice("hc", self.hc, check.HC_NAMES)
+        check.checked_choice("dtype", self.dtype, ("float64", "float32"))
+        self.variance_estimates_ = check.resolved_estimates(
+            self._variance_choice(), self.noise, self._n_members()
+        )
+
+    def _settings(self, n_outputs: int, *, keep_rows: bool) -> Settings:
+        return Settings(
+            alpha=check.checked_alpha(self.alpha),
+            noise_variance=check.checked_noise_variance(self.noise_variance, n_outputs),
+            hc=self.hc,
+            estimates=self.variance_estimates_,
+            keep_rows=keep_rows,
+        )
+
+    def _n_threads(self) -> int:
+        if self.n_jobs is None:
+            return 1
+        n_jobs = self.n_jobs
+        if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+            raise ValueError(f"n_jobs must be None or a whole number, -1 for all, got {n_jobs!r}.")
+        cores = os.cpu_count() or 1
+        return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+
+    def _scaler(self, blocks: Iterable[CheckedBlock]) -> tuple[np.ndarray, np.ndarray] | None:
+        """Mean and standard deviation of each feature, if inputs are standardised."""
+        if not self.standardize:
+            return None
+        scaler = StandardScaler(with_mean=False)
+        for block in blocks:
+            X = to_numpy(block.X) if is_foreign(block.X) else block.X
+            scaler.partial_fit(X.astype(np.float64), sample_weight=block.weight)
+        return scaler.mean_, scaler.scale_
+
+    def _layer(
+        self, n_features: int, scaler: tuple[np.ndarray, np.ndarray] | None, X: Any
+    ) -> HiddenLayer:
+        activation = check.checked_activation(self.activation)
+        weights, biases = drawn_layer(
+            check.member_seeds(self.random_state, self._n_members()),
+            n_features,
+            check.checked_count("n_neurons", self.n_neurons),
+            distribution=check.checked_distribution(self.weight_distribution),
+            scale=check.checked_scale(self.weight_scale, n_features),
+            activation=activation,
+        )
+        offset, scale = scaler or (np.zeros(n_features), np.ones(n_features))
+        reference = reference_array(X, self.device, self.dtype)
+        return HiddenLayer(
+            weights=like(np.ascontiguousarray(weights.transpose(0, 2, 1)), reference),
+            biases=like(biases, reference),
+            offset=like(offset, reference),
+            scale=like(scale, reference),
+            activation=activation,
+            constant=bool(self.fit_intercept),
+        )
+
+    def _set_attributes(self) -> None:
+        model = self.model_
+        layer = model.whitening.layer
+        first = int(layer.constant)
+        beta = to_numpy(model.beta)
+        coef = beta[:, first:, :].transpose(0, 2, 1)
+        intercept = np.zeros(coef.shape[:2])
+        if first:
+            center = to_numpy(model.whitening.center)[:, 1:, 0]
+            shift = to_numpy(model.y_shift)
+            intercept = beta[:, 0, :] + shift - np.einsum("mn,mkn->mk", center, coef)
+        sigma2 = to_numpy(model.sigma2)
+        self.alpha_ = model.alpha
+        self.coef_ = coef[:, 0, :] if self._one_output_ else coef
+        self.intercept_ = intercept[:, 0] if self._one_output_ else intercept
+        self.hidden_weights_ = to_numpy(layer.weights).transpose(0, 2, 1)
+        self.hidden_biases_ = to_numpy(layer.biases)
+        self.noise_variance_ = float(sigma2[0]) if self._one_output_ else sigma2
+        self.dof_ = float(to_numpy(model.fit.dof).mean())
+        self.rank_ = to_numpy(model.basis.rank(model.alpha))
+
+    def _set_streamed(self, points: Any) -> None:
+        """Set what stands for the rows of a fit that does not keep them."""
+        self._alarm_points_ = points[:ALARM_ROWS]
+        self._training_ = None
+        self._largest_leverage_ = 0.0
+
+    def _set_row_attributes(self, data: RowBlocks, sample_size: int) -> None:
+        """Set what only an in-memory fit knows."""
+        model = self.model_
+        hc = "HC2" if self.hc == "ensemble" else self.hc
+        rows = Training(*(to_numpy(a) for a in training_rows(model, data, hc)))
+        loo = rows.loo.mean(axis=0)
+        self.leverage_ = rows.leverage.mean(axis=0)
+        self.loo_residuals_ = self._shaped(loo.T)
+        self.loo_predictions_ = self._shaped((data.y - loo).T)
+        self._largest_leverage_ = float(rows.leverage.max())
+        self._alarm_points_ = data.sample(ALARM_ROWS).X
+        self._stream_ = None
+        sigma2 = to_numpy(model.sigma2)
+        noise = np.broadcast_to(sigma2[:, None], loo.shape)
+        self._noise_model_ = None
+        if self.noise == "heteroskedastic":
+            Q = rows_of_q(model, data)
+            model.forms["wide"] = [RegeneratedForm(Q, like(w, model.q)) for w in rows.omega]
+            logs = data.relabelled(residual_logs(loo, rows.norm2, data.root_weight, sigma2))
+            layer = model.whitening.layer
+            fitted = fitted_noise_model(logs, logs.sample(sample_size), layer, model.sigma2)
+            left_out = np.concatenate([g for _, g in left_out_logs(fitted.model, logs)], axis=1)
+            self._noise_model_, noise = fitted, fitted.from_log(left_out)
+        self._training_ = TrainingRows(data, rows.loo, rows.norm2, noise)
+
+    def _warn_about_fit(self) -> None:
+        if self._largest_leverage_ > FULL_LEVERAGE:
+            warnings.warn(
+                "some training rows have leverage 1: the fit passes through them whatever their "
+                "value, and their leave-one-out residuals are not usable. Use alpha='loo' or "
+                "fewer n_neurons.",
+                DegenerateFitWarning,
+                stacklevel=4,
+            )
+        saturated = int(np.sum(self.n_neurons - (self.rank_ - int(self.fit_intercept)) > 0))
+        if self.alpha_ == 0 and saturated:
+            warnings.warn(
+                f"{saturated} of {len(self.rank_)} members have hidden units that are constant "
+                "or repeat one another; they are dropped. Use a smaller weight_scale, "
+                "standardize=True or alpha='loo'.",
+                DegenerateFitWarning,
+                stacklevel=4,
+            )
