@@ -163,8 +163,8 @@ def test_lengths_must_agree(data):
     [
         (lambda w: -w, ("sample_weight", "negative", "-")),
         (lambda w: w[:, None], ("sample_weight", "one number per row", "2")),
-        (lambda w: 0 * w, ("sample_weight", "at least two", "0")),
-        (lambda w: (np.arange(len(w)) == 3) * 1.0, ("sample_weight", "at least two", "1")),
+        (lambda w: 0 * w, ("sample_weight", "at least", "got 0")),
+        (lambda w: (np.arange(len(w)) == 3) * 1.0, ("sample_weight", "at least", "got 1")),
         (lambda w: w.astype(str), ("sample_weight",)),
     ],
     ids=["negative", "two axes", "all zero", "one row", "words"],
@@ -355,19 +355,29 @@ def test_a_negative_variance_is_never_the_root_of_a_standard_deviation():
     assert np.all(std >= 1)
 
 
+def test_no_size_is_enough_where_members_are_not_correlated():
+    X = np.random.default_rng(0).uniform(-1, 1, (40, 1))
+    points = np.linspace(X.min(), X.max(), 300)[:, None]
+    model = rough_pair(2, noise_variance=1.0).fit(X, np.sin(9 * X[:, 0]))
+    assert np.mean(model.member_correlation(points).correlation == 0) > 0.2
+    assert model.suggest_n_estimators(points) == 10_000
+
+
 def far_away(data):
-    return ELMEnsembleRegressor(3, 8).fit(data.X, data.y), 9 + data.X_new
+    return ELMEnsembleRegressor(3, 8, random_state=0).fit(data.X, data.y), 9 + data.X_new
 
 
 def members_at_odds(data):
     return rough_pair(2, noise_variance=1.0).fit(data.X, 0 * data.y), data.X_new
 
 
+# Nine linear units of three inputs repeat one another.
+LINEAR = {"alpha": 0, "activation": "identity", "random_state": 0}
 # Each warning, by each way to cause it: a model, its arguments, and the method.
 CAUSES = {
     "fit, one member": (lambda d: (ELMEnsembleRegressor(1, 8), *d[:2]), "fit", {}),
-    "fit, ensemble": (lambda d: (three(9, alpha=0, activation="identity"), *d[:2]), "fit", {}),
-    "fit, alone": (lambda d: (ELMRegressor(9, alpha=0, activation="identity"), *d[:2]), "fit", {}),
+    "fit, ensemble": (lambda d: (three(9, **LINEAR), *d[:2]), "fit", {}),
+    "fit, alone": (lambda d: (ELMRegressor(9, **LINEAR), *d[:2]), "fit", {}),
     "range, predict": (far_away, "predict", {"return_std": True}),
     "range, predict_var": (far_away, "predict_var", {}),
     "range, variance_at": (far_away, "variance_at", {"n_estimators": 9}),

@@ -309,7 +309,7 @@ def test_row_fits_have_orthonormal_rows_and_the_oracles_residuals(make_table, ma
     layer = make_layer(M, 8, 3, constant=True)
     H = units(layer, data.X)
     model = fit(layer, data.X, data.y, data.X, 0.1)
-    (rows,) = row_fits(model, [Block(data.X, data.y[None, :], None)])
+    ((_, rows),) = row_fits(model, [Block(data.X, data.y[None, :], None)])
     assert_allclose(rows.Q @ np.swapaxes(rows.Q, 1, 2), np.tile(np.eye(9), (M, 1, 1)), atol=1e-10)
     assert_allclose(rows.residual[:, 0], oracles.residuals(H, data.y, 0.1, True), rtol=1e-8)
     P = oracles.hat_matrix(H, 0.1, True)

@@ -131,7 +131,7 @@ def test_s2_is_nearly_unbiased_when_the_noise_grows(exact_terms, hc):
         M,
         3000,
         lambda model, x: model.predict_var(x, "model"),
-        noise="heteroskedastic",
+        variance="S2",
         hc=hc,
     )
     overall, error = mean_and_error(np.mean(ours, axis=1))

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 from array_api_compat import array_namespace, is_array_api_obj
 
-from ulmus.core.backend import Array, like, row_blocks
+from ulmus.core.backend import Array, like, row_blocks, taken_rows
 from ulmus.core.moments import Block
 from ulmus.core.rows import RowPass, reduced
 
@@ -51,7 +51,7 @@ def checked_blocks(
     An error names the block and, where it can, the row.
     """
     for index, raw in enumerate(read()):
-        block = _checked(raw, f"block {index}")
+        block = checked_block(raw, f"block {index}")
         if block.X.shape[0] == 0:
             continue
         for what, got, wanted in (
@@ -67,7 +67,8 @@ def checked_blocks(
         yield block
 
 
-def _checked(raw: Any, where: str) -> CheckedBlock:
+def checked_block(raw: Any, where: str) -> CheckedBlock:
+    """One block, checked; ``where`` is what messages call it."""
     if not isinstance(raw, (tuple, list)) or len(raw) not in (2, 3):
         raise ValueError(f"{where} must be (X, y) or (X, y, sample_weight), got {type(raw)}.")
     X, y = raw[0], raw[1]
@@ -110,6 +111,17 @@ def _require_finite(values: Any, name: str, where: str) -> None:
     )
 
 
+def cut_block(block: CheckedBlock, features: int, reference: Array) -> Iterator[Block]:
+    """The rows of a block in pieces of a good size to work on."""
+    weight = None if block.weight is None else np.sqrt(block.weight)
+    for rows in row_blocks(block.X.shape[0], features, reference):
+        yield Block(
+            taken_rows(block.X, rows),
+            like(block.y[:, rows], reference),
+            None if weight is None else like(weight[rows], reference),
+        )
+
+
 @dataclass(frozen=True)
 class BlockSource:
     """A table in blocks as a source for the passes of a fit.
@@ -142,13 +154,7 @@ class BlockSource:
         """All rows, in blocks of a good size."""
         given = checked_blocks(self.read, self.n_features, self.n_outputs)
         for block in self.progress(given, title):
-            weight = None if block.weight is None else np.sqrt(block.weight)
-            for rows in row_blocks(block.X.shape[0], self.features, self.reference):
-                yield Block(
-                    block.X[rows],
-                    like(block.y[:, rows], self.reference),
-                    None if weight is None else like(weight[rows], self.reference),
-                )
+            yield from cut_block(block, self.features, self.reference)
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""

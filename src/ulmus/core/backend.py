@@ -78,6 +78,14 @@ def column_sums(a: Array, b: Array) -> Array:
     return xp.sum(a * b, axis=tuple(range(a.ndim - 1)))
 
 
+def taken_rows(X: Any, rows: slice | np.ndarray) -> Any:
+    """Rows of a dense or sparse matrix, by slice or by index."""
+    if isinstance(rows, slice) or isinstance(X, np.ndarray) or not is_array_api_obj(X):
+        return X[rows, :]
+    xp = array_namespace(X)
+    return xp.take(X, xp.asarray(rows, device=X.device), axis=0)
+
+
 def row_blocks(n_rows: int, features: int, reference: Array | None = None) -> Iterator[slice]:
     """Slices that cut ``n_rows`` so that a block of hidden features has a good size.
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.backend import Array, column_sums, like, namespace, to_numpy
+from ulmus.core.backend import Array, column_sums, like, namespace, taken_rows, to_numpy
 from ulmus.core.model import Model, row_fits
 from ulmus.core.moments import Block
 from ulmus.core.rows import RowBlocks
@@ -99,7 +99,7 @@ def left_out_predictions(
     size = max(1, POINT_ELEMENTS // (n * loo.shape[1]))
     for start in range(0, X.shape[0], size):
         points = slice(start, min(start + size, X.shape[0]))
-        t = to_t @ model.whitening.centered(X[points])
+        t = to_t @ model.whitening.centered(taken_rows(X, points))
         stacked = xp.reshape(t, (-1, t.shape[2]))
         rows = kept if kept is not None else _row_weights(model, blocks, loo)
         shift = np.concatenate([to_numpy(w @ stacked) for w in rows], axis=1)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.backend import Array, namespace, row_blocks, to_numpy
+from ulmus.core.backend import Array, namespace, row_blocks, taken_rows, to_numpy
 from ulmus.core.basis import Basis
 from ulmus.core.forms import (
     COMMON,
@@ -85,7 +85,7 @@ class Model:
         beta = xp.reshape(self.beta, (-1, self.q.shape[2])) / self.n_members
         parts = []
         for rows in row_blocks(X.shape[0], self.whitening.layer.size, self.q):
-            H = self.whitening.centered(X[rows])
+            H = self.whitening.centered(taken_rows(X, rows))
             parts.append(beta.T @ xp.reshape(H, (beta.shape[0], -1)))
         return xp.concat(parts, axis=1) + self.y_shift[:, None]
 
@@ -93,7 +93,7 @@ class Model:
         """Mean, spread and both means of the form at the rows of X, in blocks."""
         to_t = self.to_t
         blocks = row_blocks(X.shape[0], self.whitening.layer.size, self.q)
-        parts = [self._block_parts(to_t, X[rows], weights) for rows in blocks]
+        parts = [self._block_parts(to_t, taken_rows(X, rows), weights) for rows in blocks]
         mean, spread, A, U = _joined(parts)
         return PointParts(mean, spread, A, U, self.n_members)
 
@@ -124,7 +124,7 @@ class Model:
         ]
         dof = [np.sum((d := to_numpy(p.values / (p.values + alpha))) * (2 - d)) for p in paths]
         blocks = row_blocks(X.shape[0], self.whitening.layer.size, self.q)
-        parts = [self._block_wide(groups, maps, X[rows], weights) for rows in blocks]
+        parts = [self._block_wide(groups, maps, taken_rows(X, rows), weights) for rows in blocks]
         mean, spread, noise = _joined(parts)
         return WideParts(mean, spread, noise, len(groups), float(np.mean(dof)))
 

@@ -10,11 +10,11 @@ import numpy as np
 from ulmus.core.backend import Array, namespace
 from ulmus.core.basis import Basis
 from ulmus.core.selection import SMALLEST_SLACK, residual_squares
-from ulmus.core.wide import WidePath
+from ulmus.core.wide import STEPS_PER_DECADE, WidePath
 
-# The pilot smooths this much less than the best predictor: bias shrinks faster than the
-# residual degrees of freedom do. At least a fifth of the rows stay residual, though.
-PILOT_FACTOR = 0.01
+# The pilot's ridge parameter is that many powers of ten below the best predictor's: bias shrinks
+# faster than the residual degrees of freedom do. At least a fifth of the rows stay residual.
+PILOT_DECADES = 2
 PILOT_RESIDUAL_SHARE = 0.2
 
 
@@ -40,8 +40,7 @@ def pilot_noise(path: WidePath) -> np.ndarray:
     """
     n, best = path.n, int(np.argmin(path.gcv))
     roomy = int(np.argmax(n - path.dof >= PILOT_RESIDUAL_SHARE * n))
-    wanted = int(np.argmax(path.alphas >= PILOT_FACTOR * path.alphas[best]))
-    pilot = min(best, max(wanted, roomy))
+    pilot = min(best, max(best - PILOT_DECADES * STEPS_PER_DECADE, roomy))
     noise: np.ndarray = path.rss[pilot] / (n - path.dof[pilot])
     return noise
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ulmus.core.backend import Array, like, row_blocks
+from ulmus.core.backend import Array, like, row_blocks, taken_rows
 from ulmus.core.moments import Block
 
 RowPass = Callable[[Iterable[Block]], Any]
@@ -88,7 +88,7 @@ class RowBlocks:
         """Rows by slice or index."""
         weight = self.root_weight
         root_weight = None if weight is None else like(weight[rows], self.reference)
-        return Block(self.X[rows], like(self.y[:, rows], self.reference), root_weight)
+        return Block(taken_rows(self.X, rows), like(self.y[:, rows], self.reference), root_weight)
 
     def sample(self, n_rows: int) -> Block:
         """Evenly spaced rows of positive weight."""

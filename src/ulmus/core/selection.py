@@ -42,8 +42,8 @@ def gcv_scores(basis: Basis, q: Array, y_square: Array, n: int, alphas: np.ndarr
     averaged over the members (Golub, Heath & Wahba, 1979).
     """
     scores = []
-    for alpha in alphas:
-        xp = namespace(q)
+    xp = namespace(q)
+    for alpha in map(float, alphas):
         slack = n - xp.sum(basis.filters(alpha), axis=1)[:, None]
         valid = slack > SMALLEST_SLACK * n
         rss = residual_squares(basis, q, y_square, alpha)
@@ -68,7 +68,7 @@ def loo_scores(
     xp = namespace(q)
     K = q.shape[2]
     to_q = basis.to_q @ whitening.P
-    d = xp.stack([basis.filters(a) for a in alphas], axis=1)  # (M, A, N)
+    d = xp.stack([basis.filters(float(a)) for a in alphas], axis=1)  # (M, A, N)
     total = np.zeros((len(alphas), K))
     for block in blocks:
         Q = to_q @ scaled_rows(whitening.centered(block.X), block.root_weight)

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ulmus.core.backend import Array, like, namespace, to_numpy
+from ulmus.core.backend import Array, namespace, to_numpy
 from ulmus.core.basis import Basis
 
-# alpha over the largest eigenvalue; eigenvalues below the first are round-off.
-RESOLUTION = 1e-13
-WIDE_GRID = np.logspace(-13, 2, 61)
+# alpha over the largest eigenvalue. Eigenvalues carry an error of about 1e-16 of the largest, so
+# that a smaller alpha would let round-off decide.
+STEPS_PER_DECADE = 4
+WIDE_GRID = np.logspace(-11, 2, 13 * STEPS_PER_DECADE + 1)
 # A largest eigenvalue below this is a hidden layer without any signal.
 SMALLEST_SCALE = 1e-250
 # Of the rows, this share at most is used up by an undersmoothed fit.
@@ -86,10 +87,9 @@ def wide_path(
     blocks = xp.reshape(stack, (k, N, k, N))[:, first:, :, first:]
     kernel = xp.reshape(blocks, (s.shape[0], s.shape[0])) * s[:, None] * s[None, :]
     values, vectors = xp.linalg.eigh(kernel)
-    used = values > RESOLUTION * values[-1]
-    values = xp.where(used, values, xp.zeros_like(values))
+    values = xp.clip(values, min=0.0)
     u = vectors.T @ (s[:, None] * xp.reshape(q[group, first:, :], (-1, K)))
-    u2 = to_numpy(xp.where(used[:, None], u, xp.zeros_like(u)) ** 2)
+    u2 = to_numpy(u**2)
     centred = to_numpy(y_square - q[0, 0, :] ** 2 if first else y_square)
     return _scored_path(values, vectors, u2, centred, n - first)
 
@@ -144,6 +144,6 @@ def wide_map(basis: Basis, group: slice, path: WidePath, alpha: float) -> Array:
         if first:
             out[:, first:, j, 0] = -(rotated @ basis.shift[group.start + j, :])
             # Every member carries the constant; the group has it once.
-            out[j, 0, j, 0] = like(np.asarray(1 / k), basis.s) * basis.mass**-0.5
+            out[j, 0, j, 0] = float(basis.mass) ** -0.5 / k
     side = k * (units + first)
     return xp.reshape(out, (side, side))

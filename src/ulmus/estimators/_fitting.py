@@ -20,7 +20,7 @@ from ulmus.blocks import (
     reader,
     silent,
 )
-from ulmus.core.backend import Array, like, reference_array, to_numpy
+from ulmus.core.backend import Array, like, reference_array, taken_rows, to_numpy
 from ulmus.core.fitting import (
     FirstPass,
     Settings,
@@ -215,7 +215,7 @@ class FittableELM(BaseELM):
             )
         stream = self._stream_
         X, y = checked_table(self, X, y, reset=stream is None)
-        weight = checked_weight(sample_weight, X.shape[0])
+        weight = checked_weight(sample_weight, X.shape[0], at_least=2 if stream is None else 0)
         outputs = np.ascontiguousarray(y.reshape(len(y), -1).T)
         block = CheckedBlock(X, outputs, weight, y.ndim == 1, None)
         if stream is None:
@@ -349,7 +349,7 @@ class FittableELM(BaseELM):
 
     def _set_streamed(self, points: Any) -> None:
         """Set what stands for the rows of a fit that does not keep them."""
-        self._alarm_points_ = points[:ALARM_ROWS]
+        self._alarm_points_ = taken_rows(points, slice(ALARM_ROWS))
         self._training_ = None
         self._largest_leverage_ = 0.0
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus.core.backend import to_numpy
+from ulmus.core.backend import taken_rows, to_numpy
 from ulmus.core.forms import COMMON
 from ulmus.core.jackknife import TrainingRows, left_out_predictions
 from ulmus.core.variance import ESTIMATES, WideParts
@@ -258,7 +258,7 @@ class IntervalELM(FittableELM):
         ranks = [conformal_ranks(n, level, two_sided=signed) for level in levels]
         bounds = np.empty((2, len(levels), X.shape[0], loo.shape[0]))
         for chunk in left_out_predictions(self.model_, rows.data, rows.loo, X):
-            point_sd = self._point_sd(X[chunk.points], chunk.norm2) if scaled else None
+            point_sd = self._point_sd(taken_rows(X, chunk.points), chunk.norm2) if scaled else None
             for k in range(len(loo)):
                 shift: Any = chunk.shift[k, rows.used] if method != "jackknife" else 0.0
                 error = loo[k, rows.used, None]
@@ -276,7 +276,7 @@ class IntervalELM(FittableELM):
         ranks = [int(np.clip(np.ceil(level * (n + 1)), 1, n)) - 1 for level in levels]
         values = np.empty((len(levels), X.shape[0], loo.shape[0]))
         for chunk in left_out_predictions(self.model_, rows.data, rows.loo, X):
-            sd = self._point_sd(X[chunk.points], chunk.norm2)
+            sd = self._point_sd(taken_rows(X, chunk.points), chunk.norm2)
             for k in range(loo.shape[0]):
                 error = (loo[k] / row_sd[k])[rows.used, None] * sd[k]
                 sample = chunk.mean[k] - chunk.shift[k, rows.used] + error

@@ -62,8 +62,8 @@ def _checked_foreign(X: Any, n_features: int | None) -> Any:
     return X
 
 
-def checked_weight(sample_weight: Any, n_rows: int) -> Any:
-    """Row weights as a NumPy array, or None."""
+def checked_weight(sample_weight: Any, n_rows: int, *, at_least: int = 2) -> Any:
+    """Row weights as a NumPy array, or None; so many of them must be positive."""
     if sample_weight is None:
         return None
     weight = check_array(
@@ -74,9 +74,9 @@ def checked_weight(sample_weight: Any, n_rows: int) -> Any:
     check_consistent_length(weight, np.empty(n_rows))
     if np.any(weight < 0):
         raise ValueError(f"sample_weight must not be negative, got {weight.min():g}.")
-    if np.sum(weight > 0) < 2:
+    if np.sum(weight > 0) < at_least:
         raise ValueError(
-            "sample_weight must differ from zero in at least two rows, got "
+            f"sample_weight must differ from zero in at least {at_least} rows, got "
             f"{int(np.sum(weight > 0))} such weights."
         )
     return weight

@@ -1,0 +1,245 @@
+"""Fit and predict Dask collections, on any cluster that ``distributed`` reaches.
+
+Each partition becomes the same sums over rows as in memory; the sums are added pairwise on the
+workers, so that only matrices of the size of the model travel, and a partition whose worker is
+lost is computed again.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ulmus.blocks import checked_block, cut_block, joined_blocks
+from ulmus.core.backend import Array
+from ulmus.core.rows import RowPass
+from ulmus.core.whitening import ROWS_PER_UNIT
+from ulmus.estimators._fitting import FittableELM
+
+try:
+    import dask
+    import dask.array as da
+except ImportError as error:
+    raise ImportError(
+        "ulmus.dask needs dask and distributed, which are not installed; install ulmus[dask]."
+    ) from error
+
+Estimator = TypeVar("Estimator", bound=FittableELM)
+
+
+def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Estimator:
+    """Fit an estimator to Dask arrays or data frames.
+
+    Parameters
+    ----------
+    estimator : ELMRegressor or ELMEnsembleRegressor
+        Estimator to fit.
+    X : dask array of shape (n_samples, n_features) or dask dataframe
+        Training inputs. Partitions of ten thousand to a million rows are best: each becomes
+        one task a pass.
+    y : dask array of shape (n_samples,) or (n_samples, n_outputs), or dask series or dataframe
+        Training outputs.
+    sample_weight : dask array or series of shape (n_samples,), default=None
+        Inverse noise variance of each row, up to a constant factor.
+
+    Returns
+    -------
+    estimator : object
+        The same estimator, fitted as ``fit_blocks`` would.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import ulmus.dask
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> X = da.random.default_rng(0).uniform(size=(2000, 2), chunks=(500, 2))
+    >>> y = X[:, 0] * X[:, 1]
+    >>> model = ulmus.dask.fit(ELMEnsembleRegressor(3, 20, random_state=0), X, y)
+    >>> bool(abs(model.predict([[0.5, 0.5]])[0] - 0.25) < 0.01)
+    True
+    """
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    one_output = y.ndim == 1
+    parts = _partitions(X, y, sample_weight)
+    fresh = estimator._blank()
+    fresh._resolve_estimates()
+    fresh.n_features_in_, fresh._one_output_ = parts.n_features, one_output
+    if names is not None:
+        fresh.feature_names_in_ = np.asarray(names, dtype=object)
+    scaler = parts.scaler() if estimator.standardize else None
+    layer = fresh._layer(parts.n_features, scaler, np.empty(0))
+    source = DaskSource(parts.delayed, layer.size, layer.weights)
+    sample = joined_blocks(source.head(), ROWS_PER_UNIT * layer.n_units)
+    fresh._fit_source(source, sample, layer)
+    return estimator._take(fresh)
+
+
+def predict(estimator: Any, X: Any) -> Any:
+    """Predictions for the rows of a Dask collection, computed where they are.
+
+    Parameters
+    ----------
+    estimator : fitted ELMRegressor or ELMEnsembleRegressor
+        The model.
+    X : dask array or dataframe
+        Points.
+
+    Returns
+    -------
+    y : dask array or series
+        Predictions, not computed yet.
+    """
+    return _mapped(X, estimator.predict, estimator)
+
+
+def predict_var(
+    estimator: Any, X: Any, component: str = "total", estimate: str | None = None
+) -> Any:
+    """Variances at the rows of a Dask collection, computed where they are.
+
+    Parameters
+    ----------
+    estimator : fitted ELMRegressor or ELMEnsembleRegressor
+        The model.
+    X : dask array or dataframe
+        Points.
+    component, estimate : str
+        As in the method ``predict_var``.
+
+    Returns
+    -------
+    variance : dask array or series
+        Variances, not computed yet.
+    """
+
+    def variance(block: Any) -> Any:
+        return estimator.predict_var(block, component=component, estimate=estimate)
+
+    return _mapped(X, variance, estimator)
+
+
+def _mapped(X: Any, function: Any, estimator: Any) -> Any:
+    if hasattr(X, "map_partitions"):
+        import pandas as pd
+
+        def frame(part: Any) -> Any:
+            values = function(part)
+            kind = pd.Series if values.ndim == 1 else pd.DataFrame
+            return kind(values, index=part.index)
+
+        return X.map_partitions(frame, meta=frame(X._meta_nonempty).iloc[:0])
+    X = X.rechunk({1: -1})
+    if estimator._one_output_:
+        return X.map_blocks(function, drop_axis=1, dtype=X.dtype)
+    n_outputs = len(estimator.noise_variance_)
+    return X.map_blocks(function, chunks=(X.chunks[0], (n_outputs,)), dtype=X.dtype)
+
+
+@dataclass(frozen=True)
+class DaskSource:
+    """Partitions as a source for the passes of a fit.
+
+    Parameters
+    ----------
+    partitions : list of (X, y, weight)
+        Delayed blocks.
+    features : int
+        Hidden features of a row.
+    reference : array
+        An array of the kind to compute with.
+    """
+
+    partitions: Sequence[tuple[Any, Any, Any]]
+    features: int
+    reference: Array
+
+    def reduce(self, row_pass: RowPass) -> Any:
+        """Run a pass on every partition and add up the results in pairs, on the workers."""
+        shared = dask.delayed(row_pass)
+        run = dask.delayed(_partial_pass)
+        level = [
+            run(shared, part, index, self.features, self.reference)
+            for index, part in enumerate(self.partitions)
+        ]
+        add = dask.delayed(_sum_of_used)
+        while len(level) > 1:
+            level = [add(level[i : i + 2]) for i in range(0, len(level), 2)]
+        total = level[0].compute()
+        if total is None:
+            raise ValueError("X holds no rows; give at least two rows of data.")
+        return total
+
+    def head(self) -> Any:
+        """Blocks of the first partitions, brought here."""
+        for index, part in enumerate(self.partitions):
+            block = checked_block(dask.compute(*part), f"partition {index}")
+            yield from cut_block(block, self.features, self.reference)
+
+
+def _partial_pass(row_pass: RowPass, part: Any, index: int, features: int, ref: Array) -> Any:
+    block = checked_block(tuple(part), f"partition {index}")
+    return row_pass(cut_block(block, features, ref)) if block.X.shape[0] else None
+
+
+def _sum_of_used(parts: list[Any]) -> Any:
+    used = [part for part in parts if part is not None]
+    if not used:
+        return None
+    return used[0] if len(used) == 1 else operator.add(*used)
+
+
+@dataclass(frozen=True)
+class _Partitions:
+    X: Any
+    weight: Any
+    delayed: list[tuple[Any, Any, Any]]
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    def scaler(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weighted mean and standard deviation of each feature."""
+        weight = da.ones_like(self.X[:, 0]) if self.weight is None else self.weight
+        total = weight.sum()
+        mean = (self.X * weight[:, None]).sum(axis=0) / total
+        spread = ((self.X - mean) ** 2 * weight[:, None]).sum(axis=0) / total
+        mean, scale = dask.compute(mean, da.sqrt(spread))
+        constant = scale <= 10 * np.finfo(float).eps * np.abs(mean)
+        return mean, np.where(constant, 1.0, scale)
+
+
+def _partitions(X: Any, y: Any, sample_weight: Any) -> _Partitions:
+    """Blocks of rows that belong together, delayed."""
+    X, y, weight = (_array(a) for a in (X, y, sample_weight))
+    X = X.rechunk({1: -1}).astype(float)
+    rows = X.chunks[0]
+    if y.shape[0] != X.shape[0] or (weight is not None and weight.shape[0] != X.shape[0]):
+        raise ValueError(f"X has {X.shape[0]} rows and y {y.shape[0]}; give one of each per row.")
+    y = y.rechunk({0: rows, **({1: -1} if y.ndim == 2 else {})})
+    X_parts, y_parts = X.to_delayed().ravel(), y.to_delayed().ravel()
+    if weight is None:
+        weights: Sequence[Any] = [None] * len(X_parts)
+    else:
+        weights = weight.rechunk({0: rows}).to_delayed().ravel()
+    return _Partitions(X, weight, list(zip(X_parts, y_parts, weights, strict=True)))
+
+
+def _array(collection: Any) -> Any:
+    """A Dask array of known chunk sizes, from an array, a data frame or a series."""
+    if collection is None:
+        return None
+    if hasattr(collection, "to_dask_array"):
+        return collection.to_dask_array(lengths=True)
+    if not isinstance(collection, da.Array):
+        raise ValueError(
+            f"ulmus.dask needs Dask arrays or data frames, got {type(collection).__name__}; use "
+            "the estimator's own fit or fit_blocks for other tables."
+        )
+    if any(np.isnan(size) for size in collection.shape):
+        return collection.compute_chunk_sizes()
+    return collection
