@@ -312,7 +312,9 @@ def machine() -> str:
 def header(threads: str) -> Iterator[str]:
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     versions = [f"{name} {version(name)}" for name in ("ulmus", "UncELMe", "numpy")]
-    yield f"{machine()}, load {os.getloadavg()[0]:.1f}, {datetime.date.today()}"
+    load = os.getloadavg()[0]
+    busy = "; other jobs are running, so the times are too long" if load > 1 else ""
+    yield f"{machine()}, {datetime.date.today()}, load at the start {load:.1f}{busy}"
     yield f"Python {platform.python_version()}, {', '.join(versions)}"
     yield f"{blas['name']} {blas['version']}, {threads}"
     yield f"d = {D}, M = {M}, N = {N}; times are the least of several runs\n"

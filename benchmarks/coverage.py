@@ -91,7 +91,7 @@ def prediction_scores(setting: Setting, r: int) -> Array:
     rng = setting.rng(r)
     X, points = setting.inputs(rng, setting.n), setting.inputs(rng, 500)
     y, target = setting.outputs(rng, X), setting.outputs(rng, points)
-    model = ELMEnsembleRegressor(10, 200, random_state=r, **setting.noise.model).fit(X, y)
+    model = ELMEnsembleRegressor(random_state=r, **setting.noise.model).fit(X, y)
     bounds = [model.predict_interval(points, list(LEVELS), method=m) for m in METHODS]
     scores = [
         (coverage(target, b), mean_width(b), interval_score(target, b, LEVELS)) for b in bounds
@@ -101,7 +101,7 @@ def prediction_scores(setting: Setting, r: int) -> Array:
 
 def prediction(jobs: int, replications: int | None) -> Report:
     R = replications or 100
-    yield f"Prediction intervals, n = 300, M = 10, N = 200; {R} replications, new X each time,"
+    yield f"Prediction intervals, n = 300, default settings; {R} replications, new X each time,"
     yield "500 test points. a: auto, j+: jackknife+, j: jackknife, g: gaussian\n"
     group = "{:>6} {:>6} {:>6} {:>6}".format("a", "j+", "j", "g")
     heads = " | ".join(f"{head:^27}" for head in ("coverage", "mean width", "interval score"))

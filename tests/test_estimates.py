@@ -295,6 +295,25 @@ def test_pilot_noise_of_a_layer_that_could_interpolate(make_table, n_rows, weigh
     assert 0.001 < model.noise_variance_ < 1
 
 
+@few_rows
+@pytest.mark.parametrize(
+    ("seed", "parameters"),
+    [
+        (8, {"alpha": "gcv", "noise_variance": "residual"}),
+        (72, {"alpha": "loo", "noise_variance": "residual"}),
+        (20, {"noise": "heteroskedastic"}),
+        (72, {"noise": "heteroskedastic"}),
+    ],
+)
+def test_noise_stays_finite_where_the_best_alpha_nearly_interpolates(seed, parameters):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((25, 3))
+    y = X[:, 0] + 0.3 * rng.standard_normal(25)
+    model = ELMRegressor(40, weight_scale=3.0, random_state=seed, **parameters).fit(X, y)
+    assert np.isfinite(model.noise_variance_)
+    assert np.all(np.isfinite(model.predict_var(X)))
+
+
 def test_known_noise_variance_is_used_as_it_is(fitted):
     model, args, data = fitted(alpha=0.3, intercept=True, noise_variance=0.25)
     z = oracles.smoother_rows(*args[:2], *args[3:], weighted=True)

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 from array_api_compat import array_namespace, is_array_api_obj
 
-from ulmus.core.backend import Array, like, row_blocks, taken_rows
+from ulmus.core.backend import Array, like, row_blocks, taken_rows, to_numpy
 from ulmus.core.moments import Block
 from ulmus.core.rows import RowPass, reduced
 
@@ -25,7 +25,7 @@ class CheckedBlock:
     """One block as the user gave it, checked: X (n, d), y (K, n), weights (n,) or None."""
 
     X: Any
-    y: np.ndarray
+    y: Any
     weight: np.ndarray | None
     one_output: bool
     names: tuple[str, ...] | None
@@ -73,18 +73,18 @@ def checked_block(raw: Any, where: str) -> CheckedBlock:
         raise ValueError(f"{where} must be (X, y) or (X, y, sample_weight), got {type(raw)}.")
     X, y = raw[0], raw[1]
     names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
-    if not scipy.sparse.issparse(X) and (isinstance(X, np.ndarray) or not is_array_api_obj(X)):
+    if scipy.sparse.issparse(X):
+        X = X.tocsr()
+    elif not _is_foreign(X):
         X = np.asarray(X)
         X = X if X.dtype.kind == "f" else X.astype(float)
-    elif scipy.sparse.issparse(X):
-        X = X.tocsr()
     if X.ndim != 2:
         raise ValueError(f"X of {where} must have rows and columns, got {X.ndim} axes.")
-    outputs = np.asarray(y, dtype=float)
-    weight = None if len(raw) == 2 or raw[2] is None else np.asarray(raw[2], dtype=float)
-    if len(outputs) != X.shape[0] or (weight is not None and weight.shape != (X.shape[0],)):
+    outputs = y if _is_foreign(y) else np.asarray(y, dtype=float)
+    weight = None if len(raw) == 2 or raw[2] is None else to_numpy(raw[2]).astype(float)
+    if outputs.shape[0] != X.shape[0] or (weight is not None and weight.shape != (X.shape[0],)):
         raise ValueError(
-            f"{where} has {X.shape[0]} rows of X, {len(outputs)} of y"
+            f"{where} has {X.shape[0]} rows of X, {outputs.shape[0]} of y"
             + ("" if weight is None else f" and sample_weight of shape {weight.shape}")
             + "; give one of each per row."
         )
@@ -95,8 +95,12 @@ def checked_block(raw: Any, where: str) -> CheckedBlock:
         if np.any(weight < 0):
             row = int(np.argmax(weight < 0))
             raise ValueError(f"sample_weight of {where} is negative in row {row}.")
-    columns = outputs[:, None] if outputs.ndim == 1 else outputs
-    return CheckedBlock(X, np.ascontiguousarray(columns.T), weight, outputs.ndim == 1, names)
+    columns = outputs[None, :] if outputs.ndim == 1 else outputs.T
+    return CheckedBlock(X, columns, weight, outputs.ndim == 1, names)
+
+
+def _is_foreign(values: Any) -> bool:
+    return is_array_api_obj(values) and not isinstance(values, np.ndarray)
 
 
 def _require_finite(values: Any, name: str, where: str) -> None:
@@ -158,7 +162,8 @@ class BlockSource:
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""
-        return reduced(row_pass, self.blocks(type(row_pass).__name__), self.n_threads)
+        title = getattr(row_pass, "title", "reading")
+        return reduced(row_pass, self.blocks(title), self.n_threads)
 
 
 def joined_blocks(blocks: Iterable[Block], n_rows: int) -> Block:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ulmus.blocks import checked_block, cut_block, joined_blocks
-from ulmus.core.backend import Array
+from ulmus.core.backend import Array, reference_array
 from ulmus.core.rows import RowPass
 from ulmus.core.whitening import ROWS_PER_UNIT
 from ulmus.estimators._fitting import FittableELM
@@ -64,15 +64,16 @@ def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Esti
     """
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     one_output = y.ndim == 1
-    parts = _partitions(X, y, sample_weight)
+    n_features, partitions = _partitions(X, y, sample_weight)
     fresh = estimator._blank()
     fresh._resolve_estimates()
-    fresh.n_features_in_, fresh._one_output_ = parts.n_features, one_output
+    fresh.n_features_in_, fresh._one_output_ = n_features, one_output
     if names is not None:
         fresh.feature_names_in_ = np.asarray(names, dtype=object)
-    scaler = parts.scaler() if estimator.standardize else None
-    layer = fresh._layer(parts.n_features, scaler, np.empty(0))
-    source = DaskSource(parts.delayed, layer.size, layer.weights)
+    reference = reference_array(np.empty(0), estimator.device, estimator.dtype)
+    rows = DaskSource(partitions, n_features, reference)
+    layer = fresh._layer(n_features, fresh._scale(rows), reference)
+    source = replace(rows, features=layer.size)
     sample = joined_blocks(source.head(), ROWS_PER_UNIT * layer.n_units)
     fresh._fit_source(source, sample, layer)
     return estimator._take(fresh)
@@ -192,29 +193,8 @@ def _sum_of_used(parts: list[Any]) -> Any:
     return used[0] if len(used) == 1 else operator.add(*used)
 
 
-@dataclass(frozen=True)
-class _Partitions:
-    X: Any
-    weight: Any
-    delayed: list[tuple[Any, Any, Any]]
-
-    @property
-    def n_features(self) -> int:
-        return int(self.X.shape[1])
-
-    def scaler(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weighted mean and standard deviation of each feature."""
-        weight = da.ones_like(self.X[:, 0]) if self.weight is None else self.weight
-        total = weight.sum()
-        mean = (self.X * weight[:, None]).sum(axis=0) / total
-        spread = ((self.X - mean) ** 2 * weight[:, None]).sum(axis=0) / total
-        mean, scale = dask.compute(mean, da.sqrt(spread))
-        constant = scale <= 10 * np.finfo(float).eps * np.abs(mean)
-        return mean, np.where(constant, 1.0, scale)
-
-
-def _partitions(X: Any, y: Any, sample_weight: Any) -> _Partitions:
-    """Blocks of rows that belong together, delayed."""
+def _partitions(X: Any, y: Any, sample_weight: Any) -> tuple[int, list[tuple[Any, Any, Any]]]:
+    """Number of features, and delayed blocks of rows that belong together."""
     X, y, weight = (_array(a) for a in (X, y, sample_weight))
     X = X.rechunk({1: -1}).astype(float)
     rows = X.chunks[0]
@@ -226,7 +206,7 @@ def _partitions(X: Any, y: Any, sample_weight: Any) -> _Partitions:
         weights: Sequence[Any] = [None] * len(X_parts)
     else:
         weights = weight.rechunk({0: rows}).to_delayed().ravel()
-    return _Partitions(X, weight, list(zip(X_parts, y_parts, weights, strict=True)))
+    return int(X.shape[1]), list(zip(X_parts, y_parts, weights, strict=True))
 
 
 def _array(collection: Any) -> Any:

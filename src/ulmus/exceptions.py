@@ -1,4 +1,14 @@
-"""Warnings that ulmus raises; each can be silenced or turned into an error by its class."""
+"""Errors and warnings of ulmus.
+
+Each warning can be silenced or turned into an error by its class.
+"""
+
+
+class NeedsTwoPassesError(ValueError, AttributeError):
+    """An estimate that sees rows twice was asked of a method that sees them once.
+
+    It is an AttributeError too, so that ``hasattr`` tells whether the method can be used.
+    """
 
 
 class ExtrapolationWarning(UserWarning):

@@ -36,12 +36,12 @@ def like(values: Array, reference: Array) -> Array:
 
 
 def to_numpy(array: Array) -> np.ndarray:
-    """Copy an array of any library to NumPy."""
-    if isinstance(array, np.ndarray):
-        return array
-    for bring_home in ("cpu", "get"):
-        if hasattr(array, bring_home):
-            array = getattr(array, bring_home)()
+    """Bring an array of any library, or a list, to NumPy."""
+    if is_array_api_obj(array) and not isinstance(array, np.ndarray):
+        # torch and CuPy have their own words for leaving the device.
+        for bring_home in ("cpu", "get"):
+            if hasattr(array, bring_home):
+                array = getattr(array, bring_home)()
     return np.asarray(array)
 
 

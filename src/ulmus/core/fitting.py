@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
@@ -131,6 +131,8 @@ def moments_model(
 class FirstPass:
     """Sums of whitened features and outputs."""
 
+    title: ClassVar[str] = "sums of features"
+
     whitening: Whitening
     y_shift: Array
     all_pairs: bool
@@ -144,6 +146,8 @@ class FirstPass:
 @dataclass(frozen=True)
 class LeaveOneOutPass:
     """Squared leave-one-out errors for each alpha and output."""
+
+    title: ClassVar[str] = "leave-one-out errors"
 
     whitening: Whitening
     y_shift: Array
@@ -176,6 +180,8 @@ class WeightedGrams:
 @dataclass(frozen=True)
 class WeightedPass:
     """Sums of Q D Q' with weights made from squared residuals."""
+
+    title: ClassVar[str] = "residual-weighted sums"
 
     model: Model
     hc: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -91,22 +91,6 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
         model = self._model_variance(parts, name)
         total = model if component == "model" else model + self._noise_variance(X)
         return self._output(total, X)
-
-    def compress(self) -> Self:
-        """Drop the training rows, so that size and prediction cost no longer depend on them.
-
-        Returns
-        -------
-        self : object
-            The estimator, without its attributes of length ``n_samples``.
-        """
-        check_is_fitted(self)
-        self.model_ = self.model_.compressed()
-        for name in ("leverage_", "loo_residuals_", "loo_predictions_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        self._training_ = None
-        return self
 
     def _parts(self, X: Any, estimate: str | None) -> tuple[PointParts, str]:
         name = self.variance_estimates_[0] if estimate is None else estimate

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.preprocessing import StandardScaler
 
 from ulmus.blocks import (
     BlockSource,
-    CheckedBlock,
     checked_blocks,
     joined_blocks,
     progress_bar,
@@ -41,11 +39,12 @@ from ulmus.core.noise_model import (
     residual_logs,
 )
 from ulmus.core.rows import RowBlocks
+from ulmus.core.scaling import FeatureScale, feature_scale
 from ulmus.core.whitening import ROWS_PER_UNIT, Whitening
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._base import BaseELM
-from ulmus.estimators._validation import checked_table, checked_weight, feature_range, is_foreign
-from ulmus.exceptions import DegenerateFitWarning
+from ulmus.estimators._validation import checked_table, checked_weight, feature_range
+from ulmus.exceptions import DegenerateFitWarning, NeedsTwoPassesError
 
 # A row whose leverage is this close to 1 determines its own prediction.
 FULL_LEVERAGE = 1 - 1e-8
@@ -117,28 +116,25 @@ class FittableELM(BaseELM):
         fresh._fit_stream(reader(blocks))
         return self._take(fresh)
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Add rows to the fit, exactly, without keeping them.
+    @property
+    def partial_fit(self) -> Callable[..., Self]:
+        """Add rows to the fit, exactly, without keeping them: ``partial_fit(X, y)``.
 
-        Only homoskedastic estimates can be updated so. Inputs are standardised as the first
-        rows say, and ``alpha="loo"`` is replaced by generalised cross-validation, as leave-one-out
-        needs all rows again; ``fit_blocks`` has neither limit.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            More inputs. The first call sets the preconditioner and should have some hundred
-            rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            More outputs.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Inverse noise variance of each row, up to a constant factor.
-
-        Returns
-        -------
-        self : object
-            The estimator fitted to all rows so far.
+        Takes ``X``, ``y`` and ``sample_weight`` as ``fit`` does and returns the estimator fitted
+        to all rows so far. The first call sets the preconditioner and the standardisation, and
+        should have some hundred rows. ``alpha="loo"`` is replaced by generalised
+        cross-validation, as leave-one-out needs all rows again; ``fit_blocks`` has neither
+        limit. There is no ``partial_fit`` for heteroskedastic estimates, which need two passes.
         """
+        if check.needs_residuals(self.noise, self._variance_choice()):
+            raise NeedsTwoPassesError(
+                "partial_fit sees each row once and cannot make the heteroskedastic estimates of "
+                f"noise={self.noise!r}, variance={self._variance_choice()!r}, which need two "
+                "passes; use fit_blocks, or noise='homoskedastic' and variance='auto'."
+            )
+        return self._partial_fit
+
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         fresh = self._blank()
         if hasattr(self, "model_"):
             fresh._continue_from(self)
@@ -164,10 +160,11 @@ class FittableELM(BaseELM):
         self._one_output_ = y.ndim == 1
         self._range_ = feature_range(X)
         outputs = np.ascontiguousarray(y.reshape(len(y), -1).T)
-        scaler = self._scaler([CheckedBlock(X, outputs, weight, self._one_output_, None)])
-        layer = self._layer(X.shape[1], scaler, X)
         root_weight = None if weight is None else np.sqrt(weight)
-        data = RowBlocks(X, outputs, root_weight, layer.size, layer.weights, self._n_threads())
+        reference = reference_array(X, self.device, self.dtype)
+        rows = RowBlocks(X, outputs, root_weight, X.shape[1], reference, self._n_threads())
+        layer = self._layer(X.shape[1], self._scale(rows), reference)
+        data = replace(rows, features=layer.size)
         # Through the rows every point costs n MN products, through the features (MN)^2.
         settings = self._settings(len(outputs), keep_rows=len(y) < layer.size)
         sample_size = ROWS_PER_UNIT * layer.n_units
@@ -185,9 +182,11 @@ class FittableELM(BaseELM):
         self.n_features_in_, self._one_output_ = d, first.one_output
         if first.names is not None:
             self.feature_names_in_ = np.asarray(first.names, dtype=object)
-        layer = self._layer(d, self._scaler(checked_blocks(read, d, K)), first.X)
         progress = progress_bar if self.verbose else silent
-        source = BlockSource(read, d, K, layer.size, layer.weights, self._n_threads(), progress)
+        reference = reference_array(first.X, self.device, self.dtype)
+        rows = BlockSource(read, d, K, d, reference, self._n_threads(), progress)
+        layer = self._layer(d, self._scale(rows), reference)
+        source = replace(rows, features=layer.size)
         sample = joined_blocks(source.blocks("sample"), ROWS_PER_UNIT * layer.n_units)
         self._fit_source(source, sample, layer)
 
@@ -207,20 +206,16 @@ class FittableELM(BaseELM):
 
     def _fit_more(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._resolve_estimates()
-        if self.noise == "heteroskedastic" or check.any_heteroskedastic(self.variance_estimates_):
-            raise ValueError(
-                "partial_fit sees each row once and cannot make the heteroskedastic estimates of "
-                f"noise={self.noise!r}, variance={self._variance_choice()!r}, which need two "
-                "passes; use fit_blocks, or noise='homoskedastic' and variance='auto'."
-            )
         stream = self._stream_
         X, y = checked_table(self, X, y, reset=stream is None)
         weight = checked_weight(sample_weight, X.shape[0], at_least=2 if stream is None else 0)
         outputs = np.ascontiguousarray(y.reshape(len(y), -1).T)
-        block = CheckedBlock(X, outputs, weight, y.ndim == 1, None)
+        root_weight = None if weight is None else np.sqrt(weight)
+        reference = reference_array(X, self.device, self.dtype)
+        rows = RowBlocks(X, outputs, root_weight, X.shape[1], reference, self._n_threads())
         if stream is None:
             self._one_output_ = y.ndim == 1
-            layer = self._layer(X.shape[1], self._scaler([block]), X)
+            layer = self._layer(X.shape[1], self._scale(rows), reference)
         else:
             layer = stream.whitening.layer
             if len(outputs) != stream.moments.y_square.shape[0]:
@@ -228,8 +223,7 @@ class FittableELM(BaseELM):
                     f"y has {len(outputs)} outputs, the rows before had "
                     f"{stream.moments.y_square.shape[0]}; give the same ones."
                 )
-        root_weight = None if weight is None else np.sqrt(weight)
-        rows = RowBlocks(X, outputs, root_weight, layer.size, layer.weights, self._n_threads())
+        rows = replace(rows, features=layer.size)
         low, high = feature_range(X)
         if stream is None:
             sample = rows.sample(ROWS_PER_UNIT * layer.n_units)
@@ -293,19 +287,11 @@ class FittableELM(BaseELM):
         cores = os.cpu_count() or 1
         return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
 
-    def _scaler(self, blocks: Iterable[CheckedBlock]) -> tuple[np.ndarray, np.ndarray] | None:
+    def _scale(self, rows: Source) -> FeatureScale | None:
         """Mean and standard deviation of each feature, if inputs are standardised."""
-        if not self.standardize:
-            return None
-        scaler = StandardScaler(with_mean=False)
-        for block in blocks:
-            X = to_numpy(block.X) if is_foreign(block.X) else block.X
-            scaler.partial_fit(X.astype(np.float64), sample_weight=block.weight)
-        return scaler.mean_, scaler.scale_
+        return rows.reduce(feature_scale) if self.standardize else None
 
-    def _layer(
-        self, n_features: int, scaler: tuple[np.ndarray, np.ndarray] | None, X: Any
-    ) -> HiddenLayer:
+    def _layer(self, n_features: int, scale: FeatureScale | None, reference: Array) -> HiddenLayer:
         activation = check.checked_activation(self.activation)
         weights, biases = drawn_layer(
             check.member_seeds(self.random_state, self._n_members()),
@@ -315,13 +301,13 @@ class FittableELM(BaseELM):
             scale=check.checked_scale(self.weight_scale, n_features),
             activation=activation,
         )
-        offset, scale = scaler or (np.zeros(n_features), np.ones(n_features))
-        reference = reference_array(X, self.device, self.dtype)
+        offset = np.zeros(n_features) if scale is None else scale.mean
+        width = np.ones(n_features) if scale is None else scale.sd
         return HiddenLayer(
             weights=like(np.ascontiguousarray(weights.transpose(0, 2, 1)), reference),
             biases=like(biases, reference),
             offset=like(offset, reference),
-            scale=like(scale, reference),
+            scale=like(width, reference),
             activation=activation,
             constant=bool(self.fit_intercept),
         )

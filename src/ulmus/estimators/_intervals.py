@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import stats
@@ -34,6 +34,8 @@ LARGE_BIAS = 5.0
 
 class IntervalELM(FittableELM):
     """Intervals, quantiles and distributions of a fitted ELM."""
+
+    _alarm_: float
 
     def predict_interval(
         self,
@@ -158,6 +160,7 @@ class IntervalELM(FittableELM):
             function), ``obs_ci_lower`` and ``obs_ci_upper``. A record array if pandas is not
             installed. Rows keep the index of X if it has one.
         """
+        check_is_fitted(self)
         (level,) = check.checked_levels([confidence_level])
         if not self._one_output_:
             raise ValueError(
@@ -181,6 +184,23 @@ class IntervalELM(FittableELM):
             return table.fromarrays(list(columns.values()), names=list(columns))
         return pd.DataFrame(columns, index=getattr(X, "index", None))
 
+    def compress(self) -> Self:
+        """Drop the training rows, so that size and prediction cost no longer depend on them.
+
+        Returns
+        -------
+        self : object
+            The estimator, without its attributes of length ``n_samples``.
+        """
+        check_is_fitted(self)
+        self._alarm_ = self.bias_alarm_
+        self.model_ = self.model_.compressed()
+        for name in ("leverage_", "loo_residuals_", "loo_predictions_", "_alarm_points_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        self._training_ = None
+        return self
+
     @property
     def bias_alarm_(self) -> float:
         """Largest distance between prediction and undersmoothed fit, in standard errors.
@@ -189,9 +209,9 @@ class IntervalELM(FittableELM):
         prediction, and the interval for its expectation, is biased.
         """
         check_is_fitted(self)
-        return self._bias_alarm(self._alarm_points_)
-
-    def _bias_alarm(self, X: Any) -> float:
+        if not hasattr(self, "_alarm_points_"):
+            return self._alarm_
+        X = self._alarm_points_
         parts = self._wide_parts(X)
         se = np.sqrt(_wide_variance(parts))
         gap = np.abs(to_numpy(self.model_.mean(X)).T - parts.mean)

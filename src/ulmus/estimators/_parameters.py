@@ -133,9 +133,11 @@ def require_members(name: str, n_members: int) -> None:
         )
 
 
-def any_heteroskedastic(names: Iterable[str]) -> bool:
-    """Whether an estimate needs residuals of the rows."""
-    return any(ESTIMATES[name].weights is not COMMON for name in names)
+def needs_residuals(noise: Any, variance: Any) -> bool:
+    """Whether an estimate asked for is made from the residuals of single rows."""
+    names = [variance] if isinstance(variance, str) else list(variance)
+    row_wise = [name for name, estimate in ESTIMATES.items() if estimate.weights is not COMMON]
+    return noise == "heteroskedastic" or any(name in ("all", *row_wise) for name in names)
 
 
 def member_seeds(random_state: Any, n_members: int) -> list[np.random.SeedSequence]:
