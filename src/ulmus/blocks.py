@@ -173,7 +173,7 @@ def joined_blocks(blocks: Iterable[Block], n_rows: int) -> Block:
         taken.append(block)
         if sum(b.y.shape[1] for b in taken) >= n_rows:
             break
-    X, y, weight = (list(column) for column in zip(*taken, strict=True))
+    X, y, weight = ([b[i] for b in taken] for i in range(3))
     xp = array_namespace(y[0])
     sparse = scipy.sparse.issparse(X[0])
     rows = scipy.sparse.vstack(X).tocsr() if sparse else array_namespace(X[0]).concat(X)

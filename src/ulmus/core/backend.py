@@ -17,9 +17,12 @@ from array_api_compat import (
 Array = Any
 
 # A block of hidden features of about eight megabytes stays near a processor and is still long
-# enough for matrix products to run at full speed; a graphics card wants half a gigabyte.
+# enough for matrix products to run at full speed; a graphics card wants two gigabytes.
 BLOCK_ELEMENTS = 2**20
-DEVICE_BLOCK_ELEMENTS = 2**26
+DEVICE_BLOCK_ELEMENTS = 2**28
+# Results are made in tiles of this side, and so many of them fill a card.
+DEVICE_TILE = 128
+DEVICE_TILES_WANTED = 256
 
 
 def namespace(*arrays: Array) -> Any:
@@ -67,6 +70,49 @@ def triangular_factor(A: Array) -> Array:
 
         return torch.linalg.qr(A, mode="r").R
     return xp.linalg.qr(A).R
+
+
+def logistic(u: Array) -> Array:
+    """1 / (1 + exp(-u)), elementwise, where u may be overwritten."""
+    xp = array_namespace(u)
+    if is_torch_namespace(xp):
+        return u.sigmoid_()
+    # tanh saturates where exp overflows: 1 / (1 + exp(-u)) = (1 + tanh(u / 2)) / 2.
+    u *= 0.5
+    u = xp.tanh(u)
+    u *= 0.5
+    u += 0.5
+    return u
+
+
+def row_products(left: Array, right: Array) -> Array:
+    """Sums over rows, left @ right', for matrices (N, b) and (R, b) with many rows b.
+
+    A graphics card works on tiles of the result. Where these are too few to keep it busy, the
+    rows are cut into pieces that are multiplied side by side and summed.
+    """
+    (N, b), R = left.shape, right.shape[0]
+    tiles = -(-N // DEVICE_TILE) * -(-R // DEVICE_TILE)
+    n_pieces = min(16, DEVICE_TILES_WANTED // tiles, b // 64)
+    if is_on_host(left) or n_pieces < 2:
+        return left @ right.T
+    xp, size = array_namespace(left), b // n_pieces
+
+    def pieces(a: Array) -> Array:
+        cut = xp.reshape(a[:, : size * n_pieces], (a.shape[0], n_pieces, size))
+        return xp.permute_dims(cut, (1, 0, 2))
+
+    product = xp.sum(pieces(left) @ xp.permute_dims(pieces(right), (0, 2, 1)), axis=0)
+    rest = slice(size * n_pieces, b)
+    return product + left[:, rest] @ right[:, rest].T
+
+
+def member_products(left: Array, right: Array) -> Array:
+    """Sums over rows for each member, (M, N, b) and (M, R, b) to (M, N, R)."""
+    xp = array_namespace(left)
+    if is_on_host(left):
+        return left @ xp.permute_dims(right, (0, 2, 1))
+    return xp.stack([row_products(left[m, :, :], right[m, :, :]) for m in range(left.shape[0])])
 
 
 def column_sums(a: Array, b: Array) -> Array:

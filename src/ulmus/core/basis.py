@@ -29,7 +29,7 @@ class Basis:
     to_q : array of shape (M, N', N')
         Map from whitened features to rows of Q; N' counts the constant unit.
     shift : array of shape (M, N)
-        Mean of the centred units over all rows.
+        Mean of the units over all rows; zero without an intercept.
     mass : float
         Sum of the row weights; used only with an intercept.
     """
@@ -77,7 +77,7 @@ class Basis:
         return namespace(d).sum(2 * d - d**2, axis=1)
 
     def to_t(self, alpha: float) -> Array:
-        """Map from centred features to t(x), so that z(x) = Q t(x); shape (M, N', N')."""
+        """Map from features to t(x), so that z(x) = Q t(x); shape (M, N', N')."""
         rows = self.Vt * self.gain(alpha)[:, :, None]
         if not self.constant:
             return rows
@@ -94,7 +94,6 @@ def gram_basis(gram: Array, whitening: Whitening) -> Basis:
         mass = gram[0, 0, 0]
         mean = gram[:, 1:, 0] / mass
         gram = gram[:, 1:, 1:] - mass * mean[:, :, None] * mean[:, None, :]
-        P_inverse = P_inverse[:, 1:, 1:]
     root, inverse_root = _matrix_roots(gram)
     # H = P^-1 Phi = (P^-1 root) Psi with orthonormal rows Psi = inverse_root Phi.
     V, s, Zt = xp.linalg.svd(P_inverse @ root)
@@ -103,7 +102,7 @@ def gram_basis(gram: Array, whitening: Whitening) -> Basis:
     if not constant:
         return Basis(s, Vt, to_q, xp.zeros_like(s), xp.ones_like(gram[0, 0, 0]), False)
     to_q = bordered(to_q, corner=mass**-0.5, column=-_times(to_q, mean))
-    return Basis(s, Vt, to_q, _times(P_inverse, mean), mass, True)
+    return Basis(s, Vt, to_q, whitening.center + _times(P_inverse, mean), mass, True)
 
 
 def _matrix_roots(gram: Array) -> tuple[Array, Array]:

@@ -24,7 +24,7 @@ from ulmus.core.forms import (
     row_form,
 )
 from ulmus.core.hidden import HiddenLayer
-from ulmus.core.model import Model, row_fits
+from ulmus.core.model import Model, TrainingRecorder, row_fits
 from ulmus.core.moments import Block, Moments, row_moments
 from ulmus.core.noise import (
     FitSummary,
@@ -85,11 +85,20 @@ class Settings:
         return COMMON in self.weights and not self.keep_rows
 
 
-def fitted_model(source: Source, sample: Block, layer: HiddenLayer, settings: Settings) -> Model:
-    """Fit an ensemble from a source of rows; ``sample`` sets the preconditioner."""
+def fitted_model(
+    source: Source,
+    sample: Block,
+    layer: HiddenLayer,
+    settings: Settings,
+    recorder: TrainingRecorder | None = None,
+) -> Model:
+    """Fit an ensemble from a source of rows.
+
+    ``sample`` sets the preconditioner; a ``recorder`` is shown the rows of the last pass.
+    """
     whitening, y_shift = started_fit(sample, layer)
     moments = source.reduce(FirstPass(whitening, y_shift, settings.all_pairs))
-    return moments_model(moments, whitening, y_shift, settings, source)
+    return moments_model(moments, whitening, y_shift, settings, source, recorder)
 
 
 def started_fit(sample: Block, layer: HiddenLayer) -> tuple[Whitening, Array]:
@@ -109,6 +118,7 @@ def moments_model(
     y_shift: Array,
     settings: Settings,
     source: Source | None,
+    recorder: TrainingRecorder | None = None,
 ) -> Model:
     """Model from the sums of the first pass; a second one is made only if it is needed."""
     basis = gram_basis(moments.gram.single, whitening)
@@ -119,11 +129,13 @@ def moments_model(
     _require_residuals(fit, alpha, basis)
     gram = moments.gram.rotated(basis.to_q)
     stacks = [gram.stacked(group) for group in member_groups(whitening.layer.n_members)]
-    sigma2 = _noise(settings.noise_variance, basis, q, stacks[0], moments, alpha)
+    sigma2, residual2 = _noise(settings.noise_variance, basis, q, stacks[0], moments, alpha)
     forms: dict[str, list[Form]] = {"common": [gram]} if settings.all_pairs else {}
-    model = Model(whitening, basis, alpha, q, y_shift, moments.y_square, sigma2, fit, stacks, forms)
+    model = Model(
+        whitening, basis, alpha, q, y_shift, moments.y_square, sigma2, residual2, fit, stacks, forms
+    )
     if source is not None:
-        _add_row_forms(model, source, settings)
+        _add_row_forms(model, source, settings, recorder)
     return model
 
 
@@ -153,12 +165,13 @@ class LeaveOneOutPass:
     y_shift: Array
     basis: Basis
     q: Array
+    n_rows: int
     alphas: np.ndarray
 
     def __call__(self, blocks: Iterable[Block]) -> np.ndarray:
         """Sums over the blocks, shape (A, K)."""
         shifted = shifted_blocks(blocks, self.y_shift)
-        return loo_scores(shifted, self.whitening, self.basis, self.q, self.alphas)
+        return loo_scores(shifted, self.whitening, self.basis, self.q, self.n_rows, self.alphas)
 
 
 @dataclass
@@ -186,6 +199,7 @@ class WeightedPass:
     model: Model
     hc: str
     kinds: list[PairWeights]
+    recorder: TrainingRecorder | None
 
     def __call__(self, blocks: Iterable[Block]) -> WeightedGrams:
         """Weighted sums over the blocks."""
@@ -196,7 +210,10 @@ class WeightedPass:
             for w in self.kinds
         }
         c: list[Array] = [0.0] * K
-        for _, rows in row_fits(self.model, blocks):
+        for block, raw in row_fits(self.model, blocks):
+            if self.recorder is not None:
+                self.recorder.record(self.model, block, raw)
+            rows = raw.weighted
             omega = row_omega(self.hc, self.model, rows)
             for k in range(K):
                 for w in self.kinds:
@@ -236,21 +253,25 @@ def _chosen_alpha(
     if alpha == "gcv" or source is None:
         scores = gcv_scores(basis, q, moments.y_square, moments.n_rows, alphas)
     else:
-        scores = source.reduce(LeaveOneOutPass(whitening, y_shift, basis, q, alphas))
+        row_pass = LeaveOneOutPass(whitening, y_shift, basis, q, moments.n_rows, alphas)
+        scores = source.reduce(row_pass)
     explained = q[0, 0, :] ** 2 if basis.constant else 0.0
     return best_alpha(alphas, scores, to_numpy(moments.y_square - explained))
 
 
 def _noise(
     choice: str | np.ndarray, basis: Basis, q: Array, stack: Array, moments: Moments, alpha: float
-) -> Array:
+) -> tuple[Array, Array]:
+    """Noise variance for standard errors, and that of a new observation, each (K,)."""
     if not isinstance(choice, str):
-        return like(choice, q)
+        return like(choice, q), like(choice, q)
     y_square, n = moments.y_square, moments.n_rows
+    residual = residual_noise(basis, q, y_square, n, alpha)
     if choice == "residual":
-        return residual_noise(basis, q, y_square, n, alpha)
+        return residual, residual
     group = member_groups(q.shape[0])[0]
-    return like(pilot_noise(wide_path(basis, q, group, stack, y_square, n)), q)
+    pilot = like(pilot_noise(wide_path(basis, q, group, stack, y_square, n)), q)
+    return pilot, namespace(q).maximum(residual, pilot)
 
 
 def _require_residuals(fit: FitSummary, alpha: float, basis: Basis) -> None:
@@ -262,7 +283,9 @@ def _require_residuals(fit: FitSummary, alpha: float, basis: Basis) -> None:
         )
 
 
-def _add_row_forms(model: Model, source: Source, settings: Settings) -> None:
+def _add_row_forms(
+    model: Model, source: Source, settings: Settings, recorder: TrainingRecorder | None
+) -> None:
     """Add the forms that need a second pass over the rows."""
     kinds = [w for w in settings.weights if w.name not in model.forms]
     if not kinds:
@@ -270,7 +293,7 @@ def _add_row_forms(model: Model, source: Source, settings: Settings) -> None:
     if settings.keep_rows:
         _add_dual_forms(model, cast(Iterable[Block], source), settings.hc, kinds)
         return
-    sums = source.reduce(WeightedPass(model, settings.hc, kinds))
+    sums = source.reduce(WeightedPass(model, settings.hc, kinds, recorder))
     for w in kinds:
         model.forms[w.name] = _exact_forms(sums.grams[w.name], sums.c, w, model, settings.hc)
 
@@ -280,8 +303,10 @@ def _add_dual_forms(
 ) -> None:
     """Keep the rows Q and their squared residuals."""
     xp, K = namespace(model.q), model.q.shape[2]
-    fits = [rows for _, rows in row_fits(model, source)]
-    rows = RowFit(*(xp.concat(list(arrays), axis=-1) for arrays in zip(*fits, strict=True)))
+    fits = [rows.weighted[:-1] for _, rows in row_fits(model, source)]
+    parts = [xp.concat(list(arrays), axis=-1) for arrays in zip(*fits, strict=True)]
+    Q, residual, leverage, leverage2 = parts
+    rows = RowFit(Q, residual, leverage, leverage2, None)
     for w in kinds:
         if w is COMMON:
             model.forms["common"] = [row_form(rows.Q, COMMON)]

@@ -16,7 +16,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
-from ulmus.core.backend import Array, column_sums, namespace
+from ulmus.core.backend import (
+    Array,
+    column_sums,
+    is_on_host,
+    member_products,
+    namespace,
+    row_products,
+)
 
 # Members whose hidden layers, side by side, make one wider network.
 GROUP_SIZE = 4
@@ -50,14 +57,14 @@ class PairWeights:
         Number of distinct members in a term of the sum over pairs.
     single : callable or None
         D_mm from omega, shape (M, n); None for weights of one.
-    distinct : callable or None
-        D_ml for the members l after m, from omega and m, shape (M - m - 1, n).
+    member : callable or None
+        Member weights w from omega, shape (M, n): D_ml is the mean of w_m and w_l.
     """
 
     name: str
     degree: int
     single: Callable[[Array], Array] | None = None
-    distinct: Callable[[Array, int], Array] | None = None
+    member: Callable[[Array], Array] | None = None
 
     def means(self, sums: PairSums, M: int) -> PairSums:
         """Turn sums into means over distinct members; an empty sum stays zero."""
@@ -67,27 +74,24 @@ class PairWeights:
         return PairSums(sums.single / (M * others), distinct)
 
 
-def _own_single(omega: Array) -> Array:
+def _own(omega: Array) -> Array:
     return omega
-
-
-def _own_distinct(omega: Array, m: int) -> Array:
-    return 0.5 * (omega[m, :] + omega[m + 1 :, :])
 
 
 def _others_single(omega: Array) -> Array:
     return namespace(omega).sum(omega, axis=0) - omega
 
 
-def _others_distinct(omega: Array, m: int) -> Array:
-    return namespace(omega).sum(omega, axis=0) - omega[m, :] - omega[m + 1 :, :]
+def _others_member(omega: Array) -> Array:
+    # The mean of w_m and w_l is the sum of omega over all members but m and l.
+    return namespace(omega).sum(omega, axis=0) - 2 * omega
 
 
 # One noise variance for all rows, multiplied in later; the mean of the two members' own
 # squared residuals; the sum of those of all other members.
 COMMON = PairWeights("common", 2)
-OWN = PairWeights("own", 2, _own_single, _own_distinct)
-OTHERS = PairWeights("others", 3, _others_single, _others_distinct)
+OWN = PairWeights("own", 2, _own, _own)
+OTHERS = PairWeights("others", 3, _others_single, _others_member)
 
 
 def member_groups(M: int) -> list[slice]:
@@ -144,16 +148,46 @@ class PairGram:
 
     def add(self, A: Array, weights: PairWeights, omega: Array | None = None) -> None:
         """Add the rows A, shape (M, N, b), with weights made from omega, shape (M, b)."""
-        xp = namespace(A)
-        b = A.shape[2]
-        weighted = A if weights.single is None else A * weights.single(omega)[:, None, :]
-        self.single += weighted @ xp.permute_dims(A, (0, 2, 1))
+        w = None if weights.member is None else weights.member(omega)
+        same = None
+        if is_on_host(A):
+            self._add_by_member(A, w)
+        else:
+            same = self._add_by_span(A, w)
+        if same is None or weights.single is not weights.member:
+            single = A if weights.single is None else A * weights.single(omega)[:, None, :]
+            same = member_products(single, A)
+        self.single += same
+
+    def _add_by_member(self, A: Array, w: Array | None) -> None:
+        """Add the products of each member with those after it: the symmetric half only."""
+        xp, (_, N, b) = namespace(A), A.shape
         for m, row in enumerate(self.upper):
-            partners = slice(m + 1, m + 1 + row.shape[1] // A.shape[1])
+            partners = slice(m + 1, m + 1 + row.shape[1] // N)
             rest = A[partners, :, :]
-            if weights.distinct is not None:
-                rest = rest * weights.distinct(omega, m)[:, None, :]
+            if w is not None:
+                rest = rest * (0.5 * (w[m, :] + w[partners, :]))[:, None, :]
             row += A[m, :, :] @ xp.reshape(rest, (-1, b)).T
+
+    def _add_by_span(self, A: Array, w: Array | None) -> Array:
+        """Add the same as one large product and its transpose, which a graphics card prefers.
+
+        Returns the products of members with themselves, shape (M, N, N).
+        """
+        xp, (M, N, b) = namespace(A), A.shape
+        first, same = 0, []
+        while first < M:
+            span = slice(first, first + 1 + self.upper[first].shape[1] // N)
+            right = A[span, :, :]
+            left = right if w is None else right * w[span, None, :]
+            product = row_products(xp.reshape(left, (-1, b)), xp.reshape(right, (-1, b)))
+            product = 0.5 * (product + product.T)
+            for i, m in enumerate(_members(span)):
+                here, after = slice(i * N, (i + 1) * N), slice((i + 1) * N, product.shape[0])
+                same.append(product[here, here])
+                self.upper[m] += product[here, after]
+            first = span.stop
+        return xp.stack(same)
 
     def __add__(self, other: PairGram) -> PairGram:
         """Sum over the rows of both."""
@@ -195,15 +229,16 @@ class RowForm:
         Kind of weights.
     omega : array of shape (M, n) or None
         Squared residuals; None for ``common`` weights.
-    own, every : arrays of shape (M, N, N) or None
-        Sums over rows within members, weighted by their own omega and by that of all members.
+    single, same : arrays of shape (M, N, N) or None
+        Sums over rows within members, with the weights of a single member and with those of a
+        pair whose members are the same.
     """
 
     Q: Array
     weights: PairWeights
     omega: Array | None = None
-    own: Array | None = None
-    every: Array | None = None
+    single: Array | None = None
+    same: Array | None = None
 
     def sums(self, t: Array) -> PairSums:
         """Both forms at the points t, shape (M, N, p)."""
@@ -211,18 +246,13 @@ class RowForm:
         n, p = self.Q.shape[2], t.shape[2]
         stacked = xp.reshape(t, (-1, p))
         z_sum = xp.reshape(self.Q, (-1, n)).T @ stacked
-        if self.omega is None:
+        if self.weights.member is None:
             single = column_sums(t, t)
             return PairSums(single, column_sums(z_sum, z_sum) - single)
-        omega_z = xp.reshape(self.Q * self.omega[:, None, :], (-1, n)).T @ stacked
-        own_pairs = column_sums(z_sum, omega_z)
-        own = column_sums(t, self.own @ t)
-        if self.weights.degree == 2:
-            return PairSums(own, own_pairs - own)
-        total = xp.sum(self.omega, axis=0)
-        all_pairs = column_sums(z_sum * total[:, None], z_sum) - 2 * own_pairs
-        every = column_sums(t, self.every @ t)
-        return PairSums(every - own, all_pairs - every + 2 * own)
+        weighted = self.Q * self.weights.member(self.omega)[:, None, :]
+        pairs = column_sums(z_sum, xp.reshape(weighted, (-1, n)).T @ stacked)
+        same = column_sums(t, self.same @ t)
+        return PairSums(column_sums(t, self.single @ t), pairs - same)
 
     def gram(self) -> PairGram:
         """The primal form, which needs no training row."""
@@ -234,13 +264,11 @@ class RowForm:
 
 def row_form(Q: Array, weights: PairWeights, omega: Array | None = None) -> RowForm:
     """Dual form of the rows Q, with its sums within members computed once."""
-    if omega is None:
+    if weights.single is None or weights.member is None:
         return RowForm(Q, weights)
-    xp = namespace(Q)
-    Q_t = xp.permute_dims(Q, (0, 2, 1))
-    own = (Q * omega[:, None, :]) @ Q_t
-    every = (Q * xp.sum(omega, axis=0)) @ Q_t if weights.degree == 3 else None
-    return RowForm(Q, weights, omega, own, every)
+    single = member_products(Q * weights.single(omega)[:, None, :], Q)
+    same = member_products(Q * weights.member(omega)[:, None, :], Q)
+    return RowForm(Q, weights, omega, single, same)
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ulmus.core.backend import Array, erf, like, namespace
-
-
-def _logistic(u: Array) -> Array:
-    # tanh saturates where exp overflows: 1 / (1 + exp(-u)) = (1 + tanh(u / 2)) / 2.
-    u *= 0.5
-    u = namespace(u).tanh(u)
-    u *= 0.5
-    u += 0.5
-    return u
+from ulmus.core.backend import Array, erf, like, logistic, namespace
 
 
 def _relu(u: Array) -> Array:
@@ -32,7 +23,7 @@ def _rbf(u: Array) -> Array:
 
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "logistic": _logistic,
+    "logistic": logistic,
     "tanh": lambda u: namespace(u).tanh(u),
     "relu": _relu,
     "erf": erf,
@@ -123,10 +114,12 @@ class HiddenLayer:
             weights = weights / self.scale
             biases = biases - xp.sum(weights * self.offset, axis=1)
             u = np.ascontiguousarray((X @ weights.T).T)
+            u += biases[:, None]
         else:
             X = (like(X, self.weights) - self.offset) / self.scale
-            u = weights @ X.T
-        u += biases[:, None]
+            # Biases ride along as one more input: a pass over all units less.
+            inputs = xp.concat([X.T, xp.ones_like(X.T[:1, :])])
+            u = xp.concat([weights, biases[:, None]], axis=1) @ inputs
         g = ACTIVATIONS[self.activation] if isinstance(self.activation, str) else self.activation
         H = xp.reshape(g(u), (self.n_members, self.n_units, n_rows))
         if self.constant:

@@ -99,7 +99,7 @@ def left_out_predictions(
     size = max(1, POINT_ELEMENTS // (n * loo.shape[1]))
     for start in range(0, X.shape[0], size):
         points = slice(start, min(start + size, X.shape[0]))
-        t = to_t @ model.whitening.centered(taken_rows(X, points))
+        t = to_t @ model.whitening.layer(taken_rows(X, points))
         stacked = xp.reshape(t, (-1, t.shape[2]))
         rows = kept if kept is not None else _row_weights(model, blocks, loo)
         shift = np.concatenate([to_numpy(w @ stacked) for w in rows], axis=1)
@@ -115,7 +115,7 @@ def _row_weights(model: Model, blocks: Iterable[Block], loo: np.ndarray) -> Iter
         b = rows.Q.shape[2]
         L = like(loo[:, :, start : start + b] / M, rows.Q)
         if block.root_weight is not None:
-            L = L * block.root_weight
+            L = L * block.root_weight**2
         start += b
         weighted = [xp.reshape(rows.Q * L[:, None, k, :], (-1, b)).T for k in range(K)]
         yield xp.stack(weighted)

@@ -20,7 +20,7 @@ from ulmus.core.forms import (
     member_groups,
 )
 from ulmus.core.moments import Block
-from ulmus.core.noise import FitSummary, RowFit, member_omega, slack
+from ulmus.core.noise import FitSummary, RowFit, member_omega
 from ulmus.core.variance import PointParts, WideParts
 from ulmus.core.whitening import Whitening, scaled_rows
 from ulmus.core.wide import undersmoothing_alpha, wide_map, wide_path
@@ -43,7 +43,10 @@ class Model:
     y_shift, y_square : arrays of shape (K,)
         What was subtracted from the outputs, and their sum of squares after that.
     sigma2 : array of shape (K,)
-        Noise variance at unit weight.
+        Noise variance at unit weight, for the variance of the prediction.
+    residual2 : array of shape (K,)
+        Variance of an observation around a prediction: the noise and the squared bias that
+        the residuals hold.
     fit : FitSummary
         Totals over rows.
     stacks : list of arrays
@@ -60,6 +63,7 @@ class Model:
     y_shift: Array
     y_square: Array
     sigma2: Array
+    residual2: Array
     fit: FitSummary
     stacks: list[Array]
     forms: dict[str, list[Form]]
@@ -71,12 +75,12 @@ class Model:
 
     @property
     def to_t(self) -> Array:
-        """Map from centred features to t(x), shape (M, N, N)."""
+        """Map from features to t(x), shape (M, N, N)."""
         return self.basis.to_t(self.alpha)
 
     @property
     def beta(self) -> Array:
-        """Coefficients of the centred features, shape (M, N, K)."""
+        """Coefficients of the features, shape (M, N, K)."""
         return namespace(self.q).permute_dims(self.to_t, (0, 2, 1)) @ self.q
 
     def mean(self, X: Array) -> Array:
@@ -85,7 +89,7 @@ class Model:
         beta = xp.reshape(self.beta, (-1, self.q.shape[2])) / self.n_members
         parts = []
         for rows in row_blocks(X.shape[0], self.whitening.layer.size, self.q):
-            H = self.whitening.centered(taken_rows(X, rows))
+            H = self.whitening.layer(taken_rows(X, rows))
             parts.append(beta.T @ xp.reshape(H, (beta.shape[0], -1)))
         return xp.concat(parts, axis=1) + self.y_shift[:, None]
 
@@ -100,7 +104,7 @@ class Model:
     def _block_parts(self, to_t: Array, X: Array, weights: PairWeights) -> tuple[Array, ...]:
         """The same for one block of points, each (K, p)."""
         xp, M = namespace(self.q), self.n_members
-        t = to_t @ self.whitening.centered(X)
+        t = to_t @ self.whitening.layer(X)
         members = xp.permute_dims(self.q, (0, 2, 1)) @ t
         mean, spread = _mean_and_spread(members)
         means = [weights.means(form.sums(t), M) for form in self.forms[weights.name]]
@@ -133,7 +137,7 @@ class Model:
     ) -> tuple[Array, ...]:
         """The same for one block of points, each (K, p)."""
         xp, G = namespace(self.q), len(groups)
-        H = self.whitening.centered(X)
+        H = self.whitening.layer(X)
         tau = xp.empty_like(H)
         outputs = []
         for group, to_tau in zip(groups, maps, strict=True):
@@ -187,7 +191,7 @@ class RowsOfQ:
 
     def __iter__(self) -> Iterator[Array]:
         for block in self.blocks:
-            yield self.to_q @ scaled_rows(self.whitening.centered(block.X), block.root_weight)
+            yield self.to_q @ scaled_rows(self.whitening.layer(block.X), block.root_weight)
 
 
 def rows_of_q(model: Model, blocks: Iterable[Block]) -> RowsOfQ:
@@ -196,17 +200,48 @@ def rows_of_q(model: Model, blocks: Iterable[Block]) -> RowsOfQ:
 
 
 def row_fits(model: Model, blocks: Iterable[Block]) -> Iterator[tuple[Block, RowFit]]:
-    """Each block of training rows with its Q, residuals and leverages."""
+    """Each block of training rows with its coordinates, residuals and leverages."""
     xp = namespace(model.q)
     d = model.basis.filters(model.alpha)[:, :, None]
     fitted_map = xp.permute_dims(model.q * d, (0, 2, 1))
     both_d = xp.permute_dims(xp.concat([d, d**2], axis=2), (0, 2, 1))
     to_q = model.basis.to_q @ model.whitening.P
     for block in blocks:
-        Q = to_q @ scaled_rows(model.whitening.centered(block.X), block.root_weight)
+        Q = to_q @ model.whitening.layer(block.X)
         both = both_d @ Q**2
-        target = block.target - scaled_rows(model.y_shift[:, None], block.root_weight)
-        yield block, RowFit(Q, target - fitted_map @ Q, both[:, 0, :], both[:, 1, :])
+        residual = (block.y - model.y_shift[:, None]) - fitted_map @ Q
+        yield block, RowFit(Q, residual, both[:, 0, :], both[:, 1, :], block.root_weight)
+
+
+def first_members(model: Model, n_members: int) -> Model:
+    """The first members of an ensemble as a model of their own, without variance forms."""
+    few = slice(n_members)
+    whitening, basis = model.whitening, model.basis
+    layer = replace(
+        whitening.layer,
+        weights=whitening.layer.weights[few, :, :],
+        biases=whitening.layer.biases[few, :],
+    )
+    return replace(
+        model,
+        whitening=Whitening(
+            layer,
+            whitening.center[few, :],
+            whitening.P[few, :, :],
+            whitening.P_inverse[few, :, :],
+        ),
+        basis=replace(
+            basis,
+            s=basis.s[few, :],
+            Vt=basis.Vt[few, :, :],
+            to_q=basis.to_q[few, :, :],
+            shift=basis.shift[few, :],
+        ),
+        q=model.q[few, :, :],
+        fit=FitSummary(model.fit.n, model.fit.dof[few], model.fit.trace[few]),
+        stacks=[],
+        forms={},
+    )
 
 
 class Training(NamedTuple):
@@ -214,36 +249,53 @@ class Training(NamedTuple):
 
     Parameters
     ----------
-    leverage : array of shape (M, n)
+    leverage : ndarray of shape (M, n)
         Leverage of each row in each member.
-    loo : array of shape (M, K, n)
+    loo : ndarray of shape (M, K, n)
         Leave-one-out residuals of each member.
-    norm2 : array of shape (n,)
+    norm2 : ndarray of shape (n,)
         Mean over members of z'z of the left-out row: its prediction's variance in units of
         the noise.
-    omega : array of shape (K, n)
+    omega : ndarray of shape (K, n)
         Mean over members of the squared residuals that an HC variant makes of each row,
         scaled by its weight.
     """
 
-    leverage: Array
-    loo: Array
-    norm2: Array
-    omega: Array
+    leverage: np.ndarray
+    loo: np.ndarray
+    norm2: np.ndarray
+    omega: np.ndarray
 
 
-def training_rows(model: Model, blocks: Iterable[Block], hc: str = "HC2") -> Training:
-    """Leverages and residuals of all training rows, in the units of y."""
-    xp = namespace(model.q)
-    parts = []
-    for block in blocks:
-        ((_, rows),) = row_fits(model, [block._replace(root_weight=None)])
-        weight = 1.0 if block.root_weight is None else block.root_weight**2
-        leverage = rows.leverage * weight
-        open_ = slack(leverage)
-        norm2 = xp.mean((rows.leverage2 - rows.leverage * leverage) / open_**2, axis=0)
-        scaled = rows._replace(leverage=leverage, leverage2=rows.leverage2 * weight)
-        omega = xp.mean(member_omega(hc, scaled, model.fit), axis=0) * weight
-        parts.append((leverage, rows.residual / open_[:, None, :], norm2, omega))
-    columns = zip(*parts, strict=True)
-    return Training(*(xp.concat(list(arrays), axis=-1) for arrays in columns))
+class TrainingRecorder:
+    """Collects the row-wise results of a fit while a pass goes over its rows.
+
+    Parameters
+    ----------
+    hc : str
+        Squared residuals to record.
+    """
+
+    def __init__(self, hc: str) -> None:
+        self.hc = hc
+        self._parts: list[tuple[int, Training]] = []
+
+    def record(self, model: Model, block: Block, rows: RowFit) -> None:
+        """Take over the results of one block."""
+        weighted = rows.weighted
+        omega = member_omega(self.hc, weighted, model.fit)
+        parts = (
+            to_numpy(weighted.leverage),
+            to_numpy(rows.loo),
+            to_numpy(rows.left_out_norm2).mean(axis=0),
+            to_numpy(omega).mean(axis=0),
+        )
+        self._parts.append((block.start, Training(*parts)))
+
+    def training(self, model: Model, blocks: Iterable[Block]) -> Training:
+        """All rows in their order; a pass is made if none was recorded."""
+        if not self._parts:
+            for block, rows in row_fits(model, blocks):
+                self.record(model, block, rows)
+        ordered = [part for _, part in sorted(self._parts, key=lambda item: item[0])]
+        return Training(*(np.concatenate(a, axis=-1) for a in zip(*ordered, strict=True)))

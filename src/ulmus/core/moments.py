@@ -12,11 +12,15 @@ from ulmus.core.whitening import Whitening
 
 
 class Block(NamedTuple):
-    """Rows of data: X (n, d), y (K, n), and the square roots of the row weights (n,) or None."""
+    """Rows of data: X (n, d), y (K, n), and the square roots of the row weights (n,) or None.
+
+    ``start`` is the number of the first row in an in-memory table.
+    """
 
     X: Array
     y: Array
     root_weight: Array | None
+    start: int = 0
 
     @property
     def target(self) -> Array:

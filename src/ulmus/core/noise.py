@@ -46,29 +46,53 @@ def pilot_noise(path: WidePath) -> np.ndarray:
 
 
 class RowFit(NamedTuple):
-    """What the fit says about training rows.
+    """What the fit says about training rows, in the units of y.
 
     Parameters
     ----------
     Q : array of shape (M, N, n)
-        Orthonormal rows, scaled by the square roots of the row weights.
+        Coordinates of the rows in the orthonormal basis, before their weights.
     residual : array of shape (M, K, n)
-        Residuals of each member, likewise scaled.
-    leverage : array of shape (M, n)
-        Diagonal of each smoother P.
-    leverage2 : array of shape (M, n)
-        Diagonal of each P^2.
+        Residuals of each member.
+    leverage, leverage2 : arrays of shape (M, n)
+        Sums of Q^2 d and Q^2 d^2: for rows of weight one, the diagonals of P and P^2.
+    root_weight : array of shape (n,) or None
+        Square roots of the row weights.
     """
 
     Q: Array
     residual: Array
     leverage: Array
     leverage2: Array
+    root_weight: Array | None
 
     @property
     def loo(self) -> Array:
         """Exact leave-one-out residuals of each member, shape (M, K, n)."""
-        return self.residual / slack(self.leverage)[:, None, :]
+        weight = 1.0 if self.root_weight is None else self.root_weight**2
+        return self.residual / slack(self.leverage * weight)[:, None, :]
+
+    @property
+    def left_out_norm2(self) -> Array:
+        """z'z of each row's prediction without it: its variance in units of noise, (M, n)."""
+        weight = 1.0 if self.root_weight is None else self.root_weight**2
+        numerator = self.leverage2 - weight * self.leverage**2
+        return numerator / slack(self.leverage * weight) ** 2
+
+    @property
+    def weighted(self) -> RowFit:
+        """The same with rows scaled by their weights, where noise is the same for all."""
+        root = self.root_weight
+        if root is None:
+            return self
+        weight = root**2
+        return RowFit(
+            self.Q * root,
+            self.residual * root,
+            self.leverage * weight,
+            self.leverage2 * weight,
+            None,
+        )
 
 
 class FitSummary(NamedTuple):

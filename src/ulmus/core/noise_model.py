@@ -8,17 +8,15 @@ the inputs (Akusok et al., 2019; Wan et al., 2014).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ulmus.core.backend import Array, namespace, to_numpy
 from ulmus.core.fitting import Settings, Source, fitted_model
-from ulmus.core.hidden import HiddenLayer
-from ulmus.core.model import Model, row_fits
+from ulmus.core.model import Model, first_members, row_fits
 from ulmus.core.moments import Block
-from ulmus.core.noise import slack
 
 # Members of the second ensemble: a smooth function of the inputs needs no more.
 NOISE_MEMBERS = 5
@@ -62,32 +60,29 @@ class NoiseModel:
         return np.where(flat, self.constant[:, None], varying)
 
 
-def residual_logs(
-    loo: np.ndarray, norm2: np.ndarray, root_weight: np.ndarray | None, sigma2: np.ndarray
-) -> Array:
-    """Logarithms of squared left-out residuals, each over its variance factor, shape (K, n)."""
-    weight = 1.0 if root_weight is None else root_weight**2
-    return _log_targets(weight * loo**2 / (1 + weight * norm2), sigma2)
-
-
-def _log_targets(u2: Array, sigma2: Array) -> Array:
-    return namespace(u2).log(u2 + _offset(sigma2)[:, None])
-
-
 @dataclass(frozen=True)
 class ResidualSource:
-    """The rows of a source with residual logarithms as outputs, made block by block."""
+    """The rows of a source with residual logarithms as outputs, made block by block.
+
+    The residuals are those of the first members: where noise is estimated from single rows,
+    more of them would change little.
+    """
 
     source: Source
-    model: Model
+    members: Model
 
     def reduce(self, row_pass: Callable[[Iterable[Block]], Any]) -> Any:
         """Run a pass over the relabelled blocks."""
-        return self.source.reduce(_RelabelledPass(row_pass, self.model))
+        return self.source.reduce(_RelabelledPass(row_pass, self.members))
 
     def relabelled(self, blocks: Iterable[Block]) -> Iterator[Block]:
         """Blocks with their residual logarithms."""
-        return _relabelled(self.model, blocks)
+        return _relabelled(self.members, blocks)
+
+
+def residual_source(source: Source, model: Model) -> ResidualSource:
+    """Rows labelled by the residuals of a fitted ensemble."""
+    return ResidualSource(source, first_members(model, NOISE_MEMBERS))
 
 
 @dataclass(frozen=True)
@@ -99,28 +94,30 @@ class _RelabelledPass:
         return self.row_pass(_relabelled(self.model, blocks))
 
 
-def _relabelled(model: Model, blocks: Iterable[Block]) -> Iterator[Block]:
-    xp = namespace(model.q)
-    for block, rows in row_fits(model, blocks):
-        norm2 = (rows.leverage2 - rows.leverage**2) / slack(rows.leverage) ** 2
-        u2 = xp.mean(rows.loo, axis=0) ** 2 / (1 + xp.mean(norm2, axis=0))
-        yield block._replace(y=_log_targets(u2, model.sigma2))
+def _relabelled(members: Model, blocks: Iterable[Block]) -> Iterator[Block]:
+    xp = namespace(members.q)
+    offset = _offset(members.sigma2)[:, None]
+    for block, raw in row_fits(members, blocks):
+        rows = raw.weighted
+        u2 = xp.mean(rows.loo, axis=0) ** 2 / (1 + xp.mean(rows.left_out_norm2, axis=0))
+        used = None
+        if block.root_weight is not None:
+            used = xp.astype(block.root_weight > 0, block.root_weight.dtype)
+        yield block._replace(y=xp.log(u2 + offset), root_weight=used)
 
 
-def fitted_noise_model(
-    source: Source, sample: Block, layer: HiddenLayer, sigma2: Array
-) -> NoiseModel:
-    """Fit the noise variance; the outputs of the source are logarithmic targets.
+def fitted_noise_model(source: ResidualSource, sample: Block) -> NoiseModel:
+    """Fit the noise variance as a function of the inputs.
 
     Where the second ensemble's own leave-one-out error is no better than that of a mean, the
-    noise variance is taken as the constant ``sigma2``, shape (K,).
+    noise variance is taken as constant.
     """
-    few = replace(
-        layer, weights=layer.weights[:NOISE_MEMBERS, :, :], biases=layer.biases[:NOISE_MEMBERS, :]
-    )
-    settings = Settings("loo", "residual", "HC0", (), keep_rows=False)
-    model = fitted_model(source, sample, few, settings)
-    n, e2, t, t2, ratio, g, g2 = source.reduce(_CalibrationPass(model, _offset(sigma2)))
+    members = source.members
+    layer, sigma2 = members.whitening.layer, members.residual2
+    (labelled,) = source.relabelled([sample])
+    settings = Settings("gcv", "residual", "HC0", (), keep_rows=False)
+    model = fitted_model(source, labelled, layer, settings)
+    n, e2, t, t2, ratio, g, g2 = source.reduce(_CalibrationPass(model, _offset(members.sigma2)))
     spread = np.sqrt(np.maximum(g2 / n - (g / n) ** 2, 0))
     variation = np.maximum(t2 / n - (t / n) ** 2, 0) * (n / (n - 1)) ** 2
     return NoiseModel(
@@ -136,10 +133,7 @@ def left_out_logs(model: Model, blocks: Iterable[Block]) -> Iterator[tuple[Block
     """Each block with the log variance of its rows by the ensemble without them, (K, b)."""
     xp = namespace(model.q)
     for block, rows in row_fits(model, blocks):
-        loo = xp.mean(rows.loo, axis=0)
-        if block.root_weight is not None:
-            loo = loo / xp.where(block.root_weight > 0, block.root_weight, 1.0)
-        yield block, to_numpy(block.y - loo)
+        yield block, to_numpy(block.y - xp.mean(rows.loo, axis=0))
 
 
 @dataclass(frozen=True)

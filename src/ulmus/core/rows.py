@@ -78,7 +78,7 @@ class RowBlocks:
 
     def __iter__(self) -> Iterator[Block]:
         for rows in row_blocks(self.y.shape[1], self.features, self.reference):
-            yield self.block(rows)
+            yield self.block(rows)._replace(start=rows.start)
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""

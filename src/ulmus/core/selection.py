@@ -16,6 +16,8 @@ from ulmus.core.whitening import Whitening, scaled_rows
 
 # alpha over the squared largest singular value: from interpolation to the mean.
 RELATIVE_GRID = np.logspace(-14, 2, 65)
+# Fits that leave less than this share of the rows as residual degrees of freedom are no choice.
+SMALLEST_RESIDUAL_SHARE = 1e-3
 # A left-out row that the fit reproduces to round-off has no usable residual.
 SMALLEST_SLACK = 1e-10
 
@@ -29,9 +31,12 @@ def alpha_grid(basis: Basis) -> np.ndarray:
 def residual_squares(basis: Basis, q: Array, y_square: Array, alpha: float) -> Array:
     """Residual sum of squares of each member and output, shape (M, K)."""
     xp = namespace(q)
-    d = basis.filters(alpha)[:, :, None]
-    rss = y_square - xp.sum((2 * d - d**2) * q**2, axis=1)
-    return xp.clip(rss, min=0.0)
+    left = 1 - basis.filters(alpha)[:, :, None]
+    # What no direction explains is a difference of near equals; below round-off it is nothing.
+    beyond = y_square - xp.sum(q**2, axis=1)
+    resolution = 100 * float(xp.finfo(q.dtype).eps) * y_square
+    beyond = xp.where(beyond > resolution, beyond, xp.zeros_like(beyond))
+    return beyond + xp.sum((left * q) ** 2, axis=1)
 
 
 def gcv_scores(basis: Basis, q: Array, y_square: Array, n: int, alphas: np.ndarray) -> np.ndarray:
@@ -45,7 +50,7 @@ def gcv_scores(basis: Basis, q: Array, y_square: Array, n: int, alphas: np.ndarr
     xp = namespace(q)
     for alpha in map(float, alphas):
         slack = n - xp.sum(basis.filters(alpha), axis=1)[:, None]
-        valid = slack > SMALLEST_SLACK * n
+        valid = slack > SMALLEST_RESIDUAL_SHARE * n
         rss = residual_squares(basis, q, y_square, alpha)
         score = n * rss / xp.where(valid, slack, xp.ones_like(slack)) ** 2
         score = xp.where(valid, score, xp.full_like(score, xp.inf))
@@ -58,6 +63,7 @@ def loo_scores(
     whitening: Whitening,
     basis: Basis,
     q: Array,
+    n: int,
     alphas: np.ndarray,
 ) -> np.ndarray:
     r"""Squared leave-one-out errors of the ensemble for each alpha, shape (A, K).
@@ -70,8 +76,10 @@ def loo_scores(
     to_q = basis.to_q @ whitening.P
     d = xp.stack([basis.filters(float(a)) for a in alphas], axis=1)  # (M, A, N)
     total = np.zeros((len(alphas), K))
+    interpolating = to_numpy(xp.max(xp.sum(d, axis=2), axis=0)) > (1 - SMALLEST_RESIDUAL_SHARE) * n
+    total[interpolating] = np.inf
     for block in blocks:
-        Q = to_q @ scaled_rows(whitening.centered(block.X), block.root_weight)
+        Q = to_q @ scaled_rows(whitening.layer(block.X), block.root_weight)
         slack = 1 - d @ Q**2
         usable = slack > SMALLEST_SLACK
         slack = xp.where(usable, slack, xp.ones_like(slack))

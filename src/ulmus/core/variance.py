@@ -157,5 +157,5 @@ def enough_members(parts: PointParts, tolerance: float, quantile: float) -> int:
     """Members after which redrawing the weights adds at most ``tolerance`` to the variance."""
     U = np.maximum(parts.U, 0)
     needed = np.divide(parts.spread, tolerance * U, out=np.full_like(U, np.inf), where=U > 0)
-    wanted = np.quantile(needed, quantile)
+    wanted = np.quantile(needed, quantile, method="higher")
     return int(min(max(2, np.ceil(wanted)), 10_000))

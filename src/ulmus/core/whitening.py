@@ -21,17 +21,19 @@ ROWS_PER_UNIT = 10
 
 @dataclass(frozen=True)
 class Whitening:
-    """Whitened features phi = P (h - c) of a hidden layer.
+    """Whitened features phi = P h of a hidden layer.
 
     Parameters
     ----------
     layer : HiddenLayer
         The hidden units.
-    center : array of shape (M, N, 1)
-        What is subtracted from the units: their mean over the sample when there is an
-        intercept, else zero.
-    P, P_inverse : arrays of shape (M, N, N)
-        The preconditioner and its inverse. A constant unit is left alone.
+    center : array of shape (M, N)
+        Mean of the units over the sample, without a constant one; zero without an intercept.
+    P : array of shape (M, N', N')
+        The preconditioner. It subtracts the centre by way of the constant unit, which it
+        otherwise leaves alone.
+    P_inverse : array of shape (M, N, N)
+        Inverse of P for centred units.
     """
 
     layer: HiddenLayer
@@ -39,16 +41,9 @@ class Whitening:
     P: Array
     P_inverse: Array
 
-    def centered(self, X: Array) -> Array:
-        """Features h(x) - c, shape (M, N, n)."""
-        H = self.layer(X)
-        if self.layer.constant:
-            H -= self.center
-        return H
-
     def __call__(self, X: Array, root_weight: Array | None = None) -> Array:
-        """Whitened rows, scaled by the square root of their weights, shape (M, N, n)."""
-        return self.P @ scaled_rows(self.centered(X), root_weight)
+        """Whitened rows, scaled by the square root of their weights, shape (M, N', n)."""
+        return self.P @ scaled_rows(self.layer(X), root_weight)
 
 
 def scaled_rows(features: Array, root_weight: Array | None) -> Array:
@@ -60,12 +55,12 @@ def sample_whitening(layer: HiddenLayer, X: Array, root_weight: Array | None = N
     """Whitening from the thin SVD of a sample of rows."""
     H = layer(X)
     xp = namespace(H)
-    first = int(layer.constant)
-    center = xp.zeros_like(H[:, :, :1])
+    units = H[:, int(layer.constant) :, :]
+    center = xp.zeros_like(units[:, :, 0])
     if layer.constant:
-        center[:, 1:, :] = _weighted_mean(H[:, 1:, :], root_weight)
-        H -= center
-    units = scaled_rows(H[:, first:, :], root_weight)
+        center = _weighted_mean(units, root_weight)
+        units = units - center[:, :, None]
+    units = scaled_rows(units, root_weight)
     n_units = units.shape[1]
     # H' = Q R and R = U S V' give H = V S (QU)': rotating by V' and dividing by S whitens.
     R = triangular_factor(xp.permute_dims(units, (0, 2, 1)))
@@ -78,7 +73,7 @@ def sample_whitening(layer: HiddenLayer, X: Array, root_weight: Array | None = N
     P = Vt / s[:, :, None]
     P_inverse = xp.permute_dims(Vt, (0, 2, 1)) * s[:, None, :]
     if layer.constant:
-        P, P_inverse = bordered(P), bordered(P_inverse)
+        P = bordered(P, column=-(P @ center[:, :, None])[:, :, 0])
     return Whitening(layer, center, P, P_inverse)
 
 
@@ -97,6 +92,6 @@ def bordered(A: Array, corner: Array | float = 1.0, column: Array | None = None)
 def _weighted_mean(H: Array, root_weight: Array | None) -> Array:
     xp = namespace(H)
     if root_weight is None:
-        return xp.mean(H, axis=2, keepdims=True)
+        return xp.mean(H, axis=2)
     weight = root_weight**2
-    return xp.sum(H * weight, axis=2, keepdims=True) / xp.sum(weight)
+    return xp.sum(H * weight, axis=2) / xp.sum(weight)

@@ -130,7 +130,7 @@ def undersmoothing_alpha(
 
 
 def wide_map(basis: Basis, group: slice, path: WidePath, alpha: float) -> Array:
-    """Map from the centred features of a group to tau, shape (k N, k N), constants included."""
+    """Map from the features of a group to tau, shape (k N, k N), constants included."""
     xp, first = namespace(basis.s), int(basis.constant)
     k, units = group.stop - group.start, basis.s.shape[1]
     s = xp.reshape(basis.s[group, :], (-1,))

@@ -68,9 +68,10 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Points.
         component : {"total", "model", "noise", "weights"}, default="total"
             ``"model"`` is the variance of the prediction (its square root is the standard
-            error), ``"noise"`` that of a new observation around the true function, ``"total"``
-            their sum, and ``"weights"`` the part of the model's that redrawing the hidden
-            weights on the same data would cause.
+            error), ``"noise"`` that of a new observation around it (noise, and the bias that
+            residuals show: at least ``noise_variance_``), ``"total"`` their sum, and
+            ``"weights"`` the part of the model's that redrawing the hidden weights on the same
+            data would cause.
         estimate : str, default=None
             One of the estimates computed in ``fit``, see the parameter ``variance``; the first
             of them by default.
@@ -88,7 +89,7 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
         parts, name = self._parts(X, estimate)
         if component == "weights":
             return self._output(parts.spread / parts.n_members, X)
-        model = self._model_variance(parts, name)
+        model = self._model_variance(parts, name, stacklevel=3)
         total = model if component == "model" else model + self._noise_variance(X)
         return self._output(total, X)
 
@@ -113,10 +114,10 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Noise variance at the points, shape (p, K)."""
         if self._noise_model_ is not None:
             return self._noise_model_.variance(X).T
-        sigma2 = to_numpy(self.model_.sigma2)
-        return np.broadcast_to(sigma2, (X.shape[0], len(sigma2)))
+        residual2 = to_numpy(self.model_.residual2)
+        return np.broadcast_to(residual2, (X.shape[0], len(residual2)))
 
-    def _model_variance(self, parts: PointParts, name: str) -> np.ndarray:
+    def _model_variance(self, parts: PointParts, name: str, stacklevel: int = 4) -> np.ndarray:
         variance = model_variance(name, parts)
         negative = variance < 0
         if np.any(negative):
@@ -125,7 +126,7 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "negative and are replaced by their positive-part form; more n_estimators make "
                 "this rare.",
                 NegativeVarianceWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
             variance = np.where(negative, positive_part(parts), variance)
         return variance
@@ -134,7 +135,7 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return checked_points(self, X)
 
-    def _warn_about_points(self, X: Any) -> None:
+    def _warn_about_points(self, X: Any, stacklevel: int = 3) -> None:
         low, high = self._range_
         margin = RANGE_MARGIN * (high - low)
         outside = rows_outside(X, low - margin, high + margin)
@@ -143,7 +144,7 @@ class BaseELM(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"{outside} of {X.shape[0]} points lie outside the range of the training inputs "
                 "by more than a tenth of it; error bars there rest on extrapolation.",
                 ExtrapolationWarning,
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:

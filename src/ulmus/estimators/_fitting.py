@@ -30,14 +30,9 @@ from ulmus.core.fitting import (
 from ulmus.core.forms import RegeneratedForm
 from ulmus.core.hidden import HiddenLayer, drawn_layer
 from ulmus.core.jackknife import TrainingRows
-from ulmus.core.model import Training, rows_of_q, training_rows
+from ulmus.core.model import Training, TrainingRecorder, rows_of_q
 from ulmus.core.moments import Block, Moments
-from ulmus.core.noise_model import (
-    ResidualSource,
-    fitted_noise_model,
-    left_out_logs,
-    residual_logs,
-)
+from ulmus.core.noise_model import fitted_noise_model, left_out_logs, residual_source
 from ulmus.core.rows import RowBlocks
 from ulmus.core.scaling import FeatureScale, feature_scale
 from ulmus.core.whitening import ROWS_PER_UNIT, Whitening
@@ -158,7 +153,7 @@ class FittableELM(BaseELM):
         X, y = checked_table(self, X, y)
         weight = checked_weight(sample_weight, X.shape[0])
         self._one_output_ = y.ndim == 1
-        self._range_ = feature_range(X)
+        self._range_ = feature_range(X if weight is None else taken_rows(X, np.flatnonzero(weight)))
         outputs = np.ascontiguousarray(y.reshape(len(y), -1).T)
         root_weight = None if weight is None else np.sqrt(weight)
         reference = reference_array(X, self.device, self.dtype)
@@ -167,10 +162,11 @@ class FittableELM(BaseELM):
         data = replace(rows, features=layer.size)
         # Through the rows every point costs n MN products, through the features (MN)^2.
         settings = self._settings(len(outputs), keep_rows=len(y) < layer.size)
-        sample_size = ROWS_PER_UNIT * layer.n_units
-        self.model_ = fitted_model(data, data.sample(sample_size), layer, settings)
+        sample = data.sample(ROWS_PER_UNIT * layer.n_units)
+        recorder = TrainingRecorder("HC2" if self.hc == "ensemble" else self.hc)
+        self.model_ = fitted_model(data, sample, layer, settings, recorder)
         self._set_attributes()
-        self._set_row_attributes(data, sample_size)
+        self._set_row_attributes(data, sample, recorder.training(self.model_, data))
         self._warn_about_fit()
 
     def _fit_stream(self, read: Callable[[], Iterator[Any]]) -> None:
@@ -196,9 +192,7 @@ class FittableELM(BaseELM):
         self.model_ = fitted_model(source, sample, layer, settings)
         self._noise_model_ = None
         if self.noise == "heteroskedastic":
-            residuals = ResidualSource(source, self.model_)
-            (labelled,) = residuals.relabelled([sample])
-            self._noise_model_ = fitted_noise_model(residuals, labelled, layer, self.model_.sigma2)
+            self._noise_model_ = fitted_noise_model(residual_source(source, self.model_), sample)
         self._range_ = feature_range(sample.X)
         self._set_attributes()
         self._set_streamed(sample.X)
@@ -264,6 +258,8 @@ class FittableELM(BaseELM):
     def _resolve_estimates(self) -> None:
         check.checked_choice("noise", self.noise, check.NOISE_MODELS)
         check.checked_choice("hc", self.hc, check.HC_NAMES)
+        check.checked_flag("fit_intercept", self.fit_intercept)
+        check.checked_flag("standardize", self.standardize)
         check.checked_choice("dtype", self.dtype, ("float64", "float32"))
         self.variance_estimates_ = check.resolved_estimates(
             self._variance_choice(), self.noise, self._n_members()
@@ -318,11 +314,8 @@ class FittableELM(BaseELM):
         first = int(layer.constant)
         beta = to_numpy(model.beta)
         coef = beta[:, first:, :].transpose(0, 2, 1)
-        intercept = np.zeros(coef.shape[:2])
-        if first:
-            center = to_numpy(model.whitening.center)[:, 1:, 0]
-            shift = to_numpy(model.y_shift)
-            intercept = beta[:, 0, :] + shift - np.einsum("mn,mkn->mk", center, coef)
+        constant = beta[:, 0, :] + to_numpy(model.y_shift)
+        intercept = constant if first else np.zeros_like(constant)
         sigma2 = to_numpy(model.sigma2)
         self.alpha_ = model.alpha
         self.coef_ = coef[:, 0, :] if self._one_output_ else coef
@@ -339,11 +332,9 @@ class FittableELM(BaseELM):
         self._training_ = None
         self._largest_leverage_ = 0.0
 
-    def _set_row_attributes(self, data: RowBlocks, sample_size: int) -> None:
+    def _set_row_attributes(self, data: RowBlocks, sample: Block, rows: Training) -> None:
         """Set what only an in-memory fit knows."""
         model = self.model_
-        hc = "HC2" if self.hc == "ensemble" else self.hc
-        rows = Training(*(to_numpy(a) for a in training_rows(model, data, hc)))
         loo = rows.loo.mean(axis=0)
         self.leverage_ = rows.leverage.mean(axis=0)
         self.loo_residuals_ = self._shaped(loo.T)
@@ -351,27 +342,26 @@ class FittableELM(BaseELM):
         self._largest_leverage_ = float(rows.leverage.max())
         self._alarm_points_ = data.sample(ALARM_ROWS).X
         self._stream_ = None
-        sigma2 = to_numpy(model.sigma2)
-        noise = np.broadcast_to(sigma2[:, None], loo.shape)
+        noise = np.broadcast_to(to_numpy(model.residual2)[:, None], loo.shape)
         self._noise_model_ = None
         if self.noise == "heteroskedastic":
             Q = rows_of_q(model, data)
             model.forms["wide"] = [RegeneratedForm(Q, like(w, model.q)) for w in rows.omega]
-            logs = data.relabelled(residual_logs(loo, rows.norm2, data.root_weight, sigma2))
-            layer = model.whitening.layer
-            fitted = fitted_noise_model(logs, logs.sample(sample_size), layer, model.sigma2)
-            left_out = np.concatenate([g for _, g in left_out_logs(fitted.model, logs)], axis=1)
-            self._noise_model_, noise = fitted, fitted.from_log(left_out)
+            residuals = residual_source(data, model)
+            fitted = fitted_noise_model(residuals, sample)
+            left_out = left_out_logs(fitted.model, residuals.relabelled(data))
+            self._noise_model_ = fitted
+            noise = fitted.from_log(np.concatenate([g for _, g in left_out], axis=1))
         self._training_ = TrainingRows(data, rows.loo, rows.norm2, noise)
 
-    def _warn_about_fit(self) -> None:
+    def _warn_about_fit(self, stacklevel: int = 4) -> None:
         if self._largest_leverage_ > FULL_LEVERAGE:
             warnings.warn(
                 "some training rows have leverage 1: the fit passes through them whatever their "
                 "value, and their leave-one-out residuals are not usable. Use alpha='loo' or "
                 "fewer n_neurons.",
                 DegenerateFitWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
         saturated = int(np.sum(self.n_neurons - (self.rank_ - int(self.fit_intercept)) > 0))
         if self.alpha_ == 0 and saturated:
@@ -380,5 +370,5 @@ class FittableELM(BaseELM):
                 "or repeat one another; they are dropped. Use a smaller weight_scale, "
                 "standardize=True or alpha='loo'.",
                 DegenerateFitWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )

@@ -182,7 +182,7 @@ class IntervalELM(FittableELM):
         except ImportError:
             table: Any = np.rec
             return table.fromarrays(list(columns.values()), names=list(columns))
-        return pd.DataFrame(columns, index=getattr(X, "index", None))
+        return pd.DataFrame(columns, index=X.index if hasattr(X, "iloc") else None)
 
     def compress(self) -> Self:
         """Drop the training rows, so that size and prediction cost no longer depend on them.
@@ -241,7 +241,7 @@ class IntervalELM(FittableELM):
             variance, from_weights = _wide_variance(wide), wide.spread / wide.n_groups
             center, groups, dof = wide.mean, wide.n_groups, wide.dof
             self._warn_about_bias(to_numpy(model.mean(X)).T, center, np.sqrt(variance))
-        residual_dof = model.fit.n - dof
+        residual_dof = model.fit.n - dof - (target == "function" and model.basis.constant)
         degrees: Any = np.inf
         if method != "normal":
             noise = variance - from_weights
@@ -274,8 +274,7 @@ class IntervalELM(FittableELM):
         loo = rows.loo.mean(axis=0)
         row_sd = self._row_sd(rows)
         scaled = method == "auto"
-        signed = scaled and any(is_skewed(r) for r in (loo / row_sd)[:, rows.used])
-        ranks = [conformal_ranks(n, level, two_sided=signed) for level in levels]
+        sides = [scaled and is_skewed(r) for r in (loo / row_sd)[:, rows.used]]
         bounds = np.empty((2, len(levels), X.shape[0], loo.shape[0]))
         for chunk in left_out_predictions(self.model_, rows.data, rows.loo, X):
             point_sd = self._point_sd(taken_rows(X, chunk.points), chunk.norm2) if scaled else None
@@ -285,6 +284,8 @@ class IntervalELM(FittableELM):
                 if point_sd is not None:
                     error = error / row_sd[k, rows.used, None] * point_sd[k]
                 left_out = chunk.mean[k] - shift
+                signed = sides[k]
+                ranks = [conformal_ranks(n, level, two_sided=signed) for level in levels]
                 margin = error if signed else np.abs(error)
                 low = left_out + margin if signed else left_out - margin
                 bounds[:, :, chunk.points, k] = conformal_bounds(low, left_out + margin, ranks)
@@ -293,7 +294,7 @@ class IntervalELM(FittableELM):
     def _empirical_quantiles(self, X: Any, levels: list[float], rows: TrainingRows) -> np.ndarray:
         loo, row_sd = rows.loo.mean(axis=0), self._row_sd(rows)
         n = int(np.sum(rows.used))
-        ranks = [int(np.clip(np.ceil(level * (n + 1)), 1, n)) - 1 for level in levels]
+        ranks = [int(np.clip(np.ceil(np.round(level * (n + 1), 9)), 1, n)) - 1 for level in levels]
         values = np.empty((len(levels), X.shape[0], loo.shape[0]))
         for chunk in left_out_predictions(self.model_, rows.data, rows.loo, X):
             sd = self._point_sd(taken_rows(X, chunk.points), chunk.norm2)

@@ -44,6 +44,13 @@ def checked_number(name: str, value: Any, minimum: float, *, strict: bool = Fals
     return float(value)
 
 
+def checked_flag(name: str, value: Any) -> bool:
+    """Return a truth value."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
 def checked_levels(value: Any, name: str = "confidence_level") -> list[float]:
     """Return a list of probabilities."""
     levels = np.atleast_1d(np.asarray(value))
@@ -66,7 +73,7 @@ def checked_activation(value: Any) -> Any:
     """Return the name of an activation, or a callable."""
     if callable(value):
         return value
-    if value not in ACTIVATIONS:
+    if not isinstance(value, str) or value not in ACTIVATIONS:
         options = ", ".join(map(repr, ACTIVATIONS))
         raise ValueError(f"activation must be one of {options} or a callable, got {value!r}.")
     return value
@@ -112,13 +119,18 @@ def resolved_estimates(variance: Any, noise: str, n_members: int) -> tuple[str, 
         usable = [name for name, e in ESTIMATES.items() if e.min_members <= n_members]
         default = for_many if n_members > 1 else for_one
         return (default, *(name for name in usable if name != default))
-    names = (variance,) if isinstance(variance, str) else tuple(variance)
-    if not names:
-        raise ValueError("variance must name at least one estimate, got an empty list.")
+    names = (variance,) if isinstance(variance, str) else variance
+    if not isinstance(names, (list, tuple)) or not names:
+        raise ValueError(
+            "variance must be 'auto', 'all' or at least one name of an estimate, in a list if "
+            f"several, got {variance!r}."
+        )
     for name in names:
+        checked_choice("variance", name, ("auto", "all", *ESTIMATES))
         if name not in ESTIMATES:
-            options = ", ".join(map(repr, ("auto", "all", *ESTIMATES)))
-            raise ValueError(f"variance must be made of {options}, got {name!r}.")
+            raise ValueError(
+                f"variance={variance!r}: {name!r} cannot stand in a list; use it alone."
+            )
         require_members(name, n_members)
     return tuple(dict.fromkeys(names))
 
@@ -135,7 +147,7 @@ def require_members(name: str, n_members: int) -> None:
 
 def needs_residuals(noise: Any, variance: Any) -> bool:
     """Whether an estimate asked for is made from the residuals of single rows."""
-    names = [variance] if isinstance(variance, str) else list(variance)
+    names = variance if isinstance(variance, (list, tuple)) else [variance]
     row_wise = [name for name, estimate in ESTIMATES.items() if estimate.weights is not COMMON]
     return noise == "heteroskedastic" or any(name in ("all", *row_wise) for name in names)
 

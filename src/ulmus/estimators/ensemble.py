@@ -133,7 +133,7 @@ class ELMEnsembleRegressor(IntervalELM):
     >>> model = ELMEnsembleRegressor(n_neurons=30, random_state=0).fit(X, y)
     >>> mean, std = model.predict([[1.5], [4.0]], return_std=True)
     >>> mean.round(1)
-    array([ 1. , -0.7])
+    array([ 1. , -0.8])
     >>> standard_error = np.sqrt(model.predict_var([[1.5], [4.0]], component="model"))
     >>> bool(np.all(standard_error < std))
     True
@@ -184,14 +184,14 @@ class ELMEnsembleRegressor(IntervalELM):
     def _variance_choice(self) -> Any:
         return self.variance
 
-    def _warn_about_fit(self) -> None:
-        super()._warn_about_fit()
+    def _warn_about_fit(self, stacklevel: int = 4) -> None:
+        super()._warn_about_fit(stacklevel + 1)
         if self.n_estimators == 1:
             warnings.warn(
                 "n_estimators=1: the variance is that of one member given its hidden weights, "
                 "and leaves out what redrawing them would change; use n_estimators >= 2.",
                 DegenerateFitWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
 
     def variance_components(self, X: Any, estimate: str | None = None) -> VarianceComponents:
@@ -280,6 +280,7 @@ class ELMEnsembleRegressor(IntervalELM):
 
     def _member_parts(self, X: Any, estimate: str | None, method: str) -> tuple[Any, Any]:
         X = self._checked_points(X)
+        self._warn_about_points(X, stacklevel=4)
         if self.model_.n_members < 2:
             raise ValueError(
                 f"{method} compares members and needs n_estimators >= 2, got "
