@@ -8,10 +8,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench bench-coverage bench-scale bench-gpu clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.demo  ## fit an ensemble to the diabetes data and print its error bars
 	$(BIN)/python examples/demo.py
@@ -27,6 +27,15 @@ lint: $(VENV)/.test  ## check style, types and the direction of imports
 
 bench: $(VENV)/.test  ## time the numerical core on one thread
 	$(ONE_THREAD) $(BIN)/python benchmarks/core.py
+
+bench-coverage: $(VENV)/.test  ## simulate the coverage of intervals, on two cores
+	$(ONE_THREAD) $(BIN)/python benchmarks/coverage.py
+
+bench-scale: $(VENV)/.test  ## streams, files, a cluster and threads
+	$(BIN)/python benchmarks/scale.py
+
+bench-gpu: $(VENV)/.test  ## fit a hundred million rows on a CUDA card; needs torch
+	$(BIN)/python benchmarks/gpu.py
 
 clean:  ## remove the virtual environment, caches and build output
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

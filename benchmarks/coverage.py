@@ -47,24 +47,26 @@ TITLES = ("measure", "figure", "target", "reached", "from")
 
 @dataclass(frozen=True)
 class Row:
-    """One figure against its target."""
+    """One figure; without a target it is there to judge the others by."""
 
     measure: str
     value: float
-    bound: str
-    target: float
     source: str
+    bound: str = ""
+    target: float | None = None
     show: str = "{:.3f}"
 
     def cells(self) -> tuple[str, ...]:
         """Texts for ``TITLES``; a figure that could not be measured, nan, reaches nothing."""
+        figure = self.show.format(self.value)
+        if self.target is None:
+            return self.measure, figure, "-", "-", self.source
         reached = "yes" if BOUNDS[self.bound](self.value, self.target) else "NO"
         target = f"{self.bound} {self.show.format(self.target)}"
-        return self.measure, self.show.format(self.value), target, reached, self.source
+        return self.measure, figure, target, reached, self.source
 
 
 Report = Iterator[str | Row]
-Replicate = Callable[[Callable, int], list]
 
 
 def quietly(function: Callable, *args: object) -> object:
@@ -119,14 +121,9 @@ def prediction(jobs: int, replications: int | None) -> Report:
                 ratios.append((ratio, f"{name}, {level:.0%}"))
                 groups = (" ".join(f"{v:6.3f}" for v in means[i, :, k]) for i in range(3))
                 yield f"{name:<31} {level:>5.0%} | {' | '.join(groups)} | {ratio:.3f}"
-    yield Row("auto: |coverage - level|, worst cell", *largest(gaps, "<=", 0.015))
-    yield Row("auto: interval score / jackknife+'s, worst cell", *largest(ratios, "<=", 1.02))
-
-
-def largest(cells: list[tuple[float, str]], bound: str, target: float) -> tuple:
-    """Largest value, bound, target, and the cell it comes from."""
-    value, name = max(cells)
-    return value, bound, target, name
+    gap, ratio = max(gaps), max(ratios)
+    yield Row("auto: |coverage - level|, worst cell", *gap, "<=", 0.015)
+    yield Row("auto: interval score / jackknife+'s, worst cell", *ratio, "<=", 1.02)
 
 
 # --- confidence intervals --------------------------------------------------------------------
@@ -179,7 +176,8 @@ def confidence(jobs: int, replications: int | None) -> Report:
     R = replications or 150
     yield f"Confidence intervals, 95 %; fixed X, new noise and weights in {R} replications;"
     yield f"coverage at {CONFIDENCE_POINTS} points of the input distribution. E[f_hat] is the mean"
-    yield "of all replications' f_hat. An exact interval would show a 5 % quantile of about .925.\n"
+    yield "over all replications of f_hat, alpha being chosen anew in each. For 150 replications an"
+    yield "exact interval would show a 5 % quantile of about .92.\n"
     group = "{:>6} {:>6} {:>6} {:>6}".format("median", "5 %", "min", "width")
     yield f"{'':<36} | {'coverage of f':^27} | {'coverage of E[f_hat]':^27}"
     yield f"{'setting, interval':<36} | {group} | {group}"
@@ -190,8 +188,8 @@ def confidence(jobs: int, replications: int | None) -> Report:
             name = f"{setting.name}, default" + ("" if flat else f" {hc}")
             f, expectation = confidence_summary(setting, runs)
             yield confidence_line(name, f, expectation)
-            if setting.paper:
-                yield from confidence_rows(name, f, expectation)
+            if hc == "HC2":
+                yield from confidence_rows(name, f, expectation, bool(setting.paper))
         if setting.paper:
             runs = replicate(jobs, paper_intervals, setting, times=R)
             yield confidence_line(f"{setting.name}, paper", *confidence_summary(setting, runs))
@@ -201,11 +199,14 @@ def confidence_line(name: str, *summaries: Array) -> str:
     return " | ".join([f"{name:<36}", *(" ".join(f"{v:6.3f}" for v in s) for s in summaries)])
 
 
-def confidence_rows(name: str, f: Array, expectation: Array) -> Iterator[Row]:
-    source = "|median coverage - .95|"
-    yield Row(f"{name}: f", abs(f[0] - 0.95), "<=", 0.02, f"{source}, width {f[3]:.3f}")
-    yield Row(f"{name}: f, 5 % quantile", f[1], ">=", 0.88, f"minimum {f[2]:.3f}")
-    yield Row(f"{name}: E[f_hat]", abs(expectation[0] - 0.95), "<=", 0.02, source)
+def confidence_rows(name: str, f: Array, expectation: Array, aimed: bool) -> Iterator[Row]:
+    """Medians between .93 and .97 and a quantile are aimed at in the paper's settings only."""
+    median, low = (("<=", 0.02), (">=", 0.88)) if aimed else ((), ())
+    for target, summary in (("f", f), ("E[f_hat]", expectation)):
+        source = f"{summary[0]:.3f}, width {summary[3]:.3f}"
+        gap = round(abs(summary[0] - 0.95), 6)
+        yield Row(f"{name}: {target}, |median coverage - .95|", gap, source, *median)
+    yield Row(f"{name}: f, 5 % quantile of coverage", f[1], f"minimum {f[2]:.3f}", *low)
 
 
 # --- standard deviations ---------------------------------------------------------------------
@@ -270,7 +271,7 @@ def spread(jobs: int, replications: int | None) -> Report:
             yield f"{name:<36} {value} {case.paper:6.3f} {noise:10.3f}"
             if choice == "pilot" and case.target:
                 source = f"paper {case.paper:.3f}"
-                yield Row(f"re_k, {name}", np.mean(errors), "<", case.target, source)
+                yield Row(f"re_k, {name}", np.mean(errors), source, "<", case.target)
 
 
 # --- the cost of jackknife+ ------------------------------------------------------------------
@@ -332,10 +333,11 @@ def jackknife(jobs: int, replications: int | None) -> Report:
         seconds, theirs = cpu_seconds(refitted_intervals, *args)
         difference = float(np.max(np.abs(theirs - bounds)))
         yield f"{name:<48} {seconds:8.3f} s, {seconds / wall:.0f} x, difference {difference:.1e}"
-        source = f"{seconds:.1f} s / {wall:.3f} s"
-        yield Row(f"{name}: slower", seconds / wall, ">=", 50, source, "{:.0f} x")
+        source = f"{seconds:.1f} s / {wall:.3f} s of CPU"
+        aim = (">=", 50) if args[0] is ours else ("", None)
+        yield Row(f"{name}: slower", seconds / wall, source, *aim, "{:.0f} x")
         source = "largest, of 90 % bounds"
-        yield Row(f"{name}: difference", difference, "<=", 1e-8, source, "{:.0e}")
+        yield Row(f"{name}: difference", difference, source, "<=", 1e-8, "{:.0e}")
 
 
 PARTS: dict[str, Callable[[int, int | None], Report]] = {
@@ -380,7 +382,7 @@ def main() -> None:
             continue
         print()
         for cells in (TITLES, *rows):
-            print("{:<58} {:>8} {:>9} {:>8}  {}".format(*cells))
+            print("{:<66} {:>8} {:>9} {:>8}  {}".format(*cells))
         print(f"({time.perf_counter() - start:.0f} s)\n", flush=True)
 
 
