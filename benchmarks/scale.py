@@ -9,6 +9,7 @@ import argparse
 import datetime
 import os
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ AGREEING |= {"noise": "heteroskedastic"}
 LAYERS = {
     "usual": {"alpha": "loo"},
     "ill-conditioned": {"weight_scale": 0.045, "alpha": 1e-8},
+    "same, residual noise": {"weight_scale": 0.045, "alpha": 1e-8, "noise_variance": "residual"},
 }
 
 LARGE_M, LARGE_N, LARGE_ROWS = 10, 100, 1_000_000
@@ -109,6 +111,13 @@ def results(model: ELMEnsembleRegressor, points: Any) -> dict[str, Array]:
     return {name: np.asarray(values) for name, values in said.items()}
 
 
+def largest_difference(found: dict[str, Array], expected: dict[str, Array]) -> tuple[float, str]:
+    """Largest relative difference and its name; means, which change sign, as one vector."""
+    gaps = {name: np.abs(found[name] - wanted) for name, wanted in expected.items()}
+    scale = expected | {"mean": np.max(np.abs(expected["mean"]))}
+    return max((float(np.max(gap / np.abs(scale[name]))), name) for name, gap in gaps.items())
+
+
 def cut(X: Array, y: Array, edges: Array) -> list[Block]:
     return list(zip(np.split(X, edges), np.split(y, edges), strict=True))
 
@@ -177,22 +186,28 @@ def agreement() -> Iterator[Row]:
         yield Row(f"{layer} layer: condition", condition(reference, X), "difference", source)
         with tempfile.TemporaryDirectory() as folder:
             for name, fit in ways(X, y, Path(folder)):
-                found = results(fit(blank()), points)
-                gaps = {k: np.max(np.abs(found[k] / expected[k] - 1)) for k in expected}
-                worst = max(gaps, key=gaps.__getitem__)
+                gap, worst = largest_difference(results(fit(blank()), points), expected)
                 source = f"largest relative difference to fit, that of {worst}"
-                yield Row(f"{layer}: {name}", gaps[worst], "difference", source, "<=", 1e-8)
+                yield Row(f"{layer}: {name}", gap, "difference", source, "<=", 1e-8)
 
 
 # Time and memory of a fit that reads a file
 
 
-def streamed_fit(file: Path, noise: str, n_jobs: int | None) -> tuple[float, float, float]:
-    """Peak resident memory in MB, wall time of the fit and that of ``core.product``."""
+def streamed_fit(file: Path, noise: str, n_jobs: int | None) -> tuple[float, Array, Array]:
+    """Peak resident memory in MB; wall and processor time of the fit and of ``core.product``."""
     model = ELMEnsembleRegressor(**LARGE, noise=noise, n_jobs=n_jobs)
-    wall = seconds(lambda: model.fit_blocks(memmap_blocks(file, LARGE_ROWS)))
+    fit = both_times(lambda: model.fit_blocks(memmap_blocks(file, LARGE_ROWS)))
     peak = status_mb("VmHWM") if Path("/proc/self/status").exists() else np.nan
-    return peak, wall, best_times(core.product()[0], turns=5).min()
+    product, _ = core.product()
+    return peak, fit, np.min([both_times(product) for _ in range(10)], axis=0)
+
+
+def both_times(task: Callable[[], object]) -> Array:
+    """Wall time, and processor time, which other jobs lengthen less."""
+    before = time.process_time()
+    wall = seconds(task)
+    return np.array([wall, time.process_time() - before])
 
 
 def irreducible_flops(n: int, M: int, N: int) -> int:
@@ -209,17 +224,16 @@ def memmap() -> Iterator[Row]:
         for noise in ("homoskedastic", "heteroskedastic"):
             for n_jobs, threads in ((None, 1), (2, 2)):
                 with blas_threads(threads):
-                    runs = [in_fresh_process(streamed_fit, file, noise, n_jobs) for _ in range(2)]
-                peak = max(run[0] for run in runs)
-                _, wall, product = np.min(runs, axis=0)
-                rate = core.product()[1] / product
-                name = f"memmap 10^6 x {D}, {noise}, n_jobs={n_jobs}"
+                    peak, fit, product = in_fresh_process(streamed_fit, file, noise, n_jobs)
+                name = f"10^6 x {D}, {noise}, n_jobs={n_jobs}"
                 source = f"whole process, blocks of {BLOCK} rows, M = {LARGE_M}, N = {LARGE_N}"
                 yield Row(f"{name}: peak", peak, "MB", source, "<", 700)
-                source = f"{wall:.1f} s, products {flops / rate:.1f} s = {flops / 1e12:.2f} Tflop "
-                source += f"at {rate / 1e9:.1f} Gflop/s, {threads} BLAS thread"
-                source += "s" * (threads > 1)
-                yield Row(f"{name}: time", wall * rate / flops, "ratio", source, "<=", 2.5)
+                floor = flops / core.product()[1] * product
+                source = f"{fit[0]:.1f} s, products {floor[0]:.1f} s: {flops / 1e12:.2f} Tflop at "
+                source += f"{flops / floor[0] / 1e9:.1f} Gflop/s, {threads}-thread dgemm"
+                yield Row(f"{name}: time", fit[0] / floor[0], "ratio", source, "<=", 2.5)
+                source = f"{fit[1]:.1f} s / {floor[1]:.1f} s"
+                yield Row(f"{name}: processor time", fit[1] / floor[1], "ratio", source)
 
 
 # Prediction after a streamed fit

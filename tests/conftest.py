@@ -1,6 +1,6 @@
 """Data shared by the tests, and the bridge from a fitted estimator to the oracles.
 
-Helpers are fixtures that return functions, of session scope, so that hypothesis may use them.
+Helpers are fixtures that return functions, of session scope where hypothesis uses them.
 """
 
 from typing import NamedTuple
@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from scipy import special
+from shared import ensemble
 
 from ulmus.core.hidden import HiddenLayer
 
@@ -95,3 +96,18 @@ def units():
         return [H_m.T for H_m in H]
 
     return units
+
+
+@pytest.fixture
+def fitted(make_table, hidden):
+    """Function that fits, and returns the model with the oracles' arguments and the points."""
+
+    def fitted(M=4, N=6, *, n=40, weighted=False, y=None, **parameters):
+        data = make_table(n)
+        w = np.where(np.arange(n) % 9 == 4, 0, data.w) if weighted else None  # some rows dropped
+        model = ensemble(M, N, **parameters).fit(data.X, data.y if y is None else y, w)
+        H, h = (hidden(model, X, data.X, w) for X in (data.X, data.X_new))
+        arguments = (data.y if y is None else y, model.alpha_, model.fit_intercept, w)
+        return model, (H, h, *arguments), data.X_new
+
+    return fitted

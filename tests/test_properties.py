@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.fitting import Settings, fitted_model
 from ulmus.core.hidden import HiddenLayer
-from ulmus.core.model import training_rows
+from ulmus.core.model import TrainingRecorder
 from ulmus.core.moments import Block, row_moments
 from ulmus.core.variance import ESTIMATES, model_variance
 from ulmus.core.whitening import sample_whitening
@@ -186,7 +186,7 @@ def test_leverages_lie_in_the_unit_interval_and_add_up_to_the_trace(
     root = np.sqrt(data.w)
     blocks = [Block(data.X, data.y[None, :], root)]
     model = core_fit(layer, blocks, alpha=alpha, hc="HC2")
-    p = training_rows(model, blocks).leverage
+    p = TrainingRecorder("HC2").training(model, blocks).leverage
     assert np.all(p >= 0)
     assert np.all(p <= 1 + 1e-9)
     assert_allclose(p.sum(axis=1), model.fit.trace, rtol=1e-8)

@@ -88,7 +88,7 @@ def checked_block(raw: Any, where: str) -> CheckedBlock:
             + ("" if weight is None else f" and sample_weight of shape {weight.shape}")
             + "; give one of each per row."
         )
-    _require_finite(X.data if scipy.sparse.issparse(X) else X, "X", where)
+    _require_finite(X, "X", where)
     _require_finite(outputs, "y", where)
     if weight is not None:
         _require_finite(weight, "sample_weight", where)
@@ -104,12 +104,15 @@ def _is_foreign(values: Any) -> bool:
 
 
 def _require_finite(values: Any, name: str, where: str) -> None:
-    xp = array_namespace(values)
-    finite = xp.isfinite(values)
+    entries = values.data if scipy.sparse.issparse(values) else values
+    xp = array_namespace(entries)
+    finite = xp.isfinite(entries)
     if bool(xp.all(finite)):
         return
     bad = ~finite if finite.ndim == 1 else xp.any(~finite, axis=tuple(range(1, finite.ndim)))
     row = int(xp.argmax(xp.astype(bad, xp.int8)))
+    if scipy.sparse.issparse(values):
+        row = int(np.searchsorted(values.indptr, row, side="right")) - 1
     raise ValueError(
         f"{name} of {where} holds NaN or infinity, first in row {row}; drop or fill those rows."
     )
@@ -160,6 +163,10 @@ class BlockSource:
         for block in self.progress(given, title):
             yield from cut_block(block, self.features, self.reference)
 
+    def head(self) -> Iterator[Block]:
+        """The rows from the beginning."""
+        return self.blocks("sample")
+
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""
         title = getattr(row_pass, "title", "reading")
@@ -167,22 +174,41 @@ class BlockSource:
 
 
 def joined_blocks(blocks: Iterable[Block], n_rows: int) -> Block:
-    """The first rows of a table as one block: at least ``n_rows`` of them, if there are."""
+    """The first rows of positive weight as one block: ``n_rows`` of them, if there are."""
     taken: list[Block] = []
-    for block in blocks:
+    for block in map(_used_rows, blocks):
         taken.append(block)
         if sum(b.y.shape[1] for b in taken) >= n_rows:
             break
-    X, y, weight = ([b[i] for b in taken] for i in range(3))
-    xp = array_namespace(y[0])
+    taken = [block for block in taken if block.y.shape[1] > 0]
+    if not taken:
+        raise ValueError(
+            "blocks gave no rows when read again; a function must return a fresh iterator each "
+            "time it is called."
+        )
+    xp = array_namespace(taken[0].y)
+    X = [block.X for block in taken]
     sparse = scipy.sparse.issparse(X[0])
     rows = scipy.sparse.vstack(X).tocsr() if sparse else array_namespace(X[0]).concat(X)
-    if any(w is None for w in weight):
-        ones = [xp.ones_like(b.y[0, :]) for b in taken]
-        mixed = any(w is not None for w in weight)
-        weight = [o if w is None else w for o, w in zip(ones, weight, strict=True)]
-        return Block(rows, xp.concat(y, axis=1), xp.concat(weight) if mixed else None)
-    return Block(rows, xp.concat(y, axis=1), xp.concat(weight))
+    weight = None
+    if any(block.root_weight is not None for block in taken):
+        weight = xp.concat(
+            [xp.ones_like(b.y[0, :]) if b.root_weight is None else b.root_weight for b in taken]
+        )
+    return Block(rows, xp.concat([block.y for block in taken], axis=1), weight)
+
+
+def _used_rows(block: Block) -> Block:
+    if block.root_weight is None or bool(np.all(to_numpy(block.root_weight) > 0)):
+        return block
+    used = np.flatnonzero(to_numpy(block.root_weight))
+    xp = array_namespace(block.y)
+    index = xp.asarray(used, device=block.y.device)
+    return Block(
+        taken_rows(block.X, used),
+        xp.take(block.y, index, axis=1),
+        xp.take(block.root_weight, index),
+    )
 
 
 def silent(blocks: Iterable[Any], title: str) -> Iterable[Any]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ulmus.blocks import checked_block, cut_block, joined_blocks
+from ulmus.blocks import checked_block, cut_block
 from ulmus.core.backend import Array, reference_array
 from ulmus.core.rows import RowPass
-from ulmus.core.whitening import ROWS_PER_UNIT
 from ulmus.estimators._fitting import FittableELM
 
 try:
@@ -63,19 +62,14 @@ def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Esti
     True
     """
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    one_output = y.ndim == 1
-    n_features, partitions = _partitions(X, y, sample_weight)
+    n_features, partitions, one_output = _partitions(X, y, sample_weight)
     fresh = estimator._blank()
     fresh._resolve_estimates()
     fresh.n_features_in_, fresh._one_output_ = n_features, one_output
     if names is not None:
         fresh.feature_names_in_ = np.asarray(names, dtype=object)
     reference = reference_array(np.empty(0), estimator.device, estimator.dtype)
-    rows = DaskSource(partitions, n_features, reference)
-    layer = fresh._layer(n_features, fresh._scale(rows), reference)
-    source = replace(rows, features=layer.size)
-    sample = joined_blocks(source.head(), ROWS_PER_UNIT * layer.n_units)
-    fresh._fit_source(source, sample, layer)
+    fresh._fit_source(DaskSource(partitions, n_features, reference), reference)
     return estimator._take(fresh)
 
 
@@ -193,20 +187,23 @@ def _sum_of_used(parts: list[Any]) -> Any:
     return used[0] if len(used) == 1 else operator.add(*used)
 
 
-def _partitions(X: Any, y: Any, sample_weight: Any) -> tuple[int, list[tuple[Any, Any, Any]]]:
-    """Number of features, and delayed blocks of rows that belong together."""
+def _partitions(X: Any, y: Any, sample_weight: Any) -> tuple[int, list[tuple[Any, Any, Any]], bool]:
+    """Number of features, delayed blocks of rows that belong together, and if y has one axis."""
     X, y, weight = (_array(a) for a in (X, y, sample_weight))
     X = X.rechunk({1: -1}).astype(float)
     rows = X.chunks[0]
-    if y.shape[0] != X.shape[0] or (weight is not None and weight.shape[0] != X.shape[0]):
-        raise ValueError(f"X has {X.shape[0]} rows and y {y.shape[0]}; give one of each per row.")
+    for name, other in (("y", y), ("sample_weight", weight)):
+        if other is not None and other.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"X has {X.shape[0]} rows and {name} {other.shape[0]}; give one of each per row."
+            )
     y = y.rechunk({0: rows, **({1: -1} if y.ndim == 2 else {})})
     X_parts, y_parts = X.to_delayed().ravel(), y.to_delayed().ravel()
     if weight is None:
         weights: Sequence[Any] = [None] * len(X_parts)
     else:
         weights = weight.rechunk({0: rows}).to_delayed().ravel()
-    return int(X.shape[1]), list(zip(X_parts, y_parts, weights, strict=True))
+    return int(X.shape[1]), list(zip(X_parts, y_parts, weights, strict=True)), y.ndim == 1
 
 
 def _array(collection: Any) -> Any:

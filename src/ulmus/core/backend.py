@@ -38,6 +38,11 @@ def like(values: Array, reference: Array) -> Array:
     return xp.asarray(values, dtype=reference.dtype, device=reference.device)
 
 
+def double_precision(array: Array) -> bool:
+    """Whether an array has 64-bit numbers."""
+    return float(array_namespace(array).finfo(array.dtype).eps) < 1e-12
+
+
 def to_numpy(array: Array) -> np.ndarray:
     """Bring an array of any library, or a list, to NumPy."""
     if is_array_api_obj(array) and not isinstance(array, np.ndarray):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
-from ulmus.core.backend import Array, like, namespace, to_numpy
+from ulmus.core.backend import Array, double_precision, like, namespace, to_numpy
 from ulmus.core.basis import Basis, gram_basis
 from ulmus.core.forms import (
     COMMON,
@@ -121,6 +121,10 @@ def moments_model(
     recorder: TrainingRecorder | None = None,
 ) -> Model:
     """Model from the sums of the first pass; a second one is made only if it is needed."""
+    if moments.n_rows < 2:
+        raise ValueError(
+            f"the data hold {moments.n_rows} row of positive weight; give at least two."
+        )
     basis = gram_basis(moments.gram.single, whitening)
     q = basis.to_q @ moments.cross
     alpha = _chosen_alpha(settings.alpha, source, whitening, y_shift, basis, q, moments)
@@ -267,7 +271,8 @@ def _noise(
         return like(choice, q), like(choice, q)
     y_square, n = moments.y_square, moments.n_rows
     residual = residual_noise(basis, q, y_square, n, alpha)
-    if choice == "residual":
+    # The pilot's small ridge parameters are below the round-off of single precision.
+    if choice == "residual" or not double_precision(q):
         return residual, residual
     group = member_groups(q.shape[0])[0]
     pilot = like(pilot_noise(wide_path(basis, q, group, stack, y_square, n)), q)

@@ -28,7 +28,9 @@ def residual_noise(basis: Basis, q: Array, y_square: Array, n: int, alpha: float
     """
     xp = namespace(q)
     gamma = float(xp.mean(basis.dof(alpha)))
-    return xp.mean(residual_squares(basis, q, y_square, alpha), axis=0) / (n - gamma)
+    # A fit that interpolates leaves round-off of either sign.
+    residual_dof = max(n - gamma, SMALLEST_SLACK * n)
+    return xp.mean(residual_squares(basis, q, y_square, alpha), axis=0) / residual_dof
 
 
 def pilot_noise(path: WidePath) -> np.ndarray:

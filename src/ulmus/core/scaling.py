@@ -1,20 +1,21 @@
-"""Mean and standard deviation of the inputs, as sums over row blocks that merge with ``+``."""
+"""Mean, standard deviation and range of the inputs, over row blocks that merge with ``+``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from ulmus.core.backend import Array, namespace, to_numpy
+from ulmus.core.backend import Array, namespace, taken_rows, to_numpy
 from ulmus.core.moments import Block
 
 
 @dataclass(frozen=True)
 class FeatureScale:
-    """Weighted mean and sum of squared deviations of each feature.
+    """Weighted mean, sum of squared deviations and range of each feature.
 
     Parameters
     ----------
@@ -22,21 +23,31 @@ class FeatureScale:
         Sum of the row weights.
     mean, deviations : ndarrays of shape (d,)
         Mean, and sum of weighted squared deviations from it.
+    low, high : ndarrays of shape (d,)
+        Smallest and largest value among rows of positive weight.
     """
 
     mass: float
     mean: np.ndarray
     deviations: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
     def __add__(self, other: FeatureScale) -> FeatureScale:
         """Scale of the rows of both (Chan, Golub & LeVeque, 1979)."""
+        if self.mass == 0 or other.mass == 0:
+            return self if other.mass == 0 else other
         mass = self.mass + other.mass
-        if mass == 0:
-            return self
         gap = other.mean - self.mean
         share = other.mass / mass
         deviations = self.deviations + other.deviations + gap**2 * self.mass * share
-        return FeatureScale(mass, self.mean + gap * share, deviations)
+        return FeatureScale(
+            mass,
+            self.mean + gap * share,
+            deviations,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+        )
 
     @property
     def sd(self) -> np.ndarray:
@@ -56,19 +67,41 @@ def feature_scale(blocks: Iterable[Block]) -> FeatureScale:
     return total
 
 
+def require_mass(scale: FeatureScale) -> FeatureScale:
+    """Refuse a table whose rows all have weight zero."""
+    if scale.mass == 0:
+        raise ValueError("sample_weight is zero in all rows; give at least two positive weights.")
+    return scale
+
+
 def _block_scale(X: Array, root_weight: Array | None) -> FeatureScale:
-    weight = None if root_weight is None else root_weight**2
-    if weight is not None and (isinstance(X, np.ndarray) or scipy.sparse.issparse(X)):
-        weight = to_numpy(weight)
+    if root_weight is not None:
+        used = np.flatnonzero(to_numpy(root_weight))
+        X, weight = taken_rows(X, used), to_numpy(root_weight)[used] ** 2
+    else:
+        weight = np.ones(X.shape[0])
+    mass, d = float(np.sum(weight)), X.shape[1]
+    if mass == 0:
+        return FeatureScale(0.0, np.zeros(d), np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf))
     if scipy.sparse.issparse(X):
-        rows = np.ones(X.shape[0]) if weight is None else weight
-        mass = float(np.sum(rows))
-        mean = (X.T @ rows) / (mass or 1.0)
-        deviations = np.maximum(X.multiply(X).T @ rows - mass * mean**2, 0)
-        return FeatureScale(mass, mean, deviations)
+        return _sparse_scale(X, weight, mass)
     xp = namespace(X)
+    low, high = to_numpy(xp.min(X, axis=0)), to_numpy(xp.max(X, axis=0))
     X = xp.astype(X, xp.float64)
-    rows = xp.ones_like(X[:, 0]) if weight is None else xp.astype(weight, xp.float64)
-    mass = float(xp.sum(rows))
-    mean = (rows @ X) / (mass or 1.0)
-    return FeatureScale(mass, to_numpy(mean), to_numpy(rows @ (X - mean) ** 2))
+    rows = xp.asarray(weight, device=X.device)
+    mean = (rows @ X) / mass
+    return FeatureScale(mass, to_numpy(mean), to_numpy(rows @ (X - mean) ** 2), low, high)
+
+
+def _sparse_scale(X: Any, weight: np.ndarray, mass: float) -> FeatureScale:
+    mean = (X.T @ weight) / mass
+    entry_weight = np.repeat(weight, np.diff(X.indptr))
+    squares = entry_weight * (X.data - mean[X.indices]) ** 2
+    d = X.shape[1]
+    stored = np.bincount(X.indices, entry_weight, minlength=d)
+    full = np.bincount(X.indices, minlength=d) == X.shape[0]
+    # Entries that are not stored are zero and deviate by the mean.
+    absent = np.where(full, 0.0, mass - stored)
+    deviations = np.bincount(X.indices, squares, minlength=d) + mean**2 * absent
+    low, high = (extreme.toarray().ravel() for extreme in (X.min(axis=0), X.max(axis=0)))
+    return FeatureScale(mass, mean, np.maximum(deviations, 0), low, high)

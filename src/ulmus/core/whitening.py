@@ -69,6 +69,11 @@ def sample_whitening(layer: HiddenLayer, X: Array, root_weight: Array | None = N
     if missing > 0:
         s = xp.concat([s, xp.zeros((s.shape[0], missing), dtype=s.dtype, device=s.device)], axis=1)
     largest = xp.max(s, axis=1, keepdims=True)
+    if layer.constant:
+        # Units that hardly differ from their centre: what is left of them is round-off.
+        rows = H.shape[2] if root_weight is None else xp.sum(root_weight**2)
+        size = xp.sqrt(rows * xp.sum(center**2, axis=1, keepdims=True))
+        largest = xp.maximum(largest, size)
     s = xp.maximum(s, FLOOR * xp.where(largest > 0, largest, xp.ones_like(largest)))
     P = Vt / s[:, :, None]
     P_inverse = xp.permute_dims(Vt, (0, 2, 1)) * s[:, None, :]

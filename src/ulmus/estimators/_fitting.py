@@ -22,7 +22,6 @@ from ulmus.core.backend import Array, like, reference_array, taken_rows, to_nump
 from ulmus.core.fitting import (
     FirstPass,
     Settings,
-    Source,
     fitted_model,
     moments_model,
     started_fit,
@@ -34,11 +33,11 @@ from ulmus.core.model import Training, TrainingRecorder, rows_of_q
 from ulmus.core.moments import Block, Moments
 from ulmus.core.noise_model import fitted_noise_model, left_out_logs, residual_source
 from ulmus.core.rows import RowBlocks
-from ulmus.core.scaling import FeatureScale, feature_scale
+from ulmus.core.scaling import FeatureScale, feature_scale, require_mass
 from ulmus.core.whitening import ROWS_PER_UNIT, Whitening
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._base import BaseELM
-from ulmus.estimators._validation import checked_table, checked_weight, feature_range
+from ulmus.estimators._validation import checked_table, checked_weight
 from ulmus.exceptions import DegenerateFitWarning, NeedsTwoPassesError
 
 # A row whose leverage is this close to 1 determines its own prediction.
@@ -97,9 +96,10 @@ class FittableELM(BaseELM):
         ----------
         blocks : re-iterable of (X, y) or (X, y, sample_weight)
             A list of arrays (or of slices of a ``numpy.memmap``), a function that returns a
-            fresh iterator, or :func:`ulmus.blocks.from_arrow`. It is read twice, once more for
-            ``alpha="loo"`` and once more for ``standardize=True``; homoskedastic estimates with
-            a given alpha need one reading less.
+            fresh iterator, or :func:`ulmus.blocks.from_arrow`. After a look at the inputs'
+            means and ranges, it is read once for homoskedastic and twice for heteroskedastic
+            estimates, once more for ``alpha="loo"``, and twice more for the model of a
+            heteroskedastic noise variance.
 
         Returns
         -------
@@ -153,12 +153,13 @@ class FittableELM(BaseELM):
         X, y = checked_table(self, X, y)
         weight = checked_weight(sample_weight, X.shape[0])
         self._one_output_ = y.ndim == 1
-        self._range_ = feature_range(X if weight is None else taken_rows(X, np.flatnonzero(weight)))
         outputs = np.ascontiguousarray(y.reshape(len(y), -1).T)
         root_weight = None if weight is None else np.sqrt(weight)
         reference = reference_array(X, self.device, self.dtype)
         rows = RowBlocks(X, outputs, root_weight, X.shape[1], reference, self._n_threads())
-        layer = self._layer(X.shape[1], self._scale(rows), reference)
+        scale = require_mass(rows.reduce(feature_scale))
+        self._range_ = scale.low, scale.high
+        layer = self._layer(scale, reference)
         data = replace(rows, features=layer.size)
         # Through the rows every point costs n MN products, through the features (MN)^2.
         settings = self._settings(len(outputs), keep_rows=len(y) < layer.size)
@@ -181,19 +182,20 @@ class FittableELM(BaseELM):
         progress = progress_bar if self.verbose else silent
         reference = reference_array(first.X, self.device, self.dtype)
         rows = BlockSource(read, d, K, d, reference, self._n_threads(), progress)
-        layer = self._layer(d, self._scale(rows), reference)
-        source = replace(rows, features=layer.size)
-        sample = joined_blocks(source.blocks("sample"), ROWS_PER_UNIT * layer.n_units)
-        self._fit_source(source, sample, layer)
+        self._fit_source(rows, reference)
 
-    def _fit_source(self, source: Source, sample: Block, layer: HiddenLayer) -> None:
-        """Fit rows that are not kept."""
+    def _fit_source(self, rows: Any, reference: Array) -> None:
+        """Fit rows that are not kept, from a source of blocks that can show its head."""
+        scale = require_mass(rows.reduce(feature_scale))
+        self._range_ = scale.low, scale.high
+        layer = self._layer(scale, reference)
+        source = replace(rows, features=layer.size)
+        sample = joined_blocks(source.head(), ROWS_PER_UNIT * layer.n_units)
         settings = self._settings(sample.y.shape[0], keep_rows=False)
         self.model_ = fitted_model(source, sample, layer, settings)
         self._noise_model_ = None
         if self.noise == "heteroskedastic":
             self._noise_model_ = fitted_noise_model(residual_source(source, self.model_), sample)
-        self._range_ = feature_range(sample.X)
         self._set_attributes()
         self._set_streamed(sample.X)
         self._warn_about_fit()
@@ -207,9 +209,10 @@ class FittableELM(BaseELM):
         root_weight = None if weight is None else np.sqrt(weight)
         reference = reference_array(X, self.device, self.dtype)
         rows = RowBlocks(X, outputs, root_weight, X.shape[1], reference, self._n_threads())
+        scale = rows.reduce(feature_scale)
         if stream is None:
             self._one_output_ = y.ndim == 1
-            layer = self._layer(X.shape[1], self._scale(rows), reference)
+            layer = self._layer(require_mass(scale), reference)
         else:
             layer = stream.whitening.layer
             if len(outputs) != stream.moments.y_square.shape[0]:
@@ -218,16 +221,16 @@ class FittableELM(BaseELM):
                     f"{stream.moments.y_square.shape[0]}; give the same ones."
                 )
         rows = replace(rows, features=layer.size)
-        low, high = feature_range(X)
         if stream is None:
             sample = rows.sample(ROWS_PER_UNIT * layer.n_units)
             start = started_fit(sample, layer)
             stream = Stream(*start, rows.reduce(FirstPass(*start, all_pairs=True)), sample.X)
-            self._range_ = low, high
+            self._range_ = scale.low, scale.high
         else:
             first_pass = FirstPass(stream.whitening, stream.y_shift, all_pairs=True)
             stream = replace(stream, moments=stream.moments + rows.reduce(first_pass))
-            self._range_ = np.minimum(self._range_[0], low), np.maximum(self._range_[1], high)
+            low, high = self._range_
+            self._range_ = np.minimum(low, scale.low), np.maximum(high, scale.high)
         self._stream_ = stream
         settings = self._settings(len(outputs), keep_rows=False)
         self.model_ = moments_model(
@@ -283,11 +286,8 @@ class FittableELM(BaseELM):
         cores = os.cpu_count() or 1
         return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
 
-    def _scale(self, rows: Source) -> FeatureScale | None:
-        """Mean and standard deviation of each feature, if inputs are standardised."""
-        return rows.reduce(feature_scale) if self.standardize else None
-
-    def _layer(self, n_features: int, scale: FeatureScale | None, reference: Array) -> HiddenLayer:
+    def _layer(self, scale: FeatureScale, reference: Array) -> HiddenLayer:
+        n_features = len(scale.mean)
         activation = check.checked_activation(self.activation)
         weights, biases = drawn_layer(
             check.member_seeds(self.random_state, self._n_members()),
@@ -297,8 +297,8 @@ class FittableELM(BaseELM):
             scale=check.checked_scale(self.weight_scale, n_features),
             activation=activation,
         )
-        offset = np.zeros(n_features) if scale is None else scale.mean
-        width = np.ones(n_features) if scale is None else scale.sd
+        offset = scale.mean if self.standardize else np.zeros(n_features)
+        width = scale.sd if self.standardize else np.ones(n_features)
         return HiddenLayer(
             weights=like(np.ascontiguousarray(weights.transpose(0, 2, 1)), reference),
             biases=like(biases, reference),
@@ -328,7 +328,7 @@ class FittableELM(BaseELM):
 
     def _set_streamed(self, points: Any) -> None:
         """Set what stands for the rows of a fit that does not keep them."""
-        self._alarm_points_ = taken_rows(points, slice(ALARM_ROWS))
+        self._alarm_points_ = taken_rows(points, slice(min(ALARM_ROWS, points.shape[0])))
         self._training_ = None
         self._largest_leverage_ = 0.0
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus.core.backend import taken_rows, to_numpy
+from ulmus.core.backend import double_precision, taken_rows, to_numpy
 from ulmus.core.forms import COMMON
 from ulmus.core.jackknife import TrainingRows, left_out_predictions
 from ulmus.core.variance import ESTIMATES, WideParts
@@ -206,19 +206,28 @@ class IntervalELM(FittableELM):
         """Largest distance between prediction and undersmoothed fit, in standard errors.
 
         Taken over at most 500 training rows. Noise alone gives two to four; more says that the
-        prediction, and the interval for its expectation, is biased.
+        prediction, and the interval for its expectation, is biased. Not a number where there
+        are no intervals for the function.
         """
         check_is_fitted(self)
         if not hasattr(self, "_alarm_points_"):
             return self._alarm_
         X = self._alarm_points_
-        parts = self._wide_parts(X)
+        try:
+            parts = self._wide_parts(X)
+        except ValueError:
+            return np.nan
         se = np.sqrt(_wide_variance(parts))
         gap = np.abs(to_numpy(self.model_.mean(X)).T - parts.mean)
         return float(np.max(np.divide(gap, se, out=np.zeros_like(gap), where=se > 0)))
 
     def _wide_parts(self, X: Any) -> WideParts:
         weights = ESTIMATES[self.variance_estimates_[0]].weights
+        if not double_precision(self.model_.q):
+            raise ValueError(
+                "target='function' needs smaller ridge parameters than dtype='float32' resolves; "
+                "use target='expectation', or dtype='float64'."
+            )
         if weights is not COMMON and "wide" not in self.model_.forms:
             raise ValueError(
                 "target='function' with noise='heteroskedastic' needs residuals of the training "

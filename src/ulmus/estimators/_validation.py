@@ -82,14 +82,6 @@ def checked_weight(sample_weight: Any, n_rows: int, *, at_least: int = 2) -> Any
     return weight
 
 
-def feature_range(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Smallest and largest value of each feature."""
-    if scipy.sparse.issparse(X):
-        return X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
-    xp = array_namespace(X)
-    return to_numpy(xp.min(X, axis=0)), to_numpy(xp.max(X, axis=0))
-
-
 def rows_outside(X: Any, low: np.ndarray, high: np.ndarray) -> int:
     """Number of rows with a value outside the given bounds."""
     if scipy.sparse.issparse(X):

@@ -76,8 +76,9 @@ class ELMEnsembleRegressor(IntervalELM):
         and CuPy arrays where they are.
     dtype : {"float64", "float32"}, default="float64"
         Precision of the computation. ``"float32"`` is for graphics cards that are slow in double
-        precision: expect three correct digits in variances. Results always come in the
-        precision of the points.
+        precision: expect three correct digits in predictions and two in variances, with the
+        residual noise variance instead of the pilot one and no intervals for the function.
+        Results always come in the precision of the points.
     n_jobs : int, default=None
         Threads that share the blocks of rows in a fit; -1 for all cores. With None, blocks come
         one after another and matrix products use the threads of the BLAS.

@@ -1,0 +1,47 @@
+"""What several test files need where fixtures cannot be used: marks, settings, questions."""
+
+import re
+
+import pytest
+
+from ulmus import ELMEnsembleRegressor, ELMRegressor
+
+LEVELS = [0.5, 0.8, 0.9]
+PREDICTION_METHODS = ["auto", "jackknife+", "jackknife", "gaussian"]
+TARGETS = ["function", "expectation"]
+
+alphas = pytest.mark.parametrize("alpha", [0.0, 0.3])
+intercepts = pytest.mark.parametrize("intercept", [False, True])
+members = pytest.mark.parametrize("M", [1, 4])
+noises = pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
+weightings = pytest.mark.parametrize("weighted", [False, True])
+
+
+def ensemble(M=4, N=6, **parameters):
+    """An unfitted ensemble, or one network for M = 1."""
+    parameters = {"weight_scale": 2.0, "random_state": 0, **parameters}
+    return ELMRegressor(N, **parameters) if M == 1 else ELMEnsembleRegressor(M, N, **parameters)
+
+
+def every_interval(model, X, levels):
+    """Intervals of each kind and method, by name."""
+    out = {m: model.predict_interval(X, levels, method=m) for m in PREDICTION_METHODS}
+    for target in TARGETS:
+        for method in ("t", "normal"):
+            out[f"{target}, {method}"] = model.predict_interval(
+                X, levels, kind="confidence", target=target, method=method
+            )
+    return out
+
+
+def three(n_neurons, **parameters):
+    """An ensemble of three."""
+    return ELMEnsembleRegressor(3, n_neurons, **parameters)
+
+
+both = pytest.mark.parametrize("make", [ELMRegressor, three])
+
+
+def says(*words):
+    """Pattern of a message that holds all the words, in any order."""
+    return "(?s)" + "".join(f"(?=.*{re.escape(word)})" for word in words)
