@@ -112,7 +112,10 @@ def test_intervals_for_the_function_are_those_of_wide_networks(
     z = np.mean([oracles.smoother_rows(*g, *rest, weighted=True)[0] for g in groups], axis=0)
     omega = np.full(len(y), model.noise_variance_)
     if noise == "heteroskedastic":
-        omega = np.mean(oracles.omega("HC2", H, y, model.alpha_, intercept, w), axis=0)
+        # Residuals of the members, each discounted as HC2 does, averaged before they are squared.
+        squares = oracles.omega("HC2", H, y, model.alpha_, intercept, w)
+        signs = np.sign(oracles.residuals(H, y, model.alpha_, intercept, w))
+        omega = np.mean(signs * np.sqrt(squares), axis=0) ** 2
     noise_part = z**2 @ omega
     from_weights = np.var(f, axis=0, ddof=1) / G if G > 1 else 0 * noise_part
     variance = noise_part + from_weights

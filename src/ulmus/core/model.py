@@ -20,7 +20,7 @@ from ulmus.core.forms import (
     member_groups,
 )
 from ulmus.core.moments import Block
-from ulmus.core.noise import FitSummary, RowFit, member_omega
+from ulmus.core.noise import FitSummary, RowFit, mean_omega
 from ulmus.core.variance import PointParts, WideParts
 from ulmus.core.whitening import Whitening, scaled_rows
 from ulmus.core.wide import undersmoothing_alpha, wide_map, wide_path
@@ -257,8 +257,8 @@ class Training(NamedTuple):
         Mean over members of z'z of the left-out row: its prediction's variance in units of
         the noise.
     omega : ndarray of shape (K, n)
-        Mean over members of the squared residuals that an HC variant makes of each row,
-        scaled by its weight.
+        Squared residuals of the ensemble as an HC variant discounts them, scaled by the row's
+        weight.
     """
 
     leverage: np.ndarray
@@ -283,12 +283,11 @@ class TrainingRecorder:
     def record(self, model: Model, block: Block, rows: RowFit) -> None:
         """Take over the results of one block."""
         weighted = rows.weighted
-        omega = member_omega(self.hc, weighted, model.fit)
         parts = (
             to_numpy(weighted.leverage),
             to_numpy(rows.loo),
             to_numpy(rows.left_out_norm2).mean(axis=0),
-            to_numpy(omega).mean(axis=0),
+            to_numpy(mean_omega(self.hc, weighted, model.fit)),
         )
         self._parts.append((block.start, Training(*parts)))
 

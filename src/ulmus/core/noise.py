@@ -150,6 +150,16 @@ def member_omega(hc: str, rows: RowFit, fit: FitSummary) -> Array:
     return rows.residual**2 / HC[hc](rows, fit)[:, None, :]
 
 
+def mean_omega(hc: str, rows: RowFit, fit: FitSummary) -> Array:
+    """Square of the mean over members of discounted residuals, shape (K, n).
+
+    Averaging before squaring leaves out what only single members get wrong.
+    """
+    xp = namespace(rows.residual)
+    discounted = rows.residual / xp.sqrt(HC[hc](rows, fit))[:, None, :]
+    return xp.mean(discounted, axis=0) ** 2
+
+
 def ensemble_omega(rows: RowFit, smoother2: Array) -> Array:
     """Squared residuals of the ensemble over their variance factor, the same for all members.
 
