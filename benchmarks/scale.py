@@ -48,7 +48,6 @@ LARGE = {"n_estimators": LARGE_M, "n_neurons": LARGE_N, "variance": "S2", "rando
 LARGE |= {"alpha": 1e-3}
 
 CLUSTER = {"n_estimators": 5, "n_neurons": 60, "alpha": 1e-3, "random_state": 0}
-CLUSTER |= {"noise": "heteroskedastic"}
 CLUSTER_ROWS = 2_000_000
 
 
@@ -284,7 +283,7 @@ def dask_time(workers: int) -> float:
 def dask() -> Iterator[Row]:
     one, two = (in_fresh_process(dask_time, workers) for workers in (1, 2))
     name = f"Dask, {CLUSTER_ROWS // 10**6} x 10^6 x {D}, 2 workers / 1 worker: faster"
-    shape = f"M = {CLUSTER['n_estimators']}, N = {CLUSTER['n_neurons']}, heteroskedastic"
+    shape = f"M = {CLUSTER['n_estimators']}, N = {CLUSTER['n_neurons']}, BR"
     source = f"{two:.1f} s, 1 worker {one:.1f} s; {shape}, {BLOCK} rows a partition, 1 thread each"
     yield Row(name, one / two, "ratio", source, ">=", 1.6)
 

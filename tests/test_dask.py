@@ -58,7 +58,7 @@ def assert_same_fit(ours, expected, X, rtol=1e-8):
 @pytest.fixture(scope="module")
 def cluster():
     """Two worker processes that do not wait long for a lost one."""
-    how = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    how = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
         LocalCluster(**how) as cluster,

@@ -303,15 +303,15 @@ def test_nested_sizes_equal_separate_fits():
     small = selection._features(design, 2, np.random.default_rng(0))
     np.testing.assert_array_equal(H[:, :2], small)
     scores = selection.cv_scores(study, design, 6, rng)
-    assert scores.shape == (6,)
-    assert scores[3] < scores[0]
+    assert scores.shape == (1, 6)
+    assert scores[0, 3] < scores[0, 0]
 
 
 def test_selection_finds_neurons_and_ridge_near_the_paper():
     options = Options(replications=20)
-    sine = selection.choice(selection.SEARCHES[0], options)
+    (sine,) = selection.search_choices(selection.SEARCHES[0], options)
     assert 3 <= sine.median <= 7
-    squared, unsquared = (selection.choice(selection.SEARCHES[i], options) for i in (4, 6))
+    squared, unsquared = selection.search_choices(selection.SEARCHES[4], options)
     # The paper's 6e-6 comes from the norm of the residuals, not from its square.
     assert squared.median < 2e-6 < unsquared.median < 2e-5
 

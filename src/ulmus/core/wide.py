@@ -23,7 +23,7 @@ from ulmus.core.basis import Basis
 # alpha over the largest eigenvalue. Eigenvalues carry an error of about 1e-16 of the largest, so
 # that a smaller alpha would let round-off decide.
 STEPS_PER_DECADE = 4
-WIDE_GRID = np.logspace(-11, 2, 13 * STEPS_PER_DECADE + 1)
+WIDE_GRID = 10.0 ** (np.arange(-42, 9) / STEPS_PER_DECADE)
 # A largest eigenvalue below this is a hidden layer without any signal.
 SMALLEST_SCALE = 1e-250
 # Of the rows, this share at most is used up by an undersmoothed fit.
