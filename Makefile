@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-coverage bench-scale bench-gpu clean
+.PHONY: help demo test lint bench bench-coverage bench-scale bench-gpu reproduce clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,9 @@ bench-scale: $(VENV)/.test  ## streams, files, a cluster and threads
 
 bench-gpu: $(VENV)/.test  ## fit a hundred million rows on a CUDA card; needs torch
 	$(BIN)/python benchmarks/gpu.py
+
+reproduce: $(VENV)/.test  ## the paper's tables and figures, with a tenth of its replications
+	$(ONE_THREAD) $(BIN)/ulmus reproduce all --quick --jobs 2
 
 clean:  ## remove the virtual environment, caches and build output
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -183,13 +183,12 @@ def confidence(jobs: int, replications: int | None) -> Report:
     yield f"{'setting, interval':<36} | {group} | {group}"
     for setting in (*PAPER_SETTINGS, *HOLD_OUTS):
         flat = setting.noise.model["noise"] == "homoskedastic"
-        for hc in ("HC2",) if flat else ("HC2", "HC3"):
+        for hc in ("HC2",) if flat else ("HC2", "ensemble"):
             runs = replicate(jobs, default_intervals, setting, hc, times=R)
             name = f"{setting.name}, default" + ("" if flat else f" {hc}")
             f, expectation = confidence_summary(setting, runs)
             yield confidence_line(name, f, expectation)
-            if hc == "HC2":
-                yield from confidence_rows(name, f, expectation, bool(setting.paper))
+            yield from confidence_rows(name, f, expectation, bool(setting.paper))
         if setting.paper:
             runs = replicate(jobs, paper_intervals, setting, times=R)
             yield confidence_line(f"{setting.name}, paper", *confidence_summary(setting, runs))

@@ -87,10 +87,11 @@ def cluster(workers: int) -> Iterator[None]:
     """A Dask cluster of processes of one thread each."""
     from dask.distributed import Client, LocalCluster
 
-    options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    options = {"n_workers": workers, "threads_per_worker": 1, "processes": True}
+    options |= {"dashboard_address": None, "memory_limit": 0}
     with (
         blas_threads(1),
-        LocalCluster(workers, processes=True, **options) as processes,
+        LocalCluster(**options) as processes,
         Client(processes),
     ):
         yield

@@ -1,0 +1,141 @@
+"""The simulated data of the paper: a sine in one dimension and Friedman's function in five.
+
+References
+----------
+Guignard, Amato & Kanevski (2021), "Uncertainty Quantification in Extreme Learning Machine",
+Neurocomputing 456, sections 4.1 and 4.2.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+Seed = int | np.random.Generator | None
+
+SINE_NOISE_VARIANCE = 0.1
+FRIEDMAN_NOISE_VARIANCE = 0.5
+
+
+class Dataset(NamedTuple):
+    """Rows X (n, d), outputs y (n,), noise-free outputs f (n,) and noise variances (n,)."""
+
+    X: FloatArray
+    y: FloatArray
+    f: FloatArray
+    noise_variance: FloatArray
+
+
+def trapezoidal_inputs(rng: np.random.Generator, n: int) -> FloatArray:
+    r"""Draw n inputs with density :math:`3/(4\pi) - x/(4\pi^2)` on :math:`[0, 2\pi]`, (n, 1)."""
+    # u = x / 2 pi has density 3/2 - u and distribution function u (3 - u) / 2.
+    u = 1.5 - np.sqrt(2.25 - 2 * rng.random((n, 1)))
+    return 2 * np.pi * u
+
+
+def cube_inputs(rng: np.random.Generator, n: int) -> FloatArray:
+    """Draw n inputs uniformly in the five-dimensional unit cube, (n, 5)."""
+    return rng.random((n, 5))
+
+
+def sine(X: FloatArray) -> FloatArray:
+    """Sine of the only input, (n,)."""
+    values: FloatArray = np.sin(X[:, 0])
+    return values
+
+
+def friedman(X: FloatArray) -> FloatArray:
+    """Friedman's function of five inputs (paper, equation 25), (n,)."""
+    waves = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
+    values: FloatArray = waves + 10 * X[:, 3] + 5 * X[:, 4]
+    return values
+
+
+def sine_variance(X: FloatArray) -> FloatArray:
+    """Noise variance 0.1 of the sine, (n,)."""
+    return np.full(len(X), SINE_NOISE_VARIANCE)
+
+
+def friedman_variance(X: FloatArray) -> FloatArray:
+    """Noise variance 0.5 of the homoskedastic case, (n,)."""
+    return np.full(len(X), FRIEDMAN_NOISE_VARIANCE)
+
+
+def heteroskedastic_variance(X: FloatArray) -> FloatArray:
+    r"""Noise variance :math:`0.5 + 2 \sin^2(\pi \|x\|_\infty)` of the other one, (n,)."""
+    profile: FloatArray = np.sin(np.pi * np.max(np.abs(X), axis=1)) ** 2
+    return FRIEDMAN_NOISE_VARIANCE + 2 * profile
+
+
+def uniform_noise(rng: np.random.Generator, n: int) -> FloatArray:
+    """Uniform noise of mean zero and variance one, (n,)."""
+    return rng.uniform(-np.sqrt(3), np.sqrt(3), n)
+
+
+def normal_noise(rng: np.random.Generator, n: int) -> FloatArray:
+    """Gaussian noise of mean zero and variance one, (n,)."""
+    return rng.standard_normal(n)
+
+
+def make_sine(n_samples: int = 60, *, random_state: Seed = None) -> Dataset:
+    """Sine with trapezoidal inputs and uniform noise of variance 0.1 (paper, section 4.1).
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows.
+    random_state : int, numpy Generator or None
+        Source of random numbers.
+
+    Returns
+    -------
+    Dataset
+        X is of shape (n_samples, 1), in radians.
+
+    Examples
+    --------
+    >>> from ulmus.datasets import make_sine
+    >>> make_sine(60, random_state=0).X.shape
+    (60, 1)
+    """
+    rng = np.random.default_rng(random_state)
+    X = trapezoidal_inputs(rng, n_samples)
+    variance = sine_variance(X)
+    f = sine(X)
+    return Dataset(X, f + np.sqrt(variance) * uniform_noise(rng, n_samples), f, variance)
+
+
+def make_friedman(
+    n_samples: int = 500, *, heteroskedastic: bool = False, random_state: Seed = None
+) -> Dataset:
+    """Friedman's function in five dimensions with Gaussian noise (paper, section 4.2).
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows.
+    heteroskedastic : bool
+        Whether the noise variance depends on the largest input; it is 0.5 otherwise.
+    random_state : int, numpy Generator or None
+        Source of random numbers.
+
+    Returns
+    -------
+    Dataset
+        X is of shape (n_samples, 5), uniform on the unit cube.
+
+    Examples
+    --------
+    >>> from ulmus.datasets import make_friedman
+    >>> data = make_friedman(1000, heteroskedastic=True, random_state=0)
+    >>> bool(data.noise_variance.max() <= 2.5)
+    True
+    """
+    rng = np.random.default_rng(random_state)
+    X = cube_inputs(rng, n_samples)
+    variance = heteroskedastic_variance(X) if heteroskedastic else friedman_variance(X)
+    f = friedman(X)
+    return Dataset(X, f + np.sqrt(variance) * normal_noise(rng, n_samples), f, variance)
