@@ -22,8 +22,8 @@ from ulmus.experiments import (
     simulated,
     tables,
 )
-from ulmus.experiments.algebra import factorised
 from ulmus.experiments.measures import error_measures, fit_measures
+from ulmus.experiments.members import factorised, output_weights
 from ulmus.experiments.settings import REPLICATION
 from ulmus.experiments.simulation import Machine, _estimates, _groups, truth_chunk
 
@@ -117,14 +117,27 @@ def test_factorisation_survives_nearly_equal_units():
     rng = np.random.default_rng(0)
     H = rng.random((60, 6))
     H[:, 5] = H[:, 4] + 1e-8 * rng.random(60)
-    Q = factorised(H[None], 0.0).Q[0]
-    np.testing.assert_allclose(Q.T @ Q, np.eye(6), atol=1e-9)
+    Q = H @ factorised(H[None], 0.0).T[0]
+    np.testing.assert_allclose(Q.T @ Q, np.eye(6), atol=1e-6)
+
+
+@pytest.mark.parametrize("gap", [1.0, 1e-4, 1e-8])
+@pytest.mark.parametrize("alpha", [0.0, 1e-3])
+def test_output_weights_of_nearly_equal_units(gap, alpha):
+    rng = np.random.default_rng(0)
+    H, y = rng.random((3, 60, 6)), rng.random((3, 60))
+    H[1, :, 5] = H[1, :, 4] + gap * rng.random(60)
+    beta = output_weights(H, y, alpha, H.mT @ H)
+    for m in range(3):
+        stacked = np.vstack([H[m], np.sqrt(alpha) * np.eye(6)])
+        expected = np.linalg.lstsq(stacked, np.append(y[m], np.zeros(6)), rcond=None)[0]
+        np.testing.assert_allclose(H[m] @ beta[m], H[m] @ expected, atol=1e-8)
 
 
 def test_ridge_from_the_same_factorisation():
     H = np.random.default_rng(0).random((40, 5))
     members = factorised(H[None], 0.0).smoothed(0.1)
-    Q = members.Q[0]
+    Q = H @ members.T[0]
     P = H @ np.linalg.solve(H.T @ H + 0.1 * np.eye(5), H.T)
     np.testing.assert_allclose(Q @ Q.T, P, atol=1e-10)
     np.testing.assert_allclose(members.gram[0], Q.T @ Q, atol=1e-10)
@@ -254,7 +267,7 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch):
     options = Options(30, 250, output=tmp_path)
     whole = simulated(study, options)
     files = sorted((tmp_path / "chunks").glob("*.npz"))
-    assert len(files) == 3 + 3
+    assert len(files) == 5 + 3
     files[0].unlink()
     files[-1].write_bytes(b"cut off")
     calls = []
@@ -278,7 +291,7 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch):
     assert calls == [range(30, 40)]
     calls.clear()
     simulated(study, replace(options, seed=1))
-    assert len(calls) == 6
+    assert len(calls) == 8
 
 
 def test_processes_give_the_same_numbers():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from joblib import cpu_count
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -43,7 +44,7 @@ def reproduce(
         bool, typer.Option(help=f"{QUICK_REPLICATIONS} replications, {QUICK_ENSEMBLES} ensembles.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything.")] = 0,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes [all cores].")] = None,
     device: Annotated[str | None, typer.Option(help="A torch device, such as cuda.")] = None,
     precision: Annotated[
         str, typer.Option(help="Of the large products: float32 or float64.")
@@ -62,7 +63,7 @@ def reproduce(
             replications or (QUICK_REPLICATIONS if quick else PAPER_REPLICATIONS),
             ensembles or (QUICK_ENSEMBLES if quick else PAPER_ENSEMBLES),
             seed,
-            jobs,
+            jobs or cpu_count(),
             device,
             precision,
             output,

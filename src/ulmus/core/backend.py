@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.special
 from array_api_compat import (
     array_namespace,
@@ -23,6 +24,8 @@ DEVICE_BLOCK_ELEMENTS = 2**28
 # Results are made in tiles of this side, and so many of them fill a card.
 DEVICE_TILE = 128
 DEVICE_TILES_WANTED = 256
+# Larger triangles are inverted one by one: NumPy's batches do not know that they are triangles.
+LAPACK_SIZE = 32
 
 
 def namespace(*arrays: Array) -> Any:
@@ -75,6 +78,24 @@ def triangular_factor(A: Array) -> Array:
 
         return torch.linalg.qr(A, mode="r").R
     return xp.linalg.qr(A).R
+
+
+def inverted_triangle(L: Array) -> Array:
+    """Inverses of a stack of lower triangular matrices."""
+    xp = array_namespace(L)
+    if is_torch_namespace(xp):
+        import torch
+
+        eye = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
+        return torch.linalg.solve_triangular(L, eye, upper=False)
+    N = L.shape[-1]
+    if not isinstance(L, np.ndarray) or N < LAPACK_SIZE:
+        return xp.linalg.inv(L)
+    (trtri,) = scipy.linalg.get_lapack_funcs(("trtri",), (L,))
+    inverses = np.empty_like(L)
+    for inverse, lower in zip(inverses.reshape(-1, N, N), L.reshape(-1, N, N), strict=True):
+        inverse.T[...] = trtri(lower.T, lower=0)[0]
+    return inverses
 
 
 def logistic(u: Array) -> Array:

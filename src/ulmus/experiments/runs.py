@@ -17,7 +17,7 @@ from ulmus.experiments.settings import PAPER_ENSEMBLES, PAPER_REPLICATIONS, Desi
 from ulmus.experiments.simulation import Chunk, Machine, replication_chunk, truth_chunk
 from ulmus.experiments.store import Store
 
-TRUTH_CHUNK = 100
+TRUTH_CHUNK = 50
 REPLICATION_CHUNK = 10
 # A card takes several groups of ensembles before its results are worth a file.
 DEVICE_CHUNKS = 10

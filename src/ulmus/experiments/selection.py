@@ -4,20 +4,23 @@ The neurons of one member are nested: with H = QR, the first N columns of Q and 
 rows of the triangular solve belong to the network of the first N neurons. One factorisation
 then gives the left-out predictions of all sizes,
 
-.. math:: \hat f_N(x) = \sum_{j \le N} t_j(x) q_j, \qquad R' t(x) = h(x), \quad q = Q'y.
+.. math:: \hat f_N(x) = \sum_{j \le N} t_j(x) q_j, \qquad R' t(x) = h(x), \quad q = Q'y,
+
+and Q itself is not needed: R and q are in the triangular factor of [H y].
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 
+from ulmus.core.backend import triangular_factor
 from ulmus.datasets import FloatArray
-from ulmus.experiments.algebra import hidden_units
+from ulmus.experiments.members import hidden_units
 from ulmus.experiments.runs import Options, finished_chunks
 from ulmus.experiments.settings import SELECTION, STUDIES, Design, Study
 from ulmus.experiments.simulation import Chunk
@@ -74,6 +77,7 @@ def search_choices(search: Search, options: Options) -> list[Choice]:
     """Repeat one choice over ``options.replications`` data sets, by each score for it."""
     study = STUDIES[search.study]
     task = partial(score_chunk, search, options.seed)
+    options = replace(options, device=None)
     key = {"kind": search.parameter, "n_neurons_tried": search.n_neurons}
     chunks = finished_chunks(task, study, options, key, options.replications, CHUNK)
     table = np.concatenate([chunk["scores"] for chunk in chunks])
@@ -111,6 +115,13 @@ def _outputs(study: Study, design: Design, rng: np.random.Generator) -> FloatArr
     return design.f[design.train] + np.sqrt(design.variance[design.train]) * noise
 
 
+def _triangle(H: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """R (N, N) and q (N,) of H = QR and q = Q'y, and the squared norm of y outside of Q."""
+    R = triangular_factor(np.column_stack([H, y]))
+    N = H.shape[1]
+    return R[:N, :N], R[:N, N], float(R[N, N] ** 2)
+
+
 def cv_scores(study: Study, design: Design, largest: int, rng: np.random.Generator) -> FloatArray:
     """Mean squared error of repeated 5-fold cross-validation, (1, largest) sizes."""
     y = _outputs(study, design, rng)
@@ -121,9 +132,9 @@ def cv_scores(study: Study, design: Design, largest: int, rng: np.random.Generat
             H = _features(design, largest, rng)
             kept = np.ones(design.n, dtype=bool)
             kept[left_out] = False
-            Q, R = np.linalg.qr(H[kept])
+            R, q, _ = _triangle(H[kept], y[kept])
             t = scipy.linalg.solve_triangular(R, H[left_out].T, trans="T")
-            predictions = np.cumsum(t * (Q.T @ y[kept])[:, None], axis=0)
+            predictions = np.cumsum(t * q[:, None], axis=0)
             total += np.sum((predictions - y[left_out]) ** 2, axis=1)
     return total[None, :] / (REPEATS * design.n)
 
@@ -137,9 +148,9 @@ def gcv_scores(
     norm, which asks for more smoothing and is what the paper's values come from.
     """
     y = _outputs(study, design, rng)
-    Q, s, _ = np.linalg.svd(_features(design, n_neurons, rng), full_matrices=False)
-    q = Q.T @ y
+    R, q, outside = _triangle(_features(design, n_neurons, rng), y)
+    U, s, _ = np.linalg.svd(R)
     d = s**2 / (s**2 + ALPHAS[:, None])
-    rss = np.sum(((1 - d) * q) ** 2, axis=1) + max(float(y @ y - q @ q), 0.0)
+    rss = np.sum(((1 - d) * (U.T @ q)) ** 2, axis=1) + outside
     weight = design.n / (design.n - d.sum(axis=1)) ** 2
     return np.stack([weight * rss, weight * np.sqrt(rss)])

@@ -13,14 +13,20 @@ import numpy as np
 
 from ulmus.core.backend import Array, like, namespace, reference_array, to_numpy
 from ulmus.datasets import FloatArray
-from ulmus.experiments.algebra import EnsembleSums, Members, factorised, hidden_units
 from ulmus.experiments.measures import error_measures, fit_measures
+from ulmus.experiments.members import (
+    Members,
+    factorised,
+    hidden_units,
+    output_weights,
+)
 from ulmus.experiments.settings import REPLICATION, TRUTH, Design, Draw, Study
+from ulmus.experiments.sums import EnsembleSums
 
 Chunk = dict[str, FloatArray]
 
 # Elements of a batch of hidden features: near a processor, or enough to fill a card.
-HOST_ELEMENTS = 2**19
+HOST_ELEMENTS = 2**18
 DEVICE_ELEMENTS = 2**28
 HETEROSKEDASTIC = frozenset({"S1", "S2", "S3", "NHe"})
 
@@ -72,9 +78,14 @@ class Batch(NamedTuple):
     h: Array
     y: Array
 
+    @property
+    def H(self) -> Array:
+        """Features of the training rows, (g, s, n, N)."""
+        return self.h[:, :, : self.y.shape[1], :]
+
     def factorised(self, alphas: tuple[float, ...]) -> list[Members]:
         """Each member once, then smoothed by each ridge parameter."""
-        least = factorised(self.h[:, :, : self.y.shape[1], :], min(alphas))
+        least = factorised(self.H, min(alphas))
         return [least.smoothed(alpha) for alpha in alphas]
 
 
@@ -136,8 +147,9 @@ def _ensemble_predictions(study: Study, batches: Iterator[Batch]) -> list[FloatA
     means = []
     for batch in batches:
         xp = namespace(batch.h)
-        for a, members in enumerate(batch.factorised(study.alphas)):
-            beta = members.coefficients(batch.y[:, None, :])
+        gram = batch.H.mT @ batch.H
+        for a, alpha in enumerate(study.alphas):
+            beta = output_weights(batch.H, batch.y[:, None, :], alpha, gram)
             totals[a] = totals[a] + xp.sum((batch.h @ beta[..., None])[..., 0], axis=1)
         if batch.position.stop in study.members:
             means.append(np.stack([to_numpy(total) for total in totals]) / batch.position.stop)
