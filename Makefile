@@ -38,7 +38,7 @@ bench-gpu: $(VENV)/.test  ## fit a hundred million rows on a CUDA card; needs to
 	$(BIN)/python benchmarks/gpu.py
 
 reproduce: $(VENV)/.test  ## the paper's tables and figures, with a tenth of its replications
-	$(ONE_THREAD) $(BIN)/ulmus reproduce all --quick --jobs 2
+	$(ONE_THREAD) $(BIN)/ulmus reproduce all --quick
 
 clean:  ## remove the virtual environment, caches and build output
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,11 +1,21 @@
 """What several test files need where fixtures cannot be used: marks, settings, questions."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
+from ulmus.experiments import STUDIES
 
+# The paper's settings with few test points and small ensembles.
+MINIATURES = {
+    "sine60": {"members": (5, 10), "n_test": 100},
+    "sine100": {"members": (5, 10), "n_test": 100},
+    "friedman": {"members": (5, 10), "n_test": 60},
+    "heteroskedastic": {"members": (5,), "n_test": 200},
+    "wide": {"n_test": 60},
+}
 LEVELS = [0.5, 0.8, 0.9]
 PREDICTION_METHODS = ["auto", "jackknife+", "jackknife", "gaussian"]
 TARGETS = ["function", "expectation"]
@@ -21,6 +31,11 @@ def ensemble(M=4, N=6, **parameters):
     """An unfitted ensemble, or one network for M = 1."""
     parameters = {"weight_scale": 2.0, "random_state": 0, **parameters}
     return ELMRegressor(N, **parameters) if M == 1 else ELMEnsembleRegressor(M, N, **parameters)
+
+
+def paper_miniature(name):
+    """A study of the paper, made small."""
+    return replace(STUDIES[name], **MINIATURES[name])
 
 
 def every_interval(model, X, levels):

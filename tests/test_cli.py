@@ -11,7 +11,7 @@ pytest.importorskip("rich")
 
 from typer.testing import CliRunner
 
-from ulmus.cli import app
+from ulmus.cli.app import app
 
 KEYS = [
     "table",
@@ -61,6 +61,7 @@ def test_selection(tmp_path, monkeypatch):
     result = run("selection", "--replications", 3, "--output", tmp_path)
     assert result.exit_code == 0, result.output
     assert "n_neurons" in result.output
+    assert json.loads((tmp_path / "selection.json").read_text())[0]["paper"] == 4
 
 
 def test_bad_arguments_say_what_is_wrong():
@@ -71,11 +72,33 @@ def test_bad_arguments_say_what_is_wrong():
     assert "float64" in result.output
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("--device", "nowhere"), ("--jobs", 0), ("--inputs", -1)]
+)
+def test_a_bad_option_is_one_message(option, value, tmp_path):
+    result = run("table1", option, value, "--output", tmp_path)
+    assert result.exit_code == 2
+    assert option in result.output
+    assert "Traceback" not in result.output
+
+
+def test_an_output_that_is_a_file_is_found_before_the_simulation(tmp_path):
+    target = tmp_path / "file"
+    target.write_text("mine")
+    result = run("table1", "--output", target)
+    assert result.exit_code == 2
+    assert target.read_text() == "mine"
+
+
+def test_a_missing_extra_is_named():
+    code = "import sys; sys.modules['typer'] = None; import ulmus.cli; ulmus.cli.main()"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert output.returncode == 1
+    assert output.stderr.strip().endswith("pip install 'ulmus[cli]'")
+
+
 def test_importing_ulmus_loads_no_extra():
-    code = (
-        "import sys, ulmus; "
-        "print([m for m in ('typer', 'rich', 'matplotlib', 'torch', 'joblib.parallel') "
-        "if m in sys.modules and m != 'joblib.parallel'])"
-    )
+    extras = ("typer", "rich", "matplotlib", "torch")
+    code = f"import sys, ulmus; print([m for m in {extras} if m in sys.modules])"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert output.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""Miniatures of the paper's tables and figures, and the batches behind them."""
+"""Miniatures of the paper's tables and figures: rankings, records, files and interrupted runs."""
 
 import csv
 import json
@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from shared import paper_miniature
 
-from ulmus import ELMEnsembleRegressor, datasets
+from ulmus import datasets, experiments
 from ulmus.experiments import (
     FIGURES,
     STUDIES,
@@ -18,28 +19,13 @@ from ulmus.experiments import (
     figures,
     published,
     records,
-    selection,
     simulated,
     tables,
 )
 from ulmus.experiments.measures import error_measures, fit_measures
-from ulmus.experiments.members import factorised, output_weights
-from ulmus.experiments.settings import REPLICATION
-from ulmus.experiments.simulation import Machine, _estimates, _groups, truth_chunk
 
-# Few test points and small ensembles; the settings are otherwise the paper's.
-MINIATURES = {
-    "sine60": {"members": (5, 10), "n_test": 100},
-    "sine100": {"members": (5, 10), "n_test": 100},
-    "friedman": {"members": (5, 10), "n_test": 60},
-    "heteroskedastic": {"members": (5,), "n_test": 60},
-    "wide": {"n_test": 60},
-}
-SIZES = {"sine60": (60, 400), "sine100": (60, 400)}
-
-
-def miniature(name):
-    return replace(STUDIES[name], **MINIATURES[name])
+# Replications and ensembles of the miniatures, where not a few of each.
+SIZES = {"sine60": (60, 400), "sine100": (60, 400), "heteroskedastic": (20, 400)}
 
 
 @pytest.fixture(scope="module")
@@ -49,107 +35,12 @@ def results():
     for name in STUDIES:
         replications, ensembles = SIZES.get(name, (8, 60))
         options = Options(replications, ensembles, seed=3)
-        found[name] = simulated(miniature(name), options)
+        found[name] = simulated(paper_miniature(name), options)
     return found
 
 
 def means(found):
     return {(r.setting, r.n_estimators, r.split, r.measure, r.estimate): r.mean for r in found}
-
-
-def fitted(study, draw, X, n_members, alpha, monkeypatch):
-    """The library's estimator with the weights of a draw."""
-    weights = draw.weights[:n_members]
-    monkeypatch.setattr(
-        "ulmus.estimators._fitting.drawn_layer",
-        lambda *args, **kwargs: (weights[:, :-1, :], weights[:, -1, :]),
-    )
-    return ELMEnsembleRegressor(
-        n_members,
-        study.n_neurons,
-        alpha=alpha,
-        fit_intercept=False,
-        standardize=False,
-        noise_variance="residual",
-        hc="HC3",
-        variance="all",
-        random_state=0,
-    ).fit(X, draw.y)
-
-
-@pytest.mark.filterwarnings("ignore:.*outside the range")
-@pytest.mark.parametrize("name", sorted(STUDIES.keys() - {"sine100"}))
-def test_batches_equal_the_estimator(name, monkeypatch):
-    # Not the five units in one dimension: the estimator drops directions that these keep.
-    study = replace(miniature(name), estimates=("S3", "S2", "NHe", "S1", "BR", "NHo"))
-    design, machine = study.design(0), Machine()
-    draws, batches = next(_groups(study, design, 0, REPLICATION, range(1), machine))
-    for k, variances, predictions in _estimates(study, batches, machine):
-        for a, alpha in enumerate(study.alphas):
-            X = design.inputs[design.train]
-            model = fitted(study, draws[0], X, study.members[k], alpha, monkeypatch)
-            points = design.inputs
-            np.testing.assert_allclose(predictions[0, a], model.predict(points), rtol=1e-8)
-            for j, estimate in enumerate(study.estimates):
-                expected = model.predict_var(points, component="model", estimate=estimate)
-                np.testing.assert_allclose(variances[0, a, j], expected, rtol=1e-8)
-
-
-def test_short_products_change_no_digit_that_is_printed():
-    study = miniature("heteroskedastic")
-    design, found = study.design(0), []
-    for precision in ("float64", "float32"):
-        machine = Machine(None, precision)
-        _, batches = next(_groups(study, design, 0, REPLICATION, range(1), machine))
-        found.append(next(_estimates(study, batches, machine))[1])
-    np.testing.assert_allclose(*found, rtol=2e-5)
-
-
-def test_torch_gives_the_same_truth():
-    pytest.importorskip("torch")
-    study = miniature("friedman")
-    host, torch = (truth_chunk(study, 0, range(2), Machine(d)) for d in (None, "cpu"))
-    for name in host:
-        np.testing.assert_allclose(torch[name], host[name], rtol=1e-7, atol=1e-8)
-
-
-def test_factorisation_survives_nearly_equal_units():
-    rng = np.random.default_rng(0)
-    H = rng.random((60, 6))
-    H[:, 5] = H[:, 4] + 1e-8 * rng.random(60)
-    Q = H @ factorised(H[None], 0.0).T[0]
-    np.testing.assert_allclose(Q.T @ Q, np.eye(6), atol=1e-6)
-
-
-@pytest.mark.parametrize("gap", [1.0, 1e-4, 1e-8])
-@pytest.mark.parametrize("alpha", [0.0, 1e-3])
-def test_output_weights_of_nearly_equal_units(gap, alpha):
-    rng = np.random.default_rng(0)
-    H, y = rng.random((3, 60, 6)), rng.random((3, 60))
-    H[1, :, 5] = H[1, :, 4] + gap * rng.random(60)
-    beta = output_weights(H, y, alpha, H.mT @ H)
-    for m in range(3):
-        stacked = np.vstack([H[m], np.sqrt(alpha) * np.eye(6)])
-        expected = np.linalg.lstsq(stacked, np.append(y[m], np.zeros(6)), rcond=None)[0]
-        np.testing.assert_allclose(H[m] @ beta[m], H[m] @ expected, atol=1e-8)
-
-
-def test_ridge_from_the_same_factorisation():
-    H = np.random.default_rng(0).random((40, 5))
-    members = factorised(H[None], 0.0).smoothed(0.1)
-    Q = H @ members.T[0]
-    P = H @ np.linalg.solve(H.T @ H + 0.1 * np.eye(5), H.T)
-    np.testing.assert_allclose(Q @ Q.T, P, atol=1e-10)
-    np.testing.assert_allclose(members.gram[0], Q.T @ Q, atol=1e-10)
-
-
-def test_members_are_prefixes_and_chunks_do_not_matter():
-    study = miniature("sine60")
-    whole = truth_chunk(study, 0, range(20), Machine())
-    parts = [truth_chunk(study, 0, span, Machine()) for span in (range(7), range(7, 20))]
-    np.testing.assert_allclose(whole["sums"], parts[0]["sums"] + parts[1]["sums"])
-    fewer = truth_chunk(replace(study, members=(5,), figure_members=5), 0, range(20), Machine())
-    np.testing.assert_allclose(fewer["sums"][:, 0], whole["sums"][:, 0])
 
 
 def test_published_numbers_are_complete():
@@ -235,9 +126,20 @@ def test_table4_undersmoothing_helps_the_estimate(results):
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures(name, results, tmp_path):
     pytest.importorskip("matplotlib")
-    png, svg = figures.write_figure(name, results, tmp_path)
+    png, svg = figures.write_figure(name, figures.DRAWINGS[name](results), tmp_path)
     assert png.read_bytes().startswith(b"\x89PNG")
     assert "<svg" in svg.read_text()
+
+
+def test_one_call_for_a_table_or_a_figure():
+    options = Options(3, 10)
+    found = experiments.table("table1", options)
+    assert len(found) == 112
+    pytest.importorskip("matplotlib")
+    assert len(experiments.figure("figure1", options).axes) == 2
+    for reproduced in (experiments.table, experiments.figure):
+        with pytest.raises(ValueError, match="name must be one of"):
+            reproduced("table9", options)
 
 
 def test_figure_3_and_4_show_the_bias(results):
@@ -263,7 +165,7 @@ def test_difference_in_standard_errors():
 
 
 def test_an_interrupted_run_continues(tmp_path, monkeypatch):
-    study = miniature("sine60")
+    study = paper_miniature("sine60")
     options = Options(30, 250, output=tmp_path)
     whole = simulated(study, options)
     files = sorted((tmp_path / "chunks").glob("*.npz"))
@@ -295,7 +197,7 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch):
 
 
 def test_processes_give_the_same_numbers():
-    study = miniature("sine60")
+    study = paper_miniature("sine60")
     one, two = (simulated(study, Options(20, 200, jobs=jobs)) for jobs in (1, 2))
     np.testing.assert_allclose(two.errors, one.errors, rtol=1e-6)
 
@@ -306,27 +208,6 @@ def test_processes_give_the_same_numbers():
 def test_bad_options(parameter, value):
     with pytest.raises(ValueError, match=parameter):
         Options(**{parameter: value})
-
-
-def test_nested_sizes_equal_separate_fits():
-    study = STUDIES["sine60"]
-    design = study.design(0)
-    rng = np.random.default_rng(0)
-    H = selection._features(design, 4, rng)
-    small = selection._features(design, 2, np.random.default_rng(0))
-    np.testing.assert_array_equal(H[:, :2], small)
-    scores = selection.cv_scores(study, design, 6, rng)
-    assert scores.shape == (1, 6)
-    assert scores[0, 3] < scores[0, 0]
-
-
-def test_selection_finds_neurons_and_ridge_near_the_paper():
-    options = Options(replications=20)
-    (sine,) = selection.search_choices(selection.SEARCHES[0], options)
-    assert 3 <= sine.median <= 7
-    squared, unsquared = selection.search_choices(selection.SEARCHES[4], options)
-    # The paper's 6e-6 comes from the norm of the residuals, not from its square.
-    assert squared.median < 2e-6 < unsquared.median < 2e-5
 
 
 def test_datasets():

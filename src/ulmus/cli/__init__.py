@@ -1,20 +1,13 @@
-"""The command line: ``ulmus reproduce``; needs the extra ``ulmus[cli]``."""
+"""The command line, ``ulmus``: commands only call the library. Needs the extra ``ulmus[cli]``."""
 
-import typer
-
-from ulmus.cli.reproduce import reproduce
-
-app = typer.Typer(
-    help="Regression by ensembles of Extreme Learning Machines with closed-form error bars.",
-    no_args_is_help=True,
-    add_completion=False,
-)
-app.command()(reproduce)
+from __future__ import annotations
 
 
-@app.callback()
 def main() -> None:
-    """Regression by ensembles of Extreme Learning Machines with closed-form error bars."""
-
-
-__all__ = ["app"]
+    """Run the command line, or say what is missing."""
+    try:
+        from ulmus.cli.app import app
+    except ModuleNotFoundError as error:
+        message = f"ulmus: the command line needs {error.name}: pip install 'ulmus[cli]'"
+        raise SystemExit(message) from error
+    app(prog_name="ulmus")

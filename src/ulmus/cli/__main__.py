@@ -1,5 +1,5 @@
 """``python -m ulmus.cli``."""
 
-from ulmus.cli import app
+from ulmus.cli import main
 
-app(prog_name="ulmus")
+main()

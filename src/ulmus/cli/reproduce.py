@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from joblib import cpu_count
@@ -15,13 +15,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from ulmus.experiments import figures, selection, tables
-from ulmus.experiments.runs import Options, Result, simulated
+from ulmus.experiments.runs import Options, simulated_results
 from ulmus.experiments.runs import Progress as ProgressBars
 from ulmus.experiments.settings import (
     FIGURES,
     PAPER_ENSEMBLES,
     PAPER_REPLICATIONS,
-    STUDIES,
     TABLES,
 )
 
@@ -35,16 +34,22 @@ Target = Enum(  # type: ignore[misc]
 def reproduce(
     target: Annotated[Target, typer.Argument(help="What to reproduce.")],
     replications: Annotated[
-        int | None, typer.Option(min=2, help=f"Replications [{PAPER_REPLICATIONS}].")
+        int | None, typer.Option(min=2, help=f"Replications; by default, {PAPER_REPLICATIONS}.")
     ] = None,
     ensembles: Annotated[
-        int | None, typer.Option(min=2, help=f"Ensembles of the truth [{PAPER_ENSEMBLES}].")
+        int | None,
+        typer.Option(min=2, help=f"Ensembles of the ground truth; by default, {PAPER_ENSEMBLES}."),
     ] = None,
     quick: Annotated[
         bool, typer.Option(help=f"{QUICK_REPLICATIONS} replications, {QUICK_ENSEMBLES} ensembles.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything.")] = 0,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes [all cores].")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of outputs and weights.")] = 0,
+    inputs: Annotated[
+        int | None, typer.Option(min=0, help="Another draw of the inputs than the default.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; by default, all cores.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="A torch device, such as cuda.")] = None,
     precision: Annotated[
         str, typer.Option(help="Of the large products: float32 or float64.")
@@ -58,39 +63,66 @@ def reproduce(
 ) -> None:
     """Reproduce a table, a figure, or everything, with the paper's own numbers beside."""
     console = Console(width=None if Console().is_terminal else 200)
-    try:
-        options = Options(
-            replications or (QUICK_REPLICATIONS if quick else PAPER_REPLICATIONS),
-            ensembles or (QUICK_ENSEMBLES if quick else PAPER_ENSEMBLES),
-            seed,
-            jobs or cpu_count(),
-            device,
-            precision,
-            output,
-            progress_bars(console),
-        )
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+    options = _checked_options(
+        replications=replications or (QUICK_REPLICATIONS if quick else PAPER_REPLICATIONS),
+        ensembles=ensembles or (QUICK_ENSEMBLES if quick else PAPER_ENSEMBLES),
+        seed=seed,
+        inputs=inputs,
+        jobs=jobs or cpu_count(),
+        device=device,
+        precision=precision,
+        output=output,
+        progress=progress_bars(console),
+    )
     wanted = [*TABLES, *FIGURES, "selection"] if target.value == "all" else [target.value]
-    results = simulated_results(wanted, options)
-    found: list[tables.Record] = []
-    for name in wanted:
-        if name in TABLES:
-            found += _table(name, results, options, console)
-        elif name in FIGURES:
-            _figure(name, results, output, console)
-        else:
-            console.print(_choices(selection.choices(options)))
+    try:
+        found = _reproduced(wanted, options, output, console)
+    except KeyboardInterrupt:
+        console.print(f"Interrupted: the same command continues from {output}.")
+        raise typer.Exit(130) from None
     if json is not None:
         tables.write_json(found, json)
         console.print(f"wrote {json}")
 
 
-def simulated_results(wanted: list[str], options: Options) -> dict[str, Result]:
-    """Every study that is wanted, once."""
-    names = [column.study for name in wanted for column in TABLES.get(name, ())]
-    names += [study for name in wanted for study in FIGURES.get(name, ())]
-    return {name: simulated(STUDIES[name], options) for name in dict.fromkeys(names)}
+def _reproduced(
+    wanted: list[str], options: Options, output: Path, console: Console
+) -> list[tables.Record]:
+    """Print and write everything that is wanted; the numbers of its tables."""
+    results = simulated_results(wanted, options)
+    found: list[tables.Record] = []
+    for name in wanted:
+        if name in TABLES:
+            numbers = tables.records(name, results)
+            console.print(tables.printed_table(name, numbers, options))
+            _write(numbers, output / name, console)
+            found += numbers
+        elif name in FIGURES:
+            for path in figures.write_figure(name, figures.DRAWINGS[name](results), output):
+                console.print(f"wrote {path}")
+        else:
+            choices = selection.choices(options)
+            console.print(_choices(choices))
+            _write(choices, output / name, console)
+    return found
+
+
+def _checked_options(**values: Any) -> Options:
+    """Options, or one message about what is wrong, before hours are spent."""
+    try:
+        options = Options(**values)
+        values["output"].mkdir(parents=True, exist_ok=True)
+        options.machine.reference  # noqa: B018
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    except OSError as error:
+        reason = f"--output {values['output']}: {error.strerror}; name a folder."
+        raise typer.BadParameter(reason) from error
+    except (ImportError, RuntimeError, AssertionError) as error:
+        # What torch raises for an unknown device, and for one that is not there.
+        reason = f"--device {options.device}: {str(error).splitlines()[0]}; leave it out for NumPy."
+        raise typer.BadParameter(reason) from error
+    return options
 
 
 def progress_bars(console: Console) -> ProgressBars:
@@ -112,22 +144,10 @@ def progress_bars(console: Console) -> ProgressBars:
     return bar
 
 
-def _table(
-    name: str, results: dict[str, Result], options: Options, console: Console
-) -> list[tables.Record]:
-    found = tables.records(name, results)
-    console.print(tables.printed_table(name, found, options))
-    assert options.output is not None
-    for suffix, write in (("csv", tables.write_csv), ("json", tables.write_json)):
-        path = options.output / f"{name}.{suffix}"
-        write(found, path)
-        console.print(f"wrote {path}")
-    return found
-
-
-def _figure(name: str, results: dict[str, Result], output: Path, console: Console) -> None:
-    for path in figures.write_figure(name, results, output):
-        console.print(f"wrote {path}")
+def _write(rows: Sequence[NamedTuple], path: Path, console: Console) -> None:
+    for suffix, write in ((".csv", tables.write_csv), (".json", tables.write_json)):
+        write(rows, path.with_suffix(suffix))
+        console.print(f"wrote {path.with_suffix(suffix)}")
 
 
 def _choices(found: list[selection.Choice]) -> Table:

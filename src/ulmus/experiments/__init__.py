@@ -4,9 +4,10 @@ Nothing here is needed to use the estimators. Tables need no further package, fi
 matplotlib, printing needs rich.
 """
 
+from ulmus.experiments.reproduction import figure, hyper_parameters, table
 from ulmus.experiments.runs import Options, Result, simulated
 from ulmus.experiments.settings import FIGURES, STUDIES, TABLES, Study
-from ulmus.experiments.tables import Record, published, records, simulated_results
+from ulmus.experiments.tables import Record, published, records
 
 __all__ = [
     "FIGURES",
@@ -16,8 +17,10 @@ __all__ = [
     "Record",
     "Result",
     "Study",
+    "figure",
+    "hyper_parameters",
     "published",
     "records",
     "simulated",
-    "simulated_results",
+    "table",
 ]

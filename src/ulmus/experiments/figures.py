@@ -10,18 +10,13 @@ import numpy as np
 import scipy.stats
 
 from ulmus.datasets import FloatArray
-from ulmus.experiments.runs import Options, Result, simulated
-from ulmus.experiments.settings import FIGURES, STUDIES
+from ulmus.experiments.runs import Result
 
 Results = Mapping[str, Result]
 Z = 1.96
+DIAGONAL = "diagonal distance from the origin"
 COLOURS = {"BR": "purple", "S2": "green", "S1": "red"}
 TRUTH_STYLE: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1}
-
-
-def simulated_results(name: str, options: Options) -> dict[str, Result]:
-    """Simulate the studies of a figure."""
-    return {study: simulated(STUDIES[study], options) for study in FIGURES[name]}
 
 
 def curve_axis(result: Result) -> FloatArray:
@@ -76,16 +71,17 @@ def _prediction(ax: Any, result: Result, estimate: str, colour: str) -> None:
 
 def _variances(ax: Any, result: Result, colours: Mapping[str, str]) -> None:
     """Mean estimates over replications, with their spread, and the ground truth."""
-    x = curve_axis(result)
+    x, truth = curve_axis(result), result.truth.curve[:, 0].var(0, ddof=1)
     for estimate, colour in colours.items():
         values = result.variance[:, 0, result.study.estimates.index(estimate)]
         mean, sd = values.mean(0), values.std(0, ddof=1)
-        lower = np.maximum(mean - Z * sd, 0.01 * mean)
-        ax.fill_between(x, lower, mean + Z * sd, color=colour, alpha=0.2, linewidth=0)
+        ax.fill_between(x, mean - Z * sd, mean + Z * sd, color=colour, alpha=0.2, linewidth=0)
         ax.plot(x, mean, color=colour, label=estimate)
-    ax.plot(x, result.truth.curve[:, 0].var(0, ddof=1), label="ground truth", **TRUTH_STYLE)
+    ax.plot(x, truth, label="ground truth", **TRUTH_STYLE)
     ax.set_ylabel("variance")
-    ax.set_yscale("log")
+    # Bands may reach below zero, where a log axis has no place.
+    ax.set_yscale("log", nonpositive="clip")
+    ax.set_ylim(bottom=truth.min() / 3)
 
 
 def figure1(results: Results) -> Any:
@@ -105,13 +101,17 @@ def figure2(results: Results) -> Any:
     noise = result.design.variance[result.design.curve]
     left.plot(curve_axis(result), noise, color="black", linestyle="-.", label="noise variance")
     _variances(right, result, {name: COLOURS[name] for name in ("S2", "S1", "BR")})
-    return _finished(figure, "diagonal distance from the origin")
+    return _finished(figure, DIAGONAL)
 
 
 def figure3(results: Results) -> Any:
     """Kernel densities of the standardised errors, beside Gaussians of unit variance."""
     figure, axes = _axes(3)
-    titles = {"sine60": "one dimension", "friedman": "five", "wide": "five, N = 300, ridge"}
+    titles = {
+        "sine60": "one dimension, x0 = π/4",
+        "friedman": "five dimensions, centre of the cube",
+        "wide": "the same, N = 300, ridge",
+    }
     for ax, (name, title) in zip(axes, titles.items(), strict=True):
         errors = standardised_errors(results[name])
         x = np.linspace(errors.mean() - 4, errors.mean() + 4, 201)
@@ -125,8 +125,12 @@ def figure3(results: Results) -> Any:
 def figure4(results: Results) -> Any:
     """Coverage of f along the curve, with estimated and with true standard errors."""
     figure, axes = _axes(3)
-    panels = {"sine60": "BR", "friedman": "BR", "heteroskedastic": "S2"}
-    for ax, (name, estimate) in zip(axes, panels.items(), strict=True):
+    panels = {
+        "sine60": ("BR", "one dimension", "x"),
+        "friedman": ("BR", "five dimensions, homoskedastic", DIAGONAL),
+        "heteroskedastic": ("S2", "five dimensions, heteroskedastic", DIAGONAL),
+    }
+    for ax, (name, (estimate, title, label)) in zip(axes, panels.items(), strict=True):
         result = results[name]
         x = curve_axis(result)
         ax.axhline(0.95, color="black", linestyle=":", linewidth=1)
@@ -136,8 +140,10 @@ def figure4(results: Results) -> Any:
             wide = coverage(results["wide"], "BR")
             ax.plot(x, wide, color="blue", label="BR, N = 300, ridge")
         ax.set_ylim(0, 1.02)
-        ax.set_title(f"{name}, M = {result.study.figure_members}")
-    return _finished(figure, "x, or distance along the diagonal")
+        ax.set_title(f"{title}, M = {result.study.figure_members}")
+        ax.set_xlabel(label)
+    axes[0].set_ylabel("coverage of f")
+    return _finished(figure)
 
 
 DRAWINGS: dict[str, Callable[[Results], Any]] = {
@@ -156,17 +162,17 @@ def _axes(count: int) -> tuple[Any, Any]:
     return figure, figure.subplots(1, count)
 
 
-def _finished(figure: Any, label: str) -> Any:
+def _finished(figure: Any, label: str | None = None) -> Any:
     for ax in figure.axes:
-        ax.set_xlabel(label)
+        if label is not None:
+            ax.set_xlabel(label)
         ax.legend(fontsize="small")
     return figure
 
 
-def write_figure(name: str, results: Results, folder: Path) -> list[Path]:
-    """Draw a figure and write it as PNG and SVG."""
+def write_figure(name: str, figure: Any, folder: Path) -> list[Path]:
+    """Write a figure as PNG and SVG."""
     folder.mkdir(parents=True, exist_ok=True)
-    figure = DRAWINGS[name](results)
     paths = [folder / f"{name}.{suffix}" for suffix in ("png", "svg")]
     for path in paths:
         figure.savefig(path, dpi=150)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,8 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ulmus import __version__
 from ulmus.datasets import FloatArray
-from ulmus.experiments.settings import PAPER_ENSEMBLES, PAPER_REPLICATIONS, Design, Study
+from ulmus.experiments.settings import (
+    FIGURES,
+    PAPER_ENSEMBLES,
+    PAPER_REPLICATIONS,
+    STUDIES,
+    TABLES,
+    Design,
+    Study,
+)
 from ulmus.experiments.simulation import Chunk, Machine, replication_chunk, truth_chunk
 from ulmus.experiments.store import Store
 
@@ -39,7 +48,9 @@ class Options:
     replications, ensembles : int
         Replications of each experiment and ensembles for its ground truth.
     seed : int
-        Seed of everything.
+        Seed of outputs and weights.
+    inputs : int or None
+        Another draw of the inputs than the study's own.
     jobs : int
         Processes.
     device : str or None
@@ -59,6 +70,7 @@ class Options:
     device: str | None = None
     precision: str = "float32"
     output: Path | None = None
+    inputs: int | None = None
     progress: Progress = field(default=silent, repr=False)
 
     def __post_init__(self) -> None:
@@ -67,6 +79,10 @@ class Options:
                 raise ValueError(f"{name} must be >= {least}, got {getattr(self, name)!r}.")
         if self.precision not in ("float64", "float32"):
             raise ValueError(f"precision must be 'float64' or 'float32', got {self.precision!r}.")
+
+    def chosen(self, study: Study) -> Study:
+        """The study with the inputs that are wanted."""
+        return study if self.inputs is None else replace(study, inputs=self.inputs)
 
     @property
     def machine(self) -> Machine:
@@ -121,13 +137,24 @@ class Result(NamedTuple):
 
 def simulated(study: Study, options: Options) -> Result:
     """Ground truth and replications of a study."""
+    study = options.chosen(study)
     truth = simulated_truth(study, options)
     task = partial(
         replication_chunk, study, options.seed, machine=options.machine, true_sd=truth.sd
     )
     key = {"kind": "replications", "ensembles": options.ensembles}
     chunks = finished_chunks(task, study, options, key, options.replications, REPLICATION_CHUNK)
-    return Result(study, study.design(options.seed), truth, **_joined(chunks))
+    return Result(study, study.design, truth, **_joined(chunks))
+
+
+def simulated_results(names: Iterable[str], options: Options) -> dict[str, Result]:
+    """Every study that some tables and figures are made of, once."""
+    studies = [
+        study
+        for name in names
+        for study in (*(column.study for column in TABLES.get(name, ())), *FIGURES.get(name, ()))
+    ]
+    return {study: simulated(STUDIES[study], options) for study in dict.fromkeys(studies)}
 
 
 def simulated_truth(study: Study, options: Options) -> Truth:
@@ -158,7 +185,12 @@ def finished_chunks(
 ) -> list[Chunk]:
     """All chunks in order; those that are missing are computed and stored."""
     size = size if options.machine.on_host else size * DEVICE_CHUNKS
-    key = kind | {"study": study.key, "seed": options.seed, "precision": options.precision}
+    key = kind | {
+        "study": study.key,
+        "seed": options.seed,
+        "precision": options.precision,
+        "version": __version__,
+    }
     spans = [range(start, min(start + size, count)) for start in range(0, count, size)]
     done = {span: chunk for span in spans if (chunk := options.store.load(key, span))}
     missing = [span for span in spans if span not in done]

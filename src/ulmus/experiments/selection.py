@@ -22,7 +22,7 @@ from ulmus.core.backend import triangular_factor
 from ulmus.datasets import FloatArray
 from ulmus.experiments.members import hidden_units
 from ulmus.experiments.runs import Options, finished_chunks
-from ulmus.experiments.settings import SELECTION, STUDIES, Design, Study
+from ulmus.experiments.settings import SELECTION, STUDIES, Study
 from ulmus.experiments.simulation import Chunk
 
 FOLDS = 5
@@ -75,8 +75,8 @@ def choices(options: Options) -> list[Choice]:
 
 def search_choices(search: Search, options: Options) -> list[Choice]:
     """Repeat one choice over ``options.replications`` data sets, by each score for it."""
-    study = STUDIES[search.study]
-    task = partial(score_chunk, search, options.seed)
+    study = options.chosen(STUDIES[search.study])
+    task = partial(score_chunk, search, study, options.seed)
     options = replace(options, device=None)
     key = {"kind": search.parameter, "n_neurons_tried": search.n_neurons}
     chunks = finished_chunks(task, study, options, key, options.replications, CHUNK)
@@ -93,24 +93,23 @@ def search_choices(search: Search, options: Options) -> list[Choice]:
     return found
 
 
-def score_chunk(search: Search, seed: int, span: range) -> Chunk:
+def score_chunk(search: Search, study: Study, seed: int, span: range) -> Chunk:
     """Scores of some data sets, (data sets, kinds of score, grid)."""
-    study = STUDIES[search.study]
-    design = study.design(seed)
     scores = cv_scores if search.parameter == "n_neurons" else gcv_scores
     rngs = (study.rng(seed, SELECTION, index) for index in span)
-    return {"scores": np.stack([scores(study, design, search.n_neurons, rng) for rng in rngs])}
+    return {"scores": np.stack([scores(study, search.n_neurons, rng) for rng in rngs])}
 
 
-def _features(design: Design, n_neurons: int, rng: np.random.Generator) -> FloatArray:
+def _features(study: Study, n_neurons: int, rng: np.random.Generator) -> FloatArray:
     """Hidden features of the training rows for a newly drawn member, (n, N)."""
-    X = design.inputs[design.train]
+    X = study.design.inputs[study.design.train]
     weights = rng.uniform(-1.0, 1.0, (n_neurons, X.shape[1] + 1)).T
     features: FloatArray = hidden_units(np.column_stack([X, np.ones(len(X))]), weights)
     return features
 
 
-def _outputs(study: Study, design: Design, rng: np.random.Generator) -> FloatArray:
+def _outputs(study: Study, rng: np.random.Generator) -> FloatArray:
+    design = study.design
     noise = study.source.noise(rng, design.n)
     return design.f[design.train] + np.sqrt(design.variance[design.train]) * noise
 
@@ -122,35 +121,42 @@ def _triangle(H: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, flo
     return R[:N, :N], R[:N, N], float(R[N, N] ** 2)
 
 
-def cv_scores(study: Study, design: Design, largest: int, rng: np.random.Generator) -> FloatArray:
-    """Mean squared error of repeated 5-fold cross-validation, (1, largest) sizes."""
-    y = _outputs(study, design, rng)
-    total = np.zeros(largest)
-    for _ in range(REPEATS):
-        folds = np.array_split(rng.permutation(design.n), FOLDS)
-        for left_out in folds:
-            H = _features(design, largest, rng)
-            kept = np.ones(design.n, dtype=bool)
-            kept[left_out] = False
-            R, q, _ = _triangle(H[kept], y[kept])
-            t = scipy.linalg.solve_triangular(R, H[left_out].T, trans="T")
-            predictions = np.cumsum(t * q[:, None], axis=0)
-            total += np.sum((predictions - y[left_out]) ** 2, axis=1)
-    return total[None, :] / (REPEATS * design.n)
+def nested_predictions(H: FloatArray, y: FloatArray, h: FloatArray) -> FloatArray:
+    """Predictions (N, p) at features h (p, N) of least squares on the first 1, ..., N columns."""
+    R, q, _ = _triangle(H, y)
+    t = scipy.linalg.solve_triangular(R, h.T, trans="T")
+    predictions: FloatArray = np.cumsum(t * q[:, None], axis=0)
+    return predictions
 
 
-def gcv_scores(
-    study: Study, design: Design, n_neurons: int, rng: np.random.Generator
-) -> FloatArray:
-    r"""Generalised cross-validation on the grid, :math:`n |(I - P) y|^2 / (n - tr P)^2`.
+def gcv(H: FloatArray, y: FloatArray, alphas: FloatArray) -> FloatArray:
+    r"""Generalised cross-validation, :math:`n |(I - P) y|^2 / (n - tr P)^2`, (2, alphas).
 
     The second row is the score of the authors' program: UncELMe 1.1 forgets the square of the
     norm, which asks for more smoothing and is what the paper's values come from.
     """
-    y = _outputs(study, design, rng)
-    R, q, outside = _triangle(_features(design, n_neurons, rng), y)
+    R, q, outside = _triangle(H, y)
     U, s, _ = np.linalg.svd(R)
-    d = s**2 / (s**2 + ALPHAS[:, None])
+    d = s**2 / (s**2 + alphas[:, None])
     rss = np.sum(((1 - d) * (U.T @ q)) ** 2, axis=1) + outside
-    weight = design.n / (design.n - d.sum(axis=1)) ** 2
+    weight = len(y) / (len(y) - d.sum(axis=1)) ** 2
     return np.stack([weight * rss, weight * np.sqrt(rss)])
+
+
+def cv_scores(study: Study, largest: int, rng: np.random.Generator) -> FloatArray:
+    """Mean squared error of repeated 5-fold cross-validation, (1, largest) sizes."""
+    y = _outputs(study, rng)
+    total = np.zeros(largest)
+    for _ in range(REPEATS):
+        for left_out in np.array_split(rng.permutation(study.n), FOLDS):
+            H = _features(study, largest, rng)
+            kept = np.setdiff1d(np.arange(study.n), left_out)
+            predictions = nested_predictions(H[kept], y[kept], H[left_out])
+            total += np.sum((predictions - y[left_out]) ** 2, axis=1)
+    return total[None, :] / (REPEATS * study.n)
+
+
+def gcv_scores(study: Study, n_neurons: int, rng: np.random.Generator) -> FloatArray:
+    """Both kinds of generalised cross-validation on the grid, (2, alphas)."""
+    y = _outputs(study, rng)
+    return gcv(_features(study, n_neurons, rng), y, ALPHAS)

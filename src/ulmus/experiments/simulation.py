@@ -20,7 +20,7 @@ from ulmus.experiments.members import (
     hidden_units,
     output_weights,
 )
-from ulmus.experiments.settings import REPLICATION, TRUTH, Design, Draw, Study
+from ulmus.experiments.settings import REPLICATION, TRUTH, Draw, Study
 from ulmus.experiments.sums import EnsembleSums
 
 Chunk = dict[str, FloatArray]
@@ -89,13 +89,14 @@ class Batch(NamedTuple):
         return [least.smoothed(alpha) for alpha in alphas]
 
 
-def _groups(
-    study: Study, design: Design, seed: int, stream: int, span: range, machine: Machine
+def ensemble_groups(
+    study: Study, seed: int, stream: int, span: range, machine: Machine
 ) -> Iterator[tuple[list[Draw], Iterator[Batch]]]:
     """Draws of a few ensembles at a time, and their members in batches.
 
     A batch ends where an ensemble of the study is complete.
     """
+    design = study.design
     member = len(design.f) * study.n_neurons
     n_members = max(study.members)
     group = max(1, machine.elements // (member * n_members))
@@ -105,7 +106,7 @@ def _groups(
     inputs = like(with_one, machine.reference)
     for start in range(span.start, span.stop, group):
         indices = range(start, min(start + group, span.stop))
-        draws = [study.draw(design, seed, stream, i) for i in indices]
+        draws = [study.draw(seed, stream, i) for i in indices]
         yield draws, _batches(draws, inputs, cuts)
 
 
@@ -126,22 +127,20 @@ def truth_chunk(study: Study, seed: int, span: range, machine: Machine) -> Chunk
         ``sums`` and ``squares`` of the predictions' errors, (A, K, P), and ``curve``, the
         predictions of each ensemble at the points of the curve, (E, A, C).
     """
-    design = study.design(seed)
+    design = study.design
     sums = np.zeros((len(study.alphas), len(study.members), len(design.f)))
     squares, curves = np.zeros_like(sums), []
-    for draws, batches in _groups(study, design, seed, TRUTH, span, machine):
-        predictions = _ensemble_predictions(study, batches)
-        for position, means in enumerate(predictions):
+    for _, batches in ensemble_groups(study, seed, TRUTH, span, machine):
+        for position, means in enumerate(mean_predictions(study, batches)):
             error = means - design.f
             sums[:, position] += np.sum(error, axis=1)
             squares[:, position] += np.sum(error**2, axis=1)
             if study.members[position] == study.figure_members:
                 curves.append(np.moveaxis(means[:, :, design.curve], 0, 1))
-        del draws
     return {"sums": sums, "squares": squares, "curve": np.concatenate(curves)}
 
 
-def _ensemble_predictions(study: Study, batches: Iterator[Batch]) -> list[FloatArray]:
+def mean_predictions(study: Study, batches: Iterator[Batch]) -> list[FloatArray]:
     """Mean predictions for each size of ensemble, arrays of shape (A, g, P)."""
     totals: list[Array] = [0.0 for _ in study.alphas]
     means = []
@@ -168,16 +167,14 @@ def replication_chunk(
         and test points; ``variance`` (R, A, estimates, C) and ``prediction`` (R, A, C) on the
         curve, for the size of ensemble in the figures.
     """
-    design = study.design(seed)
     parts: list[Chunk] = []
-    for draws, batches in _groups(study, design, seed, REPLICATION, span, machine):
-        parts.append(_compared(study, design, draws, batches, machine, true_sd))
+    for draws, batches in ensemble_groups(study, seed, REPLICATION, span, machine):
+        parts.append(_compared(study, draws, batches, machine, true_sd))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _compared(
     study: Study,
-    design: Design,
     draws: list[Draw],
     batches: Iterator[Batch],
     machine: Machine,
@@ -187,9 +184,10 @@ def _compared(
     errors = np.empty((G, A, K, len(study.estimates), 2, 3))
     fits = np.empty((G, A, K, 2, 2))
     curve: Chunk = {}
+    design = study.design
     splits = (design.train, design.test)
     outputs = [np.stack([d.y for d in draws]), np.stack([d.y_test for d in draws])]
-    for k, variances, predictions in _estimates(study, batches, machine):
+    for k, variances, predictions in estimated_variances(study, batches, machine):
         for s, points in enumerate(splits):
             sd = np.sqrt(variances[..., points])
             errors[:, :, k, :, s] = error_measures(sd, true_sd[:, k, None, points])
@@ -200,7 +198,7 @@ def _compared(
     return {"errors": errors, "fits": fits, **curve}
 
 
-def _estimates(
+def estimated_variances(
     study: Study, batches: Iterator[Batch], machine: Machine
 ) -> Iterator[tuple[int, FloatArray, FloatArray]]:
     """Position of each size, its variances (g, A, estimates, P) and predictions (g, A, P)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ulmus.experiments.measures import ERROR_MEASURES, FIT_MEASURES
-from ulmus.experiments.runs import Options, Result, simulated
+from ulmus.experiments.runs import Options, Result
 from ulmus.experiments.settings import (
     PAPER_ENSEMBLES,
     PAPER_REPLICATIONS,
-    STUDIES,
     TABLES,
     Column,
 )
@@ -59,12 +58,6 @@ def published() -> dict[tuple[str, ...], tuple[float, float | None]]:
             )
             for row in csv.DictReader(lines)
         }
-
-
-def simulated_results(name: str, options: Options) -> dict[str, Result]:
-    """Simulate the studies of a table."""
-    studies = dict.fromkeys(column.study for column in TABLES[name])
-    return {study: simulated(STUDIES[study], options) for study in studies}
 
 
 def records(name: str, results: Mapping[str, Result]) -> list[Record]:
@@ -136,13 +129,12 @@ def printed_table(name: str, found: list[Record], options: Options) -> Table:
     from rich.table import Table
 
     columns = list(dict.fromkeys((r.setting, r.estimate) for r in found))
-    table = Table(
-        title=f"{name}: mean (sd) | the paper's | difference in Monte-Carlo standard errors"
-    )
+    caption = "mean (sd); below, the paper's and the difference in Monte-Carlo standard errors"
+    table = Table(title=f"{name}: {caption}")
     for title in ("M", "points", "measure"):
         table.add_column(title)
     for setting, estimate in columns:
-        table.add_column(f"{setting}\n{estimate}")
+        table.add_column(f"{setting}\n{estimate}", no_wrap=True)
     cells = {(r.n_estimators, r.split, r.measure, r.setting, r.estimate): r for r in found}
     previous = None
     for M, split, measure in dict.fromkeys(key[:3] for key in cells):
@@ -162,20 +154,20 @@ def _cell(record: Record | None, options: Options) -> str:
     if record.paper_mean is None:
         return ours
     sd = "" if record.paper_sd is None else f" ({record.paper_sd:.3f})"
-    return f"{ours} | {record.paper_mean:.3f}{sd} | {monte_carlo_errors(record, options):+.1f}"
+    return f"{ours}\n{record.paper_mean:.3f}{sd} {monte_carlo_errors(record, options):+.1f}"
 
 
-def write_json(found: list[Record], path: Path) -> None:
+def write_json(rows: Sequence[NamedTuple], path: Path) -> None:
     """Write records as a JSON list of objects."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps([record._asdict() for record in found], indent=1)
+    text = json.dumps([row._asdict() for row in rows], indent=1)
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def write_csv(found: list[Record], path: Path) -> None:
+def write_csv(rows: Sequence[NamedTuple], path: Path) -> None:
     """Write records as CSV."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(Record._fields)
-        writer.writerows(found)
+        writer.writerow(rows[0]._fields)
+        writer.writerows(rows)
