@@ -155,8 +155,7 @@ class PairGram:
         else:
             same = self._add_by_span(A, w)
         if same is None or weights.single is not weights.member:
-            single = A if weights.single is None else A * weights.single(omega)[:, None, :]
-            same = member_products(single, A)
+            same = _own_products(A, None if weights.single is None else weights.single(omega))
         self.single += same
 
     def _add_by_member(self, A: Array, w: Array | None) -> None:
@@ -266,9 +265,19 @@ def row_form(Q: Array, weights: PairWeights, omega: Array | None = None) -> RowF
     """Dual form of the rows Q, with its sums within members computed once."""
     if weights.single is None or weights.member is None:
         return RowForm(Q, weights)
-    single = member_products(Q * weights.single(omega)[:, None, :], Q)
-    same = member_products(Q * weights.member(omega)[:, None, :], Q)
+    single = same = _own_products(Q, weights.single(omega))
+    if weights.member is not weights.single:
+        same = member_products(Q * weights.member(omega)[:, None, :], Q)
     return RowForm(Q, weights, omega, single, same)
+
+
+def _own_products(A: Array, w: Array | None) -> Array:
+    """Sums over rows of A_m w_m A_m' for weights (M, b) that are not negative, (M, N, N).
+
+    A matrix times its own transpose costs half: both factors get the root of the weights.
+    """
+    scaled = A if w is None else A * (w**0.5)[:, None, :]
+    return member_products(scaled, scaled)
 
 
 @dataclass(frozen=True)

@@ -253,9 +253,8 @@ class Training(NamedTuple):
         Leverage of each row in each member.
     loo : ndarray of shape (M, K, n)
         Leave-one-out residuals of each member.
-    norm2 : ndarray of shape (n,)
-        Mean over members of z'z of the left-out row: its prediction's variance in units of
-        the noise.
+    norm2 : ndarray of shape (M, n)
+        z'z of the left-out row: the variance of each member's prediction in units of the noise.
     omega : ndarray of shape (K, n)
         Squared residuals of the ensemble as an HC variant discounts them, scaled by the row's
         weight.
@@ -286,7 +285,7 @@ class TrainingRecorder:
         parts = (
             to_numpy(weighted.leverage),
             to_numpy(rows.loo),
-            to_numpy(rows.left_out_norm2).mean(axis=0),
+            to_numpy(rows.left_out_norm2),
             to_numpy(mean_omega(self.hc, weighted, model.fit)),
         )
         self._parts.append((block.start, Training(*parts)))

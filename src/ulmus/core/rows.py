@@ -7,7 +7,7 @@ import operator
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -98,7 +98,3 @@ class RowBlocks:
         if len(used) <= n_rows:
             return self.block(used)
         return self.block(used[np.linspace(0, len(used) - 1, n_rows).astype(int)])
-
-    def relabelled(self, y: Array) -> RowBlocks:
-        """The same rows with other outputs."""
-        return replace(self, y=y)

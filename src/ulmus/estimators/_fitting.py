@@ -31,7 +31,7 @@ from ulmus.core.hidden import HiddenLayer, drawn_layer
 from ulmus.core.jackknife import TrainingRows
 from ulmus.core.model import Training, TrainingRecorder, rows_of_q
 from ulmus.core.moments import Block, Moments
-from ulmus.core.noise_model import fitted_noise_model, left_out_logs, residual_source
+from ulmus.core.noise_model import kept_noise_model, streamed_noise_model
 from ulmus.core.rows import RowBlocks
 from ulmus.core.scaling import FeatureScale, feature_scale, require_mass
 from ulmus.core.whitening import ROWS_PER_UNIT, Whitening
@@ -195,7 +195,7 @@ class FittableELM(BaseELM):
         self.model_ = fitted_model(source, sample, layer, settings)
         self._noise_model_ = None
         if self.noise == "heteroskedastic":
-            self._noise_model_ = fitted_noise_model(residual_source(source, self.model_), sample)
+            self._noise_model_ = streamed_noise_model(source, sample, self.model_)
         self._set_attributes()
         self._set_streamed(sample.X)
         self._warn_about_fit()
@@ -347,12 +347,8 @@ class FittableELM(BaseELM):
         if self.noise == "heteroskedastic":
             Q = rows_of_q(model, data)
             model.forms["wide"] = [RegeneratedForm(Q, like(w, model.q)) for w in rows.omega]
-            residuals = residual_source(data, model)
-            fitted = fitted_noise_model(residuals, sample)
-            left_out = left_out_logs(fitted.model, residuals.relabelled(data))
-            self._noise_model_ = fitted
-            noise = fitted.from_log(np.concatenate([g for _, g in left_out], axis=1))
-        self._training_ = TrainingRows(data, rows.loo, rows.norm2, noise)
+            self._noise_model_, noise = kept_noise_model(data, sample.X.shape[0], model, rows)
+        self._training_ = TrainingRows(data, rows.loo, rows.norm2.mean(axis=0), noise)
 
     def _warn_about_fit(self, stacklevel: int = 4) -> None:
         if self._largest_leverage_ > FULL_LEVERAGE:
