@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core.basis import gram_basis
 from ulmus.core.fitting import Settings, fitted_model
-from ulmus.core.forms import COMMON, OTHERS, OWN, JackknifeForm, row_form
+from ulmus.core.forms import COMMON, OTHERS, OWN, JackknifeForm, lone_members, row_form
 from ulmus.core.hidden import ACTIVATIONS, HiddenLayer, drawn_layer
 from ulmus.core.model import row_fits
 from ulmus.core.moments import Block, row_moments
@@ -36,13 +36,15 @@ def basis_of(layer, X, sample):
     """Basis and the matrices Q, M arrays (n, N), from blocks and a preconditioner's sample."""
     whitening = sample_whitening(layer, sample)
     blocks = blocks_of(X, np.zeros(len(X)))
-    basis = gram_basis(row_moments(blocks, whitening, pairs=False).gram.single, whitening)
+    basis = gram_basis(
+        row_moments(blocks, whitening, lone_members(layer.n_members)).gram.single, whitening
+    )
     return basis, np.swapaxes(basis.to_q @ whitening(X), 1, 2)
 
 
 def fit(layer, X, y, sample, alpha, keep_rows=False):
     """Model with every estimate, HC3 residuals and the paper's noise."""
-    how = Settings(alpha, "residual", "HC3", tuple(ESTIMATES), keep_rows)
+    how = Settings(alpha, "residual", "HC3", tuple(ESTIMATES), keep_rows, wide=False)
     return fitted_model(blocks_of(X, y), Block(sample, y[None, : len(sample)], None), layer, how)
 
 

@@ -70,7 +70,7 @@ class Blocks(list):
 
 def core_fit(layer, blocks, *, alpha, hc, sample=None, keep_rows=False):
     """A model of the core; the first block is the sample unless told otherwise."""
-    how = Settings(alpha, "residual", hc, tuple(ESTIMATES), keep_rows)
+    how = Settings(alpha, "residual", hc, tuple(ESTIMATES), keep_rows, wide=False)
     return fitted_model(Blocks(blocks), blocks[0] if sample is None else sample, layer, how)
 
 
@@ -267,7 +267,7 @@ def test_moments_merge_in_any_order_and_grouping(make_table, make_layer, seed, c
     whitening = sample_whitening(layer, table.X[:30], root[:30])
 
     def moments(blocks):
-        return row_moments(blocks, whitening, pairs=True)
+        return row_moments(blocks, whitening, [slice(0, 3)])
 
     whole = moments(cut(table.X, y, root, []))
     parts = [moments([block]) for block in cut(table.X, y, root, cuts)]
@@ -290,7 +290,7 @@ def test_merging_leaves_its_parts_alone(make_table, make_layer):
     layer = make_layer(3, 5, 3)
     whitening = sample_whitening(layer, table.X)
     block = Block(table.X, table.y[None, :], None)
-    one, other = (row_moments([block], whitening, pairs=True) for _ in range(2))
+    one, other = (row_moments([block], whitening, [slice(0, 3)]) for _ in range(2))
     total = one + other
     total.add(whitening(table.X), block.target, 20)
     assert_array_equal(one.gram.single, other.gram.single)

@@ -20,6 +20,7 @@ from ulmus.core.forms import (
     JackknifeForm,
     PairGram,
     PairWeights,
+    lone_members,
     member_groups,
     row_form,
 )
@@ -63,6 +64,8 @@ class Settings:
         Names in ``ESTIMATES``.
     keep_rows : bool
         Keep Q and use the dual forms.
+    wide : bool
+        Keep what intervals for the function need, also where not all pairs are summed.
     """
 
     alpha: float | str
@@ -70,6 +73,7 @@ class Settings:
     hc: str
     estimates: tuple[str, ...]
     keep_rows: bool
+    wide: bool
 
     @property
     def weights(self) -> list[PairWeights]:
@@ -84,6 +88,17 @@ class Settings:
         """Whether the first pass must sum over all pairs of members."""
         return COMMON in self.weights and not self.keep_rows
 
+    def groups(self, M: int) -> list[slice]:
+        """Groups of members whose pairs the first pass must sum over."""
+        groups = member_groups(M)
+        if self.all_pairs:
+            return [slice(0, M)]
+        if self.wide:
+            return groups
+        if isinstance(self.noise_variance, str) and self.noise_variance == "pilot":
+            return [groups[0], *lone_members(M, groups[0].stop)]
+        return lone_members(M)
+
 
 def fitted_model(
     source: Source,
@@ -97,7 +112,7 @@ def fitted_model(
     ``sample`` sets the preconditioner; a ``recorder`` is shown the rows of the last pass.
     """
     whitening, y_shift = started_fit(sample, layer)
-    moments = source.reduce(FirstPass(whitening, y_shift, settings.all_pairs))
+    moments = source.reduce(FirstPass(whitening, y_shift, settings.groups(layer.n_members)))
     return moments_model(moments, whitening, y_shift, settings, source, recorder)
 
 
@@ -132,8 +147,10 @@ def moments_model(
     fit = FitSummary(moments.n_rows, basis.dof(alpha), trace)
     _require_residuals(fit, alpha, basis)
     gram = moments.gram.rotated(basis.to_q)
-    stacks = [gram.stacked(group) for group in member_groups(whitening.layer.n_members)]
-    sigma2, residual2 = _noise(settings.noise_variance, basis, q, stacks[0], moments, alpha)
+    sigma2, residual2 = _noise(settings.noise_variance, basis, q, gram, moments, alpha)
+    stacks: list[Array] = []
+    if settings.all_pairs or settings.wide:
+        stacks = [gram.stacked(group) for group in member_groups(q.shape[0])]
     forms: dict[str, list[Form]] = {"common": [gram]} if settings.all_pairs else {}
     model = Model(
         whitening, basis, alpha, q, y_shift, moments.y_square, sigma2, residual2, fit, stacks, forms
@@ -151,12 +168,11 @@ class FirstPass:
 
     whitening: Whitening
     y_shift: Array
-    all_pairs: bool
+    groups: list[slice]
 
     def __call__(self, blocks: Iterable[Block]) -> Moments:
         """Moments of the blocks."""
-        shifted = shifted_blocks(blocks, self.y_shift)
-        return row_moments(shifted, self.whitening, pairs=self.all_pairs)
+        return row_moments(shifted_blocks(blocks, self.y_shift), self.whitening, self.groups)
 
 
 @dataclass(frozen=True)
@@ -210,7 +226,7 @@ class WeightedPass:
         M, N, K = self.model.q.shape
         every = [slice(0, M)]
         grams = {
-            w.name: [PairGram.zeros(N, every, pairs=True, like=self.model.q) for _ in range(K)]
+            w.name: [PairGram.zeros(N, every, like=self.model.q) for _ in range(K)]
             for w in self.kinds
         }
         c: list[Array] = [0.0] * K
@@ -264,7 +280,7 @@ def _chosen_alpha(
 
 
 def _noise(
-    choice: str | np.ndarray, basis: Basis, q: Array, stack: Array, moments: Moments, alpha: float
+    choice: str | np.ndarray, basis: Basis, q: Array, gram: PairGram, moments: Moments, alpha: float
 ) -> tuple[Array, Array]:
     """Noise variance for standard errors, and that of a new observation, each (K,)."""
     if not isinstance(choice, str):
@@ -275,7 +291,7 @@ def _noise(
     if choice == "residual" or not double_precision(q):
         return residual, residual
     group = member_groups(q.shape[0])[0]
-    pilot = like(pilot_noise(wide_path(basis, q, group, stack, y_square, n)), q)
+    pilot = like(pilot_noise(wide_path(basis, q, group, gram.stacked(group), y_square, n)), q)
     return pilot, namespace(q).maximum(residual, pilot)
 
 

@@ -101,6 +101,11 @@ def member_groups(M: int) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(edges)]
 
 
+def lone_members(M: int, start: int = 0) -> list[slice]:
+    """Groups of one: no pairs at all."""
+    return [slice(m, m + 1) for m in range(start, M)]
+
+
 def _members(group: slice) -> range:
     return range(group.start, group.stop)
 
@@ -114,23 +119,23 @@ class PairGram:
     single : array of shape (M, N, N)
         Blocks on the diagonal.
     upper : list of arrays
-        Row m holds the blocks of m with the members after it side by side: with all of them,
-        (m, m+1), ..., (m, M-1), or only with those of its group.
+        Row m holds the blocks of m with the members after it in its group side by side:
+        (m, m+1), (m, m+2), ...
     """
 
     single: Array
     upper: list[Array]
 
     @classmethod
-    def zeros(cls, N: int, groups: list[slice], *, pairs: bool, like: Array) -> PairGram:
-        """An empty sum over all pairs of members, or over those within a group."""
+    def zeros(cls, N: int, groups: list[slice], *, like: Array) -> PairGram:
+        """An empty sum over the pairs of members within groups, which together are all of them."""
         xp = namespace(like)
         M = groups[-1].stop
 
         def empty(*shape: int) -> Array:
             return xp.zeros(shape, dtype=like.dtype, device=like.device)
 
-        ends = [M if pairs else group.stop for group in groups for _ in _members(group)]
+        ends = [group.stop for group in groups for _ in _members(group)]
         return cls(empty(M, N, N), [empty(N, (end - m - 1) * N) for m, end in enumerate(ends)])
 
     def stacked(self, group: slice) -> Array:
@@ -256,7 +261,7 @@ class RowForm:
     def gram(self) -> PairGram:
         """The primal form, which needs no training row."""
         M, N, _ = self.Q.shape
-        gram = PairGram.zeros(N, [slice(0, M)], pairs=True, like=self.Q)
+        gram = PairGram.zeros(N, [slice(0, M)], like=self.Q)
         gram.add(self.Q, self.weights, self.omega)
         return gram
 

@@ -50,7 +50,7 @@ class Model:
     fit : FitSummary
         Totals over rows.
     stacks : list of arrays
-        Gram matrices of the rows Q of each group of members side by side.
+        Gram matrices of the rows Q of each group of members side by side, where they are kept.
     forms : dict
         For each kind of weights, a form per output; ``common`` has a single one. ``wide`` is
         for wide networks: its weights are the same for all members, whose parts of z cancel.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ulmus.core.backend import Array, namespace
-from ulmus.core.forms import COMMON, PairGram, member_groups
+from ulmus.core.forms import COMMON, PairGram
 from ulmus.core.whitening import Whitening
 
 
@@ -43,7 +43,7 @@ class Moments:
     Parameters
     ----------
     gram : PairGram
-        Sums of phi phi' within members, and between those of a group or between all.
+        Sums of phi phi' within members, and between those of a group.
     cross : array of shape (M, N, K)
         Sums of phi y.
     y_square : array of shape (K,)
@@ -75,10 +75,9 @@ class Moments:
         self.n_rows += n_rows
 
 
-def row_moments(blocks: Iterable[Block], whitening: Whitening, *, pairs: bool) -> Moments:
-    """Moments of all blocks; ``pairs`` asks for the sums between all members."""
-    N, groups = whitening.layer.n_units, member_groups(whitening.layer.n_members)
-    xp = namespace(whitening.P)
+def row_moments(blocks: Iterable[Block], whitening: Whitening, groups: list[slice]) -> Moments:
+    """Moments of all blocks, with the sums between the members of each group."""
+    xp, (M, N, _) = namespace(whitening.P), whitening.P.shape
 
     def zeros(*shape: int) -> Array:
         return xp.zeros(shape, dtype=whitening.P.dtype, device=whitening.P.device)
@@ -87,8 +86,8 @@ def row_moments(blocks: Iterable[Block], whitening: Whitening, *, pairs: bool) -
     for block in blocks:
         if total is None:
             K = block.y.shape[0]
-            gram = PairGram.zeros(N, groups, pairs=pairs, like=whitening.P)
-            total = Moments(gram, zeros(groups[-1].stop, N, K), zeros(K), 0)
+            gram = PairGram.zeros(N, groups, like=whitening.P)
+            total = Moments(gram, zeros(M, N, K), zeros(K), 0)
         total.add(whitening(block.X, block.root_weight), block.target, block.n_observed)
     if total is None:
         raise ValueError("blocks holds no rows; give at least two rows of data.")

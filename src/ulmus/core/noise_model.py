@@ -140,7 +140,7 @@ def kept_noise_model(
 
 
 def _log_model(source: Source, sample: Block, members: Model) -> Model:
-    settings = Settings("gcv", "residual", "HC0", (), keep_rows=False)
+    settings = Settings("gcv", "residual", "HC0", (), keep_rows=False, wide=False)
     return fitted_model(source, sample, members.whitening.layer, settings)
 
 

@@ -162,7 +162,7 @@ class FittableELM(BaseELM):
         layer = self._layer(scale, reference)
         data = replace(rows, features=layer.size)
         # Through the rows every point costs n MN products, through the features (MN)^2.
-        settings = self._settings(len(outputs), keep_rows=len(y) < layer.size)
+        settings = self._settings(len(outputs), keep_rows=len(y) < layer.size, wide=True)
         sample = data.sample(ROWS_PER_UNIT * layer.n_units)
         recorder = TrainingRecorder("HC2" if self.hc == "ensemble" else self.hc)
         self.model_ = fitted_model(data, sample, layer, settings, recorder)
@@ -191,7 +191,7 @@ class FittableELM(BaseELM):
         layer = self._layer(scale, reference)
         source = replace(rows, features=layer.size)
         sample = joined_blocks(source.head(), ROWS_PER_UNIT * layer.n_units)
-        settings = self._settings(sample.y.shape[0], keep_rows=False)
+        settings = self._settings(sample.y.shape[0])
         self.model_ = fitted_model(source, sample, layer, settings)
         self._noise_model_ = None
         if self.noise == "heteroskedastic":
@@ -221,18 +221,19 @@ class FittableELM(BaseELM):
                     f"{stream.moments.y_square.shape[0]}; give the same ones."
                 )
         rows = replace(rows, features=layer.size)
+        every = [slice(0, layer.n_members)]
         if stream is None:
             sample = rows.sample(ROWS_PER_UNIT * layer.n_units)
             start = started_fit(sample, layer)
-            stream = Stream(*start, rows.reduce(FirstPass(*start, all_pairs=True)), sample.X)
+            stream = Stream(*start, rows.reduce(FirstPass(*start, every)), sample.X)
             self._range_ = scale.low, scale.high
         else:
-            first_pass = FirstPass(stream.whitening, stream.y_shift, all_pairs=True)
+            first_pass = FirstPass(stream.whitening, stream.y_shift, every)
             stream = replace(stream, moments=stream.moments + rows.reduce(first_pass))
             low, high = self._range_
             self._range_ = np.minimum(low, scale.low), np.maximum(high, scale.high)
         self._stream_ = stream
-        settings = self._settings(len(outputs), keep_rows=False)
+        settings = self._settings(len(outputs))
         self.model_ = moments_model(
             stream.moments, stream.whitening, stream.y_shift, settings, None
         )
@@ -255,7 +256,8 @@ class FittableELM(BaseELM):
                 "fit_blocks); start a new estimator with partial_fit, or fit again."
             )
         model, rows = fitted.model_, fitted._training_.data
-        moments = rows.reduce(FirstPass(model.whitening, model.y_shift, all_pairs=True))
+        every = [slice(0, model.n_members)]
+        moments = rows.reduce(FirstPass(model.whitening, model.y_shift, every))
         self._stream_ = Stream(model.whitening, model.y_shift, moments, fitted._alarm_points_)
 
     def _resolve_estimates(self) -> None:
@@ -268,13 +270,14 @@ class FittableELM(BaseELM):
             self._variance_choice(), self.noise, self._n_members()
         )
 
-    def _settings(self, n_outputs: int, *, keep_rows: bool) -> Settings:
+    def _settings(self, n_outputs: int, *, keep_rows: bool = False, wide: bool = False) -> Settings:
         return Settings(
             alpha=check.checked_alpha(self.alpha),
             noise_variance=check.checked_noise_variance(self.noise_variance, n_outputs),
             hc=self.hc,
             estimates=self.variance_estimates_,
             keep_rows=keep_rows,
+            wide=wide,
         )
 
     def _n_threads(self) -> int:
