@@ -103,6 +103,13 @@ def logistic(u: Array) -> Array:
     xp = array_namespace(u)
     if is_torch_namespace(xp):
         return u.sigmoid_()
+    if isinstance(u, np.ndarray):
+        # In place, as new memory costs more than the arithmetic; an overflow is a unit of zero.
+        np.negative(u, out=u)
+        with np.errstate(over="ignore"):
+            np.exp(u, out=u)
+        u += 1.0
+        return np.reciprocal(u, out=u)
     # tanh saturates where exp overflows: 1 / (1 + exp(-u)) = (1 + tanh(u / 2)) / 2.
     u *= 0.5
     u = xp.tanh(u)

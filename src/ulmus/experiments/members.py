@@ -28,15 +28,9 @@ CORRECTIONS = 6
 def hidden_units(inputs: Array, weights: Array) -> Array:
     """Features h at all points, (..., P, N), of inputs (P, d + 1) and weights (..., d + 1, N).
 
-    The last input is 1. Pre-activations are at most d + 1, so that their exponentials need no
-    care, and everything happens in place: new memory costs more than the arithmetic.
+    The last input is 1.
     """
-    if not isinstance(weights, np.ndarray):
-        return logistic(inputs @ weights)
-    u = inputs @ -weights
-    np.exp(u, out=u)
-    u += 1.0
-    return np.reciprocal(u, out=u)
+    return logistic(inputs @ weights)
 
 
 class Members(NamedTuple):
