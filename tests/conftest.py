@@ -1,4 +1,4 @@
-"""Data shared by the tests, and the bridge from a fitted estimator to the oracles.
+"""Data and libraries shared by the tests, and the bridge from a fitted model to the oracles.
 
 Helpers are fixtures that return functions, of session scope where hypothesis uses them.
 """
@@ -7,10 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from oracle_problems import N_ROWS, hidden_matrices, noisy_table
 from scipy import special
 from shared import ensemble
 
 from ulmus.core.hidden import HiddenLayer
+
+# Its assertions show their values, as those of test files do.
+pytest.register_assert_rewrite("fit_comparison")
 
 # Definitions of the activations, written without ulmus.
 REFERENCE_ACTIVATIONS = {
@@ -111,3 +115,42 @@ def fitted(make_table, hidden):
         return model, (H, h, *arguments), data.X_new
 
     return fitted
+
+
+@pytest.fixture
+def rng():
+    """A generator of random numbers, the same in each test."""
+    return np.random.default_rng(20)
+
+
+@pytest.fixture
+def normal_targets(rng):
+    """Heteroskedastic normal targets with their true mean and sd, and row weights."""
+    mean = rng.normal(size=300)
+    std = rng.uniform(0.3, 3.0, size=300)
+    return rng.normal(mean, std), mean, std, rng.uniform(0.0, 2.0, size=300)
+
+
+@pytest.fixture
+def oracle_problem():
+    """H, h, y."""
+    X, y, X_new = noisy_table()
+    return hidden_matrices(X), hidden_matrices(X_new), y
+
+
+@pytest.fixture
+def row_weights():
+    """Weights between 0.3 and 3 of the rows of an oracle problem."""
+    return np.random.default_rng(2).uniform(0.3, 3, N_ROWS)
+
+
+@pytest.fixture(scope="module", params=["torch", "array_api_strict"])
+def xp(request):
+    """An array library other than NumPy."""
+    return pytest.importorskip(request.param, reason=f"needs {request.param}")
+
+
+@pytest.fixture(scope="module")
+def torch():
+    """The library, where it is installed."""
+    return pytest.importorskip("torch", reason="needs torch")

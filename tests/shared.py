@@ -4,6 +4,8 @@ import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.experiments import STUDIES
@@ -19,6 +21,10 @@ MINIATURES = {
 LEVELS = [0.5, 0.8, 0.9]
 PREDICTION_METHODS = ["auto", "jackknife+", "jackknife", "gaussian"]
 TARGETS = ["function", "expectation"]
+
+# The same examples in every run: what fails here fails everywhere.
+few = settings(max_examples=12, deadline=None, derandomize=True)
+moderate_floats = st.floats(-50, 50)
 
 alphas = pytest.mark.parametrize("alpha", [0.0, 0.3])
 intercepts = pytest.mark.parametrize("intercept", [False, True])
@@ -60,3 +66,8 @@ both = pytest.mark.parametrize("make", [ELMRegressor, three])
 def says(*words):
     """Pattern of a message that holds all the words, in any order."""
     return "(?s)" + "".join(f"(?=.*{re.escape(word)})" for word in words)
+
+
+def pinball(y, q, tau):
+    """Loss of the quantile q of level tau."""
+    return tau * (y - q) if y >= q else (1 - tau) * (q - y)

@@ -10,11 +10,11 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from fit_comparison import assert_same_fit, ensemble
 from numpy.testing import assert_allclose
 from shared import says
 
-from ulmus import ELMEnsembleRegressor, ELMRegressor
-from ulmus.core.variance import ESTIMATES, model_variance
+from ulmus import ELMRegressor
 
 pytest.importorskip("dask", reason="needs dask")
 pytest.importorskip("distributed", reason="needs distributed")
@@ -24,35 +24,6 @@ import dask.dataframe as dd
 from distributed import Client, LocalCluster
 
 import ulmus.dask
-
-
-def ensemble(**parameters):
-    """A small ensemble with every estimate unless told."""
-    parameters = {"weight_scale": 2.0, "variance": "all", "random_state": 0} | parameters
-    return ELMEnsembleRegressor(4, 8, **parameters)
-
-
-def raw_variances(model, X):
-    """Every estimate that was computed, as it is, negative ones included."""
-    return np.stack(
-        [
-            model_variance(name, model.model_.point_parts(X, ESTIMATES[name].weights))
-            for name in model.variance_estimates_
-        ]
-    )
-
-
-def assert_same_fit(ours, expected, X, rtol=1e-8):
-    """Two fits agree in everything that does not have the length of the table."""
-    assert ours.n_features_in_ == expected.n_features_in_
-    for name in ("alpha_", "noise_variance_", "dof_"):
-        assert_allclose(getattr(ours, name), getattr(expected, name), rtol=rtol, err_msg=name)
-    assert_allclose(ours.predict(X), expected.predict(X), rtol=rtol)
-    variances = raw_variances(expected, X)
-    size = np.abs(variances).mean()
-    assert_allclose(raw_variances(ours, X), variances, rtol=rtol, atol=rtol * size)
-    noise = [model.predict_var(X, component="noise") for model in (ours, expected)]
-    assert_allclose(*noise, rtol=rtol)
 
 
 @pytest.fixture(scope="module")

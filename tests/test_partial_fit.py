@@ -6,17 +6,15 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from fit_comparison import assert_same_fit
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from shared import says
+from shared import few, says
 from sklearn.base import clone
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.exceptions import NeedsTwoPassesError
-
-# The same examples in every run: what fails here fails everywhere.
-few = settings(max_examples=15, deadline=None, derandomize=True)
 
 
 def ensemble(**parameters):
@@ -36,17 +34,6 @@ def added(model, *columns, edges):
     for a, b in itertools.pairwise(edges):
         model.partial_fit(*(column[a:b] for column in columns))
     return model
-
-
-def assert_same_fit(ours, expected, X, rtol=1e-8):
-    """Two fits agree in everything that does not have the length of the table."""
-    assert_array_equal(ours.rank_, expected.rank_)
-    for name in ("alpha_", "noise_variance_", "dof_"):
-        assert_allclose(getattr(ours, name), getattr(expected, name), rtol=rtol, err_msg=name)
-    assert_allclose(ours.predict(X), expected.predict(X), rtol=rtol)
-    for estimate in expected.variance_estimates_:
-        both = [m.predict_var(X, estimate=estimate) for m in (ours, expected)]
-        assert_allclose(*both, rtol=rtol, err_msg=estimate)
 
 
 # ---------------------------------------------------------------- the same as one fit

@@ -6,9 +6,10 @@ import operator
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from shared import few
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.fitting import Settings, fitted_model
@@ -18,8 +19,6 @@ from ulmus.core.moments import Block, row_moments
 from ulmus.core.variance import ESTIMATES, model_variance
 from ulmus.core.whitening import sample_whitening
 
-# The same examples in every run: what fails here fails everywhere.
-few = settings(max_examples=12, deadline=None, derandomize=True)
 seeds = st.integers(0, 10_000)
 hcs = st.sampled_from(["HC0", "HC1", "HC2", "HC3", "HC4", "HC3-exact", "ensemble"])
 alphas = st.sampled_from([0.0, 0.3])
