@@ -86,14 +86,17 @@ class EnsembleSums:
             self._sum_waiting()
 
     def _sum_waiting(self) -> None:
+        """Add the waiting members to the sums of z = Q t and Omega z, (g, n, P)."""
         if not self.waiting:
             return
-        columns = _side_by_side([part.t for part in self.waiting]).mT
-        Q = _side_by_side([part.Q for part in self.waiting])
-        self.z = self.z + Q @ columns
+        xp, n = namespace(self.y), self.y.shape[-1]
+        t = _side_by_side([part.t for part in self.waiting])
+        # On training rows t is Q: a product with itself, which costs half.
+        Q, rest = t[:, :n, :], t[:, n:, :]
+        self.z = self.z + xp.concat([Q @ Q.mT, Q @ rest.mT], axis=-1)
         if self.heteroskedastic:
             weighted = [part.omega[..., None] * part.Q for part in self.waiting]
-            self.weighted_z = self.weighted_z + _side_by_side(weighted) @ columns
+            self.weighted_z = self.weighted_z + _side_by_side(weighted) @ t.mT
         self.waiting = []
 
     @property
