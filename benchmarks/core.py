@@ -4,7 +4,6 @@
 not a target is reached. ``--only speed`` runs one part, ``--markdown`` prints a Markdown table.
 """
 
-import argparse
 import ctypes
 import datetime
 import gc
@@ -17,13 +16,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import report
+from report import Row, machine
 from threadpoolctl import threadpool_info, threadpool_limits
 from UncELMe.elm_ensemble import ELMEnsemble
 from UncELMe.elm_estimator import ELM
@@ -43,32 +43,6 @@ THEIRS = {
     "S2": lambda model: model.heteroskedastic_variance("S2", approx=True)[0],
 }
 LIBRARIES = ("ulmus", "UncELMe")
-FORMATS = {"x": "{:.1f} x", "ratio": "{:.2f}", "MB": "{:.0f} MB", "share": "{:.0%}"}
-FORMATS |= {"Gflop/s": "{:.1f} Gflop/s", "difference": "{:.1e}"}
-BOUNDS = {">=": np.greater_equal, "<=": np.less_equal, "<": np.less}
-TITLES = ("measure", "figure", "target", "reached", "from")
-LINE = "{:<54} {:>12} {:>9} {:>7}  {}"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One figure; without a target it is there to judge the others by."""
-
-    measure: str
-    value: float
-    unit: str
-    source: str
-    bound: str = ""
-    target: float | None = None
-
-    def cells(self) -> tuple[str, ...]:
-        """Texts for ``TITLES``; a figure that could not be measured, nan, reaches nothing."""
-        show = FORMATS[self.unit]
-        if self.target is None:
-            return self.measure, show.format(self.value), "-", "-", self.source
-        target = f"{self.bound} {show.replace('.1f', '.0f').format(self.target)}"
-        reached = "yes" if BOUNDS[self.bound](self.value, self.target) else "NO"
-        return self.measure, show.format(self.value), target, reached, self.source
 
 
 def data(n: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -302,13 +276,6 @@ def one_thread() -> str:
     return "1 thread" if had == 1 else f"limited to 1 thread by this script, had {had}"
 
 
-def machine() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    return f"{next(names, platform.processor() or platform.machine())}, {os.cpu_count()} cores"
-
-
 def header(threads: str) -> Iterator[str]:
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     versions = [f"{name} {version(name)}" for name in ("ulmus", "UncELMe", "numpy")]
@@ -321,28 +288,8 @@ def header(threads: str) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = [part.__name__ for part in PARTS]
-    parser.add_argument("--only", choices=names, help="run one part")
-    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
-    options = parser.parse_args()
-    threads = one_thread()
-    only = f" --only {options.only}" if options.only else ""
-    context = (f"`benchmarks/core.py{only}`", machine(), str(datetime.date.today()))
-
-    def show(cells: tuple[str, ...], first: tuple[str, ...] = context) -> None:
-        line = f"| {' | '.join(first + cells)} |" if options.markdown else LINE.format(*cells)
-        print(line, flush=True)
-
-    if not options.markdown:
-        print(*header(threads), sep="\n")
-    show(TITLES, ("command", "machine", "date"))
-    if options.markdown:
-        show(("---",) * len(TITLES), ("---",) * len(context))
-    for part in (dgemm, *PARTS):
-        if part is dgemm or options.only in (None, part.__name__):
-            for row in part():
-                show(row.cells())
+    options = report.parser(__doc__, [part.__name__ for part in PARTS]).parse_args()
+    report.print_parts("core.py", options, header(one_thread()), (dgemm, *PARTS))
 
 
 if __name__ == "__main__":

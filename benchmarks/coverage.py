@@ -5,20 +5,16 @@ It is a report, not a test: its exit status is 0 whether or not a target is reac
 noises and designs are in settings.py.
 """
 
-import argparse
-import datetime
-import os
-import platform
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import report
 from joblib import Parallel, delayed, parallel_config
 from mapie.regression import CrossConformalRegressor
+from report import Row
 from scipy import special
 from settings import (
     FRIEDMAN,
@@ -40,31 +36,6 @@ from threadpoolctl import threadpool_limits
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.metrics import coverage, interval_score, mean_width
-
-BOUNDS = {">=": np.greater_equal, "<=": np.less_equal, "<": np.less}
-TITLES = ("measure", "figure", "target", "reached", "from")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One figure; without a target it is there to judge the others by."""
-
-    measure: str
-    value: float
-    source: str
-    bound: str = ""
-    target: float | None = None
-    show: str = "{:.3f}"
-
-    def cells(self) -> tuple[str, ...]:
-        """Texts for ``TITLES``; a figure that could not be measured, nan, reaches nothing."""
-        figure = self.show.format(self.value)
-        if self.target is None:
-            return self.measure, figure, "-", "-", self.source
-        reached = "yes" if BOUNDS[self.bound](self.value, self.target) else "NO"
-        target = f"{self.bound} {self.show.format(self.target)}"
-        return self.measure, figure, target, reached, self.source
-
 
 Report = Iterator[str | Row]
 
@@ -121,9 +92,10 @@ def prediction(jobs: int, replications: int | None) -> Report:
                 ratios.append((ratio, f"{name}, {level:.0%}"))
                 groups = (" ".join(f"{v:6.3f}" for v in means[i, :, k]) for i in range(3))
                 yield f"{name:<31} {level:>5.0%} | {' | '.join(groups)} | {ratio:.3f}"
-    gap, ratio = max(gaps), max(ratios)
-    yield Row("auto: |coverage - level|, worst cell", *gap, "<=", 0.015)
-    yield Row("auto: interval score / jackknife+'s, worst cell", *ratio, "<=", 1.02)
+    (gap, gap_cell), (ratio, ratio_cell) = max(gaps), max(ratios)
+    yield Row("auto: |coverage - level|, worst cell", gap, "rate", gap_cell, "<=", 0.015)
+    name = "auto: interval score / jackknife+'s, worst cell"
+    yield Row(name, ratio, "rate", ratio_cell, "<=", 1.02)
 
 
 # --- confidence intervals --------------------------------------------------------------------
@@ -204,8 +176,9 @@ def confidence_rows(name: str, f: Array, expectation: Array, aimed: bool) -> Ite
     for target, summary in (("f", f), ("E[f_hat]", expectation)):
         source = f"{summary[0]:.3f}, width {summary[3]:.3f}"
         gap = round(abs(summary[0] - 0.95), 6)
-        yield Row(f"{name}: {target}, |median coverage - .95|", gap, source, *median)
-    yield Row(f"{name}: f, 5 % quantile of coverage", f[1], f"minimum {f[2]:.3f}", *low)
+        yield Row(f"{name}: {target}, |median coverage - .95|", gap, "rate", source, *median)
+    source = f"minimum {f[2]:.3f}"
+    yield Row(f"{name}: f, 5 % quantile of coverage", f[1], "rate", source, *low)
 
 
 # --- standard deviations ---------------------------------------------------------------------
@@ -270,7 +243,7 @@ def spread(jobs: int, replications: int | None) -> Report:
             yield f"{name:<36} {value} {case.paper:6.3f} {noise:10.3f}"
             if choice == "pilot" and case.target:
                 source = f"paper {case.paper:.3f}"
-                yield Row(f"re_k, {name}", np.mean(errors), source, "<", case.target)
+                yield Row(f"re_k, {name}", np.mean(errors), "rate", source, "<", case.target)
 
 
 # --- the cost of jackknife+ ------------------------------------------------------------------
@@ -334,9 +307,9 @@ def jackknife(jobs: int, replications: int | None) -> Report:
         yield f"{name:<48} {seconds:8.3f} s, {seconds / wall:.0f} x, difference {difference:.1e}"
         source = f"{seconds:.1f} s / {wall:.3f} s of CPU"
         aim = (">=", 50) if args[0] is ours else ("", None)
-        yield Row(f"{name}: slower", seconds / wall, source, *aim, "{:.0f} x")
+        yield Row(f"{name}: slower", seconds / wall, "times", source, *aim)
         source = "largest, of 90 % bounds"
-        yield Row(f"{name}: difference", difference, source, "<=", 1e-8, "{:.0e}")
+        yield Row(f"{name}: difference", difference, "difference", source, "<=", 1e-8)
 
 
 PARTS: dict[str, Callable[[int, int | None], Report]] = {
@@ -347,42 +320,29 @@ PARTS: dict[str, Callable[[int, int | None], Report]] = {
 }
 
 
-def machine() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    return f"{next(names, platform.processor() or platform.machine())}, {os.cpu_count()} cores"
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=PARTS, help="run one part")
+    parser = report.parser(__doc__, PARTS)
     parser.add_argument("--replications", type=int, help="of each simulation")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
-    parser.add_argument("--markdown", action="store_true", help="print rows of a Markdown table")
     options = parser.parse_args()
     threadpool_limits(1)
-    only = f" --only {options.only}" if options.only else ""
-    context = (f"`benchmarks/coverage.py{only}`", machine(), str(datetime.date.today()))
+    printer = report.Printer("coverage.py", options)
+    printer.text(", ".join(printer.context[1:]))
     if options.markdown:
-        print(f"| {' | '.join(('command', 'machine', 'date', *TITLES))} |")
-        print("|" + " --- |" * (len(context) + len(TITLES)))
-    else:
-        print(f"{context[1]}, {context[2]}")
+        printer.titles()
     for name in [options.only] if options.only else PARTS:
         start, rows = time.perf_counter(), []
         for item in PARTS[name](options.jobs, options.replications):
             if isinstance(item, Row):
-                rows.append(item.cells())
-            elif not options.markdown:
-                print(item, flush=True)
-        if options.markdown:
-            print(*(f"| {' | '.join(context + cells)} |" for cells in rows), sep="\n", flush=True)
-            continue
-        print()
-        for cells in (TITLES, *rows):
-            print("{:<66} {:>8} {:>9} {:>8}  {}".format(*cells))
-        print(f"({time.perf_counter() - start:.0f} s)\n", flush=True)
+                rows.append(item)
+            else:
+                printer.text(item)
+        if not options.markdown:
+            print()
+            printer.titles()
+        for row in rows:
+            printer.row(row)
+        printer.text(f"({time.perf_counter() - start:.0f} s)\n")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ memmap`` runs one part, ``--markdown`` prints a Markdown table. BLAS has one thr
 says otherwise. All parts together take about ten minutes on two cores.
 """
 
-import argparse
-import datetime
 import os
 import tempfile
 import time
@@ -21,7 +19,9 @@ from unittest import mock
 
 import core
 import numpy as np
-from core import LINE, TITLES, Row, best_times, in_fresh_process, machine, seconds, status_mb
+import report
+from core import best_times, in_fresh_process, seconds, status_mb
+from report import Row
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.blocks import from_arrow
@@ -314,30 +314,8 @@ def header(blas: str) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = [part.__name__ for part in PARTS]
-    parser.add_argument("--only", choices=names, help="run one part")
-    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
-    options = parser.parse_args()
-    blas = core.one_thread()
-    only = f" --only {options.only}" if options.only else ""
-    context = (f"`benchmarks/scale.py{only}`", machine(), str(datetime.date.today()))
-
-    def show(cells: tuple[str, ...], first: tuple[str, ...] = context) -> None:
-        line = f"| {' | '.join(first + cells)} |" if options.markdown else LINE.format(*cells)
-        print(line, flush=True)
-
-    if not options.markdown:
-        print(*header(blas), sep="\n")
-    show(TITLES, ("command", "machine", "date"))
-    if options.markdown:
-        show(("---",) * len(TITLES), ("---",) * len(context))
-    for part in (core.dgemm, *PARTS):
-        if part is core.dgemm or options.only in (None, part.__name__):
-            for row in part():
-                show(row.cells())
-    if not options.markdown:
-        print(f"\nload at the end {os.getloadavg()[0]:.1f}")
+    options = report.parser(__doc__, [part.__name__ for part in PARTS]).parse_args()
+    report.print_parts("scale.py", options, header(core.one_thread()), (core.dgemm, *PARTS))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ulmus import datasets
+
 Array = np.ndarray
 
 
@@ -18,17 +20,12 @@ def uniform_inputs(rng: np.random.Generator, n: int, d: int) -> Array:
 
 
 def trapezoidal_inputs(rng: np.random.Generator, n: int, d: int) -> Array:
-    """Density 3/2 - u on [0, 1], the paper's for x = 2 pi u (section 4.1), by its inverse."""
-    return 1.5 - np.sqrt(2.25 - 2 * rng.random((n, d)))
+    """The paper's inputs in one dimension, scaled to [0, 1]."""
+    return datasets.trapezoidal_inputs(rng, n) / (2 * np.pi)
 
 
 def sine(X: Array) -> Array:
-    return np.sin(2 * np.pi * X[:, 0])
-
-
-def friedman(X: Array) -> Array:
-    waves = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
-    return waves + 10 * X[:, 3] + 5 * X[:, 4]
+    return datasets.sine(2 * np.pi * X)
 
 
 def hill(X: Array) -> Array:
@@ -59,19 +56,11 @@ class Function:
     inputs: Callable[[np.random.Generator, int, int], Array] = uniform_inputs
 
 
-SINE = Function("sine 1-D", sine, 1, 0.1, trapezoidal_inputs)
-FRIEDMAN = Function("Friedman 5-D", friedman, 5, 0.5)
+SINE = Function("sine 1-D", sine, 1, datasets.SINE_NOISE_VARIANCE, trapezoidal_inputs)
+FRIEDMAN = Function("Friedman 5-D", datasets.friedman, 5, datasets.FRIEDMAN_NOISE_VARIANCE)
 HILL = Function("hill 2-D", hill, 2, 0.05)
 SWIRL = Function("swirl 3-D", swirl, 3, 0.05)
 KINK = Function("kink 8-D", kink, 8, 0.5)
-
-
-def normal(rng: np.random.Generator, n: int) -> Array:
-    return rng.standard_normal(n)
-
-
-def uniform(rng: np.random.Generator, n: int) -> Array:
-    return rng.uniform(-np.sqrt(3), np.sqrt(3), n)
 
 
 def student(rng: np.random.Generator, n: int) -> Array:
@@ -87,8 +76,8 @@ def constant(X: Array) -> Array:
 
 
 def paper_profile(X: Array) -> Array:
-    """0.5 + 2 sin^2(pi |x|_max) over 0.5 (paper, section 4.2)."""
-    return 1 + 4 * np.sin(np.pi * np.max(X, axis=1)) ** 2
+    """The paper's heteroskedastic variance, in units of its homoskedastic one."""
+    return datasets.heteroskedastic_variance(X) / datasets.FRIEDMAN_NOISE_VARIANCE
 
 
 def square_profile(X: Array) -> Array:
@@ -111,10 +100,10 @@ class Noise:
         return {"noise": "homoskedastic" if flat else "heteroskedastic"}
 
 
-NORMAL = Noise("homoskedastic", normal)
-UNIFORM = Noise("uniform", uniform)
-PAPER_NOISE = Noise("paper's heterosk.", normal, paper_profile)
-SQUARE_NOISE = Noise(".1 + 8 x^2", normal, square_profile)
+NORMAL = Noise("homoskedastic", datasets.normal_noise)
+UNIFORM = Noise("uniform", datasets.uniform_noise)
+PAPER_NOISE = Noise("paper's heterosk.", datasets.normal_noise, paper_profile)
+SQUARE_NOISE = Noise(".1 + 8 x^2", datasets.normal_noise, square_profile)
 STUDENT = Noise("t3", student)
 SKEWED = Noise("exponential", exponential)
 NOISES = (NORMAL, PAPER_NOISE, SQUARE_NOISE, STUDENT, SKEWED)

@@ -11,7 +11,7 @@ from fit_comparison import cut, ensemble
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from shared import few
+from shared import few, weightings
 from sklearn.preprocessing import StandardScaler
 
 from ulmus.core.fitting import FirstPass, LeaveOneOutPass, WeightedPass
@@ -91,7 +91,7 @@ def test_threads_share_the_blocks(passes, name, n_threads):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
+@weightings
 @pytest.mark.parametrize("constant", [0.0, 1.0, 0.1, -1e3])
 def test_the_scale_is_that_of_scikit_learn(make_table, sparse, weighted, constant):
     X, y, w, _ = make_table(100, d=4)

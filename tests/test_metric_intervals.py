@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
-from shared import moderate_floats, pinball
+from shared import moderate_floats, pinball, weightings
 
 from ulmus import metrics
 
@@ -37,7 +37,7 @@ def loop_interval_scores(y, intervals, levels, w):
     return out / w.sum()
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@weightings
 @pytest.mark.parametrize("n_outputs", [None, 1, 2, 3])
 @pytest.mark.parametrize("levels", [0.8, [0.5, 0.9], [0.3]])
 def test_interval_scores_equal_loops(rng, levels, n_outputs, weighted):

@@ -5,7 +5,7 @@ import oracles
 import pytest
 from numpy.testing import assert_allclose
 from oracle_problems import HETEROSKEDASTIC, N_NEURONS, N_ROWS, M, alphas, noisy_table
-from shared import intercepts
+from shared import intercepts, weightings
 
 # ---------------------------------------------------------------- UncELMe 1.1
 
@@ -85,7 +85,7 @@ def test_uncelme_gcv_lacks_the_square():
 
 
 @intercepts
-@pytest.mark.parametrize("weighted", [False, True])
+@weightings
 @pytest.mark.parametrize("kind", ["HC0", "HC1", "HC2", "HC3"])
 def test_hc_variances_are_statsmodels(oracle_problem, row_weights, kind, intercept, weighted):
     sm = pytest.importorskip("statsmodels.api")
@@ -99,7 +99,7 @@ def test_hc_variances_are_statsmodels(oracle_problem, row_weights, kind, interce
 
 
 @intercepts
-@pytest.mark.parametrize("weighted", [False, True])
+@weightings
 def test_noise_variance_and_leverage_are_statsmodels(
     oracle_problem, row_weights, intercept, weighted
 ):
@@ -126,7 +126,7 @@ def test_noise_variance_and_leverage_are_statsmodels(
 
 
 @intercepts
-@pytest.mark.parametrize("weighted", [False, True])
+@weightings
 def test_coefficients_and_predictions_are_sklearn_ridge(
     oracle_problem, row_weights, intercept, weighted
 ):
@@ -145,7 +145,7 @@ def test_coefficients_and_predictions_are_sklearn_ridge(
 
 
 @intercepts
-@pytest.mark.parametrize("weighted", [False, True])
+@weightings
 def test_loo_score_and_choice_are_sklearn_ridgecv(oracle_problem, row_weights, intercept, weighted):
     linear_model = pytest.importorskip("sklearn.linear_model")
     H, _, y = oracle_problem

@@ -5,7 +5,7 @@ import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from oracle_problems import HETEROSKEDASTIC, N_NEURONS, N_ROWS, M, alphas, noisy_table
-from shared import intercepts
+from shared import intercepts, weightings
 
 HC = ["HC0", "HC1", "HC2", "HC3", "HC4", "ensemble", "HC3-exact"]
 
@@ -35,7 +35,7 @@ def test_least_squares_is_the_limit_of_ridge_when_rank_deficient(oracle_problem,
 
 @alphas
 @intercepts
-@pytest.mark.parametrize("weighted", [False, True])
+@weightings
 def test_loo_formula_is_brute_force(oracle_problem, row_weights, alpha, intercept, weighted):
     H, _, y = oracle_problem
     args = (H, y, alpha, intercept, row_weights if weighted else None)
@@ -45,7 +45,7 @@ def test_loo_formula_is_brute_force(oracle_problem, row_weights, alpha, intercep
 
 @alphas
 @intercepts
-@pytest.mark.parametrize("weighted", [False, True])
+@weightings
 def test_jackknife_refits_are_the_closed_form(
     oracle_problem, row_weights, alpha, intercept, weighted
 ):

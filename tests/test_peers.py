@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from shared import intercepts, weightings
 from sklearn.linear_model import Ridge, RidgeCV
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
@@ -11,8 +12,6 @@ from ulmus.core.selection import RELATIVE_GRID
 M, N = 5, 9
 
 alphas = pytest.mark.parametrize("alpha", [0.0, 0.05])
-intercepts = pytest.mark.parametrize("intercept", [False, True])
-weightings = pytest.mark.parametrize("weighted", [False, True])
 
 
 @pytest.fixture

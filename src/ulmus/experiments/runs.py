@@ -23,8 +23,8 @@ from ulmus.experiments.settings import (
     Design,
     Study,
 )
-from ulmus.experiments.simulation import Chunk, Machine, replication_chunk, truth_chunk
-from ulmus.experiments.store import Store
+from ulmus.experiments.simulation import Machine, replication_chunk, truth_chunk
+from ulmus.experiments.store import Chunk, Store
 
 TRUTH_CHUNK = 50
 REPLICATION_CHUNK = 10

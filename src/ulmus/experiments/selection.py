@@ -23,7 +23,7 @@ from ulmus.datasets import FloatArray
 from ulmus.experiments.members import hidden_units
 from ulmus.experiments.runs import Options, finished_chunks
 from ulmus.experiments.settings import SELECTION, STUDIES, Study
-from ulmus.experiments.simulation import Chunk
+from ulmus.experiments.store import Chunk
 
 FOLDS = 5
 REPEATS = 5

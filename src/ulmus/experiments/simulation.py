@@ -21,9 +21,8 @@ from ulmus.experiments.members import (
     output_weights,
 )
 from ulmus.experiments.settings import REPLICATION, TRUTH, Draw, Study
+from ulmus.experiments.store import Chunk
 from ulmus.experiments.sums import EnsembleSums
-
-Chunk = dict[str, FloatArray]
 
 # Elements of a batch of hidden features: near a processor, or enough to fill a card.
 HOST_ELEMENTS = 2**18

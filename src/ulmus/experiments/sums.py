@@ -13,9 +13,8 @@ WAITING_COLUMNS = 1_000
 
 
 class Coordinates(NamedTuple):
-    """Members (g, s) in short precision: Q (g, s, n, N), t (g, s, P, N), Omega (g, s, n)."""
+    """Members (g, s) in short precision: t (g, s, P, N), and Omega (g, s, n) if it is wanted."""
 
-    Q: Array
     t: Array
     omega: Array
 
@@ -42,7 +41,7 @@ class EnsembleSums:
         self.n_members = 0
         self.predictions: list[Array] = []
         self.waiting: list[Coordinates] = []
-        self.kept: list[Coordinates] = []
+        self.kept: list[Array] = []
         self.rss: Array = 0.0
         self.residual_dof: Array = 0.0
         self.z: Array = 0.0
@@ -74,14 +73,13 @@ class EnsembleSums:
 
     def _keep(self, t: Array, omega: Array | None) -> None:
         """Keep members in short precision, until there are enough for a product."""
-        xp, Q = namespace(t), t[:, :, : self.y.shape[-1], :]
+        xp = namespace(t)
         if omega is not None:
             self.omega = self.omega + xp.sum(omega, axis=1)
             omega = xp.astype(omega, self.product_dtype)
-            K = Q.mT @ (omega[..., None] * Q)
-            self.own = self.own + _quadratic(K, t, self.y)
-            self.kept.append(Coordinates(Q, t, omega))
-        self.waiting.append(Coordinates(Q, t, omega))
+            self.own = self.own + _quadratic(omega, t, self.y)
+            self.kept.append(t)
+        self.waiting.append(Coordinates(t, omega))
         if sum(part.t.shape[1] * part.t.shape[3] for part in self.waiting) >= WAITING_COLUMNS:
             self._sum_waiting()
 
@@ -95,7 +93,7 @@ class EnsembleSums:
         Q, rest = t[:, :n, :], t[:, n:, :]
         self.z = self.z + xp.concat([Q @ Q.mT, Q @ rest.mT], axis=-1)
         if self.heteroskedastic:
-            weighted = [part.omega[..., None] * part.Q for part in self.waiting]
+            weighted = [part.omega[..., None] * part.t[:, :, :n, :] for part in self.waiting]
             self.weighted_z = self.weighted_z + _side_by_side(weighted) @ t.mT
         self.waiting = []
 
@@ -131,11 +129,10 @@ class EnsembleSums:
     def _common_pairs(self) -> Array:
         """Sum over distinct pairs of z_m' (sum of all Omega) z_l, (g, P)."""
         xp = namespace(self.y)
-        omega = xp.astype(self.omega, self.product_dtype)[..., None]
-        pairs = _row_sums(self.z**2 * omega, self.y)
-        for part in self.kept:
-            K = part.Q.mT @ (omega[:, None] * part.Q)
-            pairs = pairs - _quadratic(K, part.t, self.y)
+        omega = xp.astype(self.omega, self.product_dtype)
+        pairs = _row_sums(self.z**2 * omega[..., None], self.y)
+        for t in self.kept:
+            pairs = pairs - _quadratic(omega[:, None, :], t, self.y)
         return pairs
 
 
@@ -154,9 +151,10 @@ def _row_sums(products: Array, reference: Array) -> Array:
     return namespace(products).sum(products, axis=1, dtype=reference.dtype)
 
 
-def _quadratic(K: Array, t: Array, reference: Array) -> Array:
-    """Sum over members of t'Kt, (g, s, N, N) and (g, s, P, N) to (g, P)."""
-    return _sums_over_members(t @ K, t, reference)
+def _quadratic(omega: Array, t: Array, reference: Array) -> Array:
+    """Sum over members of z' Omega z, weights (g, s, n) and t (g, s, P, N) to (g, P)."""
+    Q = t[:, :, : omega.shape[-1], :]
+    return _sums_over_members(t @ (Q.mT @ (omega[..., None] * Q)), t, reference)
 
 
 def _sums_over_members(a: Array, b: Array, reference: Array) -> Array:
