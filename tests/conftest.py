@@ -11,7 +11,7 @@ from oracle_problems import N_ROWS, hidden_matrices, noisy_table
 from scipy import special
 from shared import ensemble
 
-from ulmus.core.hidden import HiddenLayer
+from ulmus.core.layer import HiddenLayer
 
 # Its assertions show their values, as those of test files do.
 pytest.register_assert_rewrite("fit_comparison")

@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.backend import to_numpy
-from ulmus.core.variance import ESTIMATES, model_variance
+from ulmus.core.variance import model_variance
 
 
 def ensemble(n_estimators=4, n_neurons=8, **parameters):
@@ -23,14 +23,10 @@ def cut(*columns, size=17):
     ]
 
 
-def raw_variances(model, X):
-    """Every estimate that was computed, as it is, negative ones included."""
-    return np.stack(
-        [
-            model_variance(name, model.model_.point_parts(X, ESTIMATES[name].weights))
-            for name in model.variance_estimates_
-        ]
-    )
+def raw_variances(fit, X):
+    """Every estimate of a fit as it is, negative ones included, (estimates, p, K)."""
+    X = np.asarray(X)
+    return np.stack([model_variance(name, fit.parts(X, name)) for name in fit.estimates])
 
 
 def assert_same_fit(ours, expected, X, rtol=1e-8, same_rank=True):
@@ -44,9 +40,9 @@ def assert_same_fit(ours, expected, X, rtol=1e-8, same_rank=True):
         assert_allclose(getattr(ours, name), getattr(expected, name), rtol=rtol, err_msg=name)
     mean = expected.predict(X)
     assert_allclose(ours.predict(X), mean, rtol=rtol, atol=rtol * np.std(mean))
-    variances = raw_variances(expected, X)
+    variances = raw_variances(expected.fitted_, X)
     size = np.abs(variances).mean()
-    assert_allclose(raw_variances(ours, X), variances, rtol=rtol, atol=rtol * size)
+    assert_allclose(raw_variances(ours.fitted_, X), variances, rtol=rtol, atol=rtol * size)
     noise = [model.predict_var(X, component="noise") for model in (ours, expected)]
     assert_allclose(*noise, rtol=rtol)
 

@@ -8,10 +8,11 @@ from numpy.testing import assert_allclose
 from shared import says
 
 from ulmus import ELMRegressor
-from ulmus.core.backend import column_sums, erf, like, logistic, to_numpy, triangular_factor
-from ulmus.core.hidden import ACTIVATIONS
-from ulmus.core.moments import Block
+from ulmus.core.activations import ACTIVATIONS
+from ulmus.core.backend import column_sums, erf, like, logistic, to_numpy
+from ulmus.core.linalg import triangular_factor
 from ulmus.core.scaling import feature_scale
+from ulmus.core.source import Block
 
 # ---------------------------------------------------------------- fits and predictions
 
@@ -32,7 +33,7 @@ def test_fit_follows_the_data(xp, make_table, how, n):
     ours = ensemble(6, **how).fit(xp.asarray(X), xp.asarray(y), xp.asarray(w))
     expected = ensemble(6, **how).fit(X, y, w)
     points = xp.asarray(X_new)
-    assert isinstance(ours.model_.q, type(points))
+    assert isinstance(ours.fitted_.ensemble.layer.W, type(points))
     assert_same_answers(ours, expected, points, X_new, type(points))
     for name in ("leverage_", "loo_residuals_", "loo_predictions_", "coef_", "intercept_"):
         assert isinstance(getattr(ours, name), np.ndarray)
@@ -69,7 +70,7 @@ def test_fit_blocks_follows_the_data(xp, make_table, noise):
         ensemble(6, noise=noise).fit(X, y, w),
     )
     points = xp.asarray(X_new)
-    assert isinstance(ours.model_.q, type(points))
+    assert isinstance(ours.fitted_.ensemble.layer.W, type(points))
     theirs = answers(expected, X_new)
     for name, value in answers(ours, points).items():
         assert isinstance(value, type(points)), name
@@ -163,7 +164,7 @@ POINTS = np.concatenate([np.linspace(-6, 6, 101), [-1e3, -40.0, 0.0, 40.0, 1e3]]
 
 @pytest.mark.parametrize("name", sorted(ACTIVATIONS))
 def test_activations(xp, reference_activations, name):
-    value = ACTIVATIONS[name](xp.asarray(POINTS.copy()))
+    value = ACTIVATIONS[name].value(xp.asarray(POINTS.copy()))
     assert isinstance(value, type(xp.asarray(POINTS)))
     assert_allclose(to_numpy(value), reference_activations[name](POINTS), rtol=1e-13, atol=1e-15)
 

@@ -7,7 +7,7 @@ from shared import both, says
 from sklearn.exceptions import NotFittedError
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
-from ulmus.core.hidden import ACTIVATIONS
+from ulmus.core.activations import ACTIVATIONS
 from ulmus.exceptions import (
     DegenerateFitWarning,
 )

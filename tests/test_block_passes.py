@@ -14,11 +14,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shared import few, weightings
 from sklearn.preprocessing import StandardScaler
 
-from ulmus.core.fitting import FirstPass, LeaveOneOutPass, WeightedPass
-from ulmus.core.forms import OTHERS, OWN
-from ulmus.core.moments import Block
-from ulmus.core.rows import reduced
+from ulmus.core.factor import factor_of_moments, spectrum
+from ulmus.core.fitting import SecondPass, started
+from ulmus.core.moments import FirstPass
+from ulmus.core.noise import noise_of
 from ulmus.core.scaling import feature_scale
+from ulmus.core.selection import LeaveOneOutPass
+from ulmus.core.source import Block, reduced
 
 # ---------------------------------------------------------------- sums
 
@@ -27,13 +29,19 @@ from ulmus.core.scaling import feature_scale
 def passes(make_table):
     """Passes of a fit, by name, with the blocks of its rows."""
     X, y, w, _ = make_table(60)
-    model = ensemble(3, 6, hc="HC3-exact").fit_blocks(cut(X, y, w)).model_
+    fitted = ensemble(3, 6, hc="HC3-exact").fit_blocks(cut(X, y, w)).fitted_.ensemble
     rows = [Block(a, b[None, :], np.sqrt(c)) for a, b, c in cut(X, y, w, size=9)]
-    alphas = np.array([0.01, 1.0])
+    start = started(Block(X, y[None, :], np.sqrt(w)), fitted.layer)
+    moments = FirstPass(start.whitening, start.units, [slice(0, 3)])
+    factor = factor_of_moments(moments(rows), start.whitening)
+    noises = [noise_of(name, "HC3-exact") for name in ("own", "others")]
+    known = (factor.center, factor.y_constant, factor.mass)
     return rows, {
-        "moments": FirstPass(model.whitening, model.y_shift, [slice(0, model.n_members)]),
-        "grams": WeightedPass(model, "HC3-exact", [OWN, OTHERS], None),
-        "errors": LeaveOneOutPass(model.whitening, model.y_shift, model.basis, model.q, 60, alphas),
+        "moments": moments,
+        "grams": SecondPass(fitted, [slice(0, 2)], noises, ()),
+        "errors": LeaveOneOutPass(
+            fitted.layer, start.units, spectrum(factor), *known, np.array([0.01, 1.0])
+        ),
         "scale": feature_scale,
     }
 
@@ -43,7 +51,9 @@ def numbers(sums):
     if isinstance(sums, dict):
         sums = list(sums.values())
     if isinstance(sums, list):
-        return np.concatenate([numbers(part) for part in sums])
+        return np.concatenate([np.empty(0), *(numbers(part) for part in sums)])
+    if isinstance(sums, (str, type(None))):
+        return np.empty(0)
     if isinstance(sums, (int, float, np.ndarray)):
         return np.ravel(np.asarray(sums, dtype=float))
     return numbers(list(vars(sums).values()))
@@ -129,6 +139,6 @@ def test_an_estimator_scales_its_blocks(make_table):
     X, y, _, _ = make_table(100)
     X[:, 1] = 0.1
     expected = StandardScaler().fit(X)
-    layer = ensemble().fit_blocks(cut(X, y)).model_.whitening.layer
+    layer = ensemble().fit_blocks(cut(X, y)).fitted_.ensemble.layer
     assert_allclose(layer.offset, expected.mean_, rtol=1e-10, atol=1e-12)
     assert_allclose(layer.scale, expected.scale_, rtol=1e-10)

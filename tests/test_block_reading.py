@@ -91,7 +91,9 @@ def test_files(frame, tmp_path, make_table, format):
         path, target="y", columns=["x0", "x1", "x2"], sample_weight="w", batch_rows=32
     )
     assert max(len(block[0]) for block in blocks) <= 32
-    assert_same_fit(ensemble().fit_blocks(blocks), ensemble().fit(X, y, w), X_new)
+    named = pd.DataFrame(X, columns=["x0", "x1", "x2"])
+    points = pd.DataFrame(X_new, columns=named.columns)
+    assert_same_fit(ensemble().fit_blocks(blocks), ensemble().fit(named, y, w), points)
 
 
 def test_a_folder_of_files_several_targets_and_the_columns_left(frame, tmp_path, make_table):
@@ -100,13 +102,15 @@ def test_a_folder_of_files_several_targets_and_the_columns_left(frame, tmp_path,
         written(rows, tmp_path / f"part-{part}.csv", "csv")
     blocks = from_arrow(tmp_path, target=["y", "z"], sample_weight="w", format="csv")
     assert blocks.columns == ("x0", "x1", "x2")
-    X, _, w, X_new = make_table(120)
-    expected = ensemble().fit(X, frame[["y", "z"]].to_numpy(), w)
-    assert_same_fit(ensemble().fit_blocks(blocks), expected, X_new)
+    _, _, w, X_new = make_table(120)
+    expected = ensemble().fit(frame[["x0", "x1", "x2"]], frame[["y", "z"]].to_numpy(), w)
+    points = pd.DataFrame(X_new, columns=["x0", "x1", "x2"])
+    assert_same_fit(ensemble().fit_blocks(blocks), expected, points)
     several = from_arrow(
         [tmp_path / f"part-{part}.csv" for part in range(3)], target=["y"], sample_weight="w"
     )
-    assert ensemble().fit_blocks(several).predict(np.zeros((2, 4))).shape == (2, 1)
+    points = frame[list(several.columns)].head(2)
+    assert ensemble().fit_blocks(several).predict(points).shape == (2, 1)
 
 
 def test_columns_that_a_file_does_not_have_are_named(frame, tmp_path):
@@ -180,11 +184,11 @@ BAD_BLOCKS = {
     ),
     "negative w": (
         lambda X, y, w: (X, y, set_value(w, 3, -1.0)),
-        ["sample_weight of block 17", "negative", "row 3."],
+        ["sample_weight of block 17", "negative", "row 3:"],
     ),
     "short y": (lambda X, y, w: (X, y[:-1], w), ["block 17", "5 rows of X, 4 of y"]),
-    "short w": (lambda X, y, w: (X, y, w[:-1]), ["block 17", "sample_weight", "(4,)"]),
-    "wide w": (lambda X, y, w: (X, y, w[:, None]), ["block 17", "sample_weight", "(5, 1)"]),
+    "short w": (lambda X, y, w: (X, y, w[:-1]), ["block 17", "sample_weight", "5 rows and 4"]),
+    "wide w": (lambda X, y, w: (X, y, w[:, None]), ["block 17", "sample_weight", "2 axes"]),
     "flat X": (lambda X, y, w: (X[:, 0], y, w), ["block 17", "rows and columns"]),
     "no y": (lambda X, y, w: X, ["block 17", "(X, y)", "sample_weight"]),
     "too many": (lambda X, y, w: (X, y, w, w), ["block 17", "(X, y)"]),

@@ -17,8 +17,8 @@ from shared import (
 )
 
 from ulmus import ELMEnsembleRegressor
-from ulmus.core.forms import member_groups
-from ulmus.core.wide import WIDE_GRID, undersmoothing_alpha, wide_path
+from ulmus.core.pairing import member_groups
+from ulmus.core.wide import WIDE_GRID
 from ulmus.exceptions import BiasWarning
 from ulmus.intervals import satterthwaite_dof
 
@@ -42,7 +42,7 @@ def test_intervals_for_the_expectation_are_the_papers(fitted, M, noise):
         half = quantile * np.sqrt(variance)
         return np.column_stack([mean - half, mean + half])
 
-    # Satterthwaite's degrees of freedom (STATISTICS A).
+    # Satterthwaite's degrees of freedom for the sum of two variances.
     noise_part = variance - np.minimum(weights, variance)
     spent = noise_part**2 / (40 - model.dof_) + (variance - noise_part) ** 2 / max(M - 1, 1)
     assert_allclose(ours["normal"], expected(stats.norm.ppf(0.95)), rtol=1e-10)
@@ -65,15 +65,27 @@ WIDE = {"n": 60, "N": 30, "alpha": 0.1, "weight_scale": 3.0}
 
 def wide_alpha(model):
     """Ridge parameter of the wide networks, chosen by the library."""
-    fit = model.model_
-    groups = zip(member_groups(fit.n_members), fit.stacks, strict=True)
-    paths = [wide_path(fit.basis, fit.q, g, stack, fit.y_square, fit.fit.n) for g, stack in groups]
-    return undersmoothing_alpha(paths)
+    return wide_alphas(model)[0]
+
+
+def wide_alphas(model):
+    """That one, and the best predictor's."""
+    (wide,) = model.fitted_.wide
+    return wide.networks.alphas[0]
+
+
+def unseen_squares(H, h, intercept, w):
+    """Squared length of h outside of the span of the (centred, weighted) rows of H, (p,)."""
+    center = np.average(H, axis=0, weights=w) if intercept else 0.0
+    root = oracles.root_weights(len(H), w)[:, None]
+    _, s, Vt = np.linalg.svd(root * (H - center), full_matrices=True)
+    s = np.concatenate([s, np.zeros(len(Vt) - len(s))])
+    return np.sum(((h - center) @ Vt[s**2 <= 1e-12 * s[0] ** 2].T) ** 2, axis=1)
 
 
 def side_by_side(H):
     """Hidden matrices of each group of members as one."""
-    return [np.hstack(H[group]) for group in member_groups(len(H))]
+    return [np.hstack(H[group]) for group in member_groups(len(H), H[0].shape[1])]
 
 
 @intercepts
@@ -105,7 +117,7 @@ def test_intervals_for_the_function_are_those_of_wide_networks(
     model, (H, h, y, _, _, w), X = fitted(
         M, noise=noise, fit_intercept=intercept, weighted=weighted, **WIDE
     )
-    alpha, n, G = wide_alpha(model), oracles.n_rows(y, w), len(member_groups(M))
+    alpha, n, G = wide_alpha(model), oracles.n_rows(y, w), len(member_groups(M, 30))
     rest = (alpha, intercept, w)
     groups = [([a], [b]) for a, b in zip(side_by_side(H), side_by_side(h), strict=True)]
     f = np.array([oracles.predictions(*group, y, *rest)[0] for group in groups])
@@ -118,6 +130,11 @@ def test_intervals_for_the_function_are_those_of_wide_networks(
         omega = np.mean(signs * np.sqrt(squares), axis=0) ** 2
     noise_part = z**2 @ omega
     from_weights = np.var(f, axis=0, ddof=1) / G if G > 1 else 0 * noise_part
+    # What the data say nothing about has the variance that the best ridge parameter implies.
+    outside = [unseen_squares(a[0], b[0], intercept, w) for a, b in groups]
+    unseen = np.mean(outside, axis=0) * model.noise_variance_ / wide_alphas(model)[1]
+    assert (0 < np.max(unseen) < 0.1 * np.max(noise_part)) == (M > 1)
+    noise_part = noise_part + unseen
     variance = noise_part + from_weights
     mean, se = np.mean(f, axis=0), np.sqrt(variance)
 

@@ -12,13 +12,14 @@ from shared import says
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ulmus.core.backend import member_products, row_products
-from ulmus.core.forms import COMMON, OTHERS, OWN, PairGram, member_groups
+from ulmus.core.grams import PairGram
+from ulmus.core.pairing import COMMON, OTHERS, OWN, member_groups
 
 
 @pytest.fixture
 def on_device(monkeypatch):
     """Arrays count as living on a device, wherever they are."""
-    for module in ("backend", "forms"):
+    for module in ("backend", "grams"):
         monkeypatch.setattr(f"ulmus.core.{module}.is_on_host", lambda array: False)
 
 
@@ -34,7 +35,7 @@ def test_a_device_computes_for_numpy(torch, make_table, noise):
         ensemble(6, noise=noise, device="cpu").fit(X, y, w),
         ensemble(6, noise=noise, device="cpu").fit_blocks(blocks),
     ):
-        assert isinstance(ours.model_.q, torch.Tensor)
+        assert isinstance(ours.fitted_.ensemble.layer.W, torch.Tensor)
         assert_same_answers(ours, expected, X_new, X_new, np.ndarray)
 
 
@@ -70,7 +71,7 @@ def test_grams_by_span_are_those_by_member(torch, monkeypatch, weights, pairs, M
 
     def gram():
         tensor = torch.asarray(A)
-        groups = [slice(0, M)] if pairs else member_groups(M)
+        groups = [slice(0, M)] if pairs else member_groups(M, 4)
         total = PairGram.zeros(4, groups, like=tensor)
         for rows in (slice(300), slice(300, 500)):
             part = None if omega is None else torch.asarray(omega[:, rows])
@@ -78,7 +79,7 @@ def test_grams_by_span_are_those_by_member(torch, monkeypatch, weights, pairs, M
         return total
 
     expected = gram()
-    for module in ("backend", "forms"):
+    for module in ("backend", "grams"):
         monkeypatch.setattr(f"ulmus.core.{module}.is_on_host", lambda array: False)
     ours = gram()
     assert_allclose(ours.single.numpy(), expected.single.numpy(), rtol=1e-10, atol=1e-10)
@@ -95,7 +96,7 @@ def test_a_fit_by_the_ways_of_a_device(torch, make_table, on_device, n, hc, nois
     # NumPy arrays have no device: theirs are the ways of the host only without the patch.
     ours = ensemble(6, **how).fit(*map(torch.asarray, (X, y, w)))
     with pytest.MonkeyPatch.context() as host:
-        for module in ("backend", "forms"):
+        for module in ("backend", "grams"):
             host.setattr(f"ulmus.core.{module}.is_on_host", lambda array: True)
         expected = ensemble(6, **how).fit(X, y, w)
         theirs = answers(expected, X_new)

@@ -244,7 +244,7 @@ def test_our_adapter_leaves_its_estimator_alone_and_passes_messages_on(frames):
 
     X, X_new, y = frames
     estimator = clone(elm)
-    adapter = ELMProbaRegressor(estimator).fit(X, y[["depth"]])
+    adapter = ELMProbaRegressor(estimator, "jackknife+").fit(X, y[["depth"]])
     assert not hasattr(estimator, "coef_")
     assert adapter.get_params()["estimator__n_neurons"] == 15
     with pytest.raises(ValueError, match=r"0\.999 needs at least 999 training rows"):

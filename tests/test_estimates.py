@@ -97,8 +97,10 @@ def test_components_of_the_prediction_variance(fitted, estimate):
         return model.predict_var(data.X_new, component=component, estimate=estimate)
 
     assert_allclose(ours("model"), of_model, rtol=1e-8)
-    assert_allclose(ours("noise"), sigma2, rtol=1e-8)
-    assert_allclose(ours("total"), of_model + sigma2, rtol=1e-8)
+    # A new observation has the mean weight of the rows.
+    noise = sigma2 / np.mean(data.w)
+    assert_allclose(ours("noise"), noise, rtol=1e-8)
+    assert_allclose(ours("total"), of_model + noise, rtol=1e-8)
     assert_allclose(ours("weights"), spread / len(args[0]), rtol=1e-8)
 
 

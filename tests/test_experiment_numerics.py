@@ -23,7 +23,7 @@ def fitted(study, draw, X, n_members, alpha, monkeypatch):
     """The library's estimator with the weights of a draw."""
     weights = draw.weights[:n_members]
     monkeypatch.setattr(
-        "ulmus.estimators._fitting.drawn_layer",
+        "ulmus.estimators._fitting.drawn_units",
         lambda *args, **kwargs: (weights[:, :-1, :], weights[:, -1, :]),
     )
     return ELMEnsembleRegressor(

@@ -24,6 +24,7 @@ from sklearn.model_selection import LeaveOneOut
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core import backend, jackknife
+from ulmus.exceptions import DegenerateFitWarning
 from ulmus.intervals import conformal_ranks
 
 # ---------------------------------------------------------------- jackknife by brute force
@@ -48,8 +49,7 @@ def test_jackknife_bounds_are_those_of_n_refits(fitted, M, alpha, intercept, wei
 
 
 @weightings
-@pytest.mark.parametrize("rows", ["kept", "regenerated"])
-def test_chunks_of_rows_and_points_change_nothing(fitted, monkeypatch, rows, weighted):
+def test_chunks_of_rows_and_points_change_nothing(fitted, monkeypatch, weighted):
     y = np.random.default_rng(0).standard_normal((150, 2))
     monkeypatch.setattr(backend, "BLOCK_ELEMENTS", 1)  # several blocks of rows
     model, _, X = fitted(n=150, y=y, weighted=weighted, alpha=0.3)
@@ -60,19 +60,20 @@ def test_chunks_of_rows_and_points_change_nothing(fitted, monkeypatch, rows, wei
 
     whole = answers()
     monkeypatch.setattr(jackknife, "POINT_ELEMENTS", 150 * 2 * 3)  # three points at a time
-    if rows == "regenerated":
-        monkeypatch.setattr(jackknife, "ROW_ELEMENTS", 0)
     for ours, expected in zip(answers(), whole, strict=True):
         assert_allclose(ours, expected, rtol=1e-12)
 
 
 def scaled_sample(model, H, h, y, alpha, intercept, w):
-    """f_-i(x) and a(x) L_i / a_i of STATISTICS C by n refits, each (rows, p)."""
+    """Left-out predictions f_-i(x), and a(x) L_i / a_i, by n refits, each (rows, p)."""
     f, errors = [], []
     # A new observation varies by the noise and by what bias leaves in the residuals.
     sigma2 = model.noise_variance_
     residual2 = max(sigma2, oracles.noise_variance(H, y, alpha, intercept, w))
-    a = np.sqrt(residual2 + sigma2 * np.mean(squared_rows(H, h, alpha, intercept, w), axis=0))
+    # Its weight is the mean of the rows that count.
+    mean_weight = 1 if w is None else np.mean(w[w > 0])
+    norm = np.mean(squared_rows(H, h, alpha, intercept, w), axis=0)
+    a = np.sqrt(residual2 / mean_weight + sigma2 * norm)
     for i in np.flatnonzero(oracles.root_weights(len(y), w)):
         at = [np.vstack([h[m], H[m][i : i + 1]]) for m in range(len(H))]
         both = np.mean(oracles.predictions_without(i, H, at, y, alpha, intercept, w), axis=0)
@@ -242,7 +243,7 @@ def test_outputs_do_not_change_one_another(fitted, make_table):
 @members
 def test_quantiles_never_cross_and_the_median_is_near_the_mean(fitted, M, noise):
     model, _, X = fitted(M, n=60, noise=noise)
-    quantiles = model.predict_quantiles(X, [0.01, 0.1, 0.4, 0.5, 0.6, 0.9, 0.99])
+    quantiles = model.predict_quantiles(X, [0.02, 0.1, 0.4, 0.5, 0.6, 0.9, 0.98])
     assert np.all(np.diff(quantiles, axis=1) >= 0)
     mean, sd = model.predict(X, return_std=True)
     assert np.all(np.abs(quantiles[:, 3] - mean) < 0.5 * sd)
@@ -331,7 +332,10 @@ def test_summary_without_pandas_is_a_record_array(fitted, monkeypatch):
         ({"method": "t"}, "method must be one of 'auto', 'jackknife.*got 't'"),
         ({"kind": "confidence", "method": "jackknife+"}, "method must be one of 'auto', 't'"),
         ({"kind": "confidence", "target": "truth"}, "target must be one of 'function'.*'truth'"),
-        ({"confidence_level": 0.99}, "0.99 needs at least 99 training rows.* got 40.*'gaussian'"),
+        (
+            {"confidence_level": 0.99, "method": "jackknife+"},
+            "0.99 needs at least 99 training rows.* got 40.*'gaussian'",
+        ),
     ],
 )
 def test_bad_requests_name_the_parameter(fitted, asked, message):
@@ -354,7 +358,35 @@ def test_rows_of_weight_zero_do_not_count_for_the_level(make_table):
     data = make_table(40)
     model = ensemble().fit(data.X, data.y, sample_weight=np.arange(40) >= 25)
     with pytest.raises(ValueError, match=r"at least 19 training rows.*got 15"):
-        model.predict_interval(data.X_new, 0.95)
+        model.predict_interval(data.X_new, 0.95, method="jackknife+")
+
+
+def test_levels_beyond_the_rows_are_normal_and_say_so(fitted):
+    model, _, X = fitted(n=40)
+    expected = [
+        model.predict_interval(X, 0.8),
+        model.predict_interval(X, 0.99, method="gaussian"),
+        model.predict_interval(X, 0.9),
+    ]
+    with pytest.warns(DegenerateFitWarning, match="40 training rows are too few.*0.99"):
+        ours = model.predict_interval(X, [0.8, 0.99, 0.9])
+    assert_allclose(ours, np.stack(expected, axis=2), rtol=1e-12)
+
+
+def test_a_table_of_fifteen_rows_has_a_summary(fitted):
+    pytest.importorskip("pandas")
+    model, _, X = fitted(n=15)
+    with pytest.warns(DegenerateFitWarning, match="15 training rows are too few"):
+        frame = model.summary_frame(X)
+    assert np.all(np.isfinite(frame))
+
+
+def test_quantiles_beyond_the_rows_say_so(fitted):
+    model, _, X = fitted(n=40)
+    with pytest.warns(DegenerateFitWarning, match=r"\[0.001, 0.999\].*40 training rows"):
+        ours = model.predict_quantiles(X, [0.001, 0.5, 0.999])
+    outermost = model.predict_quantiles(X, [1 / 41, 0.5, 40 / 41])
+    assert_array_equal(ours, outermost)
 
 
 @pytest.mark.parametrize("quantiles", [[0.5, 1.5], 50, []])

@@ -3,56 +3,51 @@
 import numpy as np
 import oracles
 import pytest
+from core_fits import blocks_of, core_fit
+from fit_comparison import raw_variances
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
-from ulmus.core.basis import gram_basis
-from ulmus.core.fitting import Settings, fitted_model
-from ulmus.core.forms import COMMON, OTHERS, OWN, JackknifeForm, lone_members, row_form
-from ulmus.core.hidden import ACTIVATIONS, HiddenLayer, drawn_layer
-from ulmus.core.model import row_fits
-from ulmus.core.moments import Block, row_moments
-from ulmus.core.variance import ESTIMATES, model_variance
+from ulmus.core.activations import ACTIVATIONS
+from ulmus.core.factor import factor_of_moments, spectrum
+from ulmus.core.forms import JackknifeForm, row_form
+from ulmus.core.layer import HiddenLayer, drawn_units
+from ulmus.core.moments import FirstPass
+from ulmus.core.outputs import output_units
+from ulmus.core.pairing import COMMON, OTHERS, OWN, lone_members
+from ulmus.core.smoother import smoother
+from ulmus.core.source import Block
+from ulmus.core.variance import ESTIMATES
 from ulmus.core.whitening import sample_whitening
 from ulmus.exceptions import DegenerateFitWarning
 
 M = 4
 
 
-class Rows(list):
-    """Blocks of rows, passed over one after another."""
-
-    def reduce(self, row_pass):
-        return row_pass(self)
-
-
-def blocks_of(X, y, size=50):
-    """Blocks of some rows each."""
-    starts = range(0, len(X), size)
-    return Rows(Block(X[i : i + size], y[None, i : i + size], None) for i in starts)
-
-
-def basis_of(layer, X, sample):
-    """Basis and the matrices Q, M arrays (n, N), from blocks and a preconditioner's sample."""
-    whitening = sample_whitening(layer, sample)
-    blocks = blocks_of(X, np.zeros(len(X)))
-    basis = gram_basis(
-        row_moments(blocks, whitening, lone_members(layer.n_members)).gram.single, whitening
+def factors(layer, X, sample):
+    """Factor, spectrum and the orthonormal rows, M arrays (n, N), from blocks and a sample."""
+    y = np.zeros((1, len(X)))
+    units = output_units(Block(X, y, None), layer.constant)
+    whitening = sample_whitening(layer, Block(sample, y[:, : len(sample)], None))
+    blocks = blocks_of(X, y[0])
+    factor = factor_of_moments(
+        blocks.reduce(FirstPass(whitening, units, lone_members(layer.n_members))), whitening
     )
-    return basis, np.swapaxes(basis.to_q @ whitening(X), 1, 2)
+    parts = spectrum(factor)
+    centred_rows = layer(X)[:, int(layer.constant) :, :] - factor.center[:, :, None]
+    Q = (parts.Vt * parts.inverse(1.0)[:, :, None]) @ centred_rows
+    return factor, parts, np.swapaxes(Q, 1, 2)
 
 
-def fit(layer, X, y, sample, alpha, keep_rows=False):
-    """Model with every estimate, HC3 residuals and the paper's noise."""
-    how = Settings(alpha, "residual", "HC3", tuple(ESTIMATES), keep_rows, wide=False)
-    return fitted_model(blocks_of(X, y), Block(sample, y[None, : len(sample)], None), layer, how)
+def fit(layer, X, y, sample, alpha, dual=False):
+    """Fit with every estimate, HC3 residuals and the paper's noise."""
+    first = Block(sample, y[None, : len(sample)], None)
+    return core_fit(layer, blocks_of(X, y), first, alpha=alpha, dual=dual)
 
 
-def variances(model, X):
+def variances(fit, X):
     """Every estimate at the points, (6, p)."""
-    return np.stack(
-        [model_variance(n, model.point_parts(X, e.weights))[:, 0] for n, e in ESTIMATES.items()]
-    )
+    return raw_variances(fit, X)[:, :, 0]
 
 
 def oracle_variances(H, h, y, alpha, intercept):
@@ -79,39 +74,42 @@ RIDGE = (0.2, 70, (1e10, 1e12))
 
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize(("scale", "N", "between"), [PLAIN, RIDGE])
-def test_basis_is_the_svd_of_an_ill_conditioned_layer(
+def test_the_factor_has_the_svd_of_an_ill_conditioned_layer(
     make_table, make_layer, units, scale, N, between, constant
 ):
     data = make_table(300)
     layer = make_layer(M, N, 3, scale=scale, constant=constant)
     H = units(layer, data.X)
     assert between[0] < condition(H, constant) < between[1]
-    basis, Q = basis_of(layer, data.X, data.X[::3])
+    factor, parts, Q = factors(layer, data.X, data.X[::3])
     for m in range(M):
         expected = np.linalg.svd(centred(H[m], constant), compute_uv=False)
         # An SVD itself is right to eps times the largest singular value.
-        assert_allclose(basis.s[m], expected, rtol=1e-8, atol=1e-13 * expected[0])
-        used = basis.s[m] > 1e-7 * basis.s[m, 0]
-        Q_used = Q[m][:, int(constant) :][:, used]
+        assert_allclose(parts.s[m], expected, rtol=1e-8, atol=1e-13 * expected[0])
+        used = parts.s[m] > 1e-7 * parts.s[m, 0]
+        Q_used = Q[m][:, used]
         assert_allclose(Q_used.T @ Q_used, np.eye(used.sum()), atol=1e-8)
-        rebuilt = Q[m][:, int(constant) :] * basis.s[m] @ basis.Vt[m]
+        rebuilt = Q[m] * parts.s[m] @ parts.Vt[m]
         assert_allclose(rebuilt, centred(H[m], constant), atol=1e-11 * expected[0])
+        gram = centred(H[m], constant).T @ centred(H[m], constant)
+        assert_allclose(factor.R[m].T @ factor.R[m], gram, atol=1e-12 * expected[0] ** 2)
         if constant:
-            assert_allclose(Q[m][:, 0], 300**-0.5, rtol=1e-12)
-            assert_allclose(Q_used.T @ np.ones(300), 0, atol=1e-7)
+            assert_allclose(factor.center[m], H[m].mean(axis=0), rtol=1e-12)
+            # The mean is right to the last digit, and the weakest direction divides it by 1e-7.
+            assert_allclose(Q_used.T @ np.ones(300), 0, atol=1e-6)
 
 
 @pytest.mark.parametrize("constant", [False, True])
-@pytest.mark.parametrize("keep_rows", [False, True])
+@pytest.mark.parametrize("dual", [False, True])
 @pytest.mark.parametrize(("setting", "alpha"), [(PLAIN, 0.0), (PLAIN, 1e-4), (RIDGE, 1e-6)])
 def test_estimates_of_an_ill_conditioned_layer(
-    make_table, make_layer, units, setting, alpha, keep_rows, constant
+    make_table, make_layer, units, setting, alpha, dual, constant
 ):
     scale, N, _ = setting
     data = make_table(300)
     layer = make_layer(M, N, 3, scale=scale, constant=constant)
     H, h = units(layer, data.X), units(layer, data.X_new)
-    model = fit(layer, data.X, data.y, data.X[::2], alpha, keep_rows)
+    model = fit(layer, data.X, data.y, data.X[::2], alpha, dual)
     f = np.mean(oracles.predictions(H, h, data.y, alpha, constant), axis=0)
     assert_allclose(model.mean(data.X_new)[0], f, rtol=1e-8)
     expected = oracle_variances(H, h, data.y, alpha, constant)
@@ -148,8 +146,8 @@ def test_one_unit_that_wakes_up_after_the_sample(make_table, make_layer, units, 
     y = data.y[np.argsort(data.X[:, 0])]
     layer = make_layer(M, 8, 3, activation="relu", constant=constant)
     # The last unit of each member is zero wherever the first input is below 0.5.
-    layer.weights[:, -1, :] = [1.0, 0.0, 0.0]
-    layer.biases[:, -1] = -0.5
+    layer.W[:, -1, :] = [1.0, 0.0, 0.0]
+    layer.b[:, -1] = -0.5
     H, h = units(layer, X), units(layer, data.X_new)
     model = fit(layer, X, y, X[:100], 0.0)
     f = np.mean(oracles.predictions(H, h, y, 0, constant), axis=0)
@@ -164,12 +162,14 @@ def test_fewer_rows_than_neurons(make_table, make_layer, units, n, constant):
     data = make_table(n)
     layer = make_layer(M, 15, 3, constant=constant)
     H, h = units(layer, data.X), units(layer, data.X_new)
-    model = fit(layer, data.X, data.y, data.X, 0.1, keep_rows=True)
+    model = fit(layer, data.X, data.y, data.X, 0.1, dual=True)
     f = np.mean(oracles.predictions(H, h, data.y, 0.1, constant), axis=0)
     assert_allclose(model.mean(data.X_new)[0], f, rtol=1e-8)
     expected = oracle_variances(H, h, data.y, 0.1, constant)
     assert_allclose(variances(model, data.X_new), expected, rtol=1e-7)
-    assert_allclose(np.mean(model.fit.dof), oracles.dof(H, 0.1, constant), rtol=1e-9)
+    assert_allclose(
+        model.ensemble.regressions[0].smoother.gamma, oracles.dof(H, 0.1, constant), rtol=1e-9
+    )
 
 
 # ---------------------------------------------------------------- rank
@@ -238,12 +238,13 @@ def test_repeated_units_change_nothing(make_table):
 def test_weak_directions_are_dropped_without_ridge_only(make_table, make_layer):
     data = make_table(300)
     layer = make_layer(M, 40, 3, scale=0.2)
-    basis, _ = basis_of(layer, data.X, data.X)
-    strong = np.sum(basis.s > np.finfo(float).eps ** 0.5 * basis.s[:, :1], axis=1)
+    factor, parts, _ = factors(layer, data.X, data.X)
+    strong = np.sum(parts.s > np.finfo(float).eps ** 0.5 * parts.s[:, :1], axis=1)
     assert np.all(strong < 40)
-    assert_array_equal(basis.rank(0.0), strong)
-    assert_allclose(basis.dof(0.0), strong)
-    assert np.all(basis.rank(1e-6) > strong)
+    least_squares, ridge = (smoother(factor, alpha)[0] for alpha in (0.0, 1e-6))
+    assert_array_equal(least_squares.rank, strong)
+    assert_allclose(least_squares.dof, strong)
+    assert np.all(ridge.rank > strong)
 
 
 # ---------------------------------------------------------------- forms
@@ -281,7 +282,7 @@ def test_both_forms_are_the_explicit_matrices(form_parts, kind):
     dual = row_form(Q, kind, None if kind is COMMON else omega)
     expected = explicit_sums(Q, t, explicit_weights(kind, [np.diag(o) for o in omega]))
     assert_allclose(dual.sums(t), expected, rtol=1e-10)
-    assert_allclose(dual.gram().sums(t), expected, rtol=1e-10)
+    assert_allclose(dual.primal().sums(t), expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("kind", [OWN, OTHERS], ids=lambda kind: kind.name)
@@ -291,7 +292,7 @@ def test_the_jackknife_form_is_diagonal_minus_rank_one(form_parts, kind):
     r = rng.standard_normal((M, n))
     S = [(n - 1) / n * (np.diag(r_m**2) - np.outer(r_m, r_m) / n) for r_m in r]
     expected = explicit_sums(Q, t, explicit_weights(kind, S))
-    for diagonal in (row_form(Q, kind, r**2), row_form(Q, kind, r**2).gram()):
+    for diagonal in (row_form(Q, kind, r**2), row_form(Q, kind, r**2).primal()):
         form = JackknifeForm(diagonal, Q @ r.T, n, kind.degree)
         assert_allclose(form.sums(t), expected, rtol=1e-10)
 
@@ -299,24 +300,25 @@ def test_the_jackknife_form_is_diagonal_minus_rank_one(form_parts, kind):
 def test_a_rotated_gram_is_the_gram_of_the_rotated_rows(form_parts):
     Q, omega, t, rng = form_parts
     A = rng.standard_normal((M, 5, 5))
-    gram = row_form(Q, OWN, omega).gram()
+    gram = row_form(Q, OWN, omega).primal()
     before = gram.sums(t)
     ours = gram.rotated(A)
-    assert_allclose(ours.sums(t), row_form(A @ Q, OWN, omega).gram().sums(t), rtol=1e-10)
+    assert_allclose(ours.sums(t), row_form(A @ Q, OWN, omega).primal().sums(t), rtol=1e-10)
     assert_allclose(gram.sums(t), before, rtol=1e-14)
 
 
-def test_row_fits_have_orthonormal_rows_and_the_oracles_residuals(make_table, make_layer, units):
+def test_row_fits_are_the_oracles(make_table, make_layer, units):
     data = make_table(60)
     layer = make_layer(M, 8, 3, constant=True)
     H = units(layer, data.X)
-    model = fit(layer, data.X, data.y, data.X, 0.1)
-    ((_, rows),) = row_fits(model, [Block(data.X, data.y[None, :], None)])
-    assert_allclose(rows.Q @ np.swapaxes(rows.Q, 1, 2), np.tile(np.eye(9), (M, 1, 1)), atol=1e-10)
-    assert_allclose(rows.residual[:, 0], oracles.residuals(H, data.y, 0.1, True), rtol=1e-8)
+    ensemble = fit(layer, data.X, data.y, data.X, 0.1).ensemble
+    ((_, (rows,)),) = ensemble.row_fits([Block(data.X, data.y[None, :], None)])
     P = oracles.hat_matrix(H, 0.1, True)
-    assert_allclose(rows.leverage, np.diagonal(P, axis1=1, axis2=2), rtol=1e-8)
-    assert_allclose(rows.leverage2, np.diagonal(P @ P, axis1=1, axis2=2), rtol=1e-8)
+    assert_allclose(np.swapaxes(rows.t, 1, 2) @ rows.t, P, atol=1e-10)
+    residual = rows.residual[:, 0] * ensemble.unit
+    assert_allclose(residual, oracles.residuals(H, data.y, 0.1, True), rtol=1e-8)
+    assert_allclose(rows.square_length, np.diagonal(P, axis1=1, axis2=2), rtol=1e-8)
+    assert_allclose(rows.square_row, np.diagonal(P @ P, axis1=1, axis2=2), rtol=1e-8)
 
 
 # ---------------------------------------------------------------- hidden layer
@@ -325,7 +327,7 @@ def test_row_fits_have_orthonormal_rows_and_the_oracles_residuals(make_table, ma
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations_are_their_definitions(name, reference_activations):
     u = np.concatenate([np.linspace(-6, 6, 101), [-35.0, 35.0, -0.0]])
-    ours = ACTIVATIONS[name](u.copy())
+    ours = ACTIVATIONS[name].value(u.copy())
     assert_allclose(ours, reference_activations[name](u), rtol=1e-13, atol=1e-15)
 
 
@@ -356,7 +358,7 @@ def test_features_are_scaled_inputs_times_weights(make_table, constant):
 
 
 def draw(distribution, activation, scale, N=4000):
-    return drawn_layer(
+    return drawn_units(
         np.random.SeedSequence(0).spawn(2),
         3,
         N,

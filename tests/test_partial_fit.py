@@ -119,7 +119,7 @@ def test_threads_do_not_matter(make_table):
 def test_the_first_call_sets_the_standardisation(make_table):
     X, y, _, X_new = make_table(120)
     model = added(ensemble(standardize=True), X, y, edges=[0, 60, 120])
-    layer = model.model_.whitening.layer
+    layer = model.fitted_.ensemble.layer
     assert_allclose(layer.offset, X[:60].mean(axis=0))
     assert_allclose(layer.scale, X[:60].std(axis=0))
     scaled, points = ((table - layer.offset) / layer.scale for table in (X, X_new))

@@ -150,7 +150,8 @@ def test_robust_variance_of_one_member_is_statsmodels(data, least_squares, hc, i
 def test_variance_of_one_member_is_statsmodels(data, least_squares, intercept, weighted):
     w = data.w if weighted else None
     model, theirs, h = least_squares(intercept, w, noise_variance="residual")
-    expected = theirs.get_prediction(h, weights=1.0)
+    # A new observation has the mean weight of the rows.
+    expected = theirs.get_prediction(h, weights=np.mean(w) if weighted else 1.0)
     assert_allclose(model.noise_variance_, theirs.scale, rtol=1e-9)
     assert_allclose(model.dof_, theirs.df_model + theirs.k_constant, rtol=1e-9)
     mean, std = model.predict(data.X_new, return_std=True)

@@ -37,7 +37,7 @@ def test_single_precision(smooth, request, device, streamed):
         ours.fit_blocks([(X[a : a + 500], y[a : a + 500]) for a in range(0, 2000, 500)])
     else:
         ours.fit(X, y)
-    assert "float32" in str(ours.model_.q.dtype)
+    assert "float32" in str(ours.fitted_.ensemble.layer.W.dtype)
     mean = ours.predict(points)
     assert mean.dtype == np.float64  # results have the precision of the points
     assert np.abs(mean - exact.predict(points)).max() < 1e-4 * np.std(y)

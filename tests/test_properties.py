@@ -6,17 +6,18 @@ import operator
 
 import numpy as np
 import pytest
+from core_fits import core_fit
+from fit_comparison import raw_variances
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from shared import few
 
 from ulmus import ELMEnsembleRegressor
-from ulmus.core.fitting import Settings, fitted_model
-from ulmus.core.hidden import HiddenLayer
-from ulmus.core.model import TrainingRecorder
-from ulmus.core.moments import Block, row_moments
-from ulmus.core.variance import ESTIMATES, model_variance
+from ulmus.core.layer import HiddenLayer
+from ulmus.core.moments import FirstPass
+from ulmus.core.outputs import OutputUnits
+from ulmus.core.source import Block
 from ulmus.core.whitening import sample_whitening
 
 seeds = st.integers(0, 10_000)
@@ -32,15 +33,7 @@ def ensemble(alpha=0.3, **parameters):
 
 def results(model, X):
     """Predictions and all variances, stacked."""
-    return np.stack([model.predict(X), *raw_variances(model, X)])
-
-
-def raw_variances(model, X):
-    """The estimates as they are, negative ones included."""
-    return [
-        model_variance(name, model.model_.point_parts(X, ESTIMATES[name].weights))[:, 0]
-        for name in ESTIMATES
-    ]
+    return np.stack([model.predict(X), *raw_variances(model.fitted_, X)[:, :, 0]])
 
 
 # ---------------------------------------------------------------- symmetries
@@ -60,45 +53,21 @@ def test_order_of_rows_does_not_matter(make_table, seed, alpha, hc, n):
     assert_allclose(model.loo_residuals_, loo[order], rtol=1e-6, atol=1e-9)
 
 
-class Blocks(list):
-    """Blocks of rows that make each pass on their own, as on a cluster."""
-
-    def reduce(self, row_pass):
-        return functools.reduce(operator.add, [row_pass([block]) for block in self])
-
-
-def core_fit(layer, blocks, *, alpha, hc, sample=None, keep_rows=False):
-    """A model of the core; the first block is the sample unless told otherwise."""
-    how = Settings(alpha, "residual", hc, tuple(ESTIMATES), keep_rows, wide=False)
-    return fitted_model(Blocks(blocks), blocks[0] if sample is None else sample, layer, how)
-
-
-def core_variances(model, X):
-    """Every estimate of a core model, (6, p, K)."""
-    return np.stack(
-        [model_variance(name, model.point_parts(X, e.weights)) for name, e in ESTIMATES.items()]
-    )
-
-
 @few
-@given(seed=seeds, alpha=alphas, hc=hcs, constant=st.booleans(), keep_rows=st.booleans())
-def test_order_of_members_does_not_matter(
-    make_table, make_layer, seed, alpha, hc, constant, keep_rows
-):
+@given(seed=seeds, alpha=alphas, hc=hcs, constant=st.booleans(), dual=st.booleans())
+def test_order_of_members_does_not_matter(make_table, make_layer, seed, alpha, hc, constant, dual):
     data = make_table(40, seed=seed)
     layer = make_layer(5, 6, 3, seed=seed, constant=constant)
     order = np.random.default_rng(seed).permutation(5)
     shuffled = HiddenLayer(
-        layer.weights[order], layer.biases[order], layer.offset, layer.scale, "logistic", constant
+        layer.W[order], layer.b[order], layer.offset, layer.scale, "logistic", constant
     )
     fits = [
-        core_fit(
-            members, [Block(data.X, data.y[None, :], None)], alpha=alpha, hc=hc, keep_rows=keep_rows
-        )
+        core_fit(members, [Block(data.X, data.y[None, :], None)], alpha=alpha, hc=hc, dual=dual)
         for members in (layer, shuffled)
     ]
     assert_allclose(fits[1].mean(data.X_new), fits[0].mean(data.X_new), rtol=1e-8)
-    first, second = (core_variances(fit, data.X_new) for fit in fits)
+    first, second = (raw_variances(fit, data.X_new) for fit in fits)
     assert_allclose(second, first, rtol=1e-7, atol=1e-12)
 
 
@@ -170,7 +139,7 @@ def test_ridge_tends_to_least_squares(make_table, seed, intercept, hc):
     data = make_table(45, seed=seed)
     tiny, none = (ensemble(a, hc=hc, fit_intercept=intercept) for a in (1e-9, 0.0))
     tiny.fit(data.X, data.y), none.fit(data.X, data.y)
-    assume(np.linalg.cond(none.model_.to_t).max() < 1e3)
+    assume(np.linalg.cond(none.fitted_.ensemble.regressions[0].smoother.to_t).max() < 1e3)
     assert_allclose(results(tiny, data.X_new), results(none, data.X_new), rtol=1e-5, atol=1e-9)
     assert_allclose(tiny.dof_, none.dof_, rtol=1e-6)
 
@@ -184,16 +153,16 @@ def test_leverages_lie_in_the_unit_interval_and_add_up_to_the_trace(
     layer = make_layer(3, 6, 3, seed=seed, constant=True)
     root = np.sqrt(data.w)
     blocks = [Block(data.X, data.y[None, :], root)]
-    model = core_fit(layer, blocks, alpha=alpha, hc="HC2")
-    p = TrainingRecorder("HC2").training(model, blocks).leverage
+    ensemble = core_fit(layer, blocks, alpha=alpha, hc="HC2").ensemble
+    ((_, (rows,)),) = ensemble.row_fits(blocks)
+    p, members = rows.weighted.square_length, rows.smoother
     assert np.all(p >= 0)
     assert np.all(p <= 1 + 1e-9)
-    assert_allclose(p.sum(axis=1), model.fit.trace, rtol=1e-8)
-    assert np.all(model.fit.trace <= model.fit.dof * (1 + 1e-12))
-    rank = model.basis.rank(alpha)
-    assert np.all(model.fit.dof <= rank * (1 + 1e-12))
+    assert_allclose(p.sum(axis=1), members.trace, rtol=1e-8)
+    assert np.all(members.trace <= members.dof * (1 + 1e-12))
+    assert np.all(members.dof <= members.rank * (1 + 1e-12))
     if alpha == 0:
-        assert_allclose(model.fit.dof, rank, rtol=1e-12)
+        assert_allclose(members.dof, members.rank, rtol=1e-12)
 
 
 @few
@@ -223,6 +192,11 @@ def cut(X, y, root_weight, cuts):
     ]
 
 
+def alphas_of(fit):
+    """Ridge parameter of each output."""
+    return fit.ensemble.per_output(part.smoother.alpha for part in fit.ensemble.regressions)
+
+
 @few
 @given(
     seed=seeds,
@@ -231,10 +205,10 @@ def cut(X, y, root_weight, cuts):
     hc=hcs,
     constant=st.booleans(),
     weighted=st.booleans(),
-    keep_rows=st.booleans(),
+    dual=st.booleans(),
 )
 def test_any_split_into_blocks_gives_the_same_model(
-    make_table, make_layer, seed, cuts, alpha, hc, constant, weighted, keep_rows
+    make_table, make_layer, seed, cuts, alpha, hc, constant, weighted, dual
 ):
     data = make_table(60, seed=seed)
     layer = make_layer(4, 6, 3, seed=seed, constant=constant)
@@ -242,19 +216,19 @@ def test_any_split_into_blocks_gives_the_same_model(
     root = np.sqrt(data.w) if weighted else None
     whole = cut(data.X, Y, root, [])
     fits = [
-        core_fit(layer, blocks, alpha=alpha, hc=hc, sample=sample, keep_rows=keep_rows)
+        core_fit(layer, blocks, alpha=alpha, hc=hc, sample=sample, dual=dual)
         for blocks, sample in [
             (whole, whole[0]),
             (cut(data.X, Y, root, cuts), whole[0]),
             (cut(data.X, Y, root, [25, *cuts]), cut(data.X, Y, root, [25])[0]),
         ]
     ]
-    expected = core_variances(fits[0], data.X_new)
+    expected = raw_variances(fits[0], data.X_new)
     for fit in fits[1:]:
-        assert_allclose(fit.alpha, fits[0].alpha, rtol=1e-8)
+        assert_allclose(alphas_of(fit), alphas_of(fits[0]), rtol=1e-8)
         assert_allclose(fit.sigma2, fits[0].sigma2, rtol=1e-7)
         assert_allclose(fit.mean(data.X_new), fits[0].mean(data.X_new), rtol=1e-7)
-        assert_allclose(core_variances(fit, data.X_new), expected, rtol=1e-6, atol=1e-10)
+        assert_allclose(raw_variances(fit, data.X_new), expected, rtol=1e-6, atol=1e-10)
 
 
 @few
@@ -263,11 +237,8 @@ def test_moments_merge_in_any_order_and_grouping(make_table, make_layer, seed, c
     table = make_table(60, seed=seed)
     layer = make_layer(3, 5, 3, seed=seed, constant=True)
     y, root = table.y[None, :], np.sqrt(table.w)
-    whitening = sample_whitening(layer, table.X[:30], root[:30])
-
-    def moments(blocks):
-        return row_moments(blocks, whitening, [slice(0, 3)])
-
+    whitening = sample_whitening(layer, Block(table.X[:30], y[:, :30], root[:30]))
+    moments = FirstPass(whitening, OutputUnits(np.zeros(1), np.ones(1)), [slice(0, 3)])
     whole = moments(cut(table.X, y, root, []))
     parts = [moments([block]) for block in cut(table.X, y, root, cuts)]
     parts = data.draw(st.permutations(parts))
@@ -287,11 +258,12 @@ def test_moments_merge_in_any_order_and_grouping(make_table, make_layer, seed, c
 def test_merging_leaves_its_parts_alone(make_table, make_layer):
     table = make_table(20)
     layer = make_layer(3, 5, 3)
-    whitening = sample_whitening(layer, table.X)
     block = Block(table.X, table.y[None, :], None)
-    one, other = (row_moments([block], whitening, [slice(0, 3)]) for _ in range(2))
+    whitening = sample_whitening(layer, block)
+    moments = FirstPass(whitening, OutputUnits(np.zeros(1), np.ones(1)), [slice(0, 3)])
+    one, other = (moments([block]) for _ in range(2))
     total = one + other
-    total.add(whitening(table.X), block.target, 20)
+    total.add(whitening(block), block)
     assert_array_equal(one.gram.single, other.gram.single)
     assert one.n_rows == 20
     assert total.n_rows == 60

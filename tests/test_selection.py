@@ -4,10 +4,11 @@ import numpy as np
 import oracles
 import pytest
 from numpy.testing import assert_allclose
-from shared import intercepts, weightings
+from shared import every_interval, intercepts, weightings
+from sklearn.base import clone
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
-from ulmus.core.forms import member_groups
+from ulmus.core.pairing import member_groups
 from ulmus.core.selection import RELATIVE_GRID
 
 few_rows = pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWarning")
@@ -74,17 +75,37 @@ def test_gcv_of_a_layer_that_could_interpolate(make_table, hidden, seed):
 
 
 @pytest.mark.parametrize("criterion", ["loo", "gcv"])
-def test_outputs_share_an_alpha_in_units_of_their_own_variance(make_table, hidden, criterion):
+def test_each_output_has_its_own_alpha(make_table, hidden, criterion):
     data = make_table()
-    Y = np.column_stack([data.y, 1e4 * np.cos(2 * data.X[:, 1])])
+    noise = np.random.default_rng(3).standard_normal(60)
+    Y = np.column_stack([data.y, noise, 1e4 * np.cos(2 * data.X[:, 1])])
     model = ELMEnsembleRegressor(3, 8, alpha=criterion, random_state=0).fit(data.X, Y)
     H = hidden(model, data.X, data.X)
     score = {"loo": oracles.loo_score, "gcv": oracles.gcv_score}[criterion]
-    total = np.zeros(len(RELATIVE_GRID))
     grid = alpha_grid(H, True, None)
-    for y in Y.T:
-        total += np.array([score(H, y, a, True) for a in grid]) / np.sum((y - y.mean()) ** 2)
-    assert_allclose(model.alpha_, grid[np.argmin(total)], rtol=1e-8)
+    best = [grid[np.argmin([score(H, y, a, True) for a in grid])] for y in Y.T]
+    assert_allclose(model.alpha_, best, rtol=1e-8)
+    assert len(set(best)) > 1
+
+
+def test_several_outputs_are_fits_of_one_each(make_table):
+    # A pure-noise output asks for a strong ridge, which must not reach the others.
+    data = make_table()
+    Y = np.column_stack([data.y, np.random.default_rng(3).standard_normal(60), -(data.y**2)])
+    for noise in ("homoskedastic", "heteroskedastic"):
+        model = ELMEnsembleRegressor(3, 8, noise=noise, random_state=0)
+        together = clone(model).fit(data.X, Y)
+        for k, y in enumerate(Y.T):
+            alone = clone(model).fit(data.X, y)
+            for name in ("alpha_", "noise_variance_", "dof_"):
+                ours = getattr(together, name)[k]
+                assert_allclose(ours, getattr(alone, name), rtol=1e-8, err_msg=name)
+            for name in ("leverage_", "loo_residuals_", "loo_predictions_"):
+                ours = getattr(together, name)[:, k]
+                assert_allclose(ours, getattr(alone, name), rtol=1e-7, atol=1e-9, err_msg=name)
+            every = every_interval(together, data.X_new, [0.5, 0.9])
+            for name, expected in every_interval(alone, data.X_new, [0.5, 0.9]).items():
+                assert_allclose(every[name][:, k], expected, rtol=1e-6, atol=1e-8, err_msg=name)
 
 
 # ---------------------------------------------------------------- noise variance
@@ -97,12 +118,12 @@ def test_outputs_share_an_alpha_in_units_of_their_own_variance(make_table, hidde
 def test_pilot_noise_is_the_residual_noise_of_a_wider_rougher_network(
     make_table, hidden, members, intercept, weighted
 ):
-    # STATISTICS B: a hundredth of the best alpha leaves less squared bias in the residuals.
+    # A hundredth of the best alpha leaves less squared bias in the residuals.
     data = make_table(90)
     w = data.w if weighted else None
     model = ELMEnsembleRegressor(members, 7, variance="NHo", weight_scale=2.0, random_state=0)
     model.set_params(fit_intercept=intercept).fit(data.X, data.y, sample_weight=w)
-    first_group = member_groups(members)[0]
+    first_group = member_groups(members, 7)[0]
     wide = [np.hstack(hidden(model, data.X, data.X, w)[first_group])]
     grid = alpha_grid(wide, intercept, w)
     best = np.argmin([oracles.gcv_score(wide, data.y, a, intercept, w) for a in grid])
@@ -116,7 +137,8 @@ def test_pilot_noise_is_the_residual_noise_of_a_wider_rougher_network(
     H = hidden(model, data.X, data.X, w)
     residual = oracles.noise_variance(H, data.y, model.alpha_, intercept, w)
     ours = model.predict_var(data.X_new, component="noise")
-    assert_allclose(ours, max(expected, residual), rtol=1e-8)
+    mean_weight = np.mean(w) if weighted else 1.0
+    assert_allclose(ours, max(expected, residual) / mean_weight, rtol=1e-8)
 
 
 @few_rows

@@ -77,8 +77,7 @@ def test_points_outside_the_range_warn_with_their_number(data, container):
     X = data.X_new.copy()
     X[1, 0], X[4, 2] = 1.5, -1.21
     X[2, 1] = 1.19  # within a tenth of the range
-    model.predict(container(X))  # without error bars there is nothing to warn about
-    for ask in (partial(model.predict, return_std=True), *error_bars(model)):
+    for ask in (model.predict, partial(model.predict, return_std=True), *error_bars(model)):
         with pytest.warns(ExtrapolationWarning) as record:
             ask(container(X))
         assert re.match(says("2 of 7 points", "range"), only(record))
@@ -127,7 +126,8 @@ def test_negative_variances_take_their_positive_part(hidden, name, members, hc):
     assert_allclose(ours[~negative], plain[~negative], rtol=1e-8)
     if name == "S3":
         return
-    # STATISTICS F: mu'S mu + max(0, spread - (A - U)) / M.
+    # The variance given the weights and the positive part of what they cause:
+    # mu'S mu + max(0, spread - (A - U)) / M.
     kind = "homoskedastic" if name == "BR" else hc
     plus = oracles.positive_part_variance(*args, kind=kind)
     usable = negative & (oracles.noise_part("NHe", *args, hc=kind) > 0)

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ulmus.blocks import checked_block, cut_block
 from ulmus.core.backend import Array, reference_array
-from ulmus.core.rows import RowPass
-from ulmus.estimators._fitting import FittableELM
+from ulmus.core.source import Block, RowPass, first_rows
+from ulmus.estimators._base import BaseELM
+from ulmus.tables import column_names
 
 try:
     import dask
@@ -27,7 +28,7 @@ except ImportError as error:
         "ulmus.dask needs dask and distributed, which are not installed; install ulmus[dask]."
     ) from error
 
-Estimator = TypeVar("Estimator", bound=FittableELM)
+Estimator = TypeVar("Estimator", bound=BaseELM)
 
 
 def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Estimator:
@@ -61,16 +62,13 @@ def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Esti
     >>> bool(abs(model.predict([[0.5, 0.5]])[0] - 0.25) < 0.01)
     True
     """
-    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    names = column_names(X)
     n_features, partitions, one_output = _partitions(X, y, sample_weight)
     fresh = estimator._blank()
-    fresh._resolve_estimates()
-    fresh.n_features_in_, fresh._one_output_ = n_features, one_output
-    if names is not None:
-        fresh.feature_names_in_ = np.asarray(names, dtype=object)
     reference = reference_array(np.empty(0), estimator.device, estimator.dtype)
-    fresh._fit_source(DaskSource(partitions, n_features, reference), reference)
-    return estimator._take(fresh)
+    source = DaskSource(partitions, n_features, reference)
+    fit = fresh._fit_source(source, n_features, names, one_output, reference)
+    return estimator._take(fresh, fit)
 
 
 def predict(estimator: Any, X: Any) -> Any:
@@ -118,20 +116,25 @@ def predict_var(
 
 
 def _mapped(X: Any, function: Any, estimator: Any) -> Any:
+    shape = () if estimator.fitted_.one_output else (estimator.fitted_.ensemble.n_outputs,)
+
+    def rows(block: Any) -> Any:
+        """Values at the rows of a block, which may be empty."""
+        return function(block) if len(block) else np.empty((0, *shape), dtype=block.dtype)
+
     if hasattr(X, "map_partitions"):
         import pandas as pd
 
         def frame(part: Any) -> Any:
-            values = function(part)
+            values = function(part) if len(part) else np.empty((0, *shape))
             kind = pd.Series if values.ndim == 1 else pd.DataFrame
             return kind(values, index=part.index)
 
         return X.map_partitions(frame, meta=frame(X._meta_nonempty).iloc[:0])
     X = X.rechunk({1: -1})
-    if estimator._one_output_:
-        return X.map_blocks(function, drop_axis=1, dtype=X.dtype)
-    n_outputs = len(estimator.noise_variance_)
-    return X.map_blocks(function, chunks=(X.chunks[0], (n_outputs,)), dtype=X.dtype)
+    if not shape:
+        return X.map_blocks(rows, drop_axis=1, dtype=X.dtype)
+    return X.map_blocks(rows, chunks=(X.chunks[0], shape), dtype=X.dtype)
 
 
 @dataclass(frozen=True)
@@ -142,14 +145,14 @@ class DaskSource:
     ----------
     partitions : list of (X, y, weight)
         Delayed blocks.
-    features : int
+    width : int
         Hidden features of a row.
     reference : array
         An array of the kind to compute with.
     """
 
     partitions: Sequence[tuple[Any, Any, Any]]
-    features: int
+    width: int
     reference: Array
 
     def reduce(self, row_pass: RowPass) -> Any:
@@ -157,7 +160,7 @@ class DaskSource:
         shared = dask.delayed(row_pass)
         run = dask.delayed(_partial_pass)
         level = [
-            run(shared, part, index, self.features, self.reference)
+            run(shared, part, index, self.width, self.reference)
             for index, part in enumerate(self.partitions)
         ]
         add = dask.delayed(_sum_of_used)
@@ -168,16 +171,23 @@ class DaskSource:
             raise ValueError("X holds no rows; give at least two rows of data.")
         return total
 
-    def head(self) -> Any:
-        """Blocks of the first partitions, brought here."""
+    def sample(self, n_rows: int) -> Block:
+        """The first rows of positive weight, brought here."""
+        return first_rows(self._blocks(), n_rows)
+
+    def for_width(self, width: int) -> DaskSource:
+        """The same rows in blocks of a size that suits so many hidden features."""
+        return replace(self, width=width)
+
+    def _blocks(self) -> Any:
         for index, part in enumerate(self.partitions):
             block = checked_block(dask.compute(*part), f"partition {index}")
-            yield from cut_block(block, self.features, self.reference)
+            yield from cut_block(block, self.width, self.reference)
 
 
-def _partial_pass(row_pass: RowPass, part: Any, index: int, features: int, ref: Array) -> Any:
+def _partial_pass(row_pass: RowPass, part: Any, index: int, width: int, ref: Array) -> Any:
     block = checked_block(tuple(part), f"partition {index}")
-    return row_pass(cut_block(block, features, ref)) if block.X.shape[0] else None
+    return row_pass(cut_block(block, width, ref)) if block.X.shape[0] else None
 
 
 def _sum_of_used(parts: list[Any]) -> Any:

@@ -1,5 +1,37 @@
 """Pure numerics on arrays, written once against the array API standard.
 
-Arrays keep the member axis first and the row axis last: hidden features of ``n`` rows
-are ``(M, N, n)``, so that stacking the members is a reshape without a copy.
+The story of a fit, a module for each word:
+
+    source      rows in blocks, from memory, files or a cluster
+    scaling     mean, deviation and range of the inputs;  outputs: the units of y
+    layer       random hidden units h(x), through their activations
+    whitening   a preconditioner, and moments: sums over whitened rows
+    factor      one triangular factor R of each member's hidden matrix
+    selection   the ridge parameter alpha, from the singular values of a few members
+    smoother    the members at one alpha: coordinates t(x), in which all is an inner product
+    noise/      what is assumed about the noise, and forms: bilinear sums over pairs of members
+    ensemble    the regressions of all outputs;  wide: groups of members as one rougher network
+    fit         the one immutable value, made by make, that answers every question
+
+Symbols, as in the paper where it has them:
+
+    symbol   word                                        shape
+    M, N, K  members, neurons of a member, outputs
+    N'       N, and one more with an intercept
+    n, p     training rows, points (or functionals)
+    W, b     hidden weights and biases                   (M, N, d), (M, N)
+    h        hidden features                             (M, N', p)
+    R        triangular factor of a hidden matrix        (M, N, N)
+    t, u     coordinates of points or functionals        (M, N', p)
+    Q        coordinates of the training rows            (M, N', n)
+    z        smoother row, Q't: prediction is z'y        n numbers for each point
+    q        coordinates of the outputs, Q'y             (M, N', K)
+    omega    noise variance of a row, from its residual  (M, n) or (M, K, n)
+    sigma2   noise variance of a row of weight 1         (K,)
+    gamma    effective degrees of freedom
+    tau      t of a group of members as one network      (M, N', p)
+
+"weight" alone is the weight of a row; the others are hidden weights and output weights
+(coefficients). Arrays keep the member axis first and the row axis last: stacking the members
+is then a reshape without a copy.
 """

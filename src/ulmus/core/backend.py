@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy.sparse
 import scipy.special
 from array_api_compat import (
     array_namespace,
@@ -24,8 +24,6 @@ DEVICE_BLOCK_ELEMENTS = 2**28
 # Results are made in tiles of this side, and so many of them fill a card.
 DEVICE_TILE = 128
 DEVICE_TILES_WANTED = 256
-# Larger triangles are inverted one by one: NumPy's batches do not know that they are triangles.
-LAPACK_SIZE = 32
 
 
 def namespace(*arrays: Array) -> Any:
@@ -41,14 +39,25 @@ def like(values: Array, reference: Array) -> Array:
     return xp.asarray(values, dtype=reference.dtype, device=reference.device)
 
 
+def transposed(A: Array) -> Array:
+    """Transpose each matrix of a stack."""
+    return array_namespace(A).matrix_transpose(A)
+
+
 def double_precision(array: Array) -> bool:
     """Whether an array has 64-bit numbers."""
     return float(array_namespace(array).finfo(array.dtype).eps) < 1e-12
 
 
+def is_foreign(values: Any) -> bool:
+    """Whether an array belongs to another library than NumPy and SciPy: torch, CuPy or the like."""
+    known = isinstance(values, np.ndarray) or scipy.sparse.issparse(values)
+    return is_array_api_obj(values) and not known
+
+
 def to_numpy(array: Array) -> np.ndarray:
     """Bring an array of any library, or a list, to NumPy."""
-    if is_array_api_obj(array) and not isinstance(array, np.ndarray):
+    if is_foreign(array):
         # torch and CuPy have their own words for leaving the device.
         for bring_home in ("cpu", "get"):
             if hasattr(array, bring_home):
@@ -66,36 +75,6 @@ def erf(u: Array) -> Array:
 
         return cupy_erf(u)
     return like(scipy.special.erf(np.asarray(u)), u)
-
-
-def triangular_factor(A: Array) -> Array:
-    """Factor R of the QR factorisation of a stack of matrices, without forming Q."""
-    xp = array_namespace(A)
-    if isinstance(A, np.ndarray):
-        return np.linalg.qr(A, mode="r")
-    if is_torch_namespace(xp):
-        import torch
-
-        return torch.linalg.qr(A, mode="r").R
-    return xp.linalg.qr(A).R
-
-
-def inverted_triangle(L: Array) -> Array:
-    """Inverses of a stack of lower triangular matrices."""
-    xp = array_namespace(L)
-    if is_torch_namespace(xp):
-        import torch
-
-        eye = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
-        return torch.linalg.solve_triangular(L, eye, upper=False)
-    N = L.shape[-1]
-    if not isinstance(L, np.ndarray) or N < LAPACK_SIZE:
-        return xp.linalg.inv(L)
-    (trtri,) = scipy.linalg.get_lapack_funcs(("trtri",), (L,))
-    inverses = np.empty_like(L)
-    for inverse, lower in zip(inverses.reshape(-1, N, N), L.reshape(-1, N, N), strict=True):
-        inverse.T[...] = trtri(lower.T, lower=0)[0]
-    return inverses
 
 
 def logistic(u: Array) -> Array:
@@ -148,6 +127,14 @@ def member_products(left: Array, right: Array) -> Array:
     return xp.stack([row_products(left[m, :, :], right[m, :, :]) for m in range(left.shape[0])])
 
 
+def contracted(a: Array, b: Array, *, joint: bool) -> Array:
+    """Sums of products over all but the last axis: (p,) for the same points, or (p, p')."""
+    if not joint:
+        return column_sums(a, b)
+    xp = array_namespace(a, b)
+    return xp.reshape(a, (-1, a.shape[-1])).T @ xp.reshape(b, (-1, b.shape[-1]))
+
+
 def column_sums(a: Array, b: Array) -> Array:
     """Sums of elementwise products over all but the last axis, shape (n,)."""
     if isinstance(a, np.ndarray):
@@ -159,20 +146,21 @@ def column_sums(a: Array, b: Array) -> Array:
 
 def taken_rows(X: Any, rows: slice | np.ndarray) -> Any:
     """Rows of a dense or sparse matrix, by slice or by index."""
-    if isinstance(rows, slice) or isinstance(X, np.ndarray) or not is_array_api_obj(X):
+    if isinstance(rows, slice) or not is_foreign(X):
         return X[rows, :]
     xp = array_namespace(X)
     return xp.take(X, xp.asarray(rows, device=X.device), axis=0)
 
 
-def row_blocks(n_rows: int, features: int, reference: Array | None = None) -> Iterator[slice]:
-    """Slices that cut ``n_rows`` so that a block of hidden features has a good size.
+def row_blocks(n_rows: int, width: int, reference: Array | None = None) -> Iterator[slice]:
+    """Slices that cut ``n_rows`` so that a block of rows has a good size to work on.
 
-    ``reference`` is an array of the kind that will be computed with.
+    ``width`` counts the hidden features of a row, and ``reference`` is an array of the kind
+    that will be computed with.
     """
     on_host = reference is None or isinstance(reference, np.ndarray)
     elements = BLOCK_ELEMENTS if on_host or is_on_host(reference) else DEVICE_BLOCK_ELEMENTS
-    size = max(64, min(elements // 128, elements // max(1, features)))
+    size = max(64, min(elements // 128, elements // max(1, width)))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
@@ -188,10 +176,25 @@ def reference_array(X: Array, device: str | None, dtype: str) -> Array:
     It follows the data, unless a device is named: then it is a torch tensor there.
     """
     if device is not None:
-        import torch
-
-        return torch.empty(0, dtype=getattr(torch, dtype), device=device)
-    if is_array_api_obj(X) and not isinstance(X, np.ndarray):
+        return _torch_array(device, dtype)
+    if is_foreign(X):
         xp = array_namespace(X)
         return xp.empty(0, dtype=getattr(xp, dtype), device=X.device)
     return np.empty(0, dtype=dtype)
+
+
+def _torch_array(device: str, dtype: str) -> Array:
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            f"device={device!r} computes with torch, which is not installed; install ulmus[torch], "
+            "or leave device=None to compute with NumPy."
+        ) from error
+    try:
+        return torch.empty(0, dtype=getattr(torch, dtype), device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"device={device!r} is not one that torch can use here; use 'cpu', 'cuda' where there "
+            "is a CUDA card, or None to compute with NumPy."
+        ) from error

@@ -1,349 +1,413 @@
-"""The passes over the data that make a model.
+"""From a source of rows and a specification to the regressions of a fit.
 
-Each pass is a function of blocks of rows whose result merges with ``+``. A source of blocks
-says how it is carried out: one block after another, on several threads, or on a cluster.
+The passes, each a function of blocks whose result merges with ``+``: sums of whitened features
+(moments.py), leave-one-out errors (selection.py), and the rows as the fit sees them (here).
+Rows in memory are seen by all three; a stream makes only those that its estimates need.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ulmus.core.backend import Array, double_precision, like, namespace, to_numpy
-from ulmus.core.basis import Basis, gram_basis
-from ulmus.core.forms import (
-    COMMON,
-    Form,
-    JackknifeForm,
-    PairGram,
-    PairWeights,
-    lone_members,
-    member_groups,
-    row_form,
-)
-from ulmus.core.hidden import HiddenLayer
-from ulmus.core.model import Model, TrainingRecorder, row_fits
-from ulmus.core.moments import Block, Moments, row_moments
-from ulmus.core.noise import (
-    FitSummary,
-    RowFit,
-    ensemble_omega,
-    member_omega,
-    pilot_noise,
-    residual_noise,
-)
-from ulmus.core.selection import alpha_grid, best_alpha, gcv_scores, loo_scores
+from ulmus.core.backend import Array, namespace, to_numpy
+from ulmus.core.ensemble import Ensemble, Regression
+from ulmus.core.factor import Factor, factor_of_moments, factor_of_rows
+from ulmus.core.forms import PairForms, common_forms
+from ulmus.core.grams import PairGram
+from ulmus.core.layer import HiddenLayer
+from ulmus.core.moments import FirstPass, Moments
+from ulmus.core.noise import NoiseSums, ResidualNoise
+from ulmus.core.noise.constant import ConstantNoise, NoiseVariance, noise_variance
+from ulmus.core.noise.per_row import PerRowNoise
+from ulmus.core.outputs import OutputUnits, output_units
+from ulmus.core.pairing import COMMON, lone_members, member_groups
+from ulmus.core.rows import RowFit, pooled_omega
+from ulmus.core.selection import chosen_alphas
+from ulmus.core.smoother import Smoother, smoother
+from ulmus.core.source import Block, RowBlocks, Source
 from ulmus.core.variance import ESTIMATES
-from ulmus.core.whitening import Whitening, sample_whitening
-from ulmus.core.wide import wide_path
-
-
-class Source(Protocol):
-    """Blocks of rows, and a way to run a pass over them."""
-
-    def reduce(self, row_pass: Callable[[Iterable[Block]], Any]) -> Any:
-        """Run a pass over all blocks and merge its results with ``+``."""
+from ulmus.core.whitening import ROWS_PER_UNIT, Whitening, sample_whitening
+from ulmus.core.wide import first_group_path
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How to fit: ridge, noise, and which kinds of weights the estimates will ask for.
+class Specification:
+    """How to fit.
 
     Parameters
     ----------
     alpha : float, "loo" or "gcv"
-        Ridge parameter or how to choose it.
+        Ridge parameter, or how each output chooses its own.
     noise_variance : "pilot", "residual" or an array of shape (K,)
-        Estimate of the noise variance, or its known value.
+        Estimate of the noise variance at weight 1, or its known value.
     hc : str
-        Squared residuals used by the heteroskedastic estimates.
+        How residuals are discounted in the heteroskedastic estimates.
     estimates : tuple of str
-        Names in ``ESTIMATES``.
-    keep_rows : bool
-        Keep Q and use the dual forms.
-    wide : bool
-        Keep what intervals for the function need, also where not all pairs are summed.
+        Names in ``ESTIMATES``, the default first.
+    dual : bool
+        Keep the coordinates of the training rows, and use them for the forms.
     """
 
     alpha: float | str
     noise_variance: str | np.ndarray
     hc: str
     estimates: tuple[str, ...]
-    keep_rows: bool
-    wide: bool
+    dual: bool = False
 
     @property
-    def weights(self) -> list[PairWeights]:
-        """Kinds of weights wanted, each once; ensemble residuals are made from the common one."""
-        wanted = {ESTIMATES[name].weights for name in self.estimates}
-        if self.hc == "ensemble" and wanted - {COMMON}:
-            wanted.add(COMMON)
-        return sorted(wanted, key=lambda weights: weights.name)
+    def pairings(self) -> set[str]:
+        """Pairings of the estimates; ensemble residuals are discounted by the common one."""
+        wanted = {ESTIMATES[name].pairing for name in self.estimates}
+        return wanted | {COMMON.name} if self.hc == "ensemble" and wanted else wanted
 
     @property
-    def all_pairs(self) -> bool:
-        """Whether the first pass must sum over all pairs of members."""
-        return COMMON in self.weights and not self.keep_rows
+    def constant_noise(self) -> bool:
+        """Whether an estimate assumes one noise variance for all rows."""
+        return COMMON.name in self.pairings
 
-    def groups(self, M: int) -> list[slice]:
-        """Groups of members whose pairs the first pass must sum over."""
-        groups = member_groups(M)
-        if self.all_pairs:
-            return [slice(0, M)]
-        if self.wide:
-            return groups
-        if isinstance(self.noise_variance, str) and self.noise_variance == "pilot":
-            return [groups[0], *lone_members(M, groups[0].stop)]
+    @property
+    def residual_noises(self) -> list[ResidualNoise]:
+        """Kinds of noise that are made from the residuals of single rows."""
+        return [PerRowNoise(name, self.hc) for name in sorted(self.pairings - {COMMON.name})]
+
+    @property
+    def pilot(self) -> bool:
+        """Whether the noise variance comes from a wider network."""
+        return isinstance(self.noise_variance, str) and self.noise_variance == "pilot"
+
+    def in_units(self, units: OutputUnits) -> Specification:
+        """The same with a known noise variance in the fit's units of y."""
+        if isinstance(self.noise_variance, str):
+            return self
+        return replace(self, noise_variance=self.noise_variance / to_numpy(units.unit) ** 2)
+
+    @property
+    def records_omega(self) -> bool:
+        """Whether intervals for the function need the noise variance of each row."""
+        return bool(self.estimates) and ESTIMATES[self.estimates[0]].pairing != COMMON.name
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a sample of rows sets for all passes: the units of y and the preconditioner."""
+
+    units: OutputUnits
+    whitening: Whitening
+
+
+def started(sample: Block, layer: HiddenLayer) -> Start:
+    """Units and preconditioner from a sample."""
+    return Start(output_units(sample, layer.constant), sample_whitening(layer, sample))
+
+
+def first_groups(M: int, n_neurons: int, spec: Specification, *, streamed: bool) -> list[slice]:
+    """Groups of members whose pairs the first pass must sum over.
+
+    Rows in memory are seen again, when the coordinates of the fit are known; a stream sums the
+    pairs of constant noise at once, and those of the pilot's group.
+    """
+    if not streamed:
         return lone_members(M)
+    if spec.constant_noise:
+        return [slice(0, M)]
+    if spec.pilot:
+        group = member_groups(M, n_neurons)[0]
+        return [group, *lone_members(M, group.stop)]
+    return lone_members(M)
 
 
-def fitted_model(
-    source: Source,
-    sample: Block,
-    layer: HiddenLayer,
-    settings: Settings,
-    recorder: TrainingRecorder | None = None,
-) -> Model:
-    """Fit an ensemble from a source of rows.
-
-    ``sample`` sets the preconditioner; a ``recorder`` is shown the rows of the last pass.
-    """
-    whitening, y_shift = started_fit(sample, layer)
-    moments = source.reduce(FirstPass(whitening, y_shift, settings.groups(layer.n_members)))
-    return moments_model(moments, whitening, y_shift, settings, source, recorder)
-
-
-def started_fit(sample: Block, layer: HiddenLayer) -> tuple[Whitening, Array]:
-    """What a sample of rows sets for all passes: the preconditioner and a shift of y.
-
-    With an intercept, subtracting the sample's mean output changes no result.
-    """
-    xp = namespace(sample.y)
-    whitening = sample_whitening(layer, sample.X, sample.root_weight)
-    y_shift = xp.mean(sample.y, axis=1) if layer.constant else xp.zeros_like(sample.y[:, 0])
-    return whitening, y_shift
+def fitted_rows(rows: RowBlocks, layer: HiddenLayer, spec: Specification) -> FittedRows:
+    """Fit rows in memory; every row is seen once more at the end."""
+    rows = rows.for_width(layer.width)
+    n_used = int(np.sum(rows.used))
+    sample = rows.sample(ROWS_PER_UNIT * layer.n_units)
+    if sample.y.shape[1] == n_used:
+        units = output_units(sample, layer.constant)
+        factor = factor_of_rows(layer, next(units.blocks([sample])))
+    else:
+        start = started(sample, layer)
+        units = start.units
+        groups = first_groups(layer.n_members, layer.W.shape[1], spec, streamed=False)
+        moments = rows.reduce(FirstPass(start.whitening, units, groups))
+        factor = factor_of_moments(moments, start.whitening)
+    spec = spec.in_units(units)
+    parts = [part for part, _ in regressions(factor, layer, units, spec, rows)]
+    ensemble = Ensemble(layer, units, tuple(parts))
+    return FittedRows(*_kept_rows(ensemble, rows, spec))
 
 
-def moments_model(
-    moments: Moments,
-    whitening: Whitening,
-    y_shift: Array,
-    settings: Settings,
-    source: Source | None,
-    recorder: TrainingRecorder | None = None,
-) -> Model:
-    """Model from the sums of the first pass; a second one is made only if it is needed."""
+def fitted_stream(
+    source: Source, layer: HiddenLayer, spec: Specification, start: Start
+) -> Ensemble:
+    """Fit rows that are not kept."""
+    source = source.for_width(layer.width)
+    groups = first_groups(layer.n_members, layer.W.shape[1], spec, streamed=True)
+    moments = source.reduce(FirstPass(start.whitening, start.units, groups))
+    ensemble = fitted_moments(moments, start, layer, spec, source)
+    if spec.residual_noises:
+        totals = source.reduce(SecondPass(ensemble, [], spec.residual_noises, ()))
+        ensemble = _with_residual_noises(ensemble, totals, spec.residual_noises)
+    return ensemble
+
+
+def fitted_moments(
+    moments: Moments, start: Start, layer: HiddenLayer, spec: Specification, source: Source | None
+) -> Ensemble:
+    """Fit from the sums of the first pass alone; a source lets leave-one-out choose alpha."""
     if moments.n_rows < 2:
         raise ValueError(
             f"the data hold {moments.n_rows} row of positive weight; give at least two."
         )
-    basis = gram_basis(moments.gram.single, whitening)
-    q = basis.to_q @ moments.cross
-    alpha = _chosen_alpha(settings.alpha, source, whitening, y_shift, basis, q, moments)
-    trace = namespace(q).sum(basis.filters(alpha), axis=1)
-    fit = FitSummary(moments.n_rows, basis.dof(alpha), trace)
-    _require_residuals(fit, alpha, basis)
-    gram = moments.gram.rotated(basis.to_q)
-    sigma2, residual2 = _noise(settings.noise_variance, basis, q, gram, moments, alpha)
-    stacks: list[Array] = []
-    if settings.all_pairs or settings.wide:
-        stacks = [gram.stacked(group) for group in member_groups(q.shape[0])]
-    forms: dict[str, list[Form]] = {"common": [gram]} if settings.all_pairs else {}
-    model = Model(
-        whitening, basis, alpha, q, y_shift, moments.y_square, sigma2, residual2, fit, stacks, forms
-    )
-    if source is not None:
-        _add_row_forms(model, source, settings, recorder)
-    return model
+    factor = factor_of_moments(moments, start.whitening)
+    spec = spec.in_units(start.units)
+    parts = []
+    for part, from_phi in regressions(factor, layer, start.units, spec, source):
+        gram = moments.gram.rotated(from_phi)
+        part = replace(part, variance=_noise(part, spec, gram))
+        if spec.constant_noise:
+            part.forms[COMMON.name] = common_forms(gram, part.variance.sigma2)
+        parts.append(part)
+    return Ensemble(layer, start.units, tuple(parts))
 
 
-@dataclass(frozen=True)
-class FirstPass:
-    """Sums of whitened features and outputs."""
-
-    title: ClassVar[str] = "sums of features"
-
-    whitening: Whitening
-    y_shift: Array
-    groups: list[slice]
-
-    def __call__(self, blocks: Iterable[Block]) -> Moments:
-        """Moments of the blocks."""
-        return row_moments(shifted_blocks(blocks, self.y_shift), self.whitening, self.groups)
-
-
-@dataclass(frozen=True)
-class LeaveOneOutPass:
-    """Squared leave-one-out errors for each alpha and output."""
-
-    title: ClassVar[str] = "leave-one-out errors"
-
-    whitening: Whitening
-    y_shift: Array
-    basis: Basis
-    q: Array
-    n_rows: int
-    alphas: np.ndarray
-
-    def __call__(self, blocks: Iterable[Block]) -> np.ndarray:
-        """Sums over the blocks, shape (A, K)."""
-        shifted = shifted_blocks(blocks, self.y_shift)
-        return loo_scores(shifted, self.whitening, self.basis, self.q, self.n_rows, self.alphas)
-
-
-@dataclass
-class WeightedGrams:
-    """Weighted Gram matrices of Q for each kind of weights and output; merges with ``+``."""
-
-    grams: dict[str, list[PairGram]]
-    c: list[Array]
-
-    def __add__(self, other: WeightedGrams) -> WeightedGrams:
-        """Sums over the rows of both."""
-        grams = {
-            name: [a + b for a, b in zip(mine, other.grams[name], strict=True)]
-            for name, mine in self.grams.items()
-        }
-        return WeightedGrams(grams, [a + b for a, b in zip(self.c, other.c, strict=True)])
-
-
-@dataclass(frozen=True)
-class WeightedPass:
-    """Sums of Q D Q' with weights made from squared residuals."""
-
-    title: ClassVar[str] = "residual-weighted sums"
-
-    model: Model
-    hc: str
-    kinds: list[PairWeights]
-    recorder: TrainingRecorder | None
-
-    def __call__(self, blocks: Iterable[Block]) -> WeightedGrams:
-        """Weighted sums over the blocks."""
-        M, N, K = self.model.q.shape
-        every = [slice(0, M)]
-        grams = {
-            w.name: [PairGram.zeros(N, every, like=self.model.q) for _ in range(K)]
-            for w in self.kinds
-        }
-        c: list[Array] = [0.0] * K
-        for block, raw in row_fits(self.model, blocks):
-            if self.recorder is not None:
-                self.recorder.record(self.model, block, raw)
-            rows = raw.weighted
-            omega = row_omega(self.hc, self.model, rows)
-            for k in range(K):
-                for w in self.kinds:
-                    grams[w.name][k].add(rows.Q, w, omega[:, k, :])
-                if self.hc == "HC3-exact":
-                    c[k] = c[k] + rows.Q @ rows.loo[:, k, :].T
-        return WeightedGrams(grams, c)
-
-
-def shifted_blocks(blocks: Iterable[Block], y_shift: Array) -> Iterable[Block]:
-    """Blocks with a constant subtracted from the outputs."""
-    for block in blocks:
-        yield block._replace(y=block.y - y_shift[:, None])
-
-
-def row_omega(hc: str, model: Model, rows: RowFit) -> Array:
-    """Squared residuals of rows as the HC variant wants them, shape (M, K, n)."""
-    if hc != "ensemble":
-        return member_omega(hc, rows, model.fit)
-    d = model.basis.filters(model.alpha)[:, :, None]
-    smoothed = model.forms["common"][0].sums(d * rows.Q)
-    return ensemble_omega(rows, (smoothed.single + smoothed.distinct) / model.n_members**2)
-
-
-def _chosen_alpha(
-    alpha: float | str,
+def regressions(
+    factor: Factor,
+    layer: HiddenLayer,
+    units: OutputUnits,
+    spec: Specification,
     source: Source | None,
-    whitening: Whitening,
-    y_shift: Array,
-    basis: Basis,
-    q: Array,
-    moments: Moments,
-) -> float:
-    if not isinstance(alpha, str):
-        return float(alpha)
-    alphas = alpha_grid(basis)
-    if alpha == "gcv" or source is None:
-        scores = gcv_scores(basis, q, moments.y_square, moments.n_rows, alphas)
-    else:
-        row_pass = LeaveOneOutPass(whitening, y_shift, basis, q, moments.n_rows, alphas)
-        scores = source.reduce(row_pass)
-    explained = q[0, 0, :] ** 2 if basis.constant else 0.0
-    return best_alpha(alphas, scores, to_numpy(moments.y_square - explained))
+) -> Iterable[tuple[Regression, Array | None]]:
+    """A regression for each ridge parameter, and its map from whitened features."""
+    alphas = chosen_alphas(spec.alpha, factor, layer, units, source)
+    for alpha in sorted(set(alphas)):
+        outputs = tuple(k for k, chosen in enumerate(alphas) if chosen == alpha)
+        fit, from_phi = smoother(_some_outputs(factor, outputs), alpha)
+        _require_residuals(fit)
+        y_square = _taken(factor.y_square - factor.y_constant**2, outputs)
+        nothing = namespace(fit.q).zeros_like(y_square)
+        yield Regression(outputs, fit, y_square, NoiseVariance(nothing, nothing)), from_phi
 
 
-def _noise(
-    choice: str | np.ndarray, basis: Basis, q: Array, gram: PairGram, moments: Moments, alpha: float
-) -> tuple[Array, Array]:
-    """Noise variance for standard errors, and that of a new observation, each (K,)."""
-    if not isinstance(choice, str):
-        return like(choice, q), like(choice, q)
-    y_square, n = moments.y_square, moments.n_rows
-    residual = residual_noise(basis, q, y_square, n, alpha)
-    # The pilot's small ridge parameters are below the round-off of single precision.
-    if choice == "residual" or not double_precision(q):
-        return residual, residual
-    group = member_groups(q.shape[0])[0]
-    pilot = like(pilot_noise(wide_path(basis, q, group, gram.stacked(group), y_square, n)), q)
-    return pilot, namespace(q).maximum(residual, pilot)
+def _some_outputs(factor: Factor, outputs: tuple[int, ...]) -> Factor:
+    return replace(
+        factor,
+        y=_taken(factor.y, outputs, axis=2),
+        beyond=_taken(factor.beyond, outputs, axis=1),
+        y_constant=_taken(factor.y_constant, outputs),
+    )
 
 
-def _require_residuals(fit: FitSummary, alpha: float, basis: Basis) -> None:
-    rank = int(namespace(basis.s).max(basis.rank(alpha)))
-    if alpha == 0 and rank >= fit.n:
+def _taken(values: Array, outputs: tuple[int, ...], axis: int = 0) -> Array:
+    xp = namespace(values)
+    return xp.take(values, xp.asarray(list(outputs), device=values.device), axis=axis)
+
+
+def _require_residuals(fit: Smoother) -> None:
+    rank = int(np.max(fit.rank))
+    if fit.alpha == 0 and rank >= fit.n_rows:
         raise ValueError(
             f"alpha=0 leaves no residual degrees of freedom: the hidden layer has rank {rank} "
-            f"and there are {fit.n} rows. Use alpha='loo', fewer n_neurons or more rows."
+            f"and there are {fit.n_rows} rows. Use alpha='loo', fewer n_neurons or more rows."
         )
 
 
-def _add_row_forms(
-    model: Model, source: Source, settings: Settings, recorder: TrainingRecorder | None
-) -> None:
-    """Add the forms that need a second pass over the rows."""
-    kinds = [w for w in settings.weights if w.name not in model.forms]
-    if not kinds:
-        return
-    if settings.keep_rows:
-        _add_dual_forms(model, cast(Iterable[Block], source), settings.hc, kinds)
-        return
-    sums = source.reduce(WeightedPass(model, settings.hc, kinds, recorder))
-    for w in kinds:
-        model.forms[w.name] = _exact_forms(sums.grams[w.name], sums.c, w, model, settings.hc)
+def _noise(part: Regression, spec: Specification, form: Any) -> NoiseVariance:
+    """Noise variance of a regression; ``form`` has the products of Q of the first group."""
+    choice = spec.noise_variance
+    if not isinstance(choice, str):
+        choice = np.asarray(choice)[list(part.outputs)]
+    path = first_group_path(part.smoother, part.y_square, form.stacked) if spec.pilot else None
+    return noise_variance(choice, part.smoother, path)
 
 
-def _add_dual_forms(
-    model: Model, source: Iterable[Block], hc: str, kinds: list[PairWeights]
-) -> None:
-    """Keep the rows Q and their squared residuals."""
-    xp, K = namespace(model.q), model.q.shape[2]
-    fits = [rows.weighted[:-1] for _, rows in row_fits(model, source)]
-    parts = [xp.concat(list(arrays), axis=-1) for arrays in zip(*fits, strict=True)]
-    Q, residual, leverage, leverage2 = parts
-    rows = RowFit(Q, residual, leverage, leverage2, None)
-    for w in kinds:
-        if w is COMMON:
-            model.forms["common"] = [row_form(rows.Q, COMMON)]
-            continue
-        omega = row_omega(hc, model, rows)
-        forms = [row_form(rows.Q, w, omega[:, k, :]) for k in range(K)]
-        c = [rows.Q @ rows.loo[:, k, :].T for k in range(K)]
-        model.forms[w.name] = _exact_forms(forms, c, w, model, hc)
+# ------------------------------------------------------------ the rows as the fit sees them
 
 
-def _exact_forms(
-    forms: Iterable[Form], c: list[Array], weights: PairWeights, model: Model, hc: str
-) -> list[Form]:
-    if hc != "HC3-exact":
-        return list(forms)
-    return [
-        JackknifeForm(form, c_k, model.fit.n, weights.degree)
-        for form, c_k in zip(forms, c, strict=True)
-    ]
+@dataclass
+class RowRecords:
+    """Results of single rows, in parts that merge with ``+``: start of the part and arrays."""
+
+    parts: list[tuple[int, dict[str, Any]]]
+
+    def __add__(self, other: RowRecords) -> RowRecords:
+        """Both parts."""
+        return RowRecords(self.parts + other.parts)
+
+    def joined(self) -> dict[str, Any]:
+        """All rows in their order, by name; the rows are the last axis."""
+        ordered = [arrays for _, arrays in sorted(self.parts, key=lambda part: part[0])]
+        return {
+            name: namespace(ordered[0][name]).concat([part[name] for part in ordered], axis=-1)
+            for name in ordered[0]
+        }
+
+
+@dataclass
+class RegressionSums:
+    """Sums over rows for one regression: products of pairs, forms in the making, the rows."""
+
+    pairs: PairGram | None
+    forms: list[NoiseSums]
+    records: RowRecords
+
+    def __add__(self, other: RegressionSums) -> RegressionSums:
+        """Sums over the rows of both."""
+        forms: list[NoiseSums] = [a + b for a, b in zip(self.forms, other.forms, strict=True)]
+        pairs = None
+        if self.pairs is not None and other.pairs is not None:
+            pairs = self.pairs + other.pairs
+        return RegressionSums(pairs, forms, self.records + other.records)
+
+
+@dataclass
+class AllSums:
+    """The sums of every regression."""
+
+    parts: list[RegressionSums] = field(default_factory=list)
+
+    def __add__(self, other: AllSums) -> AllSums:
+        """Sums over the rows of both."""
+        return AllSums([a + b for a, b in zip(self.parts, other.parts, strict=True)])
+
+
+@dataclass(frozen=True)
+class SecondPass:
+    """Forms and results of rows, as the fitted members see them.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        The fitted members.
+    groups : list of slice
+        Groups of the first members whose products are summed; none if empty.
+    noises : list of Noise
+        Kinds of noise whose forms are summed.
+    records : tuple of str
+        Results of single rows to keep.
+    """
+
+    title: ClassVar[str] = "residuals and their sums"
+
+    ensemble: Ensemble
+    groups: list[slice]
+    noises: list[ResidualNoise]
+    records: tuple[str, ...]
+
+    def __call__(self, blocks: Iterable[Block]) -> AllSums:
+        """Sums over the blocks."""
+        parts = self.ensemble.regressions
+        totals = AllSums([self._empty(part) for part in parts])
+        for block, fits in self.ensemble.row_fits(blocks):
+            for part, total, fit in zip(parts, totals.parts, fits, strict=True):
+                self._add(part, total, fit, block.start)
+        return totals
+
+    def _empty(self, part: Regression) -> RegressionSums:
+        to_t = part.smoother.to_t
+        pairs = PairGram.zeros(to_t.shape[1], self.groups, like=to_t) if self.groups else None
+        sums = [noise.sums(to_t, len(part.outputs)) for noise in self.noises]
+        return RegressionSums(pairs, sums, RowRecords([]))
+
+    def _add(self, part: Regression, total: RegressionSums, fit: RowFit, start: int) -> None:
+        rows, common = fit.weighted, part.forms.get(COMMON.name)
+        for sums in total.forms:
+            sums.add(rows, None if common is None else common.shared)
+        if total.pairs is not None:
+            total.pairs.add(rows.t[: len(total.pairs.upper), :, :])
+        if self.records:
+            total.records.parts.append((start, recorded(fit, rows, self.records)))
+
+
+def recorded(fit: RowFit, rows: RowFit, names: tuple[str, ...]) -> dict[str, Any]:
+    """Results of rows by name, from the rows as they are and weighted."""
+    makers: dict[str, Callable[[], Any]] = {
+        "t": lambda: rows.t,
+        "residual": lambda: rows.residual,
+        "leverage": lambda: to_numpy(rows.square_length),
+        "loo": lambda: to_numpy(fit.loo),
+        "norm": lambda: to_numpy(fit.left_out_norm),
+        "omega": lambda: to_numpy(pooled_omega("HC2", rows)),
+    }
+    return {name: makers[name]() for name in names}
+
+
+@dataclass(frozen=True)
+class FittedRows:
+    """An ensemble fitted in memory, and by regression the recorded results of its rows."""
+
+    ensemble: Ensemble
+    records: list[dict[str, Any]]
+
+
+def _kept_rows(
+    ensemble: Ensemble, rows: RowBlocks, spec: Specification
+) -> tuple[Ensemble, list[dict[str, Any]]]:
+    """Noise variances and forms of rows in memory, and what is recorded of each row."""
+    names = ("leverage", "loo", "norm", *(["omega"] if spec.records_omega else []))
+    if spec.dual:
+        return _with_dual_forms(ensemble, rows, spec, names)
+    constant, noises = spec.constant_noise, spec.residual_noises
+    M, n_neurons = ensemble.n_members, ensemble.layer.W.shape[1]
+    groups = [slice(0, M)] if constant else member_groups(M, n_neurons)[:1] if spec.pilot else []
+    if spec.hc == "ensemble" and noises:
+        # Its residuals are discounted by the form of constant noise, which must come first.
+        totals = rows.reduce(SecondPass(ensemble, groups, [], ()))
+        ensemble = _with_constant_noise(ensemble, totals, spec, constant)
+        groups = []
+    totals = rows.reduce(SecondPass(ensemble, groups, noises, names))
+    if spec.hc != "ensemble" or not noises:
+        ensemble = _with_constant_noise(ensemble, totals, spec, constant)
+    ensemble = _with_residual_noises(ensemble, totals, noises)
+    return ensemble, [total.records.joined() for total in totals.parts]
+
+
+def _with_constant_noise(
+    ensemble: Ensemble, totals: AllSums, spec: Specification, constant: bool
+) -> Ensemble:
+    """Add the noise variance and, if wanted, the form of constant noise."""
+    parts = []
+    for part, total in zip(ensemble.regressions, totals.parts, strict=True):
+        variance = _noise(part, spec, total.pairs)
+        forms = {}
+        if constant and total.pairs is not None:
+            forms[COMMON.name] = common_forms(total.pairs, variance.sigma2)
+        parts.append(replace(part, variance=variance, forms=forms))
+    return replace(ensemble, regressions=tuple(parts))
+
+
+def _with_residual_noises(
+    ensemble: Ensemble, totals: AllSums, noises: list[ResidualNoise]
+) -> Ensemble:
+    """Add the forms that are made from residuals."""
+    parts = []
+    for part, total in zip(ensemble.regressions, totals.parts, strict=True):
+        forms = dict(part.forms)
+        for noise, sums in zip(noises, total.forms, strict=True):
+            forms[noise.name] = sums.forms(part.smoother.n_rows, part.variance.sigma2)
+        parts.append(replace(part, forms=forms))
+    return replace(ensemble, regressions=tuple(parts))
+
+
+def _with_dual_forms(
+    ensemble: Ensemble, source: Source, spec: Specification, names: tuple[str, ...]
+) -> tuple[Ensemble, list[dict[str, Any]]]:
+    """Forms that keep the coordinates of the rows."""
+    totals = source.reduce(SecondPass(ensemble, [], [], (*names, "t", "residual")))
+    parts, records = [], []
+    for part, total in zip(ensemble.regressions, totals.parts, strict=True):
+        arrays = total.records.joined()
+        rows = RowFit(part.smoother, arrays.pop("t"), arrays.pop("residual"), None)
+        common = ConstantNoise().dual(rows, part.variance.sigma2, None)
+        variance = _noise(part, spec, common.shared)
+        forms: dict[str, PairForms] = {}
+        if spec.constant_noise:
+            forms[COMMON.name] = common_forms(common.shared, variance.sigma2)
+        for noise in spec.residual_noises:
+            forms[noise.name] = noise.dual(rows, variance.sigma2, common.shared)
+        parts.append(replace(part, variance=variance, forms=forms))
+        records.append(arrays)
+    return replace(ensemble, regressions=tuple(parts)), records

@@ -10,112 +10,112 @@ with the leave-one-out residuals L. No refit is needed, and no weight matrix is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from ulmus.core.backend import Array, column_sums, like, namespace, taken_rows, to_numpy
-from ulmus.core.model import Model, row_fits
-from ulmus.core.moments import Block
-from ulmus.core.rows import RowBlocks
+from ulmus.core.ensemble import Regression
+from ulmus.core.fit import Fit, TrainingRows
 
-# Largest array of training rows times points, and of training rows times features, in elements.
-POINT_ELEMENTS = 2**22
-ROW_ELEMENTS = 2**25
+# Largest array of training rows times points, in elements: the features of a training row are
+# made again for every so many points.
+POINT_ELEMENTS = 2**25
 
 
-@dataclass(frozen=True)
-class TrainingRows:
-    """What jackknife intervals need of the training rows.
+class Spread(NamedTuple):
+    """Points as the whole ensemble sees them, in the units of y.
 
     Parameters
     ----------
-    data : RowBlocks
-        The rows.
-    loo : ndarray of shape (M, K, n)
-        Leave-one-out residuals of each member.
-    norm2 : ndarray of shape (n,)
-        Variance of each left-out prediction in units of the noise.
-    noise : ndarray of shape (K, n)
-        Noise variance of each row, by a model fitted without it.
+    mean : ndarray of shape (K, p)
+        Prediction.
+    sd : ndarray of shape (K, p)
+        Standard deviation of a new observation around it, given the hidden weights.
     """
 
-    data: RowBlocks
-    loo: np.ndarray
-    norm2: np.ndarray
-    noise: np.ndarray
-
-    @property
-    def used(self) -> np.ndarray:
-        """Rows of positive weight."""
-        weight = self.data.root_weight
-        return np.ones(self.loo.shape[2], bool) if weight is None else weight > 0
+    mean: np.ndarray
+    sd: np.ndarray
 
 
 class LeftOut(NamedTuple):
-    """A chunk of p points.
-
-    Parameters
-    ----------
-    points : slice
-        Which points.
-    mean : array of shape (K, p)
-        Prediction of the whole ensemble.
-    shift : array of shape (K, n, p)
-        f(x) - f_{-i}(x) for each training row i.
-    norm2 : array of shape (p,)
-        Mean over members of z(x)'z(x).
-    """
+    """A chunk of points, and the shift f(x) - f_{-i}(x) for each training row i, (K, n, p)."""
 
     points: slice
-    mean: np.ndarray
     shift: np.ndarray
-    norm2: np.ndarray
 
 
-def left_out_predictions(
-    model: Model, blocks: Iterable[Block], loo: Array, X: Array
-) -> Iterator[LeftOut]:
-    """Predictions without each row, in chunks of points so that memory stays bounded.
+def row_sd(fit: Fit, rows: TrainingRows) -> np.ndarray:
+    """Standard deviation of each leave-one-out residual in the units of y, shape (K, n)."""
+    root = rows.data.root_weight
+    weight = 1.0 if root is None else np.where(root > 0, root, 1.0) ** 2
+    sigma2 = fit.per_regression(lambda part: part.variance.sigma2)[:, None]
+    return _positive_root(rows.noise / weight + sigma2 * rows.norm) * fit.ensemble.unit[:, None]
 
-    Parameters
-    ----------
-    model : Model
-        Fitted ensemble.
-    blocks : re-iterable of Block
-        Its training rows.
-    loo : array of shape (M, K, n)
-        Leave-one-out residuals of each member.
-    X : array of shape (points, d)
-        Points.
+
+def point_spread(fit: Fit, X: Array) -> Spread:
+    """Mean and conditional standard deviation at the rows of X."""
+    means, variances = [], []
+    ensemble = fit.ensemble
+    for block in ensemble.blocks(X):
+        h = fit.features(block)
+        means.append(ensemble.mean_of(h))
+        parts = []
+        for part in ensemble.regressions:
+            norm = _mean_norm(part, part.smoother.to_t @ h)
+            parts.append(to_numpy(part.variance.sigma2)[:, None] * norm)
+        variances.append(ensemble.ordered(parts))
+    model = np.concatenate(variances, axis=1) * ensemble.unit[:, None] ** 2
+    sd = _positive_root(fit.noise_variance(X).T + model)
+    return Spread(np.concatenate(means, axis=1), sd)
+
+
+def _mean_norm(part: Regression, t: Array) -> np.ndarray:
+    """Mean over members of z(x)'z(x), shape (p,)."""
+    return to_numpy(column_sums(t, part.smoother.own @ t)) / t.shape[0]
+
+
+def _positive_root(variance: np.ndarray) -> np.ndarray:
+    """Square root; data without any noise get a scale of one."""
+    return np.sqrt(np.where(variance > 0, variance, 1.0))
+
+
+def loo_residuals(fit: Fit, rows: TrainingRows) -> np.ndarray:
+    """Leave-one-out residuals of the ensemble in the units of y, shape (K, n)."""
+    return rows.loo.mean(axis=0) * fit.ensemble.unit[:, None]
+
+
+def left_out_shifts(fit: Fit, rows: TrainingRows, X: Array) -> Iterator[LeftOut]:
+    """Shifts by each training row, in chunks of points so that memory stays bounded.
+
+    The features of a training row are made once for each chunk.
     """
-    xp, M, n = namespace(model.q), model.n_members, loo.shape[2]
-    to_t, q_t = model.to_t, xp.permute_dims(model.q, (0, 2, 1))
-    kept = None
-    if n * model.whitening.layer.size * loo.shape[1] <= ROW_ELEMENTS:
-        kept = list(_row_weights(model, blocks, loo))
-    size = max(1, POINT_ELEMENTS // (n * loo.shape[1]))
+    K, n = rows.noise.shape
+    size = max(1, POINT_ELEMENTS // (n * K))
     for start in range(0, X.shape[0], size):
         points = slice(start, min(start + size, X.shape[0]))
-        t = to_t @ model.whitening.layer(taken_rows(X, points))
-        stacked = xp.reshape(t, (-1, t.shape[2]))
-        rows = kept if kept is not None else _row_weights(model, blocks, loo)
-        shift = np.concatenate([to_numpy(w @ stacked) for w in rows], axis=1)
-        mean = xp.mean(q_t @ t, axis=0) + model.y_shift[:, None]
-        yield LeftOut(points, to_numpy(mean), shift, to_numpy(column_sums(t, t)) / M)
+        yield LeftOut(points, _shifts(fit, rows, taken_rows(X, points)))
 
 
-def _row_weights(model: Model, blocks: Iterable[Block], loo: np.ndarray) -> Iterator[Array]:
-    """Blocks of L Q / M, shape (K, b, MN): times t they give the shifts."""
-    xp, (M, K, _) = namespace(model.q), loo.shape
-    start = 0
-    for block, rows in row_fits(model, blocks):
-        b = rows.Q.shape[2]
-        L = like(loo[:, :, start : start + b] / M, rows.Q)
-        if block.root_weight is not None:
-            L = L * block.root_weight**2
-        start += b
-        weighted = [xp.reshape(rows.Q * L[:, None, k, :], (-1, b)).T for k in range(K)]
-        yield xp.stack(weighted)
+def _shifts(fit: Fit, rows: TrainingRows, X: Array) -> np.ndarray:
+    """f(x) - f_{-i}(x) in the units of y, shape (K, n, p)."""
+    ensemble = fit.ensemble
+    K, n = rows.noise.shape
+    M = ensemble.n_members
+    h = fit.features(X)
+    coordinates = [part.smoother.to_t @ h for part in ensemble.regressions]
+    out = np.empty((K, n, X.shape[0]))
+    for block in rows.data:
+        features = fit.features(block.X)
+        here = slice(block.start, block.start + features.shape[2])
+        for part, t in zip(ensemble.regressions, coordinates, strict=True):
+            xp, Q = namespace(t), part.smoother.to_t @ features
+            flat = xp.reshape(t, (-1, t.shape[2]))
+            for k in part.outputs:
+                L = like(rows.loo[:, k, here] * (ensemble.unit[k] / M), Q)
+                if block.root_weight is not None:
+                    L = L * block.root_weight**2
+                pulled = xp.reshape(Q * L[:, None, :], (-1, Q.shape[2]))
+                out[k, here, :] = to_numpy(pulled.T @ flat)
+    return out

@@ -1,100 +1,159 @@
-"""Sources of rows: how passes over blocks are carried out on one machine."""
+"""What a fit says about its training rows: residuals, leverages, and their HC discounts."""
 
 from __future__ import annotations
 
-import itertools
-import operator
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import reduce
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-import numpy as np
-from threadpoolctl import threadpool_limits
-
-from ulmus.core.backend import Array, like, row_blocks, taken_rows
-from ulmus.core.moments import Block
-
-RowPass = Callable[[Iterable[Block]], Any]
-
-
-def reduced(row_pass: RowPass, blocks: Iterable[Block], n_threads: int = 1) -> Any:
-    """Run a pass over blocks, on several threads if asked, and merge what they return.
-
-    Threads take blocks from one queue, and each leaves the matrix products single-threaded.
-    """
-    if n_threads == 1:
-        return row_pass(blocks)
-    queue = _Queue(iter(blocks))
-
-    def share(_: int) -> Any:
-        first = next(queue, None)
-        return None if first is None else row_pass(itertools.chain([first], queue))
-
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
-        parts = [part for part in pool.map(share, range(n_threads)) if part is not None]
-    return reduce(operator.add, parts) if parts else row_pass(())
-
-
-class _Queue:
-    """An iterator that several threads may read."""
-
-    def __init__(self, iterator: Iterator[Block]) -> None:
-        self._iterator = iterator
-        self._lock = threading.Lock()
-
-    def __iter__(self) -> Iterator[Block]:
-        return self
-
-    def __next__(self) -> Block:
-        with self._lock:
-            return next(self._iterator)
+from ulmus.core.backend import Array, column_sums, namespace, transposed
+from ulmus.core.selection import SMALLEST_SLACK
+from ulmus.core.smoother import Smoother
 
 
 @dataclass(frozen=True)
-class RowBlocks:
-    """In-memory rows X (n, d), y (K, n) and root weights (n,) or None, as a source of blocks.
+class RowFit:
+    """Some training rows as the members see them, in the fit's units of y.
 
     Parameters
     ----------
-    X, y, root_weight : arrays
-        The rows.
-    features : int
-        Hidden features of a row, which decide how many rows make a block.
-    reference : array
-        An array of the kind to compute with; blocks are brought to it.
-    n_threads : int
-        Threads that share the blocks of a pass.
+    smoother : Smoother
+        The members.
+    t : array of shape (M, N', n)
+        Coordinates of the rows, before their weights.
+    residual : array of shape (M, K, n)
+        Residuals of each member.
+    root_weight : array of shape (n,) or None
+        Square roots of the row weights.
     """
 
-    X: Any
-    y: Array
+    smoother: Smoother
+    t: Array
+    residual: Array
     root_weight: Array | None
-    features: int
-    reference: Array
-    n_threads: int = 1
 
-    def __iter__(self) -> Iterator[Block]:
-        for rows in row_blocks(self.y.shape[1], self.features, self.reference):
-            yield self.block(rows)._replace(start=rows.start)
+    @property
+    def weight(self) -> Array | float:
+        """Row weights, shape (n,), or 1."""
+        return 1.0 if self.root_weight is None else self.root_weight**2
 
-    def reduce(self, row_pass: RowPass) -> Any:
-        """Run a pass over all blocks."""
-        return reduced(row_pass, self, self.n_threads)
+    @cached_property
+    def square_length(self) -> Array:
+        """t't of each row: its leverage if its weight were 1, shape (M, n)."""
+        return _square_lengths(self.t, self.t)
 
-    def block(self, rows: Any) -> Block:
-        """Rows by slice or index."""
-        weight = self.root_weight
-        root_weight = None if weight is None else like(weight[rows], self.reference)
-        return Block(taken_rows(self.X, rows), like(self.y[:, rows], self.reference), root_weight)
+    @cached_property
+    def square_row(self) -> Array:
+        """z'z of each row: the diagonal of P^2 if its weight were 1, shape (M, n)."""
+        return _square_lengths(self.t, self.smoother.own @ self.t)
 
-    def sample(self, n_rows: int) -> Block:
-        """Evenly spaced rows of positive weight."""
-        used = np.arange(self.y.shape[1])
-        if self.root_weight is not None:
-            used = used[self.root_weight > 0]
-        if len(used) <= n_rows:
-            return self.block(used)
-        return self.block(used[np.linspace(0, len(used) - 1, n_rows).astype(int)])
+    @property
+    def loo(self) -> Array:
+        """Exact leave-one-out residuals of each member, shape (M, K, n)."""
+        return self.residual / slack(self.weight * self.square_length)[:, None, :]
+
+    @property
+    def left_out_norm(self) -> Array:
+        """z'z of each row's prediction without it: its variance in units of noise, (M, n)."""
+        numerator = self.square_row - self.weight * self.square_length**2
+        xp = namespace(numerator)
+        return xp.clip(numerator, min=0.0) / slack(self.weight * self.square_length) ** 2
+
+    @property
+    def weighted(self) -> RowFit:
+        """The same with rows scaled by their weights, where noise is the same for all."""
+        root = self.root_weight
+        if root is None:
+            return self
+        return RowFit(self.smoother, self.t * root, self.residual * root, None)
+
+    def members(self, few: slice) -> RowFit:
+        """The same rows as some of the members see them."""
+        return replace(
+            self,
+            smoother=self.smoother.members(few),
+            t=self.t[few, :, :],
+            residual=self.residual[few, :, :],
+        )
+
+
+def _square_lengths(a: Array, b: Array) -> Array:
+    """Sums over units of a * b, (M, N, n) to (M, n)."""
+    xp = namespace(a)
+    return xp.stack([column_sums(a[m, :, :], b[m, :, :]) for m in range(a.shape[0])])
+
+
+def row_fit(smoother: Smoother, h: Array, y: Array, root_weight: Array | None) -> RowFit:
+    """What the members say about rows with features h (M, N', n) and outputs y (K, n)."""
+    t = smoother.to_t @ h
+    return RowFit(smoother, t, y - transposed(smoother.q) @ t, root_weight)
+
+
+def slack(leverage: Array) -> Array:
+    """1 - p, kept off zero: a row with leverage 1 has a residual of round-off."""
+    return namespace(leverage).clip(1 - leverage, min=SMALLEST_SLACK)
+
+
+# ------------------------------------------------------------ heteroskedasticity-consistent
+# What divides a squared residual of weighted rows, so that it estimates the row's noise.
+
+
+def _hc0(rows: RowFit) -> Array:
+    return namespace(rows.t).ones_like(rows.square_length)
+
+
+def _hc1(rows: RowFit) -> Array:
+    n, dof = rows.smoother.n_rows, rows.smoother.dof
+    return namespace(rows.t).broadcast_to(((n - dof) / n)[:, None], rows.square_length.shape)
+
+
+def _hc2(rows: RowFit) -> Array:
+    # Var(r_i) / sigma2 is the diagonal of (I - P)^2, which is 1 - p for a projection.
+    return slack(2 * rows.square_length - rows.square_row)
+
+
+def _hc3(rows: RowFit) -> Array:
+    # MacKinnon & White (1985): the left-out residual.
+    return slack(rows.square_length) ** 2
+
+
+def _hc4(rows: RowFit) -> Array:
+    # Cribari-Neto (2004): more discount for rows of more than average leverage.
+    n, trace = rows.smoother.n_rows, rows.smoother.trace[:, None]
+    delta = namespace(rows.t).clip(n * rows.square_length / trace, max=4.0)
+    return slack(rows.square_length) ** delta
+
+
+DISCOUNTS: dict[str, Callable[[RowFit], Array]] = {
+    "HC0": _hc0,
+    "HC1": _hc1,
+    "HC2": _hc2,
+    "HC3": _hc3,
+    "HC4": _hc4,
+    "HC3-exact": _hc3,
+}
+
+
+def member_omega(hc: str, rows: RowFit) -> Array:
+    """Squared residuals over the discount that each HC variant gives them, (M, K, n)."""
+    return rows.residual**2 / DISCOUNTS[hc](rows)[:, None, :]
+
+
+def pooled_omega(hc: str, rows: RowFit) -> Array:
+    """Square of the mean over members of discounted residuals, shape (K, n).
+
+    Averaging before squaring leaves out what only single members get wrong.
+    """
+    xp = namespace(rows.residual)
+    discounted = rows.residual / xp.sqrt(DISCOUNTS[hc](rows))[:, None, :]
+    return xp.mean(discounted, axis=0) ** 2
+
+
+def ensemble_omega(rows: RowFit, smoother_square: Array) -> Array:
+    """Squared residuals of the ensemble over their variance factor, shape (K, n).
+
+    ``smoother_square`` is the diagonal of the squared mean smoother, shape (n,).
+    """
+    xp = namespace(rows.residual)
+    factor = slack(2 * xp.mean(rows.square_length, axis=0) - smoother_square)
+    return xp.mean(rows.residual, axis=0) ** 2 / factor

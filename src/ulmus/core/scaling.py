@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ulmus.core.backend import Array, namespace, taken_rows, to_numpy
-from ulmus.core.moments import Block
+from ulmus.core.backend import Array, like, namespace, taken_rows, to_numpy
+from ulmus.core.source import Block
 
 
 @dataclass(frozen=True)
@@ -105,3 +105,22 @@ def _sparse_scale(X: Any, weight: np.ndarray, mass: float) -> FeatureScale:
     deviations = np.bincount(X.indices, squares, minlength=d) + mean**2 * absent
     low, high = (extreme.toarray().ravel() for extreme in (X.min(axis=0), X.max(axis=0)))
     return FeatureScale(mass, mean, np.maximum(deviations, 0), low, high)
+
+
+def rows_outside(X: Any, low: np.ndarray, high: np.ndarray) -> int:
+    """Number of rows with a value outside the given bounds."""
+    if scipy.sparse.issparse(X):
+        return _sparse_rows_outside(X, low, high)
+    xp = namespace(X)
+    outside = xp.any((like(low, X) > X) | (like(high, X) < X), axis=1)
+    return int(xp.sum(xp.astype(outside, xp.int64)))
+
+
+def _sparse_rows_outside(X: Any, low: np.ndarray, high: np.ndarray) -> int:
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    outside = np.zeros(X.shape[0], dtype=bool)
+    outside[rows[(low[X.indices] > X.data) | (high[X.indices] < X.data)]] = True
+    # Entries that are not stored are zero, which may itself be out of range.
+    zero_is_outside = (low > 0) | (high < 0)
+    stored = np.bincount(rows[zero_is_outside[X.indices]], minlength=X.shape[0])
+    return int(np.sum(outside | (stored < np.sum(zero_is_outside))))

@@ -1,18 +1,22 @@
 """Choosing the ridge parameter: generalised and exact leave-one-out cross-validation.
 
-Both scores come from one factorisation, over a grid relative to the largest singular value.
+Both scores come from the singular values of a few members, over a grid relative to the largest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ulmus.core.backend import Array, namespace, to_numpy
-from ulmus.core.basis import Basis
-from ulmus.core.moments import Block
-from ulmus.core.whitening import Whitening, scaled_rows
+from ulmus.core.factor import Factor, Spectrum, spectrum
+from ulmus.core.layer import HiddenLayer
+from ulmus.core.outputs import OutputUnits
+from ulmus.core.source import Block, Source
+from ulmus.core.whitening import scaled_rows
 
 # alpha over the squared largest singular value: from interpolation to the mean.
 RELATIVE_GRID = np.logspace(-14, 2, 65)
@@ -20,83 +24,123 @@ RELATIVE_GRID = np.logspace(-14, 2, 65)
 SMALLEST_RESIDUAL_SHARE = 1e-3
 # A left-out row that the fit reproduces to round-off has no usable residual.
 SMALLEST_SLACK = 1e-10
+# Members that choose: at most so many, and about so many units together, as the score of a wide
+# member varies little. benchmarks/core.py measures what all members would have chosen.
+SCOUTS = 5
+SCOUT_UNITS = 2000
 
 
-def alpha_grid(basis: Basis) -> np.ndarray:
+def n_scouts(M: int, n_neurons: int) -> int:
+    """Number of members whose scores choose the ridge parameter."""
+    return min(M, SCOUTS, max(1, round(SCOUT_UNITS / n_neurons)))
+
+
+def chosen_alphas(
+    rule: float | str,
+    factor: Factor,
+    layer: HiddenLayer,
+    units: OutputUnits,
+    source: Source | None,
+) -> list[float]:
+    """Ridge parameter of each output, by a rule or as given.
+
+    Without a source, the rows cannot be seen again and ``"loo"`` becomes ``"gcv"``.
+    """
+    K = factor.y_square.shape[0]
+    if not isinstance(rule, str):
+        return [float(rule)] * K
+    few = slice(n_scouts(layer.n_members, layer.W.shape[1]))
+    parts = spectrum(factor.members(few))
+    alphas = alpha_grid(parts)
+    if rule == "gcv" or source is None:
+        scores = gcv_scores(parts, alphas)
+    else:
+        scout_layer = layer.members(few)
+        row_pass = LeaveOneOutPass(
+            scout_layer, units, parts, factor.center[few, :], factor.y_constant, factor.mass, alphas
+        )
+        scores = source.for_width(scout_layer.width).reduce(row_pass)
+    return [best_alpha(alphas, scores[:, k]) for k in range(K)]
+
+
+def alpha_grid(parts: Spectrum) -> np.ndarray:
     """Candidate values of alpha in ascending order."""
-    largest = float(namespace(basis.s).max(basis.s))
+    largest = float(namespace(parts.s).max(parts.s))
     return RELATIVE_GRID * max(largest, np.finfo(float).tiny ** 0.25) ** 2
 
 
-def residual_squares(basis: Basis, q: Array, y_square: Array, alpha: float) -> Array:
-    """Residual sum of squares of each member and output, shape (M, K)."""
-    xp = namespace(q)
-    left = 1 - basis.filters(alpha)[:, :, None]
-    # What no direction explains is a difference of near equals; below round-off it is nothing.
-    beyond = y_square - xp.sum(q**2, axis=1)
-    resolution = 100 * float(xp.finfo(q.dtype).eps) * y_square
-    beyond = xp.where(beyond > resolution, beyond, xp.zeros_like(beyond))
-    return beyond + xp.sum((left * q) ** 2, axis=1)
-
-
-def gcv_scores(basis: Basis, q: Array, y_square: Array, n: int, alphas: np.ndarray) -> np.ndarray:
+def gcv_scores(parts: Spectrum, alphas: np.ndarray) -> np.ndarray:
     r"""Generalised cross-validation for each alpha, shape (A, K).
 
     .. math:: n \|(I - P)y\|^2 / (n - \operatorname{tr} P)^2,
 
     averaged over the members (Golub, Heath & Wahba, 1979).
     """
-    scores = []
-    xp = namespace(q)
+    scores, xp, n = [], namespace(parts.s), parts.n_rows
     for alpha in map(float, alphas):
-        slack = n - xp.sum(basis.filters(alpha), axis=1)[:, None]
+        d = parts.filters(alpha)
+        slack = n - parts.n_constants - xp.sum(d, axis=1)[:, None]
         valid = slack > SMALLEST_RESIDUAL_SHARE * n
-        rss = residual_squares(basis, q, y_square, alpha)
+        rss = parts.residual_squares(d)
         score = n * rss / xp.where(valid, slack, xp.ones_like(slack)) ** 2
         score = xp.where(valid, score, xp.full_like(score, xp.inf))
         scores.append(to_numpy(xp.mean(score, axis=0)))
     return np.stack(scores)
 
 
-def loo_scores(
-    blocks: Iterable[Block],
-    whitening: Whitening,
-    basis: Basis,
-    q: Array,
-    n: int,
-    alphas: np.ndarray,
-) -> np.ndarray:
-    r"""Squared leave-one-out errors of the ensemble for each alpha, shape (A, K).
+@dataclass(frozen=True)
+class LeaveOneOutPass:
+    r"""Squared leave-one-out errors of an ensemble for each alpha and output.
 
     Leaving row i out of member m changes its residual to :math:`r_{mi}/(1 - p_{mi})` exactly;
     the ensemble's error is the mean over members. Errors are weighted by the row weights.
     """
-    xp = namespace(q)
-    K = q.shape[2]
-    to_q = basis.to_q @ whitening.P
-    d = xp.stack([basis.filters(float(a)) for a in alphas], axis=1)  # (M, A, N)
-    total = np.zeros((len(alphas), K))
-    interpolating = to_numpy(xp.max(xp.sum(d, axis=2), axis=0)) > (1 - SMALLEST_RESIDUAL_SHARE) * n
-    total[interpolating] = np.inf
-    for block in blocks:
-        Q = to_q @ scaled_rows(whitening.layer(block.X), block.root_weight)
-        slack = 1 - d @ Q**2
-        usable = slack > SMALLEST_SLACK
-        slack = xp.where(usable, slack, xp.ones_like(slack))
-        broken = xp.any(xp.any(~usable, axis=0), axis=1)
-        for k in range(K):
-            residual = block.target[k, :] - (d * q[:, None, :, k]) @ Q
-            error = xp.mean(residual / slack, axis=0)
-            score = xp.where(broken, xp.full_like(error[:, 0], xp.inf), xp.sum(error**2, axis=1))
-            total[:, k] += to_numpy(score)
-    return total
+
+    title: ClassVar[str] = "leave-one-out errors"
+
+    layer: HiddenLayer
+    units: OutputUnits
+    parts: Spectrum
+    center: Array
+    y_constant: Array
+    mass: float
+    alphas: np.ndarray
+
+    def __call__(self, blocks: Iterable[Block]) -> np.ndarray:
+        """Sums over the blocks, shape (A, K)."""
+        xp, q = namespace(self.parts.q), self.parts.q
+        K, n = q.shape[2], self.parts.n_rows
+        d = xp.stack([self.parts.filters(float(a)) for a in self.alphas], axis=1)  # (m, A, r)
+        trace = xp.max(xp.sum(d, axis=2), axis=0) + self.parts.n_constants
+        total = np.zeros((len(self.alphas), K))
+        total[to_numpy(trace) > (1 - SMALLEST_RESIDUAL_SHARE) * n] = np.inf
+        for block in self.units.blocks(blocks):
+            Q, explained, constant_leverage = self._rows(block)
+            slack = (1 - constant_leverage) - d @ Q**2
+            usable = slack > SMALLEST_SLACK
+            slack = xp.where(usable, slack, xp.ones_like(slack))
+            broken = xp.any(xp.any(~usable, axis=0), axis=1)
+            for k in range(K):
+                residual = (block.target - explained)[k, :] - (d * q[:, None, :, k]) @ Q
+                error = xp.mean(residual / slack, axis=0)
+                score = xp.sum(error**2, axis=1)
+                total[:, k] += to_numpy(xp.where(broken, xp.full_like(score, xp.inf), score))
+        return total
+
+    def _rows(self, block: Block) -> tuple[Array, Array, Array]:
+        """Orthonormal coordinates (m, r, n), and fit (K, n) and leverage (n,) of the constant."""
+        xp, first = namespace(self.parts.s), int(self.layer.constant)
+        H = self.layer(block.X)[:, first:, :] - self.center[:, :, None]
+        to_q = self.parts.Vt * self.parts.inverse(float(self.alphas[0]))[:, :, None]
+        root = xp.ones_like(block.y[0, :]) if block.root_weight is None else block.root_weight
+        along = first * root / self.mass**0.5
+        Q = to_q @ scaled_rows(H, block.root_weight)
+        return Q, self.y_constant[:, None] * along, along**2
 
 
-def best_alpha(alphas: np.ndarray, scores: np.ndarray, y_variance: np.ndarray) -> float:
-    """The alpha of least score; several outputs count in units of their own variance."""
-    scale = np.where(y_variance > 0, y_variance, 1.0)
-    overall = np.sum(scores / scale, axis=1)
-    if not np.any(np.isfinite(overall)):
+def best_alpha(alphas: np.ndarray, scores: np.ndarray) -> float:
+    """The alpha of least score."""
+    if not np.any(np.isfinite(scores)):
         return float(alphas[-1])
     # Of equal scores take the strongest ridge: a constant output is fitted by its mean.
-    return float(alphas[len(alphas) - 1 - int(np.argmin(overall[::-1]))])
+    return float(alphas[len(alphas) - 1 - int(np.argmin(scores[::-1]))])

@@ -17,18 +17,22 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ulmus.core.forms import COMMON, OTHERS, OWN, PairWeights
+from ulmus.core.pairing import COMMON, OTHERS, OWN
 
 FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """One estimate: its weights and how it combines the means A and U of M members."""
+    """One estimate: its pairing and how it combines the means A and U of M members.
 
-    weights: PairWeights
+    ``fewer`` is the estimate to use instead where there are too few members.
+    """
+
+    pairing: str
     part: Callable[[FloatArray, FloatArray, int], FloatArray]
     min_members: int
+    fewer: str = "auto"
 
 
 def _same(A: FloatArray, U: FloatArray, M: int) -> FloatArray:
@@ -44,12 +48,12 @@ def _distinct(A: FloatArray, U: FloatArray, M: int) -> FloatArray:
 
 
 ESTIMATES: dict[str, Estimate] = {
-    "NHo": Estimate(COMMON, _naive, 1),
-    "BR": Estimate(COMMON, _distinct, 2),
-    "NHe": Estimate(OWN, _naive, 1),
-    "S1": Estimate(OWN, _same, 1),
-    "S2": Estimate(OWN, _distinct, 2),
-    "S3": Estimate(OTHERS, _distinct, 3),
+    "NHo": Estimate(COMMON.name, _naive, 1),
+    "BR": Estimate(COMMON.name, _distinct, 2),
+    "NHe": Estimate(OWN.name, _naive, 1),
+    "S1": Estimate(OWN.name, _same, 1),
+    "S2": Estimate(OWN.name, _distinct, 2),
+    "S3": Estimate(OTHERS.name, _distinct, 3, "S2"),
 }
 
 
@@ -71,18 +75,27 @@ class WideParts(NamedTuple):
     mean, spread : arrays
         Mean and sample variance of the groups' predictions.
     noise : array
-        Variance of the mean given the weights.
+        Variance of the mean given the hidden weights.
+    unseen : array
+        Variance of what the data say nothing about: directions of the hidden features that no
+        training row has.
     n_groups : int
         Number of groups.
-    dof : float
+    dof : array of shape (K,)
         Degrees of freedom of a group.
     """
 
     mean: FloatArray
     spread: FloatArray
     noise: FloatArray
+    unseen: FloatArray
     n_groups: int
-    dof: float
+    dof: FloatArray
+
+    @property
+    def variance(self) -> FloatArray:
+        """Variance of the mean around the function, where bias is small."""
+        return self.noise + self.spread / self.n_groups + self.unseen
 
 
 class VarianceComponents(NamedTuple):

@@ -1,16 +1,18 @@
 """A preconditioner for the hidden features, taken from a sample of rows.
 
-Hidden matrices have condition numbers of 1e5 to 1e10, and H'H squares them. Rotating and
-scaling the features by the singular vectors of a sample first makes the sums over row blocks
-well conditioned, so that they keep their digits.
+Hidden matrices have condition numbers of 1e5 to 1e10, and H'H squares them. Dividing the
+features by the triangular factor of a sample first makes the sums over row blocks well
+conditioned, so that they keep their digits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ulmus.core.backend import Array, namespace, triangular_factor
-from ulmus.core.hidden import HiddenLayer
+from ulmus.core.backend import Array, namespace, transposed
+from ulmus.core.layer import HiddenLayer
+from ulmus.core.linalg import inverted_triangle, triangular_factor
+from ulmus.core.source import Block
 
 # Directions weaker than this in the sample are scaled as if they were this strong: they may
 # come alive in later rows.
@@ -29,21 +31,21 @@ class Whitening:
         The hidden units.
     center : array of shape (M, N)
         Mean of the units over the sample, without a constant one; zero without an intercept.
+    R : array of shape (M, N, N)
+        Triangular factor of the sample's centred units, raised to the floor.
     P : array of shape (M, N', N')
-        The preconditioner. It subtracts the centre by way of the constant unit, which it
-        otherwise leaves alone.
-    P_inverse : array of shape (M, N, N)
-        Inverse of P for centred units.
+        The preconditioner, the inverse of R'. It subtracts the centre by way of the constant
+        unit, which it otherwise leaves alone.
     """
 
     layer: HiddenLayer
     center: Array
+    R: Array
     P: Array
-    P_inverse: Array
 
-    def __call__(self, X: Array, root_weight: Array | None = None) -> Array:
-        """Whitened rows, scaled by the square root of their weights, shape (M, N', n)."""
-        return self.P @ scaled_rows(self.layer(X), root_weight)
+    def __call__(self, block: Block) -> Array:
+        """Whitened rows, scaled by the square roots of their weights, shape (M, N', n)."""
+        return self.P @ scaled_rows(self.layer(block.X), block.root_weight)
 
 
 def scaled_rows(features: Array, root_weight: Array | None) -> Array:
@@ -51,35 +53,37 @@ def scaled_rows(features: Array, root_weight: Array | None) -> Array:
     return features if root_weight is None else features * root_weight
 
 
-def sample_whitening(layer: HiddenLayer, X: Array, root_weight: Array | None = None) -> Whitening:
-    """Whitening from the thin SVD of a sample of rows."""
-    H = layer(X)
-    xp = namespace(H)
+def centred_units(layer: HiddenLayer, block: Block) -> tuple[Array, Array, Array]:
+    """Units of a block less their weighted mean, weighted (M, n, N); the mean; and a size.
+
+    Without an intercept the mean is zero. The size (M,) is what the units amount to before they
+    are centred: much smaller differences are round-off.
+    """
+    H = layer(block.X)
+    xp, root_weight = namespace(H), block.root_weight
     units = H[:, int(layer.constant) :, :]
-    center = xp.zeros_like(units[:, :, 0])
+    center, size = xp.zeros_like(units[:, :, 0]), xp.zeros_like(units[:, 0, 0])
     if layer.constant:
-        center = _weighted_mean(units, root_weight)
+        weight = xp.ones_like(H[0, 0, :]) if root_weight is None else root_weight**2
+        mass = xp.sum(weight)
+        center = (units @ weight) / mass
         units = units - center[:, :, None]
-    units = scaled_rows(units, root_weight)
-    n_units = units.shape[1]
-    # H' = Q R and R = U S V' give H = V S (QU)': rotating by V' and dividing by S whitens.
-    R = triangular_factor(xp.permute_dims(units, (0, 2, 1)))
-    _, s, Vt = xp.linalg.svd(R, full_matrices=True)
-    missing = n_units - s.shape[1]
-    if missing > 0:
-        s = xp.concat([s, xp.zeros((s.shape[0], missing), dtype=s.dtype, device=s.device)], axis=1)
-    largest = xp.max(s, axis=1, keepdims=True)
-    if layer.constant:
-        # Units that hardly differ from their centre: what is left of them is round-off.
-        rows = H.shape[2] if root_weight is None else xp.sum(root_weight**2)
-        size = xp.sqrt(rows * xp.sum(center**2, axis=1, keepdims=True))
-        largest = xp.maximum(largest, size)
-    s = xp.maximum(s, FLOOR * xp.where(largest > 0, largest, xp.ones_like(largest)))
-    P = Vt / s[:, :, None]
-    P_inverse = xp.permute_dims(Vt, (0, 2, 1)) * s[:, None, :]
+        size = xp.sqrt(mass * xp.sum(center**2, axis=1))
+    return transposed(scaled_rows(units, root_weight)), center, size
+
+
+def sample_whitening(layer: HiddenLayer, sample: Block) -> Whitening:
+    """Whitening from the triangular factor of a sample of rows."""
+    units, center, size = centred_units(layer, sample)
+    xp, N = namespace(units), units.shape[2]
+    size = xp.maximum(size, xp.sqrt(xp.sum(units**2, axis=(1, 2))))
+    floor = FLOOR * xp.where(size > 0, size, xp.ones_like(size))
+    eye = xp.eye(N, dtype=units.dtype, device=units.device)
+    R = triangular_factor(xp.concat([units, floor[:, None, None] * eye], axis=1))
+    P = inverted_triangle(transposed(R))
     if layer.constant:
         P = bordered(P, column=-(P @ center[:, :, None])[:, :, 0])
-    return Whitening(layer, center, P, P_inverse)
+    return Whitening(layer, center, R, P)
 
 
 def bordered(A: Array, corner: Array | float = 1.0, column: Array | None = None) -> Array:
@@ -92,11 +96,3 @@ def bordered(A: Array, corner: Array | float = 1.0, column: Array | None = None)
     if column is not None:
         out[:, 1:, 0] = column
     return out
-
-
-def _weighted_mean(H: Array, root_weight: Array | None) -> Array:
-    xp = namespace(H)
-    if root_weight is None:
-        return xp.mean(H, axis=2)
-    weight = root_weight**2
-    return xp.sum(H * weight, axis=2) / xp.sum(weight)

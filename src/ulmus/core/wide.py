@@ -2,23 +2,28 @@ r"""Wider networks: the hidden layers of a group of members side by side.
 
 Averaging members of N neurons keeps the bias of one of them. Ridge regression on the kN
 neurons of a group can smooth much less, which the noise estimate and confidence intervals for
-the function need. With the members' H = V S Q (basis.py), a group's hidden matrix is, up to a
-rotation, :math:`[S_1 Q_1; \dots; S_k Q_k]`, so that its ridge path follows from the Gram matrix
-B of the stacked Q alone,
+the function need. A member's centred hidden matrix is Q T with its coordinates Q and the
+inverse T of their map, so that the group's Gram matrix follows from the products of Q alone.
+With its eigenvalues :math:`\lambda` and eigenvectors V, the group's smoother row is
 
-.. math:: z(x) = Q' S (S B S + \alpha I)^{-1} V' h(x) = Q' \tau(x),
+.. math:: z(x) = Q \tau(x), \qquad \tau(x) = T V (\lambda + \alpha)^{-1} V' h(x),
 
-and :math:`\tau` takes the place of t in every quadratic form.
+and :math:`\tau` takes the place of t in every form.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.backend import Array, namespace, to_numpy
-from ulmus.core.basis import Basis
+from ulmus.core.backend import Array, column_sums, namespace, to_numpy, transposed
+from ulmus.core.linalg import eigh, inverted_triangle
+from ulmus.core.pairing import member_groups
+from ulmus.core.smoother import Smoother
 
 # alpha over the largest eigenvalue. Eigenvalues carry an error of about 1e-16 of the largest, so
 # that a smaller alpha would let round-off decide.
@@ -28,6 +33,12 @@ WIDE_GRID = 10.0 ** (np.arange(-42, 9) / STEPS_PER_DECADE)
 SMALLEST_SCALE = 1e-250
 # Of the rows, this share at most is used up by an undersmoothed fit.
 LARGEST_TRACE_SHARE = 0.9
+# The least ridge parameter may raise the cross-validation score by so much ...
+SCORE_SLACK = 1.05
+# ... and multiply the degrees of freedom by so much.
+TRACE_FACTOR = 2.0
+# Directions of smaller eigenvalues, relative to the largest, are not in the data.
+UNSEEN = 1e-12
 
 
 @dataclass(frozen=True)
@@ -36,22 +47,16 @@ class WidePath:
 
     Parameters
     ----------
-    values, vectors : arrays of shape (kN,) and (kN, kN)
-        Eigenvalues and eigenvectors of S B S.
-    alphas : array of shape (A,)
+    alphas : ndarray of shape (A,)
         The grid.
-    trace, dof : arrays of shape (A,)
+    trace, dof : ndarrays of shape (A,)
         tr(P) and tr(2P - P^2), without the constant.
-    rss : array of shape (A, K)
-        Residual sums of squares.
-    gcv : array of shape (A,)
-        Generalised cross-validation scores, outputs in units of their variance.
+    rss, gcv : ndarrays of shape (A, K)
+        Residual sums of squares and generalised cross-validation scores.
     n : int
         Rows, less one if there is a constant.
     """
 
-    values: Array
-    vectors: Array
     alphas: np.ndarray
     trace: np.ndarray
     dof: np.ndarray
@@ -59,91 +64,234 @@ class WidePath:
     gcv: np.ndarray
     n: int
 
+    @property
+    def best(self) -> np.ndarray:
+        """Place of the least score in the grid, for each output."""
+        return np.argmin(self.gcv, axis=0)
 
-def wide_path(
-    basis: Basis, q: Array, group: slice, stack: Array, y_square: Array, n: int
-) -> WidePath:
-    """Ridge path of a group of members.
+
+class Group(NamedTuple):
+    """Eigendecomposition of the Gram matrix of a group's centred hidden units.
 
     Parameters
     ----------
-    basis : Basis
-        The members.
-    q : array of shape (M, N, K)
-        Q'y of each member.
-    group : slice
-        The members of the group.
-    stack : array of shape (k N, k N)
-        Gram matrix of their rows Q.
-    y_square : array of shape (K,)
-        Sums of squared outputs.
-    n : int
-        Number of rows.
+    values : array of shape (kN,)
+        Eigenvalues, ascending and not negative.
+    vectors : array of shape (kN, kN)
+        Eigenvectors, one per column.
     """
-    xp = namespace(q)
-    first, (_, N, K) = int(basis.constant), q.shape
-    k = group.stop - group.start
-    s = xp.reshape(basis.s[group, :], (-1,))
-    blocks = xp.reshape(stack, (k, N, k, N))[:, first:, :, first:]
-    kernel = xp.reshape(blocks, (s.shape[0], s.shape[0])) * s[:, None] * s[None, :]
-    values, vectors = xp.linalg.eigh(kernel)
-    values = xp.clip(values, min=0.0)
-    u = vectors.T @ (s[:, None] * xp.reshape(q[group, first:, :], (-1, K)))
-    u2 = to_numpy(u**2)
-    centred = to_numpy(y_square - q[0, 0, :] ** 2 if first else y_square)
-    return _scored_path(values, vectors, u2, centred, n - first)
+
+    values: Array
+    vectors: Array
 
 
-def _scored_path(
-    values: Array, vectors: Array, u2: np.ndarray, y_square: np.ndarray, n: int
-) -> WidePath:
-    lam = to_numpy(values)
+def factored_group(gram: Array) -> Group:
+    """Factor a group once, for every ridge parameter."""
+    values, vectors = eigh(gram)
+    return Group(namespace(values).clip(values, min=0.0), vectors)
+
+
+def wide_path(group: Group, cross: Array, y_square: Array, n: int) -> WidePath:
+    """Ridge path of a group.
+
+    Parameters
+    ----------
+    group : Group
+        The factored group.
+    cross : array of shape (kN, K)
+        Products of its centred hidden units with the outputs.
+    y_square : array of shape (K,)
+        Sums of squares of the centred outputs.
+    n : int
+        Rows, less one if there is a constant.
+    """
+    lam = to_numpy(group.values)
+    u2 = to_numpy((group.vectors.T @ cross) ** 2)
+    total = to_numpy(y_square)
     alphas = WIDE_GRID * (lam[-1] if lam[-1] > SMALLEST_SCALE else 1.0)
     shrink = lam + alphas[:, None]
     d = lam / shrink
     trace, dof = np.sum(d, axis=1), np.sum(d * (2 - d), axis=1)
-    rss = np.clip(y_square - ((2 - d) / shrink) @ u2, 0, None)
-    relative = np.sum(rss / np.where(y_square > 0, y_square, 1), axis=1)
-    open_rows = n - trace
-    gcv = np.full(len(alphas), np.inf)
+    rss = np.clip(total - ((2 - d) / shrink) @ u2, 0, None)
+    open_rows = (n - trace)[:, None]
     valid = open_rows > 1e-3 * n
-    gcv[valid] = n * relative[valid] / open_rows[valid] ** 2
-    return WidePath(values, vectors, alphas, trace, dof, rss, gcv, n)
+    gcv = np.where(valid, n * rss / np.where(valid, open_rows, 1.0) ** 2, np.inf)
+    return WidePath(alphas, trace, dof, rss, gcv, n)
 
 
-def undersmoothing_alpha(
-    paths: list[WidePath], score_slack: float = 1.05, trace_factor: float = 2.0
-) -> float:
-    """The smaller of two ridge parameters that smooth less than the best predictor.
+def undersmoothing_alpha(paths: list[WidePath], k: int) -> tuple[float, float]:
+    """Two ridge parameters for output k: one that undersmooths, and the best predictor's.
 
-    One is the least that raises the generalised cross-validation score by no more than a
-    twentieth, the other doubles the degrees of freedom.
+    The first is the smaller of the least that raises the cross-validation score by no more than
+    a twentieth, and the one that doubles the degrees of freedom.
     """
     alphas = np.mean([path.alphas for path in paths], axis=0)
-    gcv = np.mean([path.gcv for path in paths], axis=0)
+    gcv = np.mean([path.gcv[:, k] for path in paths], axis=0)
     trace = np.mean([path.trace for path in paths], axis=0)
     best = int(np.argmin(gcv))
-    tolerated = int(np.argmax(gcv <= score_slack * gcv[best]))
-    limit = min(trace_factor * trace[best], LARGEST_TRACE_SHARE * paths[0].n)
+    tolerated = int(np.argmax(gcv <= SCORE_SLACK * gcv[best]))
+    limit = min(TRACE_FACTOR * trace[best], LARGEST_TRACE_SHARE * paths[0].n)
     doubled = int(np.argmax(trace <= max(limit, trace[-1])))
-    return float(alphas[min(tolerated, doubled)])
+    return float(alphas[min(tolerated, doubled)]), float(alphas[best])
 
 
-def wide_map(basis: Basis, group: slice, path: WidePath, alpha: float) -> Array:
-    """Map from the features of a group to tau, shape (k N, k N), constants included."""
-    xp, first = namespace(basis.s), int(basis.constant)
-    k, units = group.stop - group.start, basis.s.shape[1]
-    s = xp.reshape(basis.s[group, :], (-1,))
-    vectors = path.vectors
-    tau = s[:, None] * ((vectors / (path.values + alpha)) @ vectors.T)
-    out = xp.zeros((k, units + first, k, units + first), dtype=basis.s.dtype, device=basis.s.device)
-    blocks = xp.reshape(tau, (k, units, k, units))
-    for j in range(k):
-        rotated = blocks[:, :, j, :] @ basis.Vt[group.start + j, :, :]
-        out[:, first:, j, first:] = rotated
+@dataclass(frozen=True)
+class WideNetworks:
+    """All groups, factored once, at one undersmoothing ridge parameter for each output.
+
+    Parameters
+    ----------
+    values : tuple of arrays of shape (kN,)
+        Eigenvalues of each group.
+    left : tuple of arrays of shape (kN', kN)
+        From eigenvectors to tau, the constant included.
+    right : tuple of arrays of shape (kN, kN')
+        From hidden units to eigenvectors; it subtracts the centre.
+    alphas : ndarray of shape (K, 2)
+        Undersmoothing and best ridge parameter of each output.
+    dof : ndarray of shape (K,)
+        Degrees of freedom of a group.
+    constant : bool
+        Whether there is an intercept.
+    mass : float
+        Sum of the row weights.
+    """
+
+    values: tuple[Array, ...]
+    left: tuple[Array, ...]
+    right: tuple[Array, ...]
+    alphas: np.ndarray
+    dof: np.ndarray
+    constant: bool
+    mass: float
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.values)
+
+    def groups(self, M: int) -> list[slice]:
+        """Members of each group."""
+        return _cut([v.shape[0] for v in self.values], sum(v.shape[0] for v in self.values) // M)
+
+    def tau(self, h: Array, k: int) -> tuple[Array, Array]:
+        """Coordinates tau (M, N', p) for output k, and how far h leaves the data, (G, p).
+
+        The latter is the squared part of h along directions that no training row has, over the
+        best ridge parameter: times the noise variance, it is the prior variance of a ridge
+        regression there.
+        """
+        xp, out, beyond = namespace(h), namespace(h).empty_like(h), []
+        alpha, best = map(float, self.alphas[k])
+        parts = zip(self.groups(h.shape[0]), self.values, self.left, self.right, strict=True)
+        for group, values, left, right in parts:
+            along = right @ xp.reshape(h[group, :, :], (right.shape[1], -1))
+            tau = left @ (along / (values + alpha)[:, None])
+            out[group, :, :] = xp.reshape(tau, h[group, :, :].shape)
+            if self.constant:
+                # Every member carries the constant; the group has it once.
+                share = self.mass**-0.5 / (group.stop - group.start)
+                out[group, 0, :] = share * h[group, 0, :]
+            unseen = along * xp.astype(values <= UNSEEN * values[-1], along.dtype)[:, None]
+            beyond.append(column_sums(unseen, unseen) / best)
+        return out, xp.stack(beyond)
+
+
+def _cut(widths: list[int], n_neurons: int) -> list[slice]:
+    """Slices of members whose groups have so many units each."""
+    edges = np.cumsum([0, *widths]) // n_neurons
+    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
+
+
+def wide_networks(
+    fit: Smoother, y_square: Array, stacked: Callable[[slice], Array]
+) -> WideNetworks:
+    """Factor all groups of an ensemble.
+
+    Parameters
+    ----------
+    fit : Smoother
+        The members.
+    y_square : array of shape (K,)
+        Sums of squares of the centred outputs.
+    stacked : callable
+        Products of the coordinates Q of a group side by side, shape (k N', k N').
+    """
+    first, T = int(fit.constant), _inverse_maps(fit)
+    values, left, right, paths = [], [], [], []
+    for members in member_groups(fit.n_members, T.shape[1]):
+        few = T[members, :, :]
+        group, path = _factored(fit, few, stacked(members), members, y_square)
+        rows, columns = _block_diagonal(few) @ group.vectors, group.vectors.T
         if first:
-            out[:, first:, j, 0] = -(rotated @ basis.shift[group.start + j, :])
-            # Every member carries the constant; the group has it once.
-            out[j, 0, j, 0] = float(basis.mass) ** -0.5 / k
-    side = k * (units + first)
-    return xp.reshape(out, (side, side))
+            rows = _with_constant_rows(rows, few.shape[0])
+            columns = _centring(columns, fit.center[members, :])
+        paths.append(path)
+        values.append(group.values)
+        left.append(rows)
+        right.append(columns)
+    chosen = np.array([undersmoothing_alpha(paths, k) for k in range(fit.q.shape[2])])
+    dof = [_mean_dof(values, alpha) for alpha in chosen[:, 0]]
+    return WideNetworks(
+        tuple(values), tuple(left), tuple(right), chosen, np.array(dof), fit.constant, fit.mass
+    )
+
+
+def first_group_path(fit: Smoother, y_square: Array, stacked: Callable[[slice], Array]) -> WidePath:
+    """Ridge path of the first group; arguments as for all of them."""
+    members = member_groups(fit.n_members, fit.center.shape[1])[0]
+    T = _inverse_maps(fit.members(members))
+    return _factored(fit, T, stacked(members), members, y_square)[1]
+
+
+def _factored(
+    fit: Smoother, T: Array, stack: Array, members: slice, y_square: Array
+) -> tuple[Group, WidePath]:
+    """A group with its ridge path, from T (k, N, N) and the products of Q side by side."""
+    xp, (k, N, _), first = namespace(T), T.shape, int(fit.constant)
+    inner = xp.reshape(stack, (k, N + first, k, N + first))[:, first:, :, first:]
+    flat, inner = _block_diagonal(T), xp.reshape(inner, (k * N, k * N))
+    gram = flat.T @ inner @ flat
+    cross = xp.reshape(transposed(T) @ fit.q[members, first:, :], (k * N, -1))
+    group = factored_group(0.5 * (gram + gram.T))
+    return group, wide_path(group, cross, y_square, fit.n_rows - first)
+
+
+def _inverse_maps(fit: Smoother) -> Array:
+    """Maps T (M, N, N) with which centred hidden units are Q T, constants apart."""
+    xp, first = namespace(fit.to_t), int(fit.constant)
+    maps = fit.to_t[:, first:, first:]
+    if fit.alpha > 0:
+        return transposed(inverted_triangle(maps))
+    # Least squares drops directions: the rows of the map are orthogonal, some of them zero.
+    norm = xp.sum(maps**2, axis=2, keepdims=True)
+    return maps / xp.where(norm > 0, norm, xp.ones_like(norm))
+
+
+def _block_diagonal(T: Array) -> Array:
+    """Matrices (k, N, N) on the diagonal of one, shape (k N, k N)."""
+    xp, (k, N, _) = namespace(T), T.shape
+    out = xp.zeros((k, N, k, N), dtype=T.dtype, device=T.device)
+    for i in range(k):
+        out[i, :, i, :] = T[i, :, :]
+    return xp.reshape(out, (k * N, k * N))
+
+
+def _with_constant_rows(rows: Array, k: int) -> Array:
+    """Rows (k N, c) with a zero row for the constant before those of each member."""
+    xp, c = namespace(rows), rows.shape[1]
+    parts = xp.reshape(rows, (k, -1, c))
+    return xp.reshape(xp.concat([xp.zeros_like(parts[:, :1, :]), parts], axis=1), (-1, c))
+
+
+def _centring(rows: Array, center: Array) -> Array:
+    """A map (c, k N) of centred units as a map of all units, for a centre (k, N)."""
+    xp, (k, N) = namespace(rows), center.shape
+    parts = xp.reshape(rows, (-1, k, N))
+    shift = -xp.sum(parts * center, axis=2, keepdims=True)
+    return xp.reshape(xp.concat([shift, parts], axis=2), (rows.shape[0], k * (N + 1)))
+
+
+def _mean_dof(values: list[Array], alpha: float) -> float:
+    filters = [to_numpy(v) / (to_numpy(v) + alpha) for v in values]
+    return float(np.mean([np.sum(d * (2 - d)) for d in filters]))

@@ -1,71 +1,50 @@
-"""Fitting in memory, from blocks of rows, and block after block."""
+"""The ways to fit: rows in memory, in blocks, and block after block. Each makes a ``Fit``."""
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
-from ulmus.blocks import (
-    BlockSource,
-    checked_blocks,
-    joined_blocks,
-    progress_bar,
-    reader,
-    silent,
-)
-from ulmus.core.backend import Array, like, reference_array, taken_rows, to_numpy
-from ulmus.core.fitting import (
-    FirstPass,
-    Settings,
-    fitted_model,
-    moments_model,
-    started_fit,
-)
-from ulmus.core.forms import RegeneratedForm
-from ulmus.core.hidden import HiddenLayer, drawn_layer
-from ulmus.core.jackknife import TrainingRows
-from ulmus.core.model import Training, TrainingRecorder, rows_of_q
-from ulmus.core.moments import Block, Moments
-from ulmus.core.noise_model import kept_noise_model, streamed_noise_model
-from ulmus.core.rows import RowBlocks
+from ulmus.blocks import BlockSource, checked_blocks, progress_bar, reader, silent
+from ulmus.core.backend import Array, like, reference_array
+from ulmus.core.fit import Fit
+from ulmus.core.fitting import Specification
+from ulmus.core.layer import HiddenLayer, drawn_units
+from ulmus.core.make import Task, fit_of_more, fit_of_rows, fit_of_stream
 from ulmus.core.scaling import FeatureScale, feature_scale, require_mass
-from ulmus.core.whitening import ROWS_PER_UNIT, Whitening
+from ulmus.core.source import RowBlocks, Source
 from ulmus.estimators import _parameters as check
-from ulmus.estimators._base import BaseELM
-from ulmus.estimators._validation import checked_table, checked_weight
-from ulmus.exceptions import DegenerateFitWarning, NeedsTwoPassesError
+from ulmus.estimators._validation import checked_table, require_dense
+from ulmus.exceptions import DegenerateFitWarning, NeedsTwoPassesError, warn
+from ulmus.tables import checked_weight
 
 # A row whose leverage is this close to 1 determines its own prediction.
 FULL_LEVERAGE = 1 - 1e-8
-# Training rows at which ``bias_alarm_`` is taken.
-ALARM_ROWS = 500
+# Parameters that decide what the hidden layer is; rows added later need the same layer.
+LAYER_PARAMETERS = (
+    "n_estimators",
+    "n_neurons",
+    "activation",
+    "weight_distribution",
+    "weight_scale",
+    "fit_intercept",
+    "standardize",
+    "random_state",
+    "device",
+    "dtype",
+)
 
 
-@dataclass(frozen=True)
-class Stream:
-    """What ``partial_fit`` carries from one call to the next."""
-
-    whitening: Whitening
-    y_shift: Array
-    moments: Moments
-    points: Any
+def _sees_rows_once(estimator: Any) -> bool:
+    """Whether the estimates asked for need each row only once."""
+    return not check.needs_residuals(estimator.noise, estimator._variance_choice())
 
 
-class FittableELM(BaseELM):
-    """The three ways to fit, all through the same sums over blocks of rows."""
-
-    _stream_: Stream | None = None
-
-    def _n_members(self) -> int:
-        raise NotImplementedError
-
-    def _variance_choice(self) -> Any:
-        raise NotImplementedError
+class Fitting:
+    """Methods that fit an estimator; a fit that fails leaves the previous one usable."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the output weights.
@@ -78,7 +57,7 @@ class FittableELM(BaseELM):
             Training outputs.
         sample_weight : array-like of shape (n_samples,), default=None
             Inverse noise variance of each row, up to a constant factor. A row of weight zero
-            is left out.
+            is left out. A new observation is taken to have the mean weight of the others.
 
         Returns
         -------
@@ -86,8 +65,10 @@ class FittableELM(BaseELM):
             The fitted estimator. A fit that fails leaves the previous one usable.
         """
         fresh = self._blank()
-        fresh._fit_rows(X, y, sample_weight)
-        return self._take(fresh)
+        rows, one_output = fresh._rows_in_memory(X, y, sample_weight)
+        scale = require_mass(rows.reduce(feature_scale))
+        task = fresh._task(scale, len(rows.y), one_output, rows.reference)
+        return self._take(fresh, fit_of_rows(rows, task))
 
     def fit_blocks(self, blocks: Any) -> Self:
         """Fit a table that comes in blocks of rows and need not fit into memory.
@@ -108,177 +89,176 @@ class FittableELM(BaseELM):
             attributes of length ``n_samples``. A fit that fails leaves the previous one usable.
         """
         fresh = self._blank()
-        fresh._fit_stream(reader(blocks))
-        return self._take(fresh)
+        read = reader(blocks)
+        first = next(checked_blocks(read), None)
+        if first is None:
+            raise ValueError("blocks holds no rows; give at least two rows of data.")
+        reference = reference_array(first.X, fresh.device, fresh.dtype)
+        require_dense(first.X, fresh.device, reference)
+        progress = progress_bar if fresh.verbose else silent
+        source = BlockSource(
+            read, first, reference, n_threads=fresh._n_threads(), progress=progress
+        )
+        fit = fresh._fit_source(source, first.X.shape[1], first.names, first.one_output, reference)
+        return self._take(fresh, fit)
 
-    @property
-    def partial_fit(self) -> Callable[..., Self]:
-        """Add rows to the fit, exactly, without keeping them: ``partial_fit(X, y)``.
+    @available_if(_sees_rows_once)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Add rows to the fit without keeping them.
 
-        Takes ``X``, ``y`` and ``sample_weight`` as ``fit`` does and returns the estimator fitted
-        to all rows so far. The first call sets the preconditioner and the standardisation, and
-        should have some hundred rows. ``alpha="loo"`` is replaced by generalised
-        cross-validation, as leave-one-out needs all rows again; ``fit_blocks`` has neither
-        limit. There is no ``partial_fit`` for heteroskedastic estimates, which need two passes.
+        The result is that of one ``fit`` to all rows so far, except for what the first call
+        sets for good: the mean and standard deviation that ``standardize=True`` uses, and the
+        hidden layer. Give the first call some hundred rows that look like the others, or scale
+        the inputs yourself and use ``standardize=False``: then the order of rows does not
+        matter. ``alpha="loo"`` is replaced by generalised cross-validation, as leave-one-out
+        needs all rows again; ``fit_blocks`` has neither limit. Heteroskedastic estimates need
+        two passes over the rows, and have no ``partial_fit``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Further training inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their outputs.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Inverse noise variance of each row, up to a constant factor.
+
+        Returns
+        -------
+        self : object
+            The estimator, fitted to all rows so far. A call that fails changes nothing.
         """
-        if check.needs_residuals(self.noise, self._variance_choice()):
+        fresh, earlier = self._blank(), vars(self).get("fitted_")
+        if earlier is not None:
+            fresh._require_same_layer(earlier)
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(self, name):
+                    setattr(fresh, name, getattr(self, name))
+        rows, one_output = fresh._rows_in_memory(X, y, sample_weight, reset=earlier is None)
+        scale = rows.reduce(feature_scale)
+        if earlier is None:
+            task = fresh._task(require_mass(scale), len(rows.y), one_output, rows.reference)
+        else:
+            _require_same_outputs(len(rows.y), earlier)
+            task = fresh._task(
+                earlier.scale + scale,
+                len(rows.y),
+                earlier.one_output,
+                rows.reference,
+                layer=earlier.ensemble.layer,
+            )
+        return self._take(fresh, fit_of_more(rows, task, earlier))
+
+    def __getattr__(self, name: str) -> Any:
+        """Say why there is no ``partial_fit`` where there is none; others say it themselves."""
+        if name == "partial_fit":
             raise NeedsTwoPassesError(
                 "partial_fit sees each row once and cannot make the heteroskedastic estimates of "
                 f"noise={self.noise!r}, variance={self._variance_choice()!r}, which need two "
                 "passes; use fit_blocks, or noise='homoskedastic' and variance='auto'."
             )
-        return self._partial_fit
+        return object.__getattribute__(self, name)
 
-    def _partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        fresh = self._blank()
-        if hasattr(self, "model_"):
-            fresh._continue_from(self)
-        fresh._fit_more(X, y, sample_weight)
-        return self._take(fresh)
+    # ------------------------------------------------------------ from parameters to a task
 
-    def _blank(self) -> Self:
+    def _blank(self) -> Any:
         return type(self)(**self.get_params(deep=False))
 
-    def _take(self, fresh: Self) -> Self:
-        """Replace all fitted attributes by those of a fit that succeeded."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-        for name, value in vars(fresh).items():
-            if name.endswith("_"):
-                setattr(self, name, value)
+    def _take(self, fresh: Any, fit: Fit) -> Self:
+        """Take over a fit that succeeded, and what scikit-learn keeps of its table."""
+        for name in ("fitted_", "n_features_in_", "feature_names_in_"):
+            vars(self).pop(name, None)
+        vars(self).update({k: v for k, v in vars(fresh).items() if k.endswith("_in_")})
+        self.fitted_ = fit
+        self._warn_about_fit(fit)
         return self
 
-    def _fit_rows(self, X: Any, y: Any, sample_weight: Any) -> None:
-        self._resolve_estimates()
-        X, y = checked_table(self, X, y)
-        weight = checked_weight(sample_weight, X.shape[0])
-        self._one_output_ = y.ndim == 1
+    def _rows_in_memory(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
+    ) -> tuple[RowBlocks, bool]:
+        """Checked rows as a source, and whether y has one axis."""
+        self._estimates()
+        X, y = checked_table(self, X, y, reset=reset)
+        weight = checked_weight(sample_weight, X.shape[0], "the table", at_least=2 if reset else 0)
         outputs = np.ascontiguousarray(y.reshape(len(y), -1).T)
         root_weight = None if weight is None else np.sqrt(weight)
         reference = reference_array(X, self.device, self.dtype)
-        rows = RowBlocks(X, outputs, root_weight, X.shape[1], reference, self._n_threads())
-        scale = require_mass(rows.reduce(feature_scale))
-        self._range_ = scale.low, scale.high
-        layer = self._layer(scale, reference)
-        data = replace(rows, features=layer.size)
-        # Through the rows every point costs n MN products, through the features (MN)^2.
-        settings = self._settings(len(outputs), keep_rows=len(y) < layer.size, wide=True)
-        sample = data.sample(ROWS_PER_UNIT * layer.n_units)
-        recorder = TrainingRecorder("HC2" if self.hc == "ensemble" else self.hc)
-        self.model_ = fitted_model(data, sample, layer, settings, recorder)
-        self._set_attributes()
-        self._set_row_attributes(data, sample, recorder.training(self.model_, data))
-        self._warn_about_fit()
+        require_dense(X, self.device, reference)
+        rows = RowBlocks(X, outputs, root_weight, reference, X.shape[1], self._n_threads())
+        return rows, y.ndim == 1
 
-    def _fit_stream(self, read: Callable[[], Iterator[Any]]) -> None:
-        self._resolve_estimates()
-        first = next(checked_blocks(read), None)
-        if first is None:
-            raise ValueError("blocks holds no rows; give at least two rows of data.")
-        d, K = first.X.shape[1], first.y.shape[0]
-        self.n_features_in_, self._one_output_ = d, first.one_output
-        if first.names is not None:
-            self.feature_names_in_ = np.asarray(first.names, dtype=object)
-        progress = progress_bar if self.verbose else silent
-        reference = reference_array(first.X, self.device, self.dtype)
-        rows = BlockSource(read, d, K, d, reference, self._n_threads(), progress)
-        self._fit_source(rows, reference)
+    def _fit_source(
+        self, source: Source, n_features: int, names: Any, one_output: bool, reference: Array
+    ) -> Fit:
+        """Fit of rows that are read from a source and not kept."""
+        self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        self._estimates()
+        scale = require_mass(source.for_width(n_features).reduce(feature_scale))
+        n_outputs = source.sample(1).y.shape[0]
+        return fit_of_stream(source, self._task(scale, n_outputs, one_output, reference))
 
-    def _fit_source(self, rows: Any, reference: Array) -> None:
-        """Fit rows that are not kept, from a source of blocks that can show its head."""
-        scale = require_mass(rows.reduce(feature_scale))
-        self._range_ = scale.low, scale.high
-        layer = self._layer(scale, reference)
-        source = replace(rows, features=layer.size)
-        sample = joined_blocks(source.head(), ROWS_PER_UNIT * layer.n_units)
-        settings = self._settings(sample.y.shape[0])
-        self.model_ = fitted_model(source, sample, layer, settings)
-        self._noise_model_ = None
-        if self.noise == "heteroskedastic":
-            self._noise_model_ = streamed_noise_model(source, sample, self.model_)
-        self._set_attributes()
-        self._set_streamed(sample.X)
-        self._warn_about_fit()
-
-    def _fit_more(self, X: Any, y: Any, sample_weight: Any) -> None:
-        self._resolve_estimates()
-        stream = self._stream_
-        X, y = checked_table(self, X, y, reset=stream is None)
-        weight = checked_weight(sample_weight, X.shape[0], at_least=2 if stream is None else 0)
-        outputs = np.ascontiguousarray(y.reshape(len(y), -1).T)
-        root_weight = None if weight is None else np.sqrt(weight)
-        reference = reference_array(X, self.device, self.dtype)
-        rows = RowBlocks(X, outputs, root_weight, X.shape[1], reference, self._n_threads())
-        scale = rows.reduce(feature_scale)
-        if stream is None:
-            self._one_output_ = y.ndim == 1
-            layer = self._layer(require_mass(scale), reference)
-        else:
-            layer = stream.whitening.layer
-            if len(outputs) != stream.moments.y_square.shape[0]:
-                raise ValueError(
-                    f"y has {len(outputs)} outputs, the rows before had "
-                    f"{stream.moments.y_square.shape[0]}; give the same ones."
-                )
-        rows = replace(rows, features=layer.size)
-        every = [slice(0, layer.n_members)]
-        if stream is None:
-            sample = rows.sample(ROWS_PER_UNIT * layer.n_units)
-            start = started_fit(sample, layer)
-            stream = Stream(*start, rows.reduce(FirstPass(*start, every)), sample.X)
-            self._range_ = scale.low, scale.high
-        else:
-            first_pass = FirstPass(stream.whitening, stream.y_shift, every)
-            stream = replace(stream, moments=stream.moments + rows.reduce(first_pass))
-            low, high = self._range_
-            self._range_ = np.minimum(low, scale.low), np.maximum(high, scale.high)
-        self._stream_ = stream
-        settings = self._settings(len(outputs))
-        self.model_ = moments_model(
-            stream.moments, stream.whitening, stream.y_shift, settings, None
+    def _task(
+        self,
+        scale: FeatureScale,
+        n_outputs: int,
+        one_output: bool,
+        reference: Array,
+        layer: HiddenLayer | None = None,
+    ) -> Task:
+        spec = Specification(
+            alpha=check.checked_alpha(self.alpha),
+            noise_variance=check.checked_noise_variance(self.noise_variance, n_outputs),
+            hc=self.hc,
+            estimates=self._estimates(),
         )
-        self._noise_model_ = None
-        self._set_attributes()
-        self._set_streamed(stream.points)
-        self._warn_about_fit()
+        layer = self._layer(scale, reference) if layer is None else layer
+        models_noise = self.noise == "heteroskedastic"
+        return Task(layer, scale, spec, models_noise, one_output, self._drawn_with())
 
-    def _continue_from(self, fitted: FittableELM) -> None:
-        """Take over the sums of an earlier fit, making them from its rows if need be."""
-        for name in ("_one_output_", "_range_", "n_features_in_", "feature_names_in_"):
-            if hasattr(fitted, name):
-                setattr(self, name, getattr(fitted, name))
-        self._stream_ = fitted._stream_
-        if self._stream_ is not None:
-            return
-        if fitted._training_ is None:
-            raise ValueError(
-                "partial_fit cannot go on from a fit whose rows are gone (compress or "
-                "fit_blocks); start a new estimator with partial_fit, or fit again."
-            )
-        model, rows = fitted.model_, fitted._training_.data
-        every = [slice(0, model.n_members)]
-        moments = rows.reduce(FirstPass(model.whitening, model.y_shift, every))
-        self._stream_ = Stream(model.whitening, model.y_shift, moments, fitted._alarm_points_)
-
-    def _resolve_estimates(self) -> None:
+    def _estimates(self) -> tuple[str, ...]:
         check.checked_choice("noise", self.noise, check.NOISE_MODELS)
         check.checked_choice("hc", self.hc, check.HC_NAMES)
         check.checked_flag("fit_intercept", self.fit_intercept)
         check.checked_flag("standardize", self.standardize)
         check.checked_choice("dtype", self.dtype, ("float64", "float32"))
-        self.variance_estimates_ = check.resolved_estimates(
-            self._variance_choice(), self.noise, self._n_members()
+        return check.resolved_estimates(self._variance_choice(), self.noise, self._n_members())
+
+    def _layer(self, scale: FeatureScale, reference: Array) -> HiddenLayer:
+        n_features = len(scale.mean)
+        activation = check.checked_activation(self.activation)
+        W, b = drawn_units(
+            check.member_seeds(self.random_state, self._n_members()),
+            n_features,
+            check.checked_count("n_neurons", self.n_neurons),
+            distribution=check.checked_distribution(self.weight_distribution),
+            scale=check.checked_scale(self.weight_scale, n_features),
+            activation=activation,
+        )
+        return HiddenLayer(
+            W=like(np.ascontiguousarray(W.transpose(0, 2, 1)), reference),
+            b=like(b, reference),
+            offset=like(scale.mean if self.standardize else np.zeros(n_features), reference),
+            scale=like(scale.sd if self.standardize else np.ones(n_features), reference),
+            activation=activation,
+            constant=bool(self.fit_intercept),
         )
 
-    def _settings(self, n_outputs: int, *, keep_rows: bool = False, wide: bool = False) -> Settings:
-        return Settings(
-            alpha=check.checked_alpha(self.alpha),
-            noise_variance=check.checked_noise_variance(self.noise_variance, n_outputs),
-            hc=self.hc,
-            estimates=self.variance_estimates_,
-            keep_rows=keep_rows,
-            wide=wide,
-        )
+    def _drawn_with(self) -> dict[str, str]:
+        """The parameters of the layer as text."""
+        known = self.get_params(deep=False)
+        return {name: repr(known[name]) for name in LAYER_PARAMETERS if name in known}
+
+    def _require_same_layer(self, earlier: Fit) -> None:
+        now = self._drawn_with()
+        for name, value in earlier.drawn.items():
+            if now.get(name) != value:
+                raise ValueError(
+                    f"{name} was {value} when the rows before were fitted and is {now.get(name)} "
+                    "now; rows can only be added to the same hidden layer. Set it back, or start "
+                    "a new estimator."
+                )
 
     def _n_threads(self) -> int:
         if self.n_jobs is None:
@@ -289,85 +269,28 @@ class FittableELM(BaseELM):
         cores = os.cpu_count() or 1
         return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
 
-    def _layer(self, scale: FeatureScale, reference: Array) -> HiddenLayer:
-        n_features = len(scale.mean)
-        activation = check.checked_activation(self.activation)
-        weights, biases = drawn_layer(
-            check.member_seeds(self.random_state, self._n_members()),
-            n_features,
-            check.checked_count("n_neurons", self.n_neurons),
-            distribution=check.checked_distribution(self.weight_distribution),
-            scale=check.checked_scale(self.weight_scale, n_features),
-            activation=activation,
-        )
-        offset = scale.mean if self.standardize else np.zeros(n_features)
-        width = scale.sd if self.standardize else np.ones(n_features)
-        return HiddenLayer(
-            weights=like(np.ascontiguousarray(weights.transpose(0, 2, 1)), reference),
-            biases=like(biases, reference),
-            offset=like(offset, reference),
-            scale=like(width, reference),
-            activation=activation,
-            constant=bool(self.fit_intercept),
-        )
-
-    def _set_attributes(self) -> None:
-        model = self.model_
-        layer = model.whitening.layer
-        first = int(layer.constant)
-        beta = to_numpy(model.beta)
-        coef = beta[:, first:, :].transpose(0, 2, 1)
-        constant = beta[:, 0, :] + to_numpy(model.y_shift)
-        intercept = constant if first else np.zeros_like(constant)
-        sigma2 = to_numpy(model.sigma2)
-        self.alpha_ = model.alpha
-        self.coef_ = coef[:, 0, :] if self._one_output_ else coef
-        self.intercept_ = intercept[:, 0] if self._one_output_ else intercept
-        self.hidden_weights_ = to_numpy(layer.weights).transpose(0, 2, 1)
-        self.hidden_biases_ = to_numpy(layer.biases)
-        self.noise_variance_ = float(sigma2[0]) if self._one_output_ else sigma2
-        self.dof_ = float(to_numpy(model.fit.dof).mean())
-        self.rank_ = to_numpy(model.basis.rank(model.alpha))
-
-    def _set_streamed(self, points: Any) -> None:
-        """Set what stands for the rows of a fit that does not keep them."""
-        self._alarm_points_ = taken_rows(points, slice(min(ALARM_ROWS, points.shape[0])))
-        self._training_ = None
-        self._largest_leverage_ = 0.0
-
-    def _set_row_attributes(self, data: RowBlocks, sample: Block, rows: Training) -> None:
-        """Set what only an in-memory fit knows."""
-        model = self.model_
-        loo = rows.loo.mean(axis=0)
-        self.leverage_ = rows.leverage.mean(axis=0)
-        self.loo_residuals_ = self._shaped(loo.T)
-        self.loo_predictions_ = self._shaped((data.y - loo).T)
-        self._largest_leverage_ = float(rows.leverage.max())
-        self._alarm_points_ = data.sample(ALARM_ROWS).X
-        self._stream_ = None
-        noise = np.broadcast_to(to_numpy(model.residual2)[:, None], loo.shape)
-        self._noise_model_ = None
-        if self.noise == "heteroskedastic":
-            Q = rows_of_q(model, data)
-            model.forms["wide"] = [RegeneratedForm(Q, like(w, model.q)) for w in rows.omega]
-            self._noise_model_, noise = kept_noise_model(data, sample.X.shape[0], model, rows)
-        self._training_ = TrainingRows(data, rows.loo, rows.norm2.mean(axis=0), noise)
-
-    def _warn_about_fit(self, stacklevel: int = 4) -> None:
-        if self._largest_leverage_ > FULL_LEVERAGE:
-            warnings.warn(
+    def _warn_about_fit(self, fit: Fit) -> None:
+        if fit.rows is not None and fit.rows.largest_leverage > FULL_LEVERAGE:
+            warn(
                 "some training rows have leverage 1: the fit passes through them whatever their "
                 "value, and their leave-one-out residuals are not usable. Use alpha='loo' or "
                 "fewer n_neurons.",
                 DegenerateFitWarning,
-                stacklevel=stacklevel,
             )
-        saturated = int(np.sum(self.n_neurons - (self.rank_ - int(self.fit_intercept)) > 0))
-        if self.alpha_ == 0 and saturated:
-            warnings.warn(
-                f"{saturated} of {len(self.rank_)} members have hidden units that are constant "
+        part = fit.ensemble.regressions[0].smoother
+        saturated = int(np.sum(part.rank < part.to_t.shape[1]))
+        if part.alpha == 0 and saturated:
+            warn(
+                f"{saturated} of {part.n_members} members have hidden units that are constant "
                 "or repeat one another; they are dropped. Use a smaller weight_scale, "
                 "standardize=True or alpha='loo'.",
                 DegenerateFitWarning,
-                stacklevel=stacklevel,
             )
+
+
+def _require_same_outputs(n_outputs: int, earlier: Fit) -> None:
+    if n_outputs != earlier.ensemble.n_outputs:
+        raise ValueError(
+            f"y has {n_outputs} outputs, the rows before had {earlier.ensemble.n_outputs}; give "
+            "the same ones."
+        )

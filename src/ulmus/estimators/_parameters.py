@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.core.forms import COMMON
-from ulmus.core.hidden import ACTIVATIONS, DISTRIBUTIONS
-from ulmus.core.noise import HC
+from ulmus.core.activations import ACTIVATIONS
+from ulmus.core.layer import DISTRIBUTIONS
+from ulmus.core.noise import noise_of
+from ulmus.core.rows import DISCOUNTS
 from ulmus.core.variance import ESTIMATES
 
 NOISE_MODELS = ("homoskedastic", "heteroskedastic")
-HC_NAMES = (*HC, "ensemble")
+HC_NAMES = (*DISCOUNTS, "pooled", "ensemble")
 # What "auto" means: the least biased estimate, or the only one left for a single member.
 AUTO_ESTIMATE = {"homoskedastic": ("BR", "NHo"), "heteroskedastic": ("S2", "S1")}
 
@@ -139,16 +140,20 @@ def require_members(name: str, n_members: int) -> None:
     """Refuse an estimate that needs more members than there are."""
     needed = ESTIMATES[name].min_members
     if n_members < needed:
-        fewer = {"S3": "'S2'", "BR": "'NHo'", "S2": "'S1'"}[name] if n_members > 1 else "'auto'"
+        fewer = ESTIMATES[name].fewer if n_members > 1 else "auto"
         raise ValueError(
-            f"variance={name!r} needs n_estimators >= {needed}, got {n_members}; use {fewer}."
+            f"variance={name!r} needs n_estimators >= {needed}, got {n_members}; use {fewer!r}."
         )
 
 
 def needs_residuals(noise: Any, variance: Any) -> bool:
     """Whether an estimate asked for is made from the residuals of single rows."""
     names = variance if isinstance(variance, (list, tuple)) else [variance]
-    row_wise = [name for name, estimate in ESTIMATES.items() if estimate.weights is not COMMON]
+    row_wise = [
+        name
+        for name, estimate in ESTIMATES.items()
+        if noise_of(estimate.pairing, "HC2").needs_residuals
+    ]
     return noise == "heteroskedastic" or any(name in ("all", *row_wise) for name in names)
 
 

@@ -1,4 +1,4 @@
-"""Checks of data given to an estimator, for NumPy, sparse and other arrays."""
+"""Checks of data given to an estimator in memory, by scikit-learn and by ``ulmus.tables``."""
 
 from __future__ import annotations
 
@@ -6,28 +6,24 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from array_api_compat import array_namespace, is_array_api_obj
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import validate_data
 
-from ulmus.core.backend import like, to_numpy
-
-
-def is_foreign(X: Any) -> bool:
-    """Whether X is an array of another library than NumPy: torch, CuPy or the like."""
-    return is_array_api_obj(X) and not isinstance(X, np.ndarray) and not scipy.sparse.issparse(X)
+from ulmus.core.backend import is_foreign, namespace, to_numpy
+from ulmus.tables import checked_outputs, require_numeric_columns
 
 
 def checked_table(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, np.ndarray]:
     """Training inputs and outputs; the first ones set the number and names of features."""
     at_least = 2 if reset else 1
+    require_numeric_columns(X)
     if is_foreign(X):
         y = check_array(to_numpy(y), ensure_2d=False, dtype=np.float64, input_name="y")
         X = _checked_foreign(X, None if reset else estimator.n_features_in_)
         estimator.n_features_in_ = X.shape[1]
         if X.shape[0] != len(y) or len(y) < at_least:
             raise ValueError(f"X has {X.shape[0]} rows and y {len(y)}; give at least two of each.")
-        return X, y
+        return X, checked_outputs(y, "the table")
     X, y = validate_data(
         estimator,
         X,
@@ -44,6 +40,7 @@ def checked_table(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tupl
 
 def checked_points(estimator: Any, X: Any) -> Any:
     """Points to predict at."""
+    require_numeric_columns(X)
     if is_foreign(X):
         return _checked_foreign(X, estimator.n_features_in_)
     return validate_data(
@@ -52,42 +49,23 @@ def checked_points(estimator: Any, X: Any) -> Any:
 
 
 def _checked_foreign(X: Any, n_features: int | None) -> Any:
-    xp = array_namespace(X)
+    xp = namespace(X)
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got {X.ndim} axes.")
     if n_features is not None and X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, but the fit had {n_features}.")
+    if not xp.isdtype(X.dtype, "real floating"):
+        X = xp.astype(X, xp.float64)
     if not bool(xp.all(xp.isfinite(X))):
         raise ValueError("X holds NaN or infinity; drop or fill those rows.")
     return X
 
 
-def checked_weight(sample_weight: Any, n_rows: int, *, at_least: int = 2) -> Any:
-    """Row weights as a NumPy array, or None; so many of them must be positive."""
-    if sample_weight is None:
-        return None
-    weight = check_array(
-        to_numpy(sample_weight), ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-    )
-    if weight.ndim != 1:
-        raise ValueError(f"sample_weight must have one number per row, got {weight.ndim} axes.")
-    check_consistent_length(weight, np.empty(n_rows))
-    if np.any(weight < 0):
-        raise ValueError(f"sample_weight must not be negative, got {weight.min():g}.")
-    if np.sum(weight > 0) < at_least:
+def require_dense(X: Any, device: str | None, reference: Any) -> None:
+    """Refuse sparse rows where torch or CuPy computes."""
+    if scipy.sparse.issparse(X) and is_foreign(reference):
+        where = f"device={device!r}" if device is not None else "a model fitted to other arrays"
         raise ValueError(
-            f"sample_weight must differ from zero in at least {at_least} rows, got "
-            f"{int(np.sum(weight > 0))} such weights."
+            f"X is sparse, and {where} computes with dense arrays only; give X.toarray(), or fit "
+            "with device=None and NumPy."
         )
-    return weight
-
-
-def rows_outside(X: Any, low: np.ndarray, high: np.ndarray) -> int:
-    """Number of rows with a value outside the given bounds."""
-    if scipy.sparse.issparse(X):
-        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        beyond = (low[X.indices] > X.data) | (high[X.indices] < X.data)
-        return len(np.unique(rows[beyond]))
-    xp = array_namespace(X)
-    outside = xp.any((like(low, X) > X) | (like(high, X) < X), axis=1)
-    return int(xp.sum(xp.astype(outside, xp.int64)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ulmus.estimators._intervals import IntervalELM
+from ulmus.estimators._base import BaseELM
 
 
-class ELMRegressor(IntervalELM):
+class ELMRegressor(BaseELM):
     r"""A single Extreme Learning Machine: ridge regression on random hidden units.
 
     Its variance is conditional on the hidden weights that were drawn: it leaves out how much

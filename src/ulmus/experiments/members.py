@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ulmus.core.backend import Array, inverted_triangle, logistic, namespace
+from ulmus.core.backend import Array, logistic, namespace
+from ulmus.core.linalg import inverted_triangle
 
 # Keeps the first Cholesky factor alive for nearly singular H; what follows takes it out.
 SHIFT = 10 * float(np.finfo(float).eps)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from ulmus.core.backend import triangular_factor
+from ulmus.core.linalg import triangular_factor
 from ulmus.datasets import FloatArray
 from ulmus.experiments.members import hidden_units
 from ulmus.experiments.runs import Options, finished_chunks

@@ -32,7 +32,7 @@ def normal_bounds(
 
 
 def satterthwaite_dof(
-    noise: FloatArray, weights: FloatArray, residual_dof: float, weights_dof: int
+    noise: FloatArray, weights: FloatArray, residual_dof: FloatArray | float, weights_dof: int
 ) -> FloatArray:
     """Degrees of freedom of a sum of two independent variance estimates.
 
@@ -40,7 +40,7 @@ def satterthwaite_dof(
     (Satterthwaite, 1946).
     """
     total = noise + weights
-    spent = noise**2 / max(residual_dof, 1.0) + weights**2 / max(weights_dof, 1)
+    spent = noise**2 / np.maximum(residual_dof, 1.0) + weights**2 / max(weights_dof, 1)
     dof = np.divide(total**2, spent, out=np.full_like(total, np.inf), where=spent > 0)
     return np.maximum(dof, 1.0)
 
@@ -52,16 +52,27 @@ def conformal_ranks(n: int, level: float, *, two_sided: bool) -> tuple[int, int]
     the whole error; two-sided ones leave half the error on either side.
     """
     tail = (1 - level) / (2 if two_sided else 1)
-    # Rounding guards against (n + 1) * tail being an integer but for the last digit.
-    low = int(np.floor(np.round(tail * (n + 1), 9)))
-    high = int(np.ceil(np.round((1 - tail) * (n + 1), 9)))
-    if low < 1 or high > n:
+    low, high = quantile_rank(n, tail, upper=False), quantile_rank(n, 1 - tail, upper=True)
+    if not has_ranks(n, level, two_sided=two_sided):
         needed = int(np.ceil(np.round(1 / tail - 1, 9)))
         raise ValueError(
             f"confidence_level={level:g} needs at least {needed} training rows for a jackknife "
             f"interval, got {n}; lower the level, or use method='gaussian'."
         )
     return low - 1, high - 1
+
+
+def has_ranks(n: int, level: float, *, two_sided: bool) -> bool:
+    """Whether n values are enough for the ranks of a level."""
+    tail = (1 - level) / (2 if two_sided else 1)
+    return quantile_rank(n, tail, upper=False) >= 1 and quantile_rank(n, 1 - tail, upper=True) <= n
+
+
+def quantile_rank(n: int, level: float, *, upper: bool) -> int:
+    """Rank among n sorted values, counted from 1, of a conformal quantile from below or above."""
+    # Rounding guards against (n + 1) * level being an integer but for the last digit.
+    place = np.round(level * (n + 1), 9)
+    return int(np.ceil(place) if upper else np.floor(place))
 
 
 def conformal_bounds(

@@ -1,0 +1,150 @@
+"""The fitted members: a hidden layer, the units of y, and a regression for each ridge parameter.
+
+Outputs that chose the same ridge parameter share a regression; every formula sees just one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ulmus.core.backend import Array, namespace, row_blocks, taken_rows, to_numpy, transposed
+from ulmus.core.forms import PairForms
+from ulmus.core.layer import HiddenLayer
+from ulmus.core.noise.constant import NoiseVariance
+from ulmus.core.outputs import OutputUnits
+from ulmus.core.rows import RowFit, row_fit
+from ulmus.core.smoother import Smoother
+from ulmus.core.source import Block
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Outputs that share a ridge parameter, with what their error bars are made of.
+
+    Parameters
+    ----------
+    outputs : tuple of int
+        Which outputs.
+    smoother : Smoother
+        The members.
+    y_square : array of shape (K,)
+        Sums of squares of the outputs, centred if there is an intercept.
+    variance : NoiseVariance
+        Noise variance at weight 1.
+    forms : dict
+        Forms of each kind of noise that an estimate needs.
+    """
+
+    outputs: tuple[int, ...]
+    smoother: Smoother
+    y_square: Array
+    variance: NoiseVariance
+    forms: dict[str, PairForms] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """A hidden layer and its regressions, all in the fit's units of y.
+
+    Parameters
+    ----------
+    layer : HiddenLayer
+        The hidden units.
+    units : OutputUnits
+        Shift and unit of each output.
+    regressions : tuple of Regression
+        One for each ridge parameter.
+    """
+
+    layer: HiddenLayer
+    units: OutputUnits
+    regressions: tuple[Regression, ...]
+
+    @property
+    def n_members(self) -> int:
+        """Number of members."""
+        return self.layer.n_members
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return int(self.units.unit.shape[0])
+
+    @property
+    def unit(self) -> np.ndarray:
+        """Unit of each output, shape (K,)."""
+        return to_numpy(self.units.unit)
+
+    @property
+    def shift(self) -> np.ndarray:
+        """What was subtracted from each output, shape (K,)."""
+        return to_numpy(self.units.shift)
+
+    def ordered(self, parts: Iterable[np.ndarray], axis: int = 0) -> np.ndarray:
+        """Results of the regressions, joined along an axis in the order of the outputs."""
+        joined = np.concatenate(list(parts), axis=axis)
+        order = np.argsort([k for part in self.regressions for k in part.outputs])
+        return np.take(joined, order, axis=axis)
+
+    def per_output(self, values: Iterable[float]) -> np.ndarray:
+        """One number for each regression as one for each output, shape (K,)."""
+        parts = zip(values, self.regressions, strict=True)
+        return self.ordered(np.full(len(part.outputs), value) for value, part in parts)
+
+    def blocks(self, X: Array) -> Iterator[Array]:
+        """The rows of X in blocks of a good size."""
+        for rows in row_blocks(X.shape[0], self.layer.width, self.layer.W):
+            yield taken_rows(X, rows)
+
+    def mean(self, X: Array) -> np.ndarray:
+        """Prediction at the rows of X, shape (K, p)."""
+        return np.concatenate([self.mean_of(self.layer(part)) for part in self.blocks(X)], axis=1)
+
+    def mean_of(self, h: Array) -> np.ndarray:
+        """Prediction for features h (M, N', p), shape (K, p)."""
+        xp = namespace(h)
+        flat = xp.reshape(h, (-1, h.shape[2]))
+        parts = []
+        for part in self.regressions:
+            beta = xp.reshape(part.smoother.beta, (flat.shape[0], -1)) / self.n_members
+            parts.append(to_numpy(beta.T @ flat))
+        return self.shift[:, None] + self.unit[:, None] * self.ordered(parts)
+
+    def row_fits(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, list[RowFit]]]:
+        """Each block of training rows with what every regression says about it."""
+        for block in self.units.blocks(blocks):
+            xp, h = namespace(block.y), self.layer(block.X)
+            fits = []
+            for part in self.regressions:
+                y = xp.stack([block.y[k, :] for k in part.outputs])
+                fits.append(row_fit(part.smoother, h, y, block.root_weight))
+            yield block, fits
+
+    def members(self, few: slice) -> Ensemble:
+        """Some of the members, without forms."""
+        parts = [
+            replace(part, smoother=part.smoother.members(few), forms={})
+            for part in self.regressions
+        ]
+        return replace(self, layer=self.layer.members(few), regressions=tuple(parts))
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """Coefficients of the features in the units of the outputs, shape (M, N', K)."""
+        beta = [to_numpy(part.smoother.beta) for part in self.regressions]
+        return self.ordered(beta, axis=2) * self.unit
+
+
+def mean_and_spread(members: Array) -> tuple[Array, Array]:
+    """Mean and sample variance over the first axis."""
+    xp, M = namespace(members), members.shape[0]
+    mean = xp.mean(members, axis=0)
+    return mean, xp.sum((members - mean) ** 2, axis=0) / max(M - 1, 1)
+
+
+def member_values(smoother: Smoother, t: Array) -> Array:
+    """Predictions of each member for coordinates t, shape (M, K, p)."""
+    return transposed(smoother.q) @ t

@@ -1,0 +1,335 @@
+"""A fit: one immutable value that answers every question about points and functionals.
+
+It is made once, from a source of rows and a specification (make.py), and never changed after.
+What is expensive and not always asked for, the wide networks, is made on first use and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ulmus.core.backend import Array, double_precision, like, namespace, taken_rows, to_numpy
+from ulmus.core.ensemble import Ensemble, Regression, mean_and_spread, member_values
+from ulmus.core.fitting import SecondPass, Start
+from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm, row_form
+from ulmus.core.moments import Moments
+from ulmus.core.noise.model import NoiseModel
+from ulmus.core.pairing import COMMON, OWN, member_groups
+from ulmus.core.scaling import FeatureScale
+from ulmus.core.source import RowBlocks
+from ulmus.core.variance import ESTIMATES, PointParts, WideParts
+from ulmus.core.wide import WideNetworks, wide_networks
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """What an in-memory fit knows of its rows, in its units of y.
+
+    Parameters
+    ----------
+    data : RowBlocks
+        The rows, in the user's units.
+    leverage : ndarray of shape (K, n)
+        Leverage, mean over members.
+    largest_leverage : float
+        The largest of any row in any member.
+    loo : ndarray of shape (M, K, n)
+        Leave-one-out residuals of each member.
+    norm : ndarray of shape (K, n)
+        Variance of each left-out prediction in units of the noise.
+    noise : ndarray of shape (K, n)
+        Noise variance at weight 1 of each row, by a model fitted without it.
+    omega : ndarray of shape (K, n) or None
+        Squared residuals of the ensemble, discounted, where the default estimate needs them.
+    """
+
+    data: RowBlocks
+    leverage: np.ndarray
+    largest_leverage: float
+    loo: np.ndarray
+    norm: np.ndarray
+    noise: np.ndarray
+    omega: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What rows that come later are added to: the sums so far, and what they rest on."""
+
+    start: Start
+    moments: Moments
+
+
+@dataclass(frozen=True)
+class Wide:
+    """Wide networks of one regression with the forms of their noise."""
+
+    networks: WideNetworks
+    forms: PairForms
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted ensemble.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        The members, their regressions and forms.
+    estimates : tuple of str
+        Estimates that can be asked for, the default first.
+    scale : FeatureScale
+        Mean, deviation and range of the inputs.
+    points : array of shape (p, d)
+        Some training inputs, at which the fit compares itself with a rougher one.
+    one_output : bool
+        Whether y had a single axis.
+    drawn : dict
+        The parameters that the layer was drawn with, as text.
+    noise_model : NoiseModel or None
+        Noise variance as a function of the inputs; None for a constant one.
+    rows : TrainingRows or None
+        The training rows, where they are kept.
+    stream : Stream or None
+        Sums that more rows can be added to.
+    kept_wide : tuple of Wide, or None
+        Wide networks that can no longer be made from rows.
+    kept_alarm : float or None
+        The alarm about bias, where the points for it were dropped.
+    """
+
+    ensemble: Ensemble
+    estimates: tuple[str, ...]
+    scale: FeatureScale
+    points: Any
+    one_output: bool
+    drawn: dict[str, str]
+    noise_model: NoiseModel | None = None
+    rows: TrainingRows | None = None
+    stream: Stream | None = None
+    kept_wide: tuple[Wide, ...] | None = None
+    kept_alarm: float | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of positive weight."""
+        return self.ensemble.regressions[0].smoother.n_rows
+
+    @property
+    def mean_weight(self) -> float:
+        """Mean weight of the rows of positive weight: that of a new observation."""
+        return self.ensemble.regressions[0].smoother.mass / self.n_rows
+
+    def per_regression(self, value: Callable[[Regression], Array], axis: int = 0) -> np.ndarray:
+        """A result of each regression, joined in the order of the outputs."""
+        parts = [to_numpy(value(part)) for part in self.ensemble.regressions]
+        return self.ensemble.ordered(parts, axis=axis)
+
+    # ------------------------------------------------------------ points and functionals
+
+    def features(self, X: Array) -> Array:
+        """Hidden features h of points, shape (M, N', p)."""
+        return self.ensemble.layer(X)
+
+    def mean(self, X: Array) -> np.ndarray:
+        """Prediction at the rows of X, shape (K, p)."""
+        return self.ensemble.mean(X)
+
+    def parts(self, X: Array, estimate: str | None = None) -> PointParts:
+        """Mean, spread and both means of the form at the rows of X, each (p, K)."""
+        parts = [self.parts_of(self.features(block), estimate) for block in self.ensemble.blocks(X)]
+        columns = zip(*(part[:4] for part in parts), strict=True)
+        mean, spread, A, U = (np.concatenate(a) for a in columns)
+        return PointParts(mean, spread, A, U, self.ensemble.n_members)
+
+    def parts_of(self, h: Array, estimate: str | None = None) -> PointParts:
+        """The same for features h (M, N', p): of points, or any linear combination of points."""
+        pairing = ESTIMATES[self.estimates[0] if estimate is None else estimate].pairing
+        ensemble, columns = self.ensemble, []
+        xp = namespace(h)
+        # The weights of a combination of points need not add up to one; those of the constant do.
+        constant = to_numpy(h[0, 0, :]) if ensemble.layer.constant else np.ones(h.shape[2])
+        for part in ensemble.regressions:
+            t = part.smoother.to_t @ h
+            mean, spread = mean_and_spread(member_values(part.smoother, t))
+            means = part.forms[pairing].means(t)
+            columns.append(to_numpy(xp.stack([mean, spread, means.single, means.distinct])))
+        mean, spread, A, U = (ensemble.ordered([c[i] for c in columns]) for i in range(4))
+        unit = ensemble.unit[:, None]
+        mean = ensemble.shift[:, None] * constant + unit * mean
+        square = unit**2
+        return PointParts(
+            mean.T, (square * spread).T, (square * A).T, (square * U).T, ensemble.n_members
+        )
+
+    def noise_variance(self, X: Array) -> np.ndarray:
+        """Variance of a new observation of mean weight around its prediction, shape (p, K)."""
+        if self.noise_model is None:
+            residual = self.per_regression(lambda part: part.variance.residual)
+            variance = np.broadcast_to(residual[:, None], (len(residual), X.shape[0]))
+        else:
+            variance = self.noise_model.variance(X)
+        return (variance * self.ensemble.unit[:, None] ** 2 / self.mean_weight).T
+
+    @cached_property
+    def sigma2(self) -> np.ndarray:
+        """Noise variance at weight 1, shape (K,)."""
+        return self.per_regression(lambda p: p.variance.sigma2) * self.ensemble.unit**2
+
+    # ------------------------------------------------------------ wide networks
+
+    def wide_parts(self, X: Array) -> WideParts:
+        """Mean and variance of the undersmoothed wide networks at the rows of X."""
+        parts = [self._wide_block(self.features(block)) for block in self.ensemble.blocks(X)]
+        mean, spread, noise, unseen = (np.concatenate(a) for a in zip(*parts, strict=True))
+        dof = self.ensemble.ordered([wide.networks.dof for wide in self.wide])
+        return WideParts(mean, spread, noise, unseen, self.wide[0].networks.n_groups, dof)
+
+    def _wide_block(self, h: Array) -> tuple[np.ndarray, ...]:
+        columns = []
+        for part, wide in zip(self.ensemble.regressions, self.wide, strict=True):
+            each = [self._wide_output(part, wide, h, k) for k in range(len(part.outputs))]
+            columns.append(np.stack(each, axis=1))
+        values = [self.ensemble.ordered([c[i] for c in columns]) for i in range(4)]
+        shift, unit = self.ensemble.shift[:, None], self.ensemble.unit[:, None]
+        scales = (unit, unit**2, unit**2, unit**2)
+        shifts = (shift, 0.0, 0.0, 0.0)
+        return tuple((a * v + b).T for a, v, b in zip(scales, values, shifts, strict=True))
+
+    def _wide_output(self, part: Regression, wide: Wide, h: Array, k: int) -> np.ndarray:
+        """Mean, spread, noise and unseen part of one output, shape (4, p)."""
+        xp, networks = namespace(h), wide.networks
+        G = networks.n_groups
+        tau, beyond = networks.tau(h, k)
+        q = part.smoother.q[:, :, k : k + 1]
+        members = member_values(replace(part.smoother, q=q), tau)[:, 0, :]
+        groups = networks.groups(h.shape[0])
+        mean, spread = mean_and_spread(
+            xp.stack([xp.sum(members[group, :], axis=0) for group in groups])
+        )
+        noise = wide.forms.total(tau)[k, :] / G**2
+        unseen = xp.mean(beyond, axis=0) * part.variance.sigma2[k]
+        return to_numpy(xp.stack([mean, spread, noise, unseen]))
+
+    @cached_property
+    def wide(self) -> tuple[Wide, ...]:
+        """Wide networks of each regression, factored once."""
+        if self.kept_wide is not None:
+            return self.kept_wide
+        if not double_precision(self.ensemble.layer.W):
+            raise ValueError(
+                "target='function' needs smaller ridge parameters than dtype='float32' resolves; "
+                "use target='expectation', or dtype='float64'."
+            )
+        products = self._group_products()
+        out = []
+        for i, (part, stacked) in enumerate(zip(self.ensemble.regressions, products, strict=True)):
+            networks = wide_networks(part.smoother, part.y_square, stacked)
+            out.append(Wide(networks, self._wide_forms(i, part)))
+        return tuple(out)
+
+    def _group_products(self) -> list[Callable[[slice], Array]]:
+        """For each regression, the products of Q of a group of members side by side."""
+        parts = self.ensemble.regressions
+        kept = [_kept_products(part.forms) for part in parts]
+        if all(form is not None for form in kept):
+            return [form.stacked for form in kept if form is not None]
+        if self.rows is None:
+            raise ValueError(
+                "target='function' with heteroskedastic estimates needs residuals of the training "
+                "rows, which a streamed fit does not keep; use target='expectation', or fit in "
+                "memory."
+            )
+        groups = member_groups(self.ensemble.n_members, self.ensemble.layer.W.shape[1])
+        totals = self.rows.data.reduce(SecondPass(self.ensemble, groups, [], ()))
+        return [total.pairs.stacked for total in totals.parts]
+
+    def _wide_forms(self, i: int, part: Regression) -> PairForms:
+        """Noise of the wide networks; that of single rows is the same for all members."""
+        if ESTIMATES[self.estimates[0]].pairing == COMMON.name:
+            return part.forms[COMMON.name]
+        if self.rows is None or self.rows.omega is None:
+            raise ValueError(
+                "target='function' with heteroskedastic estimates needs residuals of the training "
+                "rows, which a streamed fit does not keep; use target='expectation', or fit in "
+                "memory."
+            )
+        forms: list[Any] = []
+        dual = _kept_rows(part.forms)
+        for k in part.outputs:
+            omega = like(self.rows.omega[k], part.smoother.q)
+            if dual is not None:
+                members = namespace(omega).broadcast_to(omega, (dual.Q.shape[0], omega.shape[0]))
+                forms.append(row_form(dual.Q, OWN, members))
+            else:
+                data = self.rows.data
+                forms.append(RegeneratedForm(self.ensemble.layer, part.smoother.to_t, data, omega))
+        ones = namespace(part.variance.sigma2).ones_like(part.variance.sigma2)
+        return PairForms(OWN.name, tuple(forms), ones)
+
+    @cached_property
+    def bias_alarm(self) -> float:
+        """Largest distance between prediction and undersmoothed fit, in standard errors.
+
+        Not a number where there are no wide networks.
+        """
+        if self.kept_alarm is not None:
+            return self.kept_alarm
+        try:
+            parts = self.wide_parts(self.points)
+        except ValueError:
+            return float("nan")
+        se = np.sqrt(parts.variance)
+        gap = np.abs(self.mean(self.points).T - parts.mean)
+        return float(np.max(np.divide(gap, se, out=np.zeros_like(gap), where=se > 0)))
+
+    # ------------------------------------------------------------ smaller values
+
+    def compressed(self) -> Fit:
+        """The same fit with every form in its primal shape, without training rows."""
+        alarm, wide = self.bias_alarm, self._primal_wide()
+        parts = [
+            replace(part, forms={name: forms.primal() for name, forms in part.forms.items()})
+            for part in self.ensemble.regressions
+        ]
+        ensemble = replace(self.ensemble, regressions=tuple(parts))
+        return replace(
+            self,
+            ensemble=ensemble,
+            points=taken_rows(self.points, slice(0)),
+            rows=None,
+            stream=None,
+            kept_wide=wide,
+            kept_alarm=alarm,
+        )
+
+    def _primal_wide(self) -> tuple[Wide, ...] | None:
+        """Wide networks that could not be made again from primal forms."""
+        if self.kept_wide is not None:
+            return self.kept_wide
+        default = ESTIMATES[self.estimates[0]].pairing
+        if default == COMMON.name or self.rows is None:
+            return None
+        return tuple(replace(wide, forms=wide.forms.primal()) for wide in self.wide)
+
+
+def _kept_products(forms: dict[str, PairForms]) -> Any:
+    """A form that can give the products of Q, if there is one."""
+    if COMMON.name in forms:
+        return forms[COMMON.name].shared
+    return _kept_rows(forms)
+
+
+def _kept_rows(forms: dict[str, PairForms]) -> RowForm | None:
+    """A form that keeps the coordinates of the training rows, if there is one."""
+    for pair in forms.values():
+        for form in pair.forms:
+            diagonal = form.diagonal if isinstance(form, JackknifeForm) else form
+            if isinstance(diagonal, RowForm):
+                return diagonal
+    return None

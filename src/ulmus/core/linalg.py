@@ -1,0 +1,131 @@
+"""Factorisations of stacks of matrices, each with a fallback: none of them fails.
+
+LAPACK's divide and conquer methods give up on rare matrices that slower methods can handle.
+A caller of this module gets a factorisation in every case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from array_api_compat import is_torch_namespace
+
+from ulmus.core.backend import Array, is_on_host, like, namespace, to_numpy, transposed
+
+# Larger triangles are inverted one by one: NumPy's batches do not know that they are triangles.
+LAPACK_SIZE = 32
+# On a graphics card, singular vectors of larger matrices come from an eigendecomposition of the
+# Gram matrix, which is ten times faster and loses what lies below 1e-8 of the largest value.
+CARD_SVD_SIZE = 512
+
+
+def triangular_factor(A: Array) -> Array:
+    """Factor R of the QR factorisation of a stack of matrices, without forming Q."""
+    xp = namespace(A)
+    if isinstance(A, np.ndarray):
+        return np.linalg.qr(A, mode="r")
+    if is_torch_namespace(xp):
+        import torch
+
+        return torch.linalg.qr(A, mode="r").R
+    return xp.linalg.qr(A).R
+
+
+def inverted_triangle(L: Array) -> Array:
+    """Inverses of a stack of lower triangular matrices."""
+    xp = namespace(L)
+    if is_torch_namespace(xp):
+        import torch
+
+        eye = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
+        return torch.linalg.solve_triangular(L, eye, upper=False)
+    N = L.shape[-1]
+    if not isinstance(L, np.ndarray) or N < LAPACK_SIZE:
+        return xp.linalg.inv(L)
+    (trtri,) = scipy.linalg.get_lapack_funcs(("trtri",), (L,))
+    inverses = np.empty_like(L)
+    for inverse, lower in zip(inverses.reshape(-1, N, N), L.reshape(-1, N, N), strict=True):
+        inverse.T[...] = trtri(lower.T, lower=0)[0]
+    return inverses
+
+
+def svd(A: Array) -> tuple[Array, Array, Array]:
+    """Thin singular value decompositions U, s, Vt of a stack of matrices (M, r, N)."""
+    xp = namespace(A)
+    if min(A.shape[-2:]) > CARD_SVD_SIZE and not is_on_host(A):
+        return _svd_by_gram(A)
+    try:
+        U, s, Vt = xp.linalg.svd(A, full_matrices=False)
+        return U, s, Vt
+    except Exception as error:
+        _require_failed_convergence(error)
+        U, s, Vt = _one_by_one(A, _slow_svd)
+        return U, s, Vt
+
+
+def eigh(A: Array) -> tuple[Array, Array]:
+    """Ascending eigenvalues and eigenvectors of a symmetric matrix."""
+    try:
+        values, vectors = namespace(A).linalg.eigh(A)
+        return values, vectors
+    except Exception as error:
+        _require_failed_convergence(error)
+        values, vectors = _one_by_one(A[None, ...], _slow_eigh)
+        return values[0, ...], vectors[0, ...]
+
+
+def cholesky(A: Array) -> Array:
+    """Lower Cholesky factors of correlation matrices (M, N, N), nearly singular ones too.
+
+    Where there is no factor, the diagonal is raised by round-off, and ten times more until
+    there is one.
+    """
+    xp = namespace(A)
+    eye = xp.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    round_off = A.shape[-1] * float(xp.finfo(A.dtype).eps)
+    for shift in (0.0, *(round_off * 10.0**k for k in range(16))):
+        try:
+            factor = xp.linalg.cholesky(A + shift * eye)
+            if bool(xp.all(xp.isfinite(factor))):
+                return factor
+        except Exception as error:
+            _require_failed_convergence(error)
+    raise ValueError("the hidden features hold NaN or infinity; check X and the activation.")
+
+
+def _require_failed_convergence(error: Exception) -> None:
+    """Let every error pass but those by which an array library says that LAPACK gave up."""
+    if type(error).__name__ not in ("LinAlgError", "_LinAlgError"):
+        raise error
+
+
+def _one_by_one(A: Array, factorise: Callable[[np.ndarray], tuple[np.ndarray, ...]]) -> Any:
+    parts = [factorise(matrix) for matrix in to_numpy(A)]
+    return tuple(like(np.stack(arrays), A) for arrays in zip(*parts, strict=True))
+
+
+def _slow_svd(A: np.ndarray) -> tuple[np.ndarray, ...]:
+    """QR iteration, which converges where divide and conquer does not."""
+    U, s, Vt = scipy.linalg.svd(A, full_matrices=False, lapack_driver="gesvd")
+    return U, s, Vt
+
+
+def _slow_eigh(A: np.ndarray) -> tuple[np.ndarray, ...]:
+    values, vectors = scipy.linalg.eigh(A, driver="ev")
+    return values, vectors
+
+
+def _svd_by_gram(A: Array) -> tuple[Array, Array, Array]:
+    xp = namespace(A)
+    values, V = xp.linalg.eigh(transposed(A) @ A)
+    rank = min(A.shape[-2:])
+    order = xp.arange(V.shape[-1] - 1, V.shape[-1] - 1 - rank, -1, device=V.device)
+    V, values = xp.take(V, order, axis=-1), xp.take(values, order, axis=-1)
+    s = xp.sqrt(xp.clip(values, min=0.0))
+    tiny = float(xp.finfo(A.dtype).eps) ** 0.5 * s[..., :1]
+    safe = xp.where(s > tiny, s, xp.ones_like(s))
+    U = xp.where((s > tiny)[..., None, :], (A @ V) / safe[..., None, :], xp.zeros_like(A @ V))
+    return U, s, transposed(V)

@@ -1,0 +1,153 @@
+"""Making a fit: one function for each way that rows arrive; they differ only in the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ulmus.core.backend import taken_rows, to_numpy
+from ulmus.core.ensemble import Ensemble
+from ulmus.core.fit import Fit, Stream, TrainingRows
+from ulmus.core.fitting import (
+    FittedRows,
+    Specification,
+    fitted_moments,
+    fitted_rows,
+    fitted_stream,
+    started,
+)
+from ulmus.core.layer import HiddenLayer
+from ulmus.core.moments import FirstPass
+from ulmus.core.noise.model import kept_noise_model, streamed_noise_model
+from ulmus.core.scaling import FeatureScale
+from ulmus.core.source import RowBlocks, Source
+from ulmus.core.whitening import ROWS_PER_UNIT
+
+# Training rows at which a fit is compared with a rougher one.
+ALARM_ROWS = 500
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be fitted: the layer, the scale of the inputs, and how.
+
+    Parameters
+    ----------
+    layer : HiddenLayer
+        Drawn hidden units.
+    scale : FeatureScale
+        Scale and range of the inputs.
+    spec : Specification
+        Ridge, noise variance and estimates.
+    models_noise : bool
+        Whether the noise variance is a function of the inputs.
+    one_output : bool
+        Whether y had a single axis.
+    drawn : dict
+        The parameters that the layer was drawn with, as text.
+    """
+
+    layer: HiddenLayer
+    scale: FeatureScale
+    spec: Specification
+    models_noise: bool
+    one_output: bool
+    drawn: dict[str, str]
+
+    @property
+    def sample_rows(self) -> int:
+        """Rows wanted for the preconditioner."""
+        return ROWS_PER_UNIT * self.layer.n_units
+
+
+def fit_of_rows(rows: RowBlocks, task: Task) -> Fit:
+    """Fit rows in memory, and keep them."""
+    # Through the rows every point costs n MN products, through the features (MN)^2.
+    spec = replace(task.spec, dual=rows.n_rows < task.layer.width)
+    fitted = fitted_rows(rows, task.layer, spec)
+    data = rows.for_width(task.layer.width)
+    return _with_rows(fitted, data, task)
+
+
+def _with_rows(fitted: FittedRows, data: RowBlocks, task: Task) -> Fit:
+    ensemble = fitted.ensemble
+    norm = ensemble.ordered(_per_output(fitted, "norm"), axis=1)
+    leverage = ensemble.ordered(_per_output(fitted, "leverage"), axis=1)
+    loo = ensemble.ordered([r["loo"] for r in fitted.records], axis=1)
+    omega = None
+    if task.spec.records_omega:
+        omega = ensemble.ordered([r["omega"] for r in fitted.records])
+    residual = ensemble.ordered([to_numpy(p.variance.residual) for p in ensemble.regressions])
+    noise_model, noise = None, np.repeat(residual[:, None], loo.shape[2], axis=1)
+    if task.models_noise:
+        noise_model, noise = kept_noise_model(data, ensemble, loo, norm)
+    rows = TrainingRows(
+        data,
+        leverage.mean(axis=0),
+        float(leverage.max()),
+        loo,
+        norm.mean(axis=0),
+        noise,
+        omega,
+    )
+    points = data.sample(ALARM_ROWS).X
+    return _fit(ensemble, task, points, noise_model=noise_model, rows=rows)
+
+
+def _per_output(fitted: FittedRows, name: str) -> list[np.ndarray]:
+    """Recorded results of a regression, (M, n), repeated for each of its outputs, (M, K, n)."""
+    parts = zip(fitted.records, fitted.ensemble.regressions, strict=True)
+    return [np.repeat(r[name][:, None, :], len(p.outputs), axis=1) for r, p in parts]
+
+
+def fit_of_stream(source: Source, task: Task) -> Fit:
+    """Fit rows that can be read several times and are not kept."""
+    source = source.for_width(task.layer.width)
+    sample = source.sample(task.sample_rows)
+    ensemble = fitted_stream(source, task.layer, task.spec, started(sample, task.layer))
+    noise_model = None
+    if task.models_noise:
+        noise_model = streamed_noise_model(source, sample, ensemble)
+    return _fit(ensemble, task, _first_points(sample.X), noise_model=noise_model)
+
+
+def fit_of_more(rows: RowBlocks, task: Task, earlier: Fit | None) -> Fit:
+    """Fit rows that come once, together with those of an earlier fit of the same layer."""
+    rows = rows.for_width(task.layer.width)
+    every = [slice(0, task.layer.n_members)]
+    if earlier is None:
+        sample = rows.sample(task.sample_rows)
+        start, points = started(sample, task.layer), _first_points(sample.X)
+        moments = rows.reduce(FirstPass(start.whitening, start.units, every))
+    else:
+        stream = continued(earlier)
+        start, points = stream.start, earlier.points
+        moments = stream.moments + rows.reduce(FirstPass(start.whitening, start.units, every))
+    ensemble = fitted_moments(moments, start, task.layer, task.spec, None)
+    return _fit(ensemble, task, points, stream=Stream(start, moments))
+
+
+def continued(fit: Fit) -> Stream:
+    """The sums of a fit, made from its rows if they have not been taken yet."""
+    if fit.stream is not None:
+        return fit.stream
+    if fit.rows is None:
+        raise ValueError(
+            "partial_fit cannot go on from a fit whose rows are gone (compress or fit_blocks); "
+            "start a new estimator with partial_fit, or fit again."
+        )
+    layer, rows = fit.ensemble.layer, fit.rows.data
+    start = started(rows.sample(ROWS_PER_UNIT * layer.n_units), layer)
+    every = [slice(0, layer.n_members)]
+    return Stream(start, rows.reduce(FirstPass(start.whitening, start.units, every)))
+
+
+def _fit(ensemble: Ensemble, task: Task, points: Any, **rest: Any) -> Fit:
+    known = (task.spec.estimates, task.scale, points, task.one_output, task.drawn)
+    return Fit(ensemble, *known, **rest)
+
+
+def _first_points(X: Any) -> Any:
+    return taken_rows(X, slice(min(ALARM_ROWS, X.shape[0])))

@@ -1,0 +1,120 @@
+"""A noise variance for each row, by its squared residual: the heteroskedastic estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from ulmus.core.backend import Array, namespace
+from ulmus.core.forms import Form, JackknifeForm, PairForms, row_form
+from ulmus.core.grams import PairGram
+from ulmus.core.pairing import OWN, PAIRINGS, Pairing
+from ulmus.core.rows import RowFit, ensemble_omega, member_omega, pooled_omega
+
+# Variants that give a row one noise variance, the same for all members.
+SHARED_HC = ("ensemble", "pooled")
+
+
+@dataclass(frozen=True)
+class PerRowNoise:
+    """Noise whose variance may differ between rows; its forms need their residuals.
+
+    Parameters
+    ----------
+    pairing : str
+        How the residuals of two members are combined, a name in ``PAIRINGS``.
+    hc : str
+        How residuals are discounted: a name in ``DISCOUNTS``, ``"pooled"`` or ``"ensemble"``.
+    """
+
+    pairing: str
+    hc: str
+
+    needs_residuals: ClassVar[bool] = True
+    needs_order: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """Name of the pairing."""
+        return self.pairing
+
+    @property
+    def exact(self) -> bool:
+        """Whether the paper's jackknife matrix is used, which is not diagonal."""
+        return self.hc == "HC3-exact"
+
+    def dual(self, rows: RowFit, sigma2: Array, common: Form | None) -> PairForms:
+        """Forms that keep the weighted training rows; ``common`` is that of constant noise."""
+        pairing, omega = PAIRINGS[self.pairing], row_omega(self.hc, rows, common)
+        forms: list[Form] = []
+        for k in range(omega.shape[1]):
+            form: Form = row_form(rows.t, pairing, omega[:, k, :])
+            if self.exact:
+                c = rows.t @ rows.loo[:, k, :].T
+                form = JackknifeForm(form, c, rows.smoother.n_rows, pairing.degree)
+            forms.append(form)
+        return PairForms(self.pairing, tuple(forms), namespace(sigma2).ones_like(sigma2))
+
+    def sums(self, like: Array, n_outputs: int) -> PerRowSums:
+        """Empty sums over rows for coordinates of the shape (M, N, n) of ``like``."""
+        M, N, _ = like.shape
+        every = [slice(0, M)]
+        grams = [PairGram.zeros(N, every, like=like) for _ in range(n_outputs)]
+        return PerRowSums(self, grams)
+
+
+@dataclass
+class PerRowSums:
+    """Primal forms in the making: sums over rows that merge with ``+``."""
+
+    noise: PerRowNoise
+    grams: list[PairGram]
+    c: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.c = self.c or [0.0] * len(self.grams)
+
+    def add(self, rows: RowFit, common: Form | None) -> None:
+        """Add weighted rows; ``common`` is the form of constant noise."""
+        pairing, omega = PAIRINGS[self.noise.pairing], row_omega(self.noise.hc, rows, common)
+        for k, gram in enumerate(self.grams):
+            _add(gram, rows.t, pairing, omega[:, k, :], self.noise.hc)
+            if self.noise.exact:
+                self.c[k] = self.c[k] + rows.t @ rows.loo[:, k, :].T
+
+    def __add__(self, other: PerRowSums) -> PerRowSums:
+        """Sums over the rows of both."""
+        grams = [a + b for a, b in zip(self.grams, other.grams, strict=True)]
+        return PerRowSums(self.noise, grams, [a + b for a, b in zip(self.c, other.c, strict=True)])
+
+    def forms(self, n_rows: int, sigma2: Array) -> PairForms:
+        """The finished forms."""
+        forms: Iterable[Form] = self.grams
+        if self.noise.exact:
+            degree = PAIRINGS[self.noise.pairing].degree
+            both = zip(self.grams, self.c, strict=True)
+            forms = [JackknifeForm(gram, c, n_rows, degree) for gram, c in both]
+        return PairForms(self.noise.pairing, tuple(forms), namespace(sigma2).ones_like(sigma2))
+
+
+def _add(gram: PairGram, t: Array, pairing: Pairing, omega: Array, hc: str) -> None:
+    """Add rows to a sum; where all members share omega, both factors get its root."""
+    if hc in SHARED_HC and pairing is OWN:
+        gram.add(t * omega[0, :] ** 0.5)
+    else:
+        gram.add(t, pairing, omega)
+
+
+def row_omega(hc: str, rows: RowFit, common: Form | None) -> Array:
+    """Noise variances of weighted rows as the HC variant wants them, shape (M, K, n)."""
+    xp, shape = namespace(rows.residual), rows.residual.shape
+    if hc == "pooled":
+        return xp.broadcast_to(pooled_omega("HC2", rows), shape)
+    if hc == "ensemble":
+        if common is None:
+            raise AssertionError("ensemble residuals are discounted by the form of constant noise")
+        sums = common.sums(rows.t)
+        square = (sums.single + sums.distinct) / rows.t.shape[0] ** 2
+        return xp.broadcast_to(ensemble_omega(rows, square), shape)
+    return member_omega(hc, rows)

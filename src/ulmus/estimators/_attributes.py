@@ -1,0 +1,119 @@
+"""Public attributes of a fitted estimator, read from its one ``Fit``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from ulmus.core.backend import to_numpy
+from ulmus.core.fit import Fit, TrainingRows
+
+
+class FittedAttributes:
+    """Attributes that exist after a fit; those of length n only while rows are kept."""
+
+    fitted_: Fit
+
+    @property
+    def alpha_(self) -> Any:
+        """Ridge parameter, or one for each output."""
+        return self._one_or_all(self._fit.ensemble.per_output(self._of_smoothers("alpha")))
+
+    @property
+    def dof_(self) -> Any:
+        """Effective degrees of freedom, mean of tr(2P - P^2) over members, or one per output."""
+        return self._one_or_all(self._fit.ensemble.per_output(self._of_smoothers("gamma")))
+
+    @property
+    def rank_(self) -> np.ndarray:
+        """Numerical rank of each member, intercept included."""
+        ranks = [part.smoother.rank for part in self._fit.ensemble.regressions]
+        return np.max(ranks, axis=0)
+
+    @property
+    def noise_variance_(self) -> Any:
+        """Noise variance of a row of weight 1, or one for each output."""
+        return self._one_or_all(self._fit.sigma2)
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Output weights, (M, N) or (M, n_outputs, N)."""
+        ensemble = self._fit.ensemble
+        coef = ensemble.coefficients[:, int(ensemble.layer.constant) :, :].transpose(0, 2, 1)
+        return coef[:, 0, :] if self._fit.one_output else coef
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Intercepts, (M,) or (M, n_outputs)."""
+        ensemble = self._fit.ensemble
+        constant = ensemble.coefficients[:, 0, :] + ensemble.shift
+        intercept = constant if ensemble.layer.constant else np.zeros_like(constant)
+        return intercept[:, 0] if self._fit.one_output else intercept
+
+    @property
+    def hidden_weights_(self) -> np.ndarray:
+        """Hidden weights, (M, n_features, N), for inputs as standardised."""
+        return to_numpy(self._fit.ensemble.layer.W).transpose(0, 2, 1)
+
+    @property
+    def hidden_biases_(self) -> np.ndarray:
+        """Hidden biases, (M, N)."""
+        return to_numpy(self._fit.ensemble.layer.b)
+
+    @property
+    def variance_estimates_(self) -> tuple[str, ...]:
+        """Estimates that can be asked for, the default first."""
+        return self._fit.estimates
+
+    @property
+    def bias_alarm_(self) -> float:
+        """Largest distance between prediction and undersmoothed fit, in standard errors.
+
+        Taken over at most 500 training rows, when it is first asked for. Noise alone gives two
+        to four; more says that the prediction, and the interval for its expectation, is biased.
+        Not a number where there are no intervals for the function.
+        """
+        return self._fit.bias_alarm
+
+    @property
+    def leverage_(self) -> np.ndarray:
+        """Mean leverage of each training row, (n,) or (n, n_outputs)."""
+        return self._shaped(self._rows.leverage.T)
+
+    @property
+    def loo_residuals_(self) -> np.ndarray:
+        """Exact leave-one-out residuals of the ensemble."""
+        loo = self._rows.loo.mean(axis=0) * self._fit.ensemble.unit[:, None]
+        return self._shaped(loo.T)
+
+    @property
+    def loo_predictions_(self) -> np.ndarray:
+        """Exact leave-one-out predictions of the ensemble."""
+        return self._shaped(self._rows.data.y.T) - self.loo_residuals_
+
+    @property
+    def _fit(self) -> Fit:
+        if "fitted_" not in vars(self):
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet; call fit first.")
+        return self.fitted_
+
+    @property
+    def _rows(self) -> TrainingRows:
+        if self._fit.rows is None:
+            raise AttributeError(
+                "only an in-memory fit has attributes of its rows; compress() drops them."
+            )
+        return self._fit.rows
+
+    def _of_smoothers(self, name: str) -> list[float]:
+        return [getattr(part.smoother, name) for part in self._fit.ensemble.regressions]
+
+    def _one_or_all(self, values: np.ndarray) -> Any:
+        """A number if y had one axis, else an array of one per output."""
+        return float(values[0]) if self._fit.one_output else values
+
+    def _shaped(self, values: np.ndarray) -> np.ndarray:
+        """Drop the output axis if y had none."""
+        return values[:, 0] if self._fit.one_output else values

@@ -1,0 +1,267 @@
+"""Variances, intervals and quantiles of a fit.
+
+Everything comes as NumPy arrays in the units of y: values at points (p, K), bounds
+(2, levels, p, K).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from ulmus.core.backend import Array
+from ulmus.core.fit import Fit, TrainingRows
+from ulmus.core.jackknife import left_out_shifts, loo_residuals, point_spread, row_sd
+from ulmus.core.variance import PointParts, model_variance, positive_part
+from ulmus.exceptions import (
+    BiasWarning,
+    DegenerateFitWarning,
+    ExtrapolationWarning,
+    NegativeVarianceWarning,
+    warn,
+)
+from ulmus.intervals.bounds import (
+    conformal_bounds,
+    conformal_ranks,
+    has_ranks,
+    is_skewed,
+    normal_bounds,
+    quantile_rank,
+    satterthwaite_dof,
+)
+
+FloatArray = npt.NDArray[np.float64]
+
+# The prediction may differ from the undersmoothed one by noise alone; more than this many
+# standard errors is bias.
+LARGE_BIAS = 5.0
+# With so many rows, and so many for each degree of freedom, leaving one row out moves a
+# prediction by far less than the noise: "auto" then takes the prediction itself.
+MANY_ROWS = 5000
+ROWS_PER_DOF = 20
+# Where unseen directions hold more than this share of a variance, its interval rests on them.
+UNSEEN_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Variance:
+    """Prediction, its variance and the part of it that redrawing the weights causes, (p, K)."""
+
+    mean: FloatArray
+    model: FloatArray
+    from_weights: FloatArray
+
+
+def prediction_variance(fit: Fit, X: Array, estimate: str | None = None) -> Variance:
+    """Mean and variance of the prediction; negative estimates are replaced, with a warning."""
+    parts = fit.parts(X, estimate)
+    name = fit.estimates[0] if estimate is None else estimate
+    variance = _never_negative(parts, name)
+    weights = np.minimum(parts.spread / parts.n_members, variance)
+    return Variance(parts.mean, variance, weights)
+
+
+def _never_negative(parts: PointParts, name: str) -> FloatArray:
+    variance = model_variance(name, parts)
+    negative = variance < 0
+    if np.any(negative):
+        warn(
+            f"{int(negative.sum())} of {variance.size} variances estimated by {name!r} were "
+            "negative and are replaced by their positive-part form; more n_estimators make "
+            "this rare.",
+            NegativeVarianceWarning,
+        )
+        variance = np.where(negative, positive_part(parts), variance)
+    return variance
+
+
+def gaussian_bounds(
+    fit: Fit, X: Array, levels: Sequence[float], variance: Variance | None = None
+) -> FloatArray:
+    """Mean plus and minus a normal quantile times the sd of a new observation."""
+    variance = prediction_variance(fit, X) if variance is None else variance
+    sd = np.sqrt(variance.model + fit.noise_variance(X))
+    return normal_bounds(variance.mean, sd, levels)
+
+
+# ------------------------------------------------------------ confidence
+
+
+def expectation_bounds(
+    fit: Fit, levels: Sequence[float], method: str, variance: Variance
+) -> FloatArray:
+    """Intervals for the mean of this estimator over noise and weights."""
+    dof = fit.per_regression(lambda part: np.full(len(part.outputs), part.smoother.gamma))
+    groups = fit.ensemble.n_members
+    total, weights = variance.model, variance.from_weights
+    return _student_bounds(variance.mean, total, weights, fit.n_rows - dof, groups, levels, method)
+
+
+def function_bounds(fit: Fit, X: Array, levels: Sequence[float], method: str) -> FloatArray:
+    """Intervals for the true function, centred on undersmoothed wide networks."""
+    wide = fit.wide_parts(X)
+    variance, weights = wide.variance, wide.spread / wide.n_groups
+    _warn_about_bias(fit.mean(X).T, wide.mean, np.sqrt(variance))
+    unseen = np.any(wide.unseen > UNSEEN_SHARE * variance, axis=1) & np.any(variance > 0, axis=1)
+    if np.any(unseen):
+        warn(
+            f"at {int(unseen.sum())} of {len(unseen)} points the hidden features have directions "
+            "that no training row has; the data say nothing about them, and the intervals there "
+            "rest on the smoothness that the ridge parameter assumes.",
+            ExtrapolationWarning,
+        )
+    spent = wide.dof + fit.ensemble.layer.constant
+    return _student_bounds(
+        wide.mean, variance, weights, fit.n_rows - spent, wide.n_groups, levels, method
+    )
+
+
+def _student_bounds(
+    center: FloatArray,
+    variance: FloatArray,
+    weights: FloatArray,
+    residual_dof: FloatArray,
+    groups: int,
+    levels: Sequence[float],
+    method: str,
+) -> FloatArray:
+    degrees: FloatArray | float = np.inf
+    if method != "normal":
+        degrees = satterthwaite_dof(variance - weights, weights, residual_dof, groups - 1)
+    return normal_bounds(center, np.sqrt(variance), levels, degrees)
+
+
+def _warn_about_bias(mean: FloatArray, center: FloatArray, se: FloatArray) -> None:
+    biased = int(np.sum(np.abs(mean - center) > LARGE_BIAS * se))
+    if biased:
+        warn(
+            f"at {biased} of {mean.size} points the prediction lies more than "
+            f"{LARGE_BIAS:g} standard errors from the undersmoothed fit that centres these "
+            "intervals: the prediction is biased there, and the intervals may be too. "
+            "Use more n_neurons or another weight_scale.",
+            BiasWarning,
+        )
+
+
+# ------------------------------------------------------------ predictions
+
+
+def prediction_bounds(
+    fit: Fit,
+    X: Array,
+    levels: Sequence[float],
+    method: str,
+    variance: Variance | None = None,
+) -> FloatArray:
+    """Intervals for new observations."""
+    rows = fit.rows
+    if rows is None and method.startswith("jackknife"):
+        raise ValueError(
+            f"method={method!r} needs the training rows, which compress() dropped or a "
+            "streamed fit never kept; use method='gaussian', or fit in memory."
+        )
+    if rows is None or method == "gaussian":
+        return gaussian_bounds(fit, X, levels, variance)
+    served = [level for level in levels if method != "auto" or _can_rank(rows, level)]
+    if len(served) == len(levels):
+        return _conformal(fit, rows, X, levels, method)
+    warn(
+        f"{int(np.sum(rows.data.used))} training rows are too few for a jackknife interval of "
+        f"confidence_level {max(levels):g}; it is taken from a normal distribution.",
+        DegenerateFitWarning,
+    )
+    bounds = gaussian_bounds(fit, X, levels, variance)
+    if served:
+        places = [i for i, level in enumerate(levels) if level in served]
+        bounds[:, places] = _conformal(fit, rows, X, served, method)
+    return bounds
+
+
+def _can_rank(rows: TrainingRows, level: float) -> bool:
+    return has_ranks(int(np.sum(rows.data.used)), level, two_sided=False)
+
+
+def uses_predictions(fit: Fit) -> bool:
+    """Whether left-out predictions are so close to predictions that "auto" takes those."""
+    gamma = max(part.smoother.gamma for part in fit.ensemble.regressions)
+    return fit.n_rows >= MANY_ROWS and fit.n_rows >= ROWS_PER_DOF * gamma
+
+
+def _conformal(
+    fit: Fit, rows: TrainingRows, X: Array, levels: Sequence[float], method: str
+) -> FloatArray:
+    """Order statistics of left-out predictions plus and minus left-out residuals."""
+    used = rows.data.used
+    n = int(np.sum(used))
+    errors = loo_residuals(fit, rows)[:, used]
+    spread = point_spread(fit, X)
+    scaled = method == "auto"
+    if scaled:
+        errors = errors / row_sd(fit, rows)[:, used]
+    plain = method == "jackknife" or (scaled and uses_predictions(fit))
+    bounds = np.empty((2, len(levels), X.shape[0], len(errors)))
+    for k, points, shift in _shifted(fit, rows, X, used, plain):
+        scale = spread.sd[k, points] if scaled else np.ones_like(spread.sd[k, points])
+        skewed = scaled and is_skewed(errors[k])
+        signed = [skewed and has_ranks(n, level, two_sided=True) for level in levels]
+        for two_sided in set(signed):
+            places = [i for i, s in enumerate(signed) if s == two_sided]
+            ranks = [conformal_ranks(n, levels[i], two_sided=two_sided) for i in places]
+            margin = errors[k] if two_sided else np.abs(errors[k])
+            low, high = (margin if two_sided else -margin)[:, None], margin[:, None]
+            if plain:
+                ends = conformal_bounds(low, high, ranks) * scale
+            else:
+                ends = conformal_bounds(low * scale - shift, high * scale - shift, ranks)
+            bounds[..., k][:, places, points] = spread.mean[k, points] + ends
+    return bounds
+
+
+def _shifted(
+    fit: Fit, rows: TrainingRows, X: Array, used: npt.NDArray[np.bool_], plain: bool
+) -> Iterator[tuple[int, slice, FloatArray]]:
+    """Output, points, and shifts of the predictions by each row used, (n, p); (1, 1) if plain."""
+    K = len(rows.noise)
+    if plain:
+        for k in range(K):
+            yield k, slice(0, X.shape[0]), np.zeros((1, 1))
+        return
+    for chunk in left_out_shifts(fit, rows, X):
+        for k in range(K):
+            yield k, chunk.points, chunk.shift[k, used]
+
+
+def quantiles(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
+    """Quantiles of a new observation, shape (levels, p, K)."""
+    rows = fit.rows
+    if rows is None:
+        variance = prediction_variance(fit, X)
+        sd = np.sqrt(variance.model + fit.noise_variance(X))
+        return np.stack([variance.mean + stats.norm.ppf(level) * sd for level in levels])
+    used = rows.data.used
+    n = int(np.sum(used))
+    wanted = [quantile_rank(n, level, upper=True) for level in levels]
+    ranks = [min(max(rank, 1), n) - 1 for rank in wanted]
+    beyond = [level for level in levels if not 1 <= level * (n + 1) <= n]
+    if beyond:
+        warn(
+            f"quantiles {beyond} lie beyond what {n} training rows show; the most extreme left-out "
+            "residual is used. predict_dist has smooth tails.",
+            DegenerateFitWarning,
+        )
+    errors = loo_residuals(fit, rows)[:, used] / row_sd(fit, rows)[:, used]
+    spread = point_spread(fit, X)
+    values = np.empty((len(levels), X.shape[0], len(errors)))
+    plain = uses_predictions(fit)
+    for k, points, shift in _shifted(fit, rows, X, used, plain):
+        scale = spread.sd[k, points]
+        if plain:
+            ends = np.partition(errors[k], ranks)[ranks][:, None] * scale
+        else:
+            ends = np.partition(errors[k][:, None] * scale - shift, ranks, axis=0)[ranks]
+        values[:, points, k] = spread.mean[k, points] + ends
+    return values
