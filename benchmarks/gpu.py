@@ -70,6 +70,17 @@ def fit_time(blocks, M, what, rate):
     return model
 
 
+def wide_layers(rate, n=200_000, M=5):
+    """Fits of large hidden layers, ridge parameter by leave-one-out, beside their products."""
+    ((X, y),) = table(n)
+    ELMEnsembleRegressor(M, 200, random_state=0).fit(X[:20_000], y[:20_000])
+    for N in (1000, 2000, 4000):
+        took, _ = seconds(lambda N=N: ELMEnsembleRegressor(M, N, random_state=0).fit(X, y))
+        floor = products(n, M, N) / rate
+        print(f"fit n={n:.0e} N={N} M={M}, BR: {took:.2f} s (products alone {floor:.2f} s)")
+        torch.cuda.empty_cache()
+
+
 def prediction_rate(model, blocks, n_points=4_000_000):
     X = blocks[0][0][:n_points]
     model.predict_var(X[:100_000], component="model")
@@ -100,6 +111,7 @@ def main():
     rate = dgemm_rate()
     print(f"double-precision matrix product: {rate / 1e12:.1f} TFLOP/s")
     agreement()
+    wide_layers(rate)
     fit_time(table(100_000), 20, "S2", rate)
     for n, M in ((10**6, 20), (10**7, 20), (10**8, 10)):
         if n > rows:

@@ -283,4 +283,6 @@ def test_a_compressed_pickle_does_not_grow_with_the_rows(make_table):
         sizes.append(len(dump))
         assert_allclose(pickle.loads(dump).predict_var(data.X_new), expected, rtol=1e-8)
     assert max(sizes) < 40e6
-    assert max(sizes) - min(sizes) < 1000
+    # Many rows have coordinates along singular vectors, which take a little less.
+    assert sizes[1] - sizes[0] < 1000
+    assert sizes[2] - sizes[1] < 1000

@@ -97,6 +97,17 @@ def logistic(u: Array) -> Array:
     return u
 
 
+def product_into(out: Array, a: Array, b: Array) -> Array:
+    """Elementwise product a * b, in memory that is already there where the library can."""
+    if isinstance(out, np.ndarray):
+        return np.multiply(a, b, out=out)
+    if is_torch_namespace(array_namespace(out)):
+        import torch
+
+        return torch.mul(a, b, out=out)
+    return a * b
+
+
 def row_products(left: Array, right: Array) -> Array:
     """Sums over rows, left @ right', for matrices (N, b) and (R, b) with many rows b.
 
@@ -160,7 +171,7 @@ def row_blocks(n_rows: int, width: int, reference: Array | None = None) -> Itera
     """
     on_host = reference is None or isinstance(reference, np.ndarray)
     elements = BLOCK_ELEMENTS if on_host or is_on_host(reference) else DEVICE_BLOCK_ELEMENTS
-    size = max(64, min(elements // 128, elements // max(1, width)))
+    size = max(512, min(elements // 128, elements // max(1, width)))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 

@@ -83,11 +83,15 @@ class Ensemble:
         """What was subtracted from each output, shape (K,)."""
         return to_numpy(self.units.shift)
 
-    def ordered(self, parts: Iterable[np.ndarray], axis: int = 0) -> np.ndarray:
+    def ordered(self, parts: Iterable[Array], axis: int = 0) -> Array:
         """Results of the regressions, joined along an axis in the order of the outputs."""
-        joined = np.concatenate(list(parts), axis=axis)
+        arrays = list(parts)
+        if len(arrays) == 1:
+            return arrays[0]
+        xp = namespace(*arrays)
         order = np.argsort([k for part in self.regressions for k in part.outputs])
-        return np.take(joined, order, axis=axis)
+        index = xp.asarray(order, device=arrays[0].device)
+        return xp.take(xp.concat(arrays, axis=axis), index, axis=axis)
 
     def per_output(self, values: Iterable[float]) -> np.ndarray:
         """One number for each regression as one for each output, shape (K,)."""

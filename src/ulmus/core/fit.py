@@ -150,22 +150,20 @@ class Fit:
     def parts_of(self, h: Array, estimate: str | None = None) -> PointParts:
         """The same for features h (M, N', p): of points, or any linear combination of points."""
         pairing = ESTIMATES[self.estimates[0] if estimate is None else estimate].pairing
-        ensemble, columns = self.ensemble, []
+        ensemble, units, columns = self.ensemble, self.ensemble.units, []
         xp = namespace(h)
-        # The weights of a combination of points need not add up to one; those of the constant do.
-        constant = to_numpy(h[0, 0, :]) if ensemble.layer.constant else np.ones(h.shape[2])
         for part in ensemble.regressions:
-            t = part.smoother.to_t @ h
+            t = part.smoother.coordinates(h)
             mean, spread = mean_and_spread(member_values(part.smoother, t))
             means = part.forms[pairing].means(t)
-            columns.append(to_numpy(xp.stack([mean, spread, means.single, means.distinct])))
-        mean, spread, A, U = (ensemble.ordered([c[i] for c in columns]) for i in range(4))
-        unit = ensemble.unit[:, None]
-        mean = ensemble.shift[:, None] * constant + unit * mean
-        square = unit**2
-        return PointParts(
-            mean.T, (square * spread).T, (square * A).T, (square * U).T, ensemble.n_members
-        )
+            unit = units.outputs(part.outputs)
+            # The shift counts as often as the constant unit: once for a point.
+            shift = unit.shift[:, None] * (h[0, 0, :] if ensemble.layer.constant else 1.0)
+            square = unit.unit[:, None] ** 2
+            squares = (square * part for part in (spread, means.single, means.distinct))
+            columns.append(to_numpy(xp.stack([shift + unit.unit[:, None] * mean, *squares])))
+        mean, spread, A, U = ensemble.ordered(columns, axis=1)
+        return PointParts(mean.T, spread.T, A.T, U.T, ensemble.n_members)
 
     def noise_variance(self, X: Array) -> np.ndarray:
         """Variance of a new observation of mean weight around its prediction, shape (p, K)."""
@@ -247,7 +245,10 @@ class Fit:
             )
         groups = member_groups(self.ensemble.n_members, self.ensemble.layer.W.shape[1])
         totals = self.rows.data.reduce(SecondPass(self.ensemble, groups, [], ()))
-        return [total.pairs.stacked for total in totals.parts]
+        return [
+            total.pairs_of(part.smoother).stacked
+            for part, total in zip(parts, totals.parts, strict=True)
+        ]
 
     def _wide_forms(self, i: int, part: Regression) -> PairForms:
         """Noise of the wide networks; that of single rows is the same for all members."""

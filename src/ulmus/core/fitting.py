@@ -30,7 +30,7 @@ from ulmus.core.selection import chosen_alphas
 from ulmus.core.smoother import Smoother, smoother
 from ulmus.core.source import Block, RowBlocks, Source
 from ulmus.core.variance import ESTIMATES
-from ulmus.core.whitening import ROWS_PER_UNIT, Whitening, sample_whitening
+from ulmus.core.whitening import Whitening, sample_rows, sample_whitening
 from ulmus.core.wide import first_group_path
 
 
@@ -124,7 +124,7 @@ def fitted_rows(rows: RowBlocks, layer: HiddenLayer, spec: Specification) -> Fit
     """Fit rows in memory; every row is seen once more at the end."""
     rows = rows.for_width(layer.width)
     n_used = int(np.sum(rows.used))
-    sample = rows.sample(ROWS_PER_UNIT * layer.n_units)
+    sample = rows.sample(sample_rows(layer.n_units))
     if sample.y.shape[1] == n_used:
         units = output_units(sample, layer.constant)
         factor = factor_of_rows(layer, next(units.blocks([sample])))
@@ -262,6 +262,12 @@ class RegressionSums:
             pairs = self.pairs + other.pairs
         return RegressionSums(pairs, forms, self.records + other.records)
 
+    def pairs_of(self, fit: Smoother) -> PairGram | None:
+        """The products of pairs, with those within members as the fit knows them."""
+        if self.pairs is None:
+            return None
+        return PairGram(fit.own[: len(self.pairs.upper), :, :], self.pairs.upper)
+
 
 @dataclass
 class AllSums:
@@ -317,7 +323,8 @@ class SecondPass:
         for sums in total.forms:
             sums.add(rows, None if common is None else common.shared)
         if total.pairs is not None:
-            total.pairs.add(rows.t[: len(total.pairs.upper), :, :])
+            # Products within members are known from the fit.
+            total.pairs.add_pairs(rows.t[: len(total.pairs.upper), :, :])
         if self.records:
             total.records.parts.append((start, recorded(fit, rows, self.records)))
 
@@ -371,10 +378,11 @@ def _with_constant_noise(
     """Add the noise variance and, if wanted, the form of constant noise."""
     parts = []
     for part, total in zip(ensemble.regressions, totals.parts, strict=True):
-        variance = _noise(part, spec, total.pairs)
+        pairs = total.pairs_of(part.smoother)
+        variance = _noise(part, spec, pairs)
         forms = {}
-        if constant and total.pairs is not None:
-            forms[COMMON.name] = common_forms(total.pairs, variance.sigma2)
+        if constant and pairs is not None:
+            forms[COMMON.name] = common_forms(pairs, variance.sigma2)
         parts.append(replace(part, variance=variance, forms=forms))
     return replace(ensemble, regressions=tuple(parts))
 

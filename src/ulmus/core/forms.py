@@ -31,6 +31,9 @@ class Form(Protocol):
     def sums(self, t: Array, u: Array | None = None) -> PairSums:
         """Both sums."""
 
+    def total(self, t: Array) -> Array:
+        """Sum over all pairs, those of a member with itself included, shape (p,)."""
+
     def primal(self) -> Form:
         """The same form without any training row."""
 
@@ -61,25 +64,23 @@ class RowForm:
         """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
         joint = u is not None
         right = t if u is None else u
-        z, zeta = self._summed(self.Q, t), None if u is None else self._summed(self.Q, u)
+        z, zeta = _summed(self.Q, t), None if u is None else _summed(self.Q, u)
         zeta = z if zeta is None else zeta
         shares = PAIRINGS[self.pairing].member
         if shares is None:
             pairs = contracted(z, zeta, joint=joint)
         else:
             shared = self.Q * shares(self.omega)[:, None, :]
-            pairs = contracted(z, self._summed(shared, right), joint=joint)
+            pairs = contracted(z, _summed(shared, right), joint=joint)
             if joint:
-                other = contracted(self._summed(shared, t), zeta, joint=True)
+                other = contracted(_summed(shared, t), zeta, joint=True)
                 pairs = 0.5 * (pairs + other)
         same = contracted(t, self.same @ right, joint=joint)
         return PairSums(contracted(t, self.single @ right, joint=joint), pairs - same)
 
-    @staticmethod
-    def _summed(Q: Array, t: Array) -> Array:
-        """Sum over members of Q_m' t_m, shape (n, p)."""
-        xp = namespace(Q)
-        return xp.reshape(Q, (-1, Q.shape[2])).T @ xp.reshape(t, (-1, t.shape[2]))
+    def total(self, t: Array) -> Array:
+        """Sum over all pairs, those of a member with itself included, shape (p,)."""
+        return _all_pairs(self.Q, t, PAIRINGS[self.pairing], self.omega)
 
     def stacked(self, group: slice) -> Array:
         """Products of the rows Q of a group of members side by side, shape (k N, k N)."""
@@ -92,6 +93,21 @@ class RowForm:
         gram = PairGram.zeros(N, [slice(0, M)], like=self.Q)
         gram.add(self.Q, PAIRINGS[self.pairing], self.omega)
         return gram
+
+
+def _summed(Q: Array, t: Array) -> Array:
+    """Sum over members of Q_m' t_m, shape (n, p)."""
+    xp = namespace(Q)
+    return xp.reshape(Q, (-1, Q.shape[2])).T @ xp.reshape(t, (-1, t.shape[2]))
+
+
+def _all_pairs(Q: Array, t: Array, pairing: Pairing, omega: Array | None) -> Array:
+    """Sum over all pairs of members through rows Q (M, N, n), shape (p,)."""
+    z = _summed(Q, t)
+    if pairing.member is None:
+        return contracted(z, z, joint=False)
+    shared = Q * pairing.member(omega)[:, None, :]
+    return contracted(z, _summed(shared, t), joint=False)
 
 
 def row_form(Q: Array, pairing: Pairing, omega: Array | None = None) -> RowForm:
@@ -128,23 +144,28 @@ class RegeneratedForm:
 
     def sums(self, t: Array, u: Array | None = None) -> PairSums:
         """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
-        parts = [form.sums(t, u) for form in self._row_forms()]
+        parts = [row_form(Q, OWN, omega).sums(t, u) for Q, omega in self._rows()]
         return PairSums(sum(p.single for p in parts), sum(p.distinct for p in parts))
+
+    def total(self, t: Array) -> Array:
+        """Sum over all pairs, those of a member with itself included, shape (p,)."""
+        return sum(_all_pairs(Q, t, OWN, omega) for Q, omega in self._rows())
 
     def primal(self) -> PairGram:
         """The same sums as matrices."""
-        grams = (form.primal() for form in self._row_forms())
-        total = next(grams)
-        for gram in grams:
-            total = total + gram
+        M, N, _ = self.to_t.shape
+        total = PairGram.zeros(N, [slice(0, M)], like=self.to_t)
+        for Q, omega in self._rows():
+            total.add(Q * omega[0, :] ** 0.5)
         return total
 
-    def _row_forms(self) -> Iterator[RowForm]:
+    def _rows(self) -> Iterator[tuple[Array, Array]]:
+        """Blocks of Q (M, N, b) with the noise variances of their rows (M, b)."""
         for block in self.rows:
             Q = self.to_t @ scaled_rows(self.layer(block.X), block.root_weight)
             here = slice(block.start, block.start + Q.shape[2])
             omega = namespace(Q).broadcast_to(self.omega[here], (Q.shape[0], Q.shape[2]))
-            yield row_form(Q, OWN, omega)
+            yield Q, omega
 
 
 @dataclass(frozen=True)
@@ -197,6 +218,10 @@ class JackknifeForm:
         """z_m' r_k for all m and k, shape (M, M, p)."""
         return transposed(self.c) @ t
 
+    def total(self, t: Array) -> Array:
+        """Sum over all pairs, those of a member with itself included, shape (p,)."""
+        return sum(self.sums(t))
+
     def primal(self) -> JackknifeForm:
         """The same form with its diagonal part as matrices."""
         return replace(self, diagonal=self.diagonal.primal())
@@ -241,7 +266,7 @@ class PairForms:
     def total(self, t: Array) -> Array:
         """Variance of the sum over members, shape (K, p)."""
         xp = namespace(t)
-        parts = [sum(form.sums(t)) for form in self.forms]
+        parts = [form.total(t) for form in self.forms]
         parts = parts * (self.scale.shape[0] if len(parts) == 1 else 1)
         return xp.clip(xp.stack(parts), min=0.0) * self.scale[:, None]
 

@@ -10,6 +10,7 @@ from ulmus.core.backend import (
     is_on_host,
     member_products,
     namespace,
+    product_into,
     row_products,
     transposed,
 )
@@ -61,6 +62,13 @@ class PairGram:
             out[after, here] = row.T
         return out
 
+    def add_pairs(self, A: Array) -> None:
+        """Add the rows A, shape (M, N, b), to the sums over pairs alone."""
+        if is_on_host(A) or A.shape[1] > SPAN_UNITS:
+            self._add_by_member(A, None)
+        else:
+            self._add_by_span(A, None)
+
     def add(self, A: Array, pairing: Pairing = COMMON, omega: Array | None = None) -> None:
         """Add the rows A, shape (M, N, b), with the noise variances omega, shape (M, b)."""
         v = None if pairing.member is None else pairing.member(omega)
@@ -82,9 +90,8 @@ class PairGram:
             partners = slice(m + 1, m + 1 + row.shape[1] // N)
             rest = A[partners, :, :]
             if v is not None:
-                scaled[partners, :, :] = rest
-                scaled[partners, :, :] *= (0.5 * (v[m, :] + v[partners, :]))[:, None, :]
-                rest = scaled[partners, :, :]
+                mean = (0.5 * (v[m, :] + v[partners, :]))[:, None, :]
+                rest = product_into(scaled[partners, :, :], rest, mean)
             row += A[m, :, :] @ xp.reshape(rest, (-1, b)).T
 
     def _add_by_span(self, A: Array, v: Array | None) -> Array:
@@ -116,12 +123,17 @@ class PairGram:
         """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
         joint = u is not None
         right = t if u is None else u
-        distinct = 0 * contracted(t[0, :, :], right[0, :, :], joint=joint)
-        for m, row in enumerate(self.upper):
-            distinct += contracted(t[m, :, :], row @ _after(right, m), joint=joint)
-            distinct += contracted(row @ _after(t, m), right[m, :, :], joint=joint) if joint else 0
         single = contracted(t, self.single @ right, joint=joint)
+        distinct = namespace(t).zeros_like(single)
+        for m, row in enumerate(self.upper[:-1]):
+            distinct += contracted(t[m, :, :], row @ _after(right, m), joint=joint)
+            if joint:
+                distinct += contracted(row @ _after(t, m), right[m, :, :], joint=True)
         return PairSums(single, distinct if joint else 2 * distinct)
+
+    def total(self, t: Array) -> Array:
+        """Sum over all pairs, those of a member with itself included, shape (p,)."""
+        return sum(self.sums(t))
 
     def primal(self) -> PairGram:
         """The form itself, which needs no training row."""

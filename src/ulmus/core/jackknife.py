@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.backend import Array, column_sums, like, namespace, taken_rows, to_numpy
-from ulmus.core.ensemble import Regression
+from ulmus.core.backend import Array, like, namespace, taken_rows, to_numpy
 from ulmus.core.fit import Fit, TrainingRows
 
 # Largest array of training rows times points, in elements: the features of a training row are
@@ -63,17 +62,13 @@ def point_spread(fit: Fit, X: Array) -> Spread:
         means.append(ensemble.mean_of(h))
         parts = []
         for part in ensemble.regressions:
-            norm = _mean_norm(part, part.smoother.to_t @ h)
+            norms = part.smoother.square_rows(part.smoother.coordinates(h))
+            norm = to_numpy(norms).mean(axis=0)
             parts.append(to_numpy(part.variance.sigma2)[:, None] * norm)
         variances.append(ensemble.ordered(parts))
     model = np.concatenate(variances, axis=1) * ensemble.unit[:, None] ** 2
     sd = _positive_root(fit.noise_variance(X).T + model)
     return Spread(np.concatenate(means, axis=1), sd)
-
-
-def _mean_norm(part: Regression, t: Array) -> np.ndarray:
-    """Mean over members of z(x)'z(x), shape (p,)."""
-    return to_numpy(column_sums(t, part.smoother.own @ t)) / t.shape[0]
 
 
 def _positive_root(variance: np.ndarray) -> np.ndarray:
@@ -104,13 +99,13 @@ def _shifts(fit: Fit, rows: TrainingRows, X: Array) -> np.ndarray:
     K, n = rows.noise.shape
     M = ensemble.n_members
     h = fit.features(X)
-    coordinates = [part.smoother.to_t @ h for part in ensemble.regressions]
+    coordinates = [part.smoother.coordinates(h) for part in ensemble.regressions]
     out = np.empty((K, n, X.shape[0]))
     for block in rows.data:
         features = fit.features(block.X)
         here = slice(block.start, block.start + features.shape[2])
         for part, t in zip(ensemble.regressions, coordinates, strict=True):
-            xp, Q = namespace(t), part.smoother.to_t @ features
+            xp, Q = namespace(t), part.smoother.coordinates(features)
             flat = xp.reshape(t, (-1, t.shape[2]))
             for k in part.outputs:
                 L = like(rows.loo[:, k, here] * (ensemble.unit[k] / M), Q)

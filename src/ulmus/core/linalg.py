@@ -17,6 +17,10 @@ from ulmus.core.backend import Array, is_on_host, like, namespace, to_numpy, tra
 
 # Larger triangles are inverted one by one: NumPy's batches do not know that they are triangles.
 LAPACK_SIZE = 32
+# Columns that LAPACK updates at a time where a triangle is stacked on another.
+TRIANGLE_BLOCK = 64
+# A graphics card multiplies triangles of more columns by halves.
+CARD_TRIANGLE = 1024
 # On a graphics card, singular vectors of larger matrices come from an eigendecomposition of the
 # Gram matrix, which is ten times faster and loses what lies below 1e-8 of the largest value.
 CARD_SVD_SIZE = 512
@@ -26,12 +30,44 @@ def triangular_factor(A: Array) -> Array:
     """Factor R of the QR factorisation of a stack of matrices, without forming Q."""
     xp = namespace(A)
     if isinstance(A, np.ndarray):
-        return np.linalg.qr(A, mode="r")
+        return _lapack_triangles(A)
     if is_torch_namespace(xp):
         import torch
 
         return torch.linalg.qr(A, mode="r").R
     return xp.linalg.qr(A).R
+
+
+def _lapack_triangles(A: np.ndarray) -> np.ndarray:
+    """LAPACK itself, one matrix after another: NumPy's batches copy each of them three times."""
+    *stack, n, N = A.shape
+    rows = min(n, N)
+    R = np.zeros((*stack, rows, N), dtype=A.dtype)
+    geqrf, geqrf_lwork = scipy.linalg.get_lapack_funcs(("geqrf", "geqrf_lwork"), (A,))
+    size = int(geqrf_lwork(n, N)[0].real)
+    for triangle, matrix in zip(R.reshape(-1, rows, N), A.reshape(-1, n, N), strict=True):
+        triangle[...] = np.triu(geqrf(matrix, lwork=size)[0][:rows])
+    return R
+
+
+def ridge_triangle(R: Array, root_alpha: float) -> Array:
+    """Triangular factors of [R; root_alpha I] for a stack of R (M, r, N), shape (M, N, N)."""
+    xp, (M, r, N) = namespace(R), R.shape
+    if isinstance(R, np.ndarray) and r == N:
+        return _lapack_ridge_triangles(R, root_alpha)
+    eye = root_alpha * xp.eye(N, dtype=R.dtype, device=R.device)
+    return triangular_factor(xp.concat([R, xp.broadcast_to(eye, (M, N, N))], axis=1))
+
+
+def _lapack_ridge_triangles(R: np.ndarray, root_alpha: float) -> np.ndarray:
+    """The same for triangular R: a triangle below a triangle costs a fifth of a full matrix."""
+    M, N, _ = R.shape
+    out = np.empty_like(R)
+    (tpqrt,) = scipy.linalg.get_lapack_funcs(("tpqrt",), (R,))
+    eye = np.asfortranarray(np.eye(N, dtype=R.dtype) * root_alpha)
+    for m in range(M):
+        out[m] = np.triu(tpqrt(N, min(N, TRIANGLE_BLOCK), R[m], eye)[0])
+    return out
 
 
 def inverted_triangle(L: Array) -> Array:
@@ -50,6 +86,43 @@ def inverted_triangle(L: Array) -> Array:
     for inverse, lower in zip(inverses.reshape(-1, N, N), L.reshape(-1, N, N), strict=True):
         inverse.T[...] = trtri(lower.T, lower=0)[0]
     return inverses
+
+
+def lower_product(L: Array, B: Array) -> Array:
+    """Products of lower triangular matrices (M, N, N) with matrices (M, N, b)."""
+    if not isinstance(L, np.ndarray):
+        return _halved(L, B, upper=False) if L.shape[1] > CARD_TRIANGLE else L @ B
+    out = np.empty_like(B)
+    (trmm,) = scipy.linalg.get_blas_funcs(("trmm",), (L, B))
+    for m, product in enumerate(out):
+        # LAPACK reads rows as columns: B'L' on its right side.
+        product[...] = trmm(1.0, L[m].T, B[m].T, side=1, lower=0).T
+    return out
+
+
+def upper_product(R: Array, B: Array) -> Array:
+    """Products of upper triangular matrices (M, N, N), or any (M, r, N), with (M, N, b)."""
+    if R.shape[1] != R.shape[2]:
+        return R @ B
+    if not isinstance(R, np.ndarray):
+        return _halved(R, B, upper=True) if R.shape[1] > CARD_TRIANGLE else R @ B
+    out = np.empty_like(B)
+    (trmm,) = scipy.linalg.get_blas_funcs(("trmm",), (R, B))
+    for m, product in enumerate(out):
+        product[...] = trmm(1.0, R[m].T, B[m].T, side=1, lower=1).T
+    return out
+
+
+def _halved(T: Array, B: Array, *, upper: bool) -> Array:
+    """The same by halves, down to small triangles: the other half of T is zero."""
+    half = T.shape[1] // 2
+    first, last = slice(0, half), slice(half, None)
+    full, part = (first, last) if upper else (last, first)
+    product = upper_product if upper else lower_product
+    short = product(T[:, part, part], B[:, part, :])
+    diagonal = product(T[:, full, full], B[:, full, :])
+    long = diagonal + T[:, full, part] @ B[:, part, :]
+    return namespace(T).concat([long, short] if upper else [short, long], axis=1)
 
 
 def svd(A: Array) -> tuple[Array, Array, Array]:

@@ -23,7 +23,7 @@ from ulmus.core.moments import FirstPass
 from ulmus.core.noise.model import kept_noise_model, streamed_noise_model
 from ulmus.core.scaling import FeatureScale
 from ulmus.core.source import RowBlocks, Source
-from ulmus.core.whitening import ROWS_PER_UNIT
+from ulmus.core.whitening import sample_rows
 
 # Training rows at which a fit is compared with a rougher one.
 ALARM_ROWS = 500
@@ -59,7 +59,7 @@ class Task:
     @property
     def sample_rows(self) -> int:
         """Rows wanted for the preconditioner."""
-        return ROWS_PER_UNIT * self.layer.n_units
+        return sample_rows(self.layer.n_units)
 
 
 def fit_of_rows(rows: RowBlocks, task: Task) -> Fit:
@@ -139,7 +139,7 @@ def continued(fit: Fit) -> Stream:
             "start a new estimator with partial_fit, or fit again."
         )
     layer, rows = fit.ensemble.layer, fit.rows.data
-    start = started(rows.sample(ROWS_PER_UNIT * layer.n_units), layer)
+    start = started(rows.sample(sample_rows(layer.n_units)), layer)
     every = [slice(0, layer.n_members)]
     return Stream(start, rows.reduce(FirstPass(start.whitening, start.units, every)))
 

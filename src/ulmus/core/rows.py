@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ulmus.core.backend import Array, column_sums, namespace, transposed
+from ulmus.core.backend import Array, namespace, transposed
 from ulmus.core.selection import SMALLEST_SLACK
-from ulmus.core.smoother import Smoother
+from ulmus.core.smoother import Smoother, square_lengths
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class RowFit:
     @cached_property
     def square_length(self) -> Array:
         """t't of each row: its leverage if its weight were 1, shape (M, n)."""
-        return _square_lengths(self.t, self.t)
+        return square_lengths(self.t)
 
     @cached_property
     def square_row(self) -> Array:
         """z'z of each row: the diagonal of P^2 if its weight were 1, shape (M, n)."""
-        return _square_lengths(self.t, self.smoother.own @ self.t)
+        return self.smoother.square_rows(self.t)
 
     @property
     def loo(self) -> Array:
@@ -77,15 +77,9 @@ class RowFit:
         )
 
 
-def _square_lengths(a: Array, b: Array) -> Array:
-    """Sums over units of a * b, (M, N, n) to (M, n)."""
-    xp = namespace(a)
-    return xp.stack([column_sums(a[m, :, :], b[m, :, :]) for m in range(a.shape[0])])
-
-
 def row_fit(smoother: Smoother, h: Array, y: Array, root_weight: Array | None) -> RowFit:
     """What the members say about rows with features h (M, N', n) and outputs y (K, n)."""
-    t = smoother.to_t @ h
+    t = smoother.coordinates(h)
     return RowFit(smoother, t, y - transposed(smoother.q) @ t, root_weight)
 
 

@@ -13,14 +13,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.backend import Array, namespace, to_numpy, transposed
+from ulmus.core.backend import Array, column_sums, namespace, to_numpy, transposed
 from ulmus.core.factor import Factor, numerical_rank, spectrum
-from ulmus.core.linalg import inverted_triangle, triangular_factor
+from ulmus.core.linalg import inverted_triangle, lower_product, ridge_triangle, upper_product
 from ulmus.core.whitening import bordered
 
+# With so many rows for each unit, singular values cost little beside the passes over the rows,
+# and coordinates along singular vectors make these cheaper.
+SPECTRAL_ROWS = 20
 # Round-off of hidden features that a ridge parameter must exceed, in units of the last digit.
 RESOLUTION = 10.0
 
@@ -37,8 +41,9 @@ class Smoother:
         Map A' from features to coordinates, the constant included.
     q : array of shape (M, N', K)
         Coordinates Q'y of the outputs.
-    own : array of shape (M, N', N')
-        Products Q'Q within members.
+    gain : array of shape (M, N') or (M, r, N')
+        Q in an orthonormal basis of the hidden features: roots of the filter factors of a
+        singular value decomposition, or an upper triangle.
     rss : array of shape (M, K)
         Residual sums of squares.
     rank : ndarray of shape (M,)
@@ -56,7 +61,7 @@ class Smoother:
     alpha: float
     to_t: Array
     q: Array
-    own: Array
+    gain: Array
     rss: Array
     rank: np.ndarray
     center: Array
@@ -74,16 +79,42 @@ class Smoother:
         """Coefficients of the features, shape (M, N', K)."""
         return transposed(self.to_t) @ self.q
 
+    @property
+    def spectral(self) -> bool:
+        """Whether coordinates are along singular vectors, so that Q'Q is diagonal."""
+        return bool(self.gain.ndim == 2)
+
+    def coordinates(self, h: Array) -> Array:
+        """Coordinates t of features h (M, N', p), shape (M, N', p)."""
+        return self.to_t @ h if self.spectral else lower_product(self.to_t, h)
+
+    def square_rows(self, t: Array) -> Array:
+        """Squared lengths z'z of the smoother rows of coordinates t, shape (M, p)."""
+        if self.spectral:
+            return (self.gain[:, None, :] ** 2 @ t**2)[:, 0, :]
+        return square_lengths(upper_product(self.gain, t))
+
+    @cached_property
+    def own(self) -> Array:
+        """Products Q'Q within members, shape (M, N', N')."""
+        if not self.spectral:
+            return transposed(self.gain) @ self.gain
+        xp, N = namespace(self.gain), self.gain.shape[1]
+        eye = xp.eye(N, dtype=self.gain.dtype, device=self.gain.device)
+        return eye * (self.gain**2)[:, None, :]
+
     @cached_property
     def trace(self) -> Array:
         """tr(P) of each member, shape (M,)."""
-        xp = namespace(self.own)
-        return xp.sum(xp.linalg.diagonal(self.own), axis=1)
+        return namespace(self.gain).sum(self.gain**2, axis=tuple(range(1, self.gain.ndim)))
 
     @cached_property
     def dof(self) -> Array:
         """tr(2P - P^2) of each member, shape (M,); their mean is the paper's gamma."""
-        return 2 * self.trace - namespace(self.own).sum(self.own**2, axis=(1, 2))
+        xp = namespace(self.gain)
+        if self.spectral:
+            return 2 * self.trace - xp.sum(self.gain**4, axis=1)
+        return 2 * self.trace - xp.sum(self.own**2, axis=(1, 2))
 
     @property
     def gamma(self) -> float:
@@ -96,11 +127,38 @@ class Smoother:
             self,
             to_t=self.to_t[few, :, :],
             q=self.q[few, :, :],
-            own=self.own[few, :, :],
+            gain=self.gain[few, ...],
             rss=self.rss[few, :],
             rank=self.rank[few],
             center=self.center[few, :],
         )
+
+
+def square_lengths(t: Array) -> Array:
+    """Sums of squares over the units, (M, N, p) to (M, p)."""
+    xp = namespace(t)
+    return xp.stack([column_sums(t[m, :, :], t[m, :, :]) for m in range(t.shape[0])])
+
+
+class Root(NamedTuple):
+    """A root of the ridge inverse of each member, before the constant is added.
+
+    Parameters
+    ----------
+    to_t : array of shape (M, N, N)
+        Map A' from centred features to coordinates.
+    from_psi : array of shape (M, N, r)
+        Map from the orthonormal basis of the factor to coordinates, (R A)'.
+    gain : array of shape (M, N) or (M, r, N)
+        As in a smoother.
+    rank : ndarray of shape (M,)
+        Numerical rank.
+    """
+
+    to_t: Array
+    from_psi: Array
+    gain: Array
+    rank: np.ndarray
 
 
 def smoother(factor: Factor, alpha: float) -> tuple[Smoother, Array | None]:
@@ -108,30 +166,26 @@ def smoother(factor: Factor, alpha: float) -> tuple[Smoother, Array | None]:
 
     The map (M, N', N') is None where the factor was not made from whitened features.
     """
-    if alpha == 0:
-        roots, Qa, rank = _least_squares(factor)
-    else:
-        roots, Qa = _ridge(factor, alpha)
-        rank = numerical_rank(factor)
-    q = transposed(Qa) @ factor.y
-    rss = factor.beyond + namespace(q).sum((factor.y - Qa @ q) ** 2, axis=1)
-    own = transposed(Qa) @ Qa
-    from_phi = None
-    if factor.from_phi is not None:
-        from_psi = bordered(transposed(Qa)) if factor.constant else transposed(Qa)
-        from_phi = from_psi @ factor.from_phi
+    few_units = factor.n_rows >= SPECTRAL_ROWS * factor.R.shape[2]
+    root = _spectral(factor, alpha) if alpha == 0 or few_units else _triangular(factor, alpha)
+    q = root.from_psi @ factor.y
+    fitted = transposed(root.from_psi) @ q
+    rss = factor.beyond + namespace(q).sum((factor.y - fitted) ** 2, axis=1)
+    to_t, from_psi, gain, rank = root
     if factor.constant:
         # The constant is a first direction, unpenalised and orthogonal to the others.
         xp = namespace(q)
-        shift = -(roots @ factor.center[:, :, None])[:, :, 0]
-        roots = bordered(roots, corner=factor.mass**-0.5, column=shift)
+        shift = -(to_t @ factor.center[:, :, None])[:, :, 0]
+        to_t = bordered(to_t, corner=factor.mass**-0.5, column=shift)
+        from_psi = bordered(from_psi)
+        gain = _with_leading_one(gain) if gain.ndim == 2 else bordered(gain)
         constants = xp.broadcast_to(factor.y_constant, (q.shape[0], 1, q.shape[2]))
-        q, own = xp.concat([constants, q], axis=1), bordered(own)
+        q = xp.concat([constants, q], axis=1)
     fit = Smoother(
         alpha,
-        roots,
+        to_t,
         q,
-        own,
+        gain,
         rss,
         rank,
         factor.center,
@@ -139,35 +193,49 @@ def smoother(factor: Factor, alpha: float) -> tuple[Smoother, Array | None]:
         factor.mass,
         factor.n_rows,
     )
-    return fit, from_phi
+    return fit, None if factor.from_phi is None else from_psi @ factor.from_phi
 
 
-def _ridge(factor: Factor, alpha: float) -> tuple[Array, Array]:
-    """Map A' (M, N, N) and R A (M, r, N) from the triangular factor of [R; sqrt(alpha) I].
+def _with_leading_one(gain: Array) -> Array:
+    xp = namespace(gain)
+    return xp.concat([xp.ones_like(gain[:, :1]), gain], axis=1)
+
+
+def _triangular(factor: Factor, alpha: float) -> Root:
+    """Root from the triangular factor of [R; sqrt(alpha) I], without singular values.
 
     Coordinates of features carry their round-off over sqrt(alpha): where that would be all they
     carry, the ridge is raised to what the features resolve.
     """
     R = factor.R
-    xp, (M, _, N) = namespace(R), R.shape
-    size = factor.mass * xp.sum(factor.center**2, axis=1) + xp.sum(R**2, axis=(1, 2))
-    resolved = RESOLUTION * float(xp.finfo(R.dtype).eps) * float(xp.max(size)) ** 0.5
-    eye = xp.eye(N, dtype=R.dtype, device=R.device) * max(alpha**0.5, resolved)
-    stacked = xp.concat([R, xp.broadcast_to(eye, (M, N, N))], axis=1)
-    roots = inverted_triangle(transposed(triangular_factor(stacked)))
-    return roots, R @ transposed(roots)
+    roots = inverted_triangle(transposed(ridge_triangle(R, _resolved(factor, alpha) ** 0.5)))
+    gain = R @ transposed(roots)
+    return Root(roots, transposed(gain), gain, numerical_rank(factor))
 
 
-def _least_squares(factor: Factor) -> tuple[Array, Array, np.ndarray]:
-    """The same without ridge, and the rank: the weakest directions are dropped."""
+def _resolved(factor: Factor, alpha: float) -> float:
+    xp = namespace(factor.R)
+    size = factor.mass * xp.sum(factor.center**2, axis=1) + xp.sum(factor.R**2, axis=(1, 2))
+    resolution = RESOLUTION * float(xp.finfo(factor.R.dtype).eps)
+    return max(alpha, resolution**2 * float(xp.max(size)))
+
+
+def _spectral(factor: Factor, alpha: float) -> Root:
+    """Root along singular vectors; without ridge the weakest directions are dropped."""
     parts = spectrum(factor)
-    xp, kept = namespace(parts.s), parts.kept(0.0)
+    xp, kept = namespace(parts.s), parts.kept(alpha)
+    ridge = _resolved(factor, alpha) if alpha > 0 else 0.0
+    s2 = xp.where(kept, parts.s, xp.ones_like(parts.s)) ** 2
+    width = xp.where(kept, (s2 + ridge) ** -0.5, xp.zeros_like(s2))
+    gain = parts.s * width
+    to_t = parts.Vt * width[:, :, None]
+    from_psi = transposed(parts.U) * gain[:, :, None]
     (m, r), N = parts.s.shape, parts.Vt.shape[2]
-    roots = parts.Vt * parts.inverse(0.0)[:, :, None]
-    Qa = parts.U * xp.astype(kept, parts.U.dtype)[:, None, :]
     if r < N:
-        none = xp.zeros((m, N - r, N), dtype=roots.dtype, device=roots.device)
-        roots = xp.concat([roots, none], axis=1)
-        Qa = xp.concat([Qa, transposed(none)[:, :r, :]], axis=2)
-    rank = to_numpy(xp.sum(xp.astype(kept, xp.int64), axis=1)) + int(factor.constant)
-    return roots, Qa, rank
+        none = xp.zeros((m, N - r, N), dtype=to_t.dtype, device=to_t.device)
+        to_t, gain = xp.concat([to_t, none], axis=1), xp.concat([gain, none[:, :, 0]], axis=1)
+        from_psi = xp.concat([from_psi, none[:, :, :r]], axis=1)
+    rank = numerical_rank(factor)
+    if alpha == 0:
+        rank = to_numpy(xp.sum(xp.astype(kept, xp.int64), axis=1)) + int(factor.constant)
+    return Root(to_t, from_psi, gain, rank)

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 
 from ulmus.core.backend import Array, namespace, transposed
 from ulmus.core.layer import HiddenLayer
-from ulmus.core.linalg import inverted_triangle, triangular_factor
+from ulmus.core.linalg import inverted_triangle, lower_product, triangular_factor
 from ulmus.core.source import Block
 
 # Directions weaker than this in the sample are scaled as if they were this strong: they may
 # come alive in later rows.
 FLOOR = 1e-9
-# Rows wanted in the sample for each hidden unit.
-ROWS_PER_UNIT = 10
+# Rows wanted in the sample for each hidden unit; fewer where a layer is so wide that their
+# factorisation would cost more than the rows are worth.
+ROWS_PER_UNIT, FEWEST_ROWS_PER_UNIT = 10, 5
+ENOUGH_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,12 @@ class Whitening:
 
     def __call__(self, block: Block) -> Array:
         """Whitened rows, scaled by the square roots of their weights, shape (M, N', n)."""
-        return self.P @ scaled_rows(self.layer(block.X), block.root_weight)
+        return lower_product(self.P, scaled_rows(self.layer(block.X), block.root_weight))
+
+
+def sample_rows(n_units: int) -> int:
+    """Rows wanted in the sample for so many hidden units."""
+    return min(ROWS_PER_UNIT * n_units, max(FEWEST_ROWS_PER_UNIT * n_units, ENOUGH_ROWS))
 
 
 def scaled_rows(features: Array, root_weight: Array | None) -> Array:
@@ -87,10 +94,9 @@ def sample_whitening(layer: HiddenLayer, sample: Block) -> Whitening:
 
 
 def bordered(A: Array, corner: Array | float = 1.0, column: Array | None = None) -> Array:
-    """Stack of matrices with a leading unit row and column, (M, N, N) to (M, N+1, N+1)."""
-    xp = namespace(A)
-    M, N = A.shape[0], A.shape[1]
-    out = xp.zeros((M, N + 1, N + 1), dtype=A.dtype, device=A.device)
+    """Stack of matrices with a leading unit row and column, (M, r, N) to (M, r+1, N+1)."""
+    xp, (M, r, N) = namespace(A), A.shape
+    out = xp.zeros((M, r + 1, N + 1), dtype=A.dtype, device=A.device)
     out[:, 1:, 1:] = A
     out[:, 0, 0] = corner
     if column is not None:

@@ -261,9 +261,9 @@ def _inverse_maps(fit: Smoother) -> Array:
     """Maps T (M, N, N) with which centred hidden units are Q T, constants apart."""
     xp, first = namespace(fit.to_t), int(fit.constant)
     maps = fit.to_t[:, first:, first:]
-    if fit.alpha > 0:
+    if not fit.spectral:
         return transposed(inverted_triangle(maps))
-    # Least squares drops directions: the rows of the map are orthogonal, some of them zero.
+    # Along singular vectors the rows of the map are orthogonal; dropped directions are zero.
     norm = xp.sum(maps**2, axis=2, keepdims=True)
     return maps / xp.where(norm > 0, norm, xp.ones_like(norm))
 

@@ -49,11 +49,16 @@ UNSEEN_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Variance:
-    """Prediction, its variance and the part of it that redrawing the weights causes, (p, K)."""
+    """Prediction, its variance, and the spread of members over their number, each (p, K)."""
 
     mean: FloatArray
     model: FloatArray
-    from_weights: FloatArray
+    redrawing: FloatArray
+
+    @property
+    def from_weights(self) -> FloatArray:
+        """The part of the variance that redrawing the hidden weights causes."""
+        return np.minimum(self.redrawing, self.model)
 
 
 def prediction_variance(fit: Fit, X: Array, estimate: str | None = None) -> Variance:
@@ -61,8 +66,7 @@ def prediction_variance(fit: Fit, X: Array, estimate: str | None = None) -> Vari
     parts = fit.parts(X, estimate)
     name = fit.estimates[0] if estimate is None else estimate
     variance = _never_negative(parts, name)
-    weights = np.minimum(parts.spread / parts.n_members, variance)
-    return Variance(parts.mean, variance, weights)
+    return Variance(parts.mean, variance, parts.spread / parts.n_members)
 
 
 def _never_negative(parts: PointParts, name: str) -> FloatArray:

@@ -93,28 +93,27 @@ def streamed_noise_model(source: Source, sample: Block, ensemble: Ensemble) -> N
     return _calibrated(logs, ensemble, labelled.reduce(CalibrationPass(logs, _offset(ensemble))))
 
 
-def residual_logs(
-    loo: np.ndarray, norm: np.ndarray, root_weight: np.ndarray | None, offset: np.ndarray
-) -> np.ndarray:
+def residual_logs(loo: Array, norm: Array, root_weight: Array | None, offset: Array) -> Array:
     """Logarithms (K, n) from left-out residuals and their z'z by members, each (M, K, n)."""
+    xp = namespace(loo)
     weight = 1.0 if root_weight is None else root_weight**2
-    u2 = weight * np.mean(loo, axis=0) ** 2 / (1 + weight * np.mean(norm, axis=0))
-    return np.log(u2 + offset[:, None])
+    u2 = weight * xp.mean(loo, axis=0) ** 2 / (1 + weight * xp.mean(norm, axis=0))
+    return xp.log(u2 + offset[:, None])
 
 
-def calibration_sums(
-    logs: np.ndarray, left_out: np.ndarray, used: np.ndarray | None, offset: np.ndarray
-) -> np.ndarray:
+def calibration_sums(logs: Array, left_out: Array, used: Array | None, offset: Array) -> np.ndarray:
     """Sums over the rows used, shape (7, K).
 
     Rows, squared errors, the logs and their squares, squared residuals over what the left-out
     prediction says, and that prediction and its square.
     """
-    u2 = np.maximum(np.exp(logs) - offset[:, None], 0)
+    xp = namespace(logs)
+    u2 = xp.clip(xp.exp(logs) - offset[:, None], min=0.0)
     errors = (logs - left_out) ** 2
-    ratio = u2 / np.exp(left_out)
-    parts = (np.ones_like(logs), errors, logs, logs**2, ratio, left_out, left_out**2)
-    return np.stack([np.sum(part if used is None else part * used, axis=1) for part in parts])
+    ratio = u2 / xp.exp(left_out)
+    parts = (xp.ones_like(logs), errors, logs, logs**2, ratio, left_out, left_out**2)
+    sums = [xp.sum(part if used is None else part * used, axis=1) for part in parts]
+    return to_numpy(xp.stack(sums))
 
 
 def _calibrated(logs: Ensemble, ensemble: Ensemble, sums: np.ndarray) -> NoiseModel:
@@ -185,19 +184,16 @@ class LabelledPass:
 
 
 def _labelled(members: Ensemble, blocks: Iterable[Block]) -> Iterator[Block]:
-    offset = _offset(members)
+    offset = like(_offset(members), members.layer.b)
     for block, fits in members.row_fits(blocks):
-        loo = members.ordered([to_numpy(fit.loo) for fit in fits], axis=1)
-        norms = [
-            np.broadcast_to(to_numpy(fit.left_out_norm)[:, None, :], fit.residual.shape)
-            for fit in fits
-        ]
+        xp = namespace(block.y)
+        loo = members.ordered([fit.loo for fit in fits], axis=1)
+        norms = [xp.broadcast_to(fit.left_out_norm[:, None, :], fit.residual.shape) for fit in fits]
         norm = members.ordered(norms, axis=1)
-        root = None if block.root_weight is None else to_numpy(block.root_weight)
-        labels = like(residual_logs(loo, norm, root, offset), block.y)
+        labels = residual_logs(loo, norm, block.root_weight, offset)
         used = block.root_weight
         if used is not None:
-            used = namespace(used).astype(used > 0, used.dtype)
+            used = xp.astype(used > 0, used.dtype)
         yield block._replace(y=labels, root_weight=used)
 
 
@@ -213,10 +209,10 @@ class CalibrationPass:
     def __call__(self, blocks: Iterable[Block]) -> np.ndarray:
         """Sums over the blocks, shape (7, K)."""
         total = np.zeros((7, len(self.offset)))
-        unit, shift = self.logs.unit[:, None], self.logs.shift[:, None]
+        unit, shift = self.logs.units.unit[:, None], self.logs.units.shift[:, None]
+        offset = like(self.offset, unit)
         for block, fits in self.logs.row_fits(blocks):
-            labels = to_numpy(block.y) * unit + shift
-            loo = self.logs.ordered([to_numpy(fit.loo).mean(axis=0) for fit in fits])
-            used = None if block.root_weight is None else to_numpy(block.root_weight)
-            total += calibration_sums(labels, labels - loo * unit, used, self.offset)
+            labels = block.y * unit + shift
+            loo = self.logs.ordered([namespace(unit).mean(fit.loo, axis=0) for fit in fits])
+            total += calibration_sums(labels, labels - loo * unit, block.root_weight, offset)
         return total
