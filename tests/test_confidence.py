@@ -65,13 +65,24 @@ WIDE = {"n": 60, "N": 30, "alpha": 0.1, "weight_scale": 3.0}
 
 def wide_alpha(model):
     """Ridge parameter of the wide networks, chosen by the library."""
-    return wide_alphas(model)[0]
+    (networks,) = model.fitted_.networks
+    return networks.alphas[0]
 
 
-def wide_alphas(model):
-    """That one, and the best predictor's."""
-    (wide,) = model.fitted_.wide
-    return wide.networks.alphas[0]
+def prior_variance(H, y, intercept, w):
+    """Variance of an output weight by the largest likelihood of a Gaussian process."""
+    center = np.average(H, axis=0, weights=w) if intercept else 0.0
+    root = oracles.root_weights(len(H), w)
+    used = root > 0
+    A = (root[:, None] * (H - center))[used]
+    b = root * (y - (np.average(y, weights=w) if intercept else 0.0))
+    b, n = b[used], int(used.sum()) - intercept
+    scores = []
+    for alpha in WIDE_GRID * np.linalg.norm(A, 2) ** 2:
+        K = A @ A.T / alpha + np.eye(len(A))
+        s2 = b @ np.linalg.solve(K, b) / n
+        scores.append((n * np.log(s2) + np.linalg.slogdet(K)[1], s2 / alpha))
+    return min(scores)[1]
 
 
 def unseen_squares(H, h, intercept, w):
@@ -130,9 +141,10 @@ def test_intervals_for_the_function_are_those_of_wide_networks(
         omega = np.mean(signs * np.sqrt(squares), axis=0) ** 2
     noise_part = z**2 @ omega
     from_weights = np.var(f, axis=0, ddof=1) / G if G > 1 else 0 * noise_part
-    # What the data say nothing about has the variance that the best ridge parameter implies.
+    # What the data say nothing about has its variance before the data are seen.
     outside = [unseen_squares(a[0], b[0], intercept, w) for a, b in groups]
-    unseen = np.mean(outside, axis=0) * model.noise_variance_ / wide_alphas(model)[1]
+    prior = np.mean([prior_variance(a[0], y, intercept, w) for a, _ in groups])
+    unseen = np.mean(outside, axis=0) * prior
     assert (0 < np.max(unseen) < 0.1 * np.max(noise_part)) == (M > 1)
     noise_part = noise_part + unseen
     variance = noise_part + from_weights

@@ -10,11 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core.activations import ACTIVATIONS
 from ulmus.core.factor import factor_of_moments, spectrum
-from ulmus.core.forms import JackknifeForm, row_form
 from ulmus.core.layer import HiddenLayer, drawn_units
 from ulmus.core.moments import FirstPass
 from ulmus.core.outputs import output_units
-from ulmus.core.pairing import COMMON, OTHERS, OWN, lone_members
+from ulmus.core.pairing import lone_members
 from ulmus.core.smoother import smoother
 from ulmus.core.source import Block
 from ulmus.core.variance import ESTIMATES
@@ -247,64 +246,7 @@ def test_weak_directions_are_dropped_without_ridge_only(make_table, make_layer):
     assert np.all(ridge.rank > strong)
 
 
-# ---------------------------------------------------------------- forms
-
-
-@pytest.fixture
-def form_parts():
-    """Q of M members (M, N, n) with orthonormal rows, squared residuals, points t."""
-    rng = np.random.default_rng(0)
-    N, n, p = 5, 17, 6
-    Q = np.stack([np.linalg.qr(rng.standard_normal((n, N)))[0].T for _ in range(M)])
-    return Q, rng.uniform(0.2, 2, (M, n)), rng.standard_normal((M, N, p)), rng
-
-
-def explicit_sums(Q, t, D):
-    """Sums of z_m' D_ml z_l over m = l and over m != l, with n x n matrices D(m, l)."""
-    z = np.einsum("mjn,mjp->mpn", Q, t)
-    single = sum(oracles.form(z[m], D(m, m), z[m]) for m in range(M))
-    pairs = [(m, k) for m in range(M) for k in range(M) if m != k]
-    return single, sum(oracles.form(z[m], D(m, k), z[k]) for m, k in pairs)
-
-
-def explicit_weights(kind, S):
-    """D(m, l) from one matrix S_k per member."""
-    if kind is COMMON:
-        return lambda m, k: np.eye(len(S[0]))
-    if kind is OWN:
-        return lambda m, k: (S[m] + S[k]) / 2
-    return lambda m, k: sum(S) - S[m] - (S[k] if k != m else 0)
-
-
-@pytest.mark.parametrize("kind", [COMMON, OWN, OTHERS], ids=lambda kind: kind.name)
-def test_both_forms_are_the_explicit_matrices(form_parts, kind):
-    Q, omega, t, _ = form_parts
-    dual = row_form(Q, kind, None if kind is COMMON else omega)
-    expected = explicit_sums(Q, t, explicit_weights(kind, [np.diag(o) for o in omega]))
-    assert_allclose(dual.sums(t), expected, rtol=1e-10)
-    assert_allclose(dual.primal().sums(t), expected, rtol=1e-10)
-
-
-@pytest.mark.parametrize("kind", [OWN, OTHERS], ids=lambda kind: kind.name)
-def test_the_jackknife_form_is_diagonal_minus_rank_one(form_parts, kind):
-    Q, _, t, rng = form_parts
-    n = Q.shape[2]
-    r = rng.standard_normal((M, n))
-    S = [(n - 1) / n * (np.diag(r_m**2) - np.outer(r_m, r_m) / n) for r_m in r]
-    expected = explicit_sums(Q, t, explicit_weights(kind, S))
-    for diagonal in (row_form(Q, kind, r**2), row_form(Q, kind, r**2).primal()):
-        form = JackknifeForm(diagonal, Q @ r.T, n, kind.degree)
-        assert_allclose(form.sums(t), expected, rtol=1e-10)
-
-
-def test_a_rotated_gram_is_the_gram_of_the_rotated_rows(form_parts):
-    Q, omega, t, rng = form_parts
-    A = rng.standard_normal((M, 5, 5))
-    gram = row_form(Q, OWN, omega).primal()
-    before = gram.sums(t)
-    ours = gram.rotated(A)
-    assert_allclose(ours.sums(t), row_form(A @ Q, OWN, omega).primal().sums(t), rtol=1e-10)
-    assert_allclose(gram.sums(t), before, rtol=1e-14)
+# ---------------------------------------------------------------- rows
 
 
 def test_row_fits_are_the_oracles(make_table, make_layer, units):

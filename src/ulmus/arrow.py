@@ -109,12 +109,17 @@ def from_arrow(
     """
     try:
         import pyarrow.dataset as arrow
+        import pyarrow.lib as arrow_errors
     except ImportError as error:
         raise ImportError(
             "from_arrow reads files with pyarrow, which is not installed; install ulmus[cli] or "
             "pyarrow."
         ) from error
-    dataset = arrow.dataset(path, format=_format(path) if format is None else format)
+    kind = _format(path) if format is None else format
+    try:
+        dataset = arrow.dataset(path, format=kind)
+    except (arrow_errors.ArrowInvalid, arrow_errors.ArrowTypeError) as error:
+        raise ValueError(f"{path} cannot be read as {kind}: {error}") from error
     targets = (target,) if isinstance(target, str) else tuple(target)
     used = {*targets, sample_weight}
     inputs = tuple(

@@ -66,14 +66,6 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Wide:
-    """Wide networks of one regression with the forms of their noise."""
-
-    networks: WideNetworks
-    forms: PairForms
-
-
-@dataclass(frozen=True)
 class Fit:
     """A fitted ensemble.
 
@@ -97,8 +89,10 @@ class Fit:
         The training rows, where they are kept.
     stream : Stream or None
         Sums that more rows can be added to.
-    kept_wide : tuple of Wide, or None
-        Wide networks that can no longer be made from rows.
+    kept_networks : tuple of WideNetworks, or None
+        Wide networks of each regression, where the rows they were made from were dropped.
+    kept_forms : tuple of PairForms, or None
+        Forms of their noise, where these need rows.
     kept_alarm : float or None
         The alarm about bias, where the points for it were dropped.
     """
@@ -112,7 +106,8 @@ class Fit:
     noise_model: NoiseModel | None = None
     rows: TrainingRows | None = None
     stream: Stream | None = None
-    kept_wide: tuple[Wide, ...] | None = None
+    kept_networks: tuple[WideNetworks, ...] | None = None
+    kept_forms: tuple[PairForms, ...] | None = None
     kept_alarm: float | None = None
 
     @property
@@ -185,13 +180,16 @@ class Fit:
         """Mean and variance of the undersmoothed wide networks at the rows of X."""
         parts = [self._wide_block(self.features(block)) for block in self.ensemble.blocks(X)]
         mean, spread, noise, unseen = (np.concatenate(a) for a in zip(*parts, strict=True))
-        dof = self.ensemble.ordered([wide.networks.dof for wide in self.wide])
-        return WideParts(mean, spread, noise, unseen, self.wide[0].networks.n_groups, dof)
+        dof = self.ensemble.ordered([networks.dof for networks in self.networks])
+        return WideParts(mean, spread, noise, unseen, self.networks[0].n_groups, dof)
 
     def _wide_block(self, h: Array) -> tuple[np.ndarray, ...]:
         columns = []
-        for part, wide in zip(self.ensemble.regressions, self.wide, strict=True):
-            each = [self._wide_output(part, wide, h, k) for k in range(len(part.outputs))]
+        parts = zip(self.ensemble.regressions, self.networks, self.wide_forms, strict=True)
+        for part, networks, forms in parts:
+            each = [
+                self._wide_output(part, networks, forms, h, k) for k in range(len(part.outputs))
+            ]
             columns.append(np.stack(each, axis=1))
         values = [self.ensemble.ordered([c[i] for c in columns]) for i in range(4)]
         shift, unit = self.ensemble.shift[:, None], self.ensemble.unit[:, None]
@@ -199,10 +197,11 @@ class Fit:
         shifts = (shift, 0.0, 0.0, 0.0)
         return tuple((a * v + b).T for a, v, b in zip(scales, values, shifts, strict=True))
 
-    def _wide_output(self, part: Regression, wide: Wide, h: Array, k: int) -> np.ndarray:
+    def _wide_output(
+        self, part: Regression, networks: WideNetworks, forms: PairForms, h: Array, k: int
+    ) -> np.ndarray:
         """Mean, spread, noise and unseen part of one output, shape (4, p)."""
-        xp, networks = namespace(h), wide.networks
-        G = networks.n_groups
+        xp, G = namespace(h), networks.n_groups
         tau, beyond = networks.tau(h, k)
         q = part.smoother.q[:, :, k : k + 1]
         members = member_values(replace(part.smoother, q=q), tau)[:, 0, :]
@@ -210,26 +209,31 @@ class Fit:
         mean, spread = mean_and_spread(
             xp.stack([xp.sum(members[group, :], axis=0) for group in groups])
         )
-        noise = wide.forms.total(tau)[k, :] / G**2
-        unseen = xp.mean(beyond, axis=0) * part.variance.sigma2[k]
+        noise = forms.total(tau)[k, :] / G**2
+        unseen = xp.mean(beyond, axis=0)
         return to_numpy(xp.stack([mean, spread, noise, unseen]))
 
     @cached_property
-    def wide(self) -> tuple[Wide, ...]:
+    def networks(self) -> tuple[WideNetworks, ...]:
         """Wide networks of each regression, factored once."""
-        if self.kept_wide is not None:
-            return self.kept_wide
+        if self.kept_networks is not None:
+            return self.kept_networks
         if not double_precision(self.ensemble.layer.W):
             raise ValueError(
                 "target='function' needs smaller ridge parameters than dtype='float32' resolves; "
                 "use target='expectation', or dtype='float64'."
             )
-        products = self._group_products()
-        out = []
-        for i, (part, stacked) in enumerate(zip(self.ensemble.regressions, products, strict=True)):
-            networks = wide_networks(part.smoother, part.y_square, stacked)
-            out.append(Wide(networks, self._wide_forms(i, part)))
-        return tuple(out)
+        parts = zip(self.ensemble.regressions, self._group_products(), strict=True)
+        return tuple(wide_networks(p.smoother, p.y_square, stacked) for p, stacked in parts)
+
+    @cached_property
+    def wide_forms(self) -> tuple[PairForms, ...]:
+        """Forms of their noise."""
+        if ESTIMATES[self.estimates[0]].pairing == COMMON.name:
+            return tuple(part.forms[COMMON.name] for part in self.ensemble.regressions)
+        if self.kept_forms is not None:
+            return self.kept_forms
+        return tuple(self._per_row_forms(part) for part in self.ensemble.regressions)
 
     def _group_products(self) -> list[Callable[[slice], Array]]:
         """For each regression, the products of Q of a group of members side by side."""
@@ -250,10 +254,8 @@ class Fit:
             for part, total in zip(parts, totals.parts, strict=True)
         ]
 
-    def _wide_forms(self, i: int, part: Regression) -> PairForms:
-        """Noise of the wide networks; that of single rows is the same for all members."""
-        if ESTIMATES[self.estimates[0]].pairing == COMMON.name:
-            return part.forms[COMMON.name]
+    def _per_row_forms(self, part: Regression) -> PairForms:
+        """Noise of single rows, the same for all members."""
         if self.rows is None or self.rows.omega is None:
             raise ValueError(
                 "target='function' with heteroskedastic estimates needs residuals of the training "
@@ -293,30 +295,25 @@ class Fit:
 
     def compressed(self) -> Fit:
         """The same fit with every form in its primal shape, without training rows."""
-        alarm, wide = self.bias_alarm, self._primal_wide()
+        alarm, networks, forms = self.bias_alarm, None, None
+        if not np.isnan(alarm):
+            networks = self.networks
+            if ESTIMATES[self.estimates[0]].pairing != COMMON.name:
+                forms = tuple(pair.primal() for pair in self.wide_forms)
         parts = [
-            replace(part, forms={name: forms.primal() for name, forms in part.forms.items()})
+            replace(part, forms={name: pair.primal() for name, pair in part.forms.items()})
             for part in self.ensemble.regressions
         ]
-        ensemble = replace(self.ensemble, regressions=tuple(parts))
         return replace(
             self,
-            ensemble=ensemble,
+            ensemble=replace(self.ensemble, regressions=tuple(parts)),
             points=taken_rows(self.points, slice(0)),
             rows=None,
             stream=None,
-            kept_wide=wide,
+            kept_networks=networks,
+            kept_forms=forms,
             kept_alarm=alarm,
         )
-
-    def _primal_wide(self) -> tuple[Wide, ...] | None:
-        """Wide networks that could not be made again from primal forms."""
-        if self.kept_wide is not None:
-            return self.kept_wide
-        default = ESTIMATES[self.estimates[0]].pairing
-        if default == COMMON.name or self.rows is None:
-            return None
-        return tuple(replace(wide, forms=wide.forms.primal()) for wide in self.wide)
 
 
 def _kept_products(forms: dict[str, PairForms]) -> Any:

@@ -80,7 +80,10 @@ class RowForm:
 
     def total(self, t: Array) -> Array:
         """Sum over all pairs, those of a member with itself included, shape (p,)."""
-        return _all_pairs(self.Q, t, PAIRINGS[self.pairing], self.omega)
+        pairing = PAIRINGS[self.pairing]
+        if pairing.single is not pairing.member:
+            return sum(self.sums(t))
+        return _all_pairs(self.Q, t, pairing, self.omega)
 
     def stacked(self, group: slice) -> Array:
         """Products of the rows Q of a group of members side by side, shape (k N, k N)."""

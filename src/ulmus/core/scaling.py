@@ -12,6 +12,9 @@ import scipy.sparse
 from ulmus.core.backend import Array, like, namespace, taken_rows, to_numpy
 from ulmus.core.source import Block
 
+# Squares of larger and smaller ranges than these cannot be told from infinity and zero.
+LARGEST_RANGE, SMALLEST_RANGE = 1e150, 1e-150
+
 
 @dataclass(frozen=True)
 class FeatureScale:
@@ -67,10 +70,19 @@ def feature_scale(blocks: Iterable[Block]) -> FeatureScale:
     return total
 
 
-def require_mass(scale: FeatureScale) -> FeatureScale:
-    """Refuse a table whose rows all have weight zero."""
+def usable(scale: FeatureScale) -> FeatureScale:
+    """Refuse a table without rows of positive weight, and inputs whose squares are no numbers."""
     if scale.mass == 0:
         raise ValueError("sample_weight is zero in all rows; give at least two positive weights.")
+    with np.errstate(over="ignore"):
+        size = scale.high - scale.low
+    bad = (size > LARGEST_RANGE) | ((size > 0) & (size < SMALLEST_RANGE))
+    if np.any(bad):
+        j = int(np.argmax(bad))
+        raise ValueError(
+            f"input {j} of X varies by {size[j]:.1g}, and its variance is beyond the range of "
+            "numbers; multiply that column by a factor that brings it near 1."
+        )
     return scale
 
 
@@ -89,8 +101,10 @@ def _block_scale(X: Array, root_weight: Array | None) -> FeatureScale:
     low, high = to_numpy(xp.min(X, axis=0)), to_numpy(xp.max(X, axis=0))
     X = xp.astype(X, xp.float64)
     rows = xp.asarray(weight, device=X.device)
-    mean = (rows @ X) / mass
-    return FeatureScale(mass, to_numpy(mean), to_numpy(rows @ (X - mean) ** 2), low, high)
+    with np.errstate(over="ignore"):  # such inputs are refused, with a message, by ``usable``
+        mean = (rows @ X) / mass
+        deviations = rows @ (X - mean) ** 2
+    return FeatureScale(mass, to_numpy(mean), to_numpy(deviations), low, high)
 
 
 def _sparse_scale(X: Any, weight: np.ndarray, mass: float) -> FeatureScale:

@@ -53,6 +53,8 @@ class WidePath:
         tr(P) and tr(2P - P^2), without the constant.
     rss, gcv : ndarrays of shape (A, K)
         Residual sums of squares and generalised cross-validation scores.
+    prior : ndarray of shape (K,)
+        Variance of an output weight before the data are seen, by the largest evidence.
     n : int
         Rows, less one if there is a constant.
     """
@@ -62,6 +64,7 @@ class WidePath:
     dof: np.ndarray
     rss: np.ndarray
     gcv: np.ndarray
+    prior: np.ndarray
     n: int
 
     @property
@@ -116,14 +119,34 @@ def wide_path(group: Group, cross: Array, y_square: Array, n: int) -> WidePath:
     open_rows = (n - trace)[:, None]
     valid = open_rows > 1e-3 * n
     gcv = np.where(valid, n * rss / np.where(valid, open_rows, 1.0) ** 2, np.inf)
-    return WidePath(alphas, trace, dof, rss, gcv, n)
+    return WidePath(alphas, trace, dof, rss, gcv, _prior_variance(lam, u2, total, alphas, n), n)
 
 
-def undersmoothing_alpha(paths: list[WidePath], k: int) -> tuple[float, float]:
-    """Two ridge parameters for output k: one that undersmooths, and the best predictor's.
+def _prior_variance(
+    lam: np.ndarray, u2: np.ndarray, y_square: np.ndarray, alphas: np.ndarray, n: int
+) -> np.ndarray:
+    r"""Variance of an output weight at the ridge parameter of largest evidence, shape (K,).
 
-    The first is the smaller of the least that raises the cross-validation score by no more than
-    a twentieth, and the one that doubles the degrees of freedom.
+    Ridge regression is the mean of a Gaussian process with kernel HH'; its likelihood, with the
+    best noise variance s2 for each alpha, is largest where
+    :math:`n \log(y'(HH' + \alpha I)^{-1} y) + \log\det(HH' + \alpha I)` is least, and the
+    variance is s2 / alpha there.
+    """
+    shrink = lam + alphas[:, None]
+    form = np.clip(y_square - (1 / shrink) @ u2, 1e-12 * y_square, None)  # alpha y'(...)^-1 y
+    score = (
+        n * np.log(np.where(form > 0, form, 1.0))
+        + np.sum(np.log1p(lam / alphas[:, None]), 1)[:, None]
+    )
+    best = np.argmin(score, axis=0)
+    return np.array([form[b, k] / (n * alphas[b]) for k, b in enumerate(best)])
+
+
+def undersmoothing_alpha(paths: list[WidePath], k: int) -> float:
+    """A ridge parameter that smooths output k less than the best predictor.
+
+    It is the smaller of the least that raises the cross-validation score by no more than a
+    twentieth, and the one that doubles the degrees of freedom.
     """
     alphas = np.mean([path.alphas for path in paths], axis=0)
     gcv = np.mean([path.gcv[:, k] for path in paths], axis=0)
@@ -132,7 +155,7 @@ def undersmoothing_alpha(paths: list[WidePath], k: int) -> tuple[float, float]:
     tolerated = int(np.argmax(gcv <= SCORE_SLACK * gcv[best]))
     limit = min(TRACE_FACTOR * trace[best], LARGEST_TRACE_SHARE * paths[0].n)
     doubled = int(np.argmax(trace <= max(limit, trace[-1])))
-    return float(alphas[min(tolerated, doubled)]), float(alphas[best])
+    return float(alphas[min(tolerated, doubled)])
 
 
 @dataclass(frozen=True)
@@ -147,8 +170,10 @@ class WideNetworks:
         From eigenvectors to tau, the constant included.
     right : tuple of arrays of shape (kN, kN')
         From hidden units to eigenvectors; it subtracts the centre.
-    alphas : ndarray of shape (K, 2)
-        Undersmoothing and best ridge parameter of each output.
+    alphas : ndarray of shape (K,)
+        Ridge parameter of each output.
+    prior : ndarray of shape (K,)
+        Variance of an output weight before the data are seen.
     dof : ndarray of shape (K,)
         Degrees of freedom of a group.
     constant : bool
@@ -161,6 +186,7 @@ class WideNetworks:
     left: tuple[Array, ...]
     right: tuple[Array, ...]
     alphas: np.ndarray
+    prior: np.ndarray
     dof: np.ndarray
     constant: bool
     mass: float
@@ -175,25 +201,25 @@ class WideNetworks:
         return _cut([v.shape[0] for v in self.values], sum(v.shape[0] for v in self.values) // M)
 
     def tau(self, h: Array, k: int) -> tuple[Array, Array]:
-        """Coordinates tau (M, N', p) for output k, and how far h leaves the data, (G, p).
+        """Coordinates tau (M, N', p) for output k, and the variance of what is unseen, (G, p).
 
-        The latter is the squared part of h along directions that no training row has, over the
-        best ridge parameter: times the noise variance, it is the prior variance of a ridge
-        regression there.
+        The latter is the squared part of h along directions that no training row has, times the
+        variance of an output weight before the data are seen.
         """
         xp, out, beyond = namespace(h), namespace(h).empty_like(h), []
-        alpha, best = map(float, self.alphas[k])
+        alpha, prior = float(self.alphas[k]), float(self.prior[k])
         parts = zip(self.groups(h.shape[0]), self.values, self.left, self.right, strict=True)
         for group, values, left, right in parts:
             along = right @ xp.reshape(h[group, :, :], (right.shape[1], -1))
-            tau = left @ (along / (values + alpha)[:, None])
+            seen = xp.astype(values > UNSEEN * values[-1], along.dtype)[:, None]
+            tau = left @ (along * seen / (values + alpha)[:, None])
             out[group, :, :] = xp.reshape(tau, h[group, :, :].shape)
             if self.constant:
                 # Every member carries the constant; the group has it once.
                 share = self.mass**-0.5 / (group.stop - group.start)
                 out[group, 0, :] = share * h[group, 0, :]
-            unseen = along * xp.astype(values <= UNSEEN * values[-1], along.dtype)[:, None]
-            beyond.append(column_sums(unseen, unseen) / best)
+            unseen = along * (1 - seen)
+            beyond.append(prior * column_sums(unseen, unseen))
         return out, xp.stack(beyond)
 
 
@@ -230,10 +256,16 @@ def wide_networks(
         values.append(group.values)
         left.append(rows)
         right.append(columns)
-    chosen = np.array([undersmoothing_alpha(paths, k) for k in range(fit.q.shape[2])])
-    dof = [_mean_dof(values, alpha) for alpha in chosen[:, 0]]
+    alphas = np.array([undersmoothing_alpha(paths, k) for k in range(fit.q.shape[2])])
     return WideNetworks(
-        tuple(values), tuple(left), tuple(right), chosen, np.array(dof), fit.constant, fit.mass
+        tuple(values),
+        tuple(left),
+        tuple(right),
+        alphas,
+        np.mean([path.prior for path in paths], axis=0),
+        np.array([_mean_dof(values, alpha) for alpha in alphas]),
+        fit.constant,
+        fit.mass,
     )
 
 

@@ -14,7 +14,7 @@ from ulmus.core.fit import Fit
 from ulmus.core.fitting import Specification
 from ulmus.core.layer import HiddenLayer, drawn_units
 from ulmus.core.make import Task, fit_of_more, fit_of_rows, fit_of_stream
-from ulmus.core.scaling import FeatureScale, feature_scale, require_mass
+from ulmus.core.scaling import FeatureScale, feature_scale, usable
 from ulmus.core.source import RowBlocks, Source
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._validation import checked_table, require_dense
@@ -66,7 +66,7 @@ class Fitting:
         """
         fresh = self._blank()
         rows, one_output = fresh._rows_in_memory(X, y, sample_weight)
-        scale = require_mass(rows.reduce(feature_scale))
+        scale = usable(rows.reduce(feature_scale))
         task = fresh._task(scale, len(rows.y), one_output, rows.reference)
         return self._take(fresh, fit_of_rows(rows, task))
 
@@ -137,7 +137,7 @@ class Fitting:
         rows, one_output = fresh._rows_in_memory(X, y, sample_weight, reset=earlier is None)
         scale = rows.reduce(feature_scale)
         if earlier is None:
-            task = fresh._task(require_mass(scale), len(rows.y), one_output, rows.reference)
+            task = fresh._task(usable(scale), len(rows.y), one_output, rows.reference)
         else:
             _require_same_outputs(len(rows.y), earlier)
             task = fresh._task(
@@ -195,7 +195,7 @@ class Fitting:
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
         self._estimates()
-        scale = require_mass(source.for_width(n_features).reduce(feature_scale))
+        scale = usable(source.for_width(n_features).reduce(feature_scale))
         n_outputs = source.sample(1).y.shape[0]
         return fit_of_stream(source, self._task(scale, n_outputs, one_output, reference))
 

@@ -40,9 +40,10 @@ def satterthwaite_dof(
     (Satterthwaite, 1946).
     """
     total = noise + weights
-    spent = noise**2 / np.maximum(residual_dof, 1.0) + weights**2 / max(weights_dof, 1)
-    dof = np.divide(total**2, spent, out=np.full_like(total, np.inf), where=spent > 0)
-    return np.maximum(dof, 1.0)
+    # Shares, as squares of variances in extreme units are no numbers.
+    share = np.divide(weights, total, out=np.zeros_like(total), where=total > 0)
+    spent = (1 - share) ** 2 / np.maximum(residual_dof, 1.0) + share**2 / max(weights_dof, 1)
+    return np.where(total > 0, np.maximum(1 / spent, 1.0), np.inf)
 
 
 def conformal_ranks(n: int, level: float, *, two_sided: bool) -> tuple[int, int]:
