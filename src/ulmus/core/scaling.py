@@ -75,7 +75,7 @@ def usable(scale: FeatureScale) -> FeatureScale:
     if scale.mass == 0:
         raise ValueError("sample_weight is zero in all rows; give at least two positive weights.")
     with np.errstate(over="ignore"):
-        size = scale.high - scale.low
+        size = scale.high.astype(float) - scale.low.astype(float)
     bad = (size > LARGEST_RANGE) | ((size > 0) & (size < SMALLEST_RANGE))
     if np.any(bad):
         j = int(np.argmax(bad))
