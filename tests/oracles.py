@@ -140,7 +140,10 @@ def omega(kind, H, y, alpha, intercept=False, w=None):
     P = hat_matrix(H, alpha, intercept, w)
     r = residuals(H, y, alpha, intercept, w, weighted=True)
     n, eye = n_rows(y, w), np.eye(len(y))
-    if kind == "ensemble":  # STATISTICS D: rbar^2 / (1 - 2 pbar + (Pbar^2)_ii)
+    if kind == "pooled":  # discounted as HC2, averaged over members, then squared
+        squares = omega("HC2", H, y, alpha, intercept, w)
+        return np.tile(np.mean(np.sign(r) * np.sqrt(squares), axis=0) ** 2, (len(H), 1))
+    if kind == "ensemble":  # rbar^2 / (1 - 2 pbar + (Pbar^2)_ii)
         P_bar, r_bar = np.mean(P, axis=0), np.mean(r, axis=0)
         one = r_bar**2 / (1 - 2 * np.diag(P_bar) + np.diag(P_bar @ P_bar))
         return np.tile(one, (len(H), 1))
@@ -261,13 +264,13 @@ def components(H, h, y, alpha, intercept=False, w=None, kind="homoskedastic"):
 
 
 def positive_part_variance(H, h, y, alpha, intercept=False, w=None, kind="homoskedastic"):
-    """mu'S mu + max(0, spread - (A - U)) / M, STATISTICS F (BR+, S2+); shape (p,)."""
+    """mu'S mu + max(0, spread - (A - U)) / M, the positive part of BR and S2; (p,)."""
     first, second, third = components(H, h, y, alpha, intercept, w, kind)
     return first + second + np.maximum(third, 0)
 
 
 def variance_at(M, H, h, y, alpha, intercept=False, w=None, kind="homoskedastic"):
-    """max(U, 0) + spread / M for another number of members M, STATISTICS G; (p,)."""
+    """max(U, 0) + spread / M for another number of members M, shape (p,)."""
     _, U = pair_forms(H, h, y, alpha, intercept, w, kind)
     return np.maximum(U, 0) + spread(H, h, y, alpha, intercept, w) / M
 

@@ -12,7 +12,7 @@ from shared import alphas, intercepts, weightings
 from ulmus import ELMEnsembleRegressor
 
 ESTIMATES = ["NHo", "BR", "NHe", "S1", "S2", "S3"]
-HC = ["HC0", "HC1", "HC2", "HC3", "HC4", "HC3-exact", "ensemble"]
+HC = ["HC0", "HC1", "HC2", "HC3", "HC4", "HC3-exact", "pooled", "ensemble"]
 # Rows, members and neurons: fewer features than rows keeps the matrices (primal), more keeps
 # the rows (dual).
 REGIMES = {"primal": (60, 4, 6), "dual": (40, 5, 9)}
@@ -88,7 +88,7 @@ def test_the_automatic_estimate_depends_on_the_noise(make_table, noise, n_estima
 
 @pytest.mark.parametrize("estimate", ["BR", "S2"])
 def test_components_of_the_prediction_variance(fitted, estimate):
-    model, args, data = fitted(alpha=0.3, intercept=True, weighted=True)
+    model, args, data = fitted(alpha=0.3, intercept=True, weighted=True, hc="HC2")
     sigma2 = oracles.noise_variance(*without_points(args))
     of_model = oracles.variance(estimate, *args, hc="HC2")
     spread = oracles.spread(*args)

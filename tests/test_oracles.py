@@ -49,7 +49,7 @@ def test_loo_formula_is_brute_force(oracle_problem, row_weights, alpha, intercep
 def test_jackknife_refits_are_the_closed_form(
     oracle_problem, row_weights, alpha, intercept, weighted
 ):
-    # STATISTICS C: f_-i(x) = f(x) - 1/M sum_m z_mi(x) r_mi / (1 - p_mi).
+    # f_-i(x) = f(x) - 1/M sum_m z_mi(x) r_mi / (1 - p_mi).
     H, h, y = oracle_problem
     w = row_weights if weighted else None
     z = oracles.smoother_rows(H, h, alpha, intercept, w)

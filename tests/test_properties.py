@@ -21,7 +21,7 @@ from ulmus.core.source import Block
 from ulmus.core.whitening import sample_whitening
 
 seeds = st.integers(0, 10_000)
-hcs = st.sampled_from(["HC0", "HC1", "HC2", "HC3", "HC4", "HC3-exact", "ensemble"])
+hcs = st.sampled_from(["HC0", "HC2", "HC3", "HC4", "HC3-exact", "pooled", "ensemble"])
 alphas = st.sampled_from([0.0, 0.3])
 
 

@@ -60,10 +60,12 @@ class ELMEnsembleRegressor(BaseELM):
         Estimates to prepare: ``"NHo"`` and ``"BR"`` for homoskedastic noise, ``"NHe"``,
         ``"S1"``, ``"S2"`` and ``"S3"`` for heteroskedastic noise, several of them, or
         ``"all"``. ``"auto"`` is ``"BR"`` or ``"S2"``.
-    hc : str, default="HC2"
-        Squared residuals of the heteroskedastic estimates: ``"HC0"`` to ``"HC4"``,
-        ``"HC3-exact"`` (the paper's jackknife matrix) or ``"ensemble"`` (residuals of the
-        ensemble, one set for all members).
+    hc : str, default="pooled"
+        Squared residuals of the heteroskedastic estimates. ``"HC0"`` to ``"HC4"`` discount
+        those of each member, and ``"HC3-exact"`` is the paper's jackknife matrix. Residuals of
+        a single member hold errors that average out over the ensemble; ``"pooled"`` averages
+        those of all members, discounted as HC2, before they are squared, and ``"ensemble"``
+        discounts the residual of the ensemble, at three times the cost.
     noise_variance : "pilot", "residual" or float, default="pilot"
         How ``noise_variance_`` is estimated. ``"residual"`` is the paper's estimate, which
         contains the squared bias of the fit; ``"pilot"`` takes the residuals of a fit that
@@ -153,7 +155,7 @@ class ELMEnsembleRegressor(BaseELM):
         standardize: bool = True,
         noise: str = "homoskedastic",
         variance: str | Sequence[str] = "auto",
-        hc: str = "HC2",
+        hc: str = "pooled",
         noise_variance: Any = "pilot",
         random_state: Any = None,
         device: str | None = None,
