@@ -1,6 +1,6 @@
 """Do the intervals cover, are the standard errors right, and what does jackknife+ cost?
 
-Four simulations, each beside what the paper or a rival does; ``--only NAME`` runs one of them.
+Five simulations, each beside what the paper or a rival does; ``--only NAME`` runs one of them.
 It is a report, not a test: its exit status is 0 whether or not a target is reached. Functions,
 noises and designs are in settings.py.
 """
@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
+from unittest import mock
 
 import numpy as np
 import report
@@ -51,6 +52,38 @@ def replicate(jobs: int, function: Callable, *args: object, times: int) -> list:
     """Results of ``function(*args, r)`` for r = 0, 1, ... in several processes."""
     with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
         return Parallel()(delayed(quietly)(function, *args, r) for r in range(times))
+
+
+# --- many rows: left-out predictions or predictions ------------------------------------------
+
+
+def many_rows(n: int, r: int) -> Array:
+    """Coverage and width at 90 % with and without the shifts by single rows, and their gap."""
+    rng = np.random.default_rng([n, r])
+    X, points = rng.uniform(-1, 1, (n, 5)), rng.uniform(-1, 1, (400, 5))
+    sd = 0.3 + 0.2 * X[:, 0]
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + sd * rng.standard_normal(n)
+    noise = (0.3 + 0.2 * points[:, 0]) * rng.standard_normal(400)
+    target = np.sin(3 * points[:, 0]) + points[:, 1] * points[:, 2] + noise
+    model = ELMEnsembleRegressor(10, noise="heteroskedastic", random_state=r).fit(X, y)
+    bounds = []
+    for limit in (0, 10**9):
+        with mock.patch("ulmus.intervals.of_fit.MANY_ROWS", limit):
+            bounds.append(model.predict_interval(points, 0.9))
+    gap = np.max(np.abs(bounds[0] - bounds[1])) / np.mean(mean_width(bounds[1]))
+    return np.array([*(coverage(target, b) for b in bounds), *map(mean_width, bounds), gap])
+
+
+def many(jobs: int, replications: int | None) -> Report:
+    R = replications or 20
+    yield f"'auto' with and without the shifts by single rows, {R} replications\n"
+    for n in (2000, 6000):
+        runs = np.array(replicate(jobs, many_rows, n, times=R))
+        without, shifted, width, shifted_width, _ = runs.mean(axis=0)
+        source = f"coverage {without:.4f}, {shifted:.4f} with shifts"
+        yield Row(f"n = {n}: width without shifts over with", width / shifted_width, "rate", source)
+        name = f"n = {n}: largest gap of a bound over the width"
+        yield Row(name, runs[:, 4].max(), "rate", source)
 
 
 # --- prediction intervals --------------------------------------------------------------------
@@ -155,7 +188,7 @@ def confidence(jobs: int, replications: int | None) -> Report:
     yield f"{'setting, interval':<36} | {group} | {group}"
     for setting in (*PAPER_SETTINGS, *HOLD_OUTS):
         flat = setting.noise.model["noise"] == "homoskedastic"
-        for hc in ("HC2",) if flat else ("HC2", "ensemble"):
+        for hc in ("pooled",) if flat else ("pooled", "HC2", "ensemble"):
             runs = replicate(jobs, default_intervals, setting, hc, times=R)
             name = f"{setting.name}, default" + ("" if flat else f" {hc}")
             f, expectation = confidence_summary(setting, runs)
@@ -317,6 +350,7 @@ PARTS: dict[str, Callable[[int, int | None], Report]] = {
     "confidence": confidence,
     "spread": spread,
     "jackknife": jackknife,
+    "many": many,
 }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 FORMATS = {"x": "{:.1f} x", "ratio": "{:.2f}", "MB": "{:.0f} MB", "share": "{:.0%}"}
 FORMATS |= {"Gflop/s": "{:.1f} Gflop/s", "difference": "{:.1e}"}
-FORMATS |= {"rate": "{:.3f}", "times": "{:.0f} x"}
+FORMATS |= {"rate": "{:.3f}", "times": "{:.0f} x", "s": "{:.2f} s"}
 BOUNDS = {">=": np.greater_equal, "<=": np.less_equal, "<": np.less}
 TITLES = ("measure", "figure", "target", "reached", "from")
 LINE = "{:<66} {:>12} {:>9} {:>7}  {}"

@@ -15,10 +15,11 @@ from shared import few, weightings
 from sklearn.preprocessing import StandardScaler
 
 from ulmus.core.factor import factor_of_moments, spectrum
-from ulmus.core.fitting import SecondPass, started
+from ulmus.core.fitting import started
 from ulmus.core.moments import FirstPass
 from ulmus.core.noise import noise_of
 from ulmus.core.scaling import feature_scale
+from ulmus.core.second_pass import SecondPass
 from ulmus.core.selection import LeaveOneOutPass
 from ulmus.core.source import Block, reduced
 

@@ -10,8 +10,9 @@ The story of a fit, a module for each word:
     selection   the ridge parameter alpha, from the singular values of a few members
     smoother    the members at one alpha: coordinates t(x), in which all is an inner product
     noise/      what is assumed about the noise, and forms: bilinear sums over pairs of members
-    ensemble    the regressions of all outputs;  wide: groups of members as one rougher network
-    fit         the one immutable value, made by make, that answers every question
+    ensemble    the regressions of all outputs, and second_pass: rows as they see them
+    wide        groups of members as one rougher network
+    fit         the one immutable value, made by make, that answers every question; arrays lists it
 
 Symbols, as in the paper where it has them:
 

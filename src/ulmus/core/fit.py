@@ -15,12 +15,13 @@ import numpy as np
 
 from ulmus.core.backend import Array, double_precision, like, namespace, taken_rows, to_numpy
 from ulmus.core.ensemble import Ensemble, Regression, mean_and_spread, member_values
-from ulmus.core.fitting import SecondPass, Start
+from ulmus.core.fitting import Start
 from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm, row_form
 from ulmus.core.moments import Moments
 from ulmus.core.noise.model import NoiseModel
 from ulmus.core.pairing import COMMON, OWN, member_groups
 from ulmus.core.scaling import FeatureScale
+from ulmus.core.second_pass import SecondPass
 from ulmus.core.source import RowBlocks
 from ulmus.core.variance import ESTIMATES, PointParts, WideParts
 from ulmus.core.wide import WideNetworks, wide_networks

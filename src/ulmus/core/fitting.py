@@ -1,15 +1,15 @@
 """From a source of rows and a specification to the regressions of a fit.
 
 The passes, each a function of blocks whose result merges with ``+``: sums of whitened features
-(moments.py), leave-one-out errors (selection.py), and the rows as the fit sees them (here).
+(moments.py), leave-one-out errors (selection.py), and rows as the fit sees them (second_pass.py).
 Rows in memory are seen by all three; a stream makes only those that its estimates need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +17,15 @@ from ulmus.core.backend import Array, namespace, to_numpy
 from ulmus.core.ensemble import Ensemble, Regression
 from ulmus.core.factor import Factor, factor_of_moments, factor_of_rows
 from ulmus.core.forms import PairForms, common_forms
-from ulmus.core.grams import PairGram
 from ulmus.core.layer import HiddenLayer
 from ulmus.core.moments import FirstPass, Moments
-from ulmus.core.noise import NoiseSums, ResidualNoise
+from ulmus.core.noise import ResidualNoise
 from ulmus.core.noise.constant import ConstantNoise, NoiseVariance, noise_variance
 from ulmus.core.noise.per_row import PerRowNoise
 from ulmus.core.outputs import OutputUnits, output_units
 from ulmus.core.pairing import COMMON, lone_members, member_groups
-from ulmus.core.rows import RowFit, pooled_omega
+from ulmus.core.rows import RowFit
+from ulmus.core.second_pass import AllSums, SecondPass
 from ulmus.core.selection import chosen_alphas
 from ulmus.core.smoother import Smoother, smoother
 from ulmus.core.source import Block, RowBlocks, Source
@@ -222,124 +222,6 @@ def _noise(part: Regression, spec: Specification, form: Any) -> NoiseVariance:
         choice = np.asarray(choice)[list(part.outputs)]
     path = first_group_path(part.smoother, part.y_square, form.stacked) if spec.pilot else None
     return noise_variance(choice, part.smoother, path)
-
-
-# ------------------------------------------------------------ the rows as the fit sees them
-
-
-@dataclass
-class RowRecords:
-    """Results of single rows, in parts that merge with ``+``: start of the part and arrays."""
-
-    parts: list[tuple[int, dict[str, Any]]]
-
-    def __add__(self, other: RowRecords) -> RowRecords:
-        """Both parts."""
-        return RowRecords(self.parts + other.parts)
-
-    def joined(self) -> dict[str, Any]:
-        """All rows in their order, by name; the rows are the last axis."""
-        ordered = [arrays for _, arrays in sorted(self.parts, key=lambda part: part[0])]
-        return {
-            name: namespace(ordered[0][name]).concat([part[name] for part in ordered], axis=-1)
-            for name in ordered[0]
-        }
-
-
-@dataclass
-class RegressionSums:
-    """Sums over rows for one regression: products of pairs, forms in the making, the rows."""
-
-    pairs: PairGram | None
-    forms: list[NoiseSums]
-    records: RowRecords
-
-    def __add__(self, other: RegressionSums) -> RegressionSums:
-        """Sums over the rows of both."""
-        forms: list[NoiseSums] = [a + b for a, b in zip(self.forms, other.forms, strict=True)]
-        pairs = None
-        if self.pairs is not None and other.pairs is not None:
-            pairs = self.pairs + other.pairs
-        return RegressionSums(pairs, forms, self.records + other.records)
-
-    def pairs_of(self, fit: Smoother) -> PairGram | None:
-        """The products of pairs, with those within members as the fit knows them."""
-        if self.pairs is None:
-            return None
-        return PairGram(fit.own[: len(self.pairs.upper), :, :], self.pairs.upper)
-
-
-@dataclass
-class AllSums:
-    """The sums of every regression."""
-
-    parts: list[RegressionSums] = field(default_factory=list)
-
-    def __add__(self, other: AllSums) -> AllSums:
-        """Sums over the rows of both."""
-        return AllSums([a + b for a, b in zip(self.parts, other.parts, strict=True)])
-
-
-@dataclass(frozen=True)
-class SecondPass:
-    """Forms and results of rows, as the fitted members see them.
-
-    Parameters
-    ----------
-    ensemble : Ensemble
-        The fitted members.
-    groups : list of slice
-        Groups of the first members whose products are summed; none if empty.
-    noises : list of Noise
-        Kinds of noise whose forms are summed.
-    records : tuple of str
-        Results of single rows to keep.
-    """
-
-    title: ClassVar[str] = "residuals and their sums"
-
-    ensemble: Ensemble
-    groups: list[slice]
-    noises: list[ResidualNoise]
-    records: tuple[str, ...]
-
-    def __call__(self, blocks: Iterable[Block]) -> AllSums:
-        """Sums over the blocks."""
-        parts = self.ensemble.regressions
-        totals = AllSums([self._empty(part) for part in parts])
-        for block, fits in self.ensemble.row_fits(blocks):
-            for part, total, fit in zip(parts, totals.parts, fits, strict=True):
-                self._add(part, total, fit, block.start)
-        return totals
-
-    def _empty(self, part: Regression) -> RegressionSums:
-        to_t = part.smoother.to_t
-        pairs = PairGram.zeros(to_t.shape[1], self.groups, like=to_t) if self.groups else None
-        sums = [noise.sums(to_t, len(part.outputs)) for noise in self.noises]
-        return RegressionSums(pairs, sums, RowRecords([]))
-
-    def _add(self, part: Regression, total: RegressionSums, fit: RowFit, start: int) -> None:
-        rows, common = fit.weighted, part.forms.get(COMMON.name)
-        for sums in total.forms:
-            sums.add(rows, None if common is None else common.shared)
-        if total.pairs is not None:
-            # Products within members are known from the fit.
-            total.pairs.add_pairs(rows.t[: len(total.pairs.upper), :, :])
-        if self.records:
-            total.records.parts.append((start, recorded(fit, rows, self.records)))
-
-
-def recorded(fit: RowFit, rows: RowFit, names: tuple[str, ...]) -> dict[str, Any]:
-    """Results of rows by name, from the rows as they are and weighted."""
-    makers: dict[str, Callable[[], Any]] = {
-        "t": lambda: rows.t,
-        "residual": lambda: rows.residual,
-        "leverage": lambda: to_numpy(rows.square_length),
-        "loo": lambda: to_numpy(fit.loo),
-        "norm": lambda: to_numpy(fit.left_out_norm),
-        "omega": lambda: to_numpy(pooled_omega("HC2", rows)),
-    }
-    return {name: makers[name]() for name in names}
 
 
 @dataclass(frozen=True)

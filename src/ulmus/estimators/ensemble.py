@@ -41,7 +41,8 @@ class ELMEnsembleRegressor(BaseELM):
     alpha : float, "loo" or "gcv", default="loo"
         Ridge parameter, shared by all members; 0 is plain least squares. ``"loo"`` takes the
         least exact leave-one-out error of the ensemble, ``"gcv"`` the least generalised
-        cross-validation score.
+        cross-validation score, both judged by the first members (at most five). Each output
+        chooses its own; outputs that choose differently cost a regression each.
     activation : str or callable, default="logistic"
         ``"logistic"``, ``"tanh"``, ``"relu"``, ``"erf"``, ``"cos"`` (random Fourier features),
         ``"rbf"`` (:math:`e^{-u^2}`), ``"identity"``, or a function of the array of
@@ -89,7 +90,9 @@ class ELMEnsembleRegressor(BaseELM):
 
     Attributes
     ----------
-    alpha_ : float
+    fitted_ : Fit
+        The fit, one immutable value from which all other attributes are read.
+    alpha_ : float or ndarray of shape (n_outputs,)
         Ridge parameter used.
     coef_ : ndarray of shape (M, N) or (M, n_outputs, N)
         Output weights.
@@ -101,13 +104,16 @@ class ELMEnsembleRegressor(BaseELM):
         Hidden biases.
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Noise variance (of a row of weight 1), estimated as ``noise_variance`` says.
-    dof_ : float
+    dof_ : float or ndarray of shape (n_outputs,)
         Effective degrees of freedom, mean of tr(2P - P^2) over members.
     rank_ : ndarray of shape (M,)
-        Numerical rank of each member, intercept included.
+        Numerical rank of each member, intercept included: units that are no combination of
+        those before them or, without ridge, directions that are kept.
+    bias_alarm_ : float
+        Largest distance between prediction and undersmoothed fit, in standard errors.
     variance_estimates_ : tuple of str
         Estimates that can be asked for, the default first.
-    leverage_ : ndarray of shape (n_samples,)
+    leverage_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Mean leverage of each training row.
     loo_residuals_, loo_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Exact leave-one-out residuals and predictions of the ensemble.
