@@ -152,6 +152,20 @@ def test_outputs_without_noise_have_the_known_variance():
     assert np.all(np.isfinite(model.predict(points, return_std=True)))
 
 
+def test_rows_of_weight_zero_are_left_out_of_the_noise_model():
+    X, y, w, points = noisy_table()
+    used = np.arange(150) % 4 > 0
+    wild = np.where(used, y, 1e3)
+    how = {"noise": "heteroskedastic", "standardize": False, "alpha": 0.3}
+    dropped = ensemble(5, 10, **how).fit(X[used], y[used], w[used])
+    expected = dropped.predict_var(points, component="noise")
+    assert np.ptp(expected) > 0
+    zero = ensemble(5, 10, **how).fit(X, wild, np.where(used, w, 0.0))
+    assert_allclose(zero.predict_var(points, component="noise"), expected, rtol=1e-6)
+    streamed = ensemble(5, 10, **how).fit_blocks(cut(X, wild, np.where(used, w, 0.0)))
+    assert_allclose(streamed.predict_var(points, component="noise"), expected, rtol=1e-6)
+
+
 def test_labels_and_sums_of_rows():
     rng = np.random.default_rng(0)
     loo, norm = rng.standard_normal((3, 2, 8)), rng.uniform(0, 1, (3, 2, 8))
