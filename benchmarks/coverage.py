@@ -77,7 +77,7 @@ def many_rows(n: int, r: int) -> Array:
 def many(jobs: int, replications: int | None) -> Report:
     R = replications or 20
     yield f"'auto' with and without the shifts by single rows, {R} replications\n"
-    for n in (2000, 6000):
+    for n in (6000, 12000):
         runs = np.array(replicate(jobs, many_rows, n, times=R))
         without, shifted, width, shifted_width, _ = runs.mean(axis=0)
         source = f"coverage {without:.4f}, {shifted:.4f} with shifts"

@@ -90,26 +90,22 @@ def inverted_triangle(L: Array) -> Array:
 
 def lower_product(L: Array, B: Array) -> Array:
     """Products of lower triangular matrices (M, N, N) with matrices (M, N, b)."""
-    if not isinstance(L, np.ndarray):
-        return _halved(L, B, upper=False) if L.shape[1] > CARD_TRIANGLE else L @ B
-    out = np.empty_like(B)
-    (trmm,) = scipy.linalg.get_blas_funcs(("trmm",), (L, B))
-    for m, product in enumerate(out):
-        # LAPACK reads rows as columns: B'L' on its right side.
-        product[...] = trmm(1.0, L[m].T, B[m].T, side=1, lower=0).T
-    return out
+    return _triangular_product(L, B, upper=False)
 
 
 def upper_product(R: Array, B: Array) -> Array:
     """Products of upper triangular matrices (M, N, N), or any (M, r, N), with (M, N, b)."""
-    if R.shape[1] != R.shape[2]:
-        return R @ B
-    if not isinstance(R, np.ndarray):
-        return _halved(R, B, upper=True) if R.shape[1] > CARD_TRIANGLE else R @ B
+    return _triangular_product(R, B, upper=True) if R.shape[1] == R.shape[2] else R @ B
+
+
+def _triangular_product(T: Array, B: Array, *, upper: bool) -> Array:
+    if not isinstance(T, np.ndarray):
+        return _halved(T, B, upper=upper) if T.shape[1] > CARD_TRIANGLE else T @ B
     out = np.empty_like(B)
-    (trmm,) = scipy.linalg.get_blas_funcs(("trmm",), (R, B))
+    (trmm,) = scipy.linalg.get_blas_funcs(("trmm",), (T, B))
     for m, product in enumerate(out):
-        product[...] = trmm(1.0, R[m].T, B[m].T, side=1, lower=1).T
+        # BLAS reads rows as columns: B'T', with T' on the right and its halves exchanged.
+        product[...] = trmm(1.0, T[m].T, B[m].T, side=1, lower=int(upper)).T
     return out
 
 
@@ -118,9 +114,8 @@ def _halved(T: Array, B: Array, *, upper: bool) -> Array:
     half = T.shape[1] // 2
     first, last = slice(0, half), slice(half, None)
     full, part = (first, last) if upper else (last, first)
-    product = upper_product if upper else lower_product
-    short = product(T[:, part, part], B[:, part, :])
-    diagonal = product(T[:, full, full], B[:, full, :])
+    short = _triangular_product(T[:, part, part], B[:, part, :], upper=upper)
+    diagonal = _triangular_product(T[:, full, full], B[:, full, :], upper=upper)
     long = diagonal + T[:, full, part] @ B[:, part, :]
     return namespace(T).concat([long, short] if upper else [short, long], axis=1)
 
