@@ -350,7 +350,7 @@ def test_outputs_in_extreme_units(table, noise, factor):
 def test_units_beyond_all_numbers_are_refused(table):
     X, y = table
     for factor in (1e200, 1e-200):
-        with pytest.raises(ValueError, match=says("y varies", "multiply y")):
+        with pytest.raises(ValueError, match=says("y ", "range of numbers", "multiply y")):
             small().fit(X, factor * y)
         with pytest.raises(ValueError, match=says("input 0 of X", "multiply that column")):
             small().fit(factor * X, y)
@@ -445,3 +445,142 @@ def test_too_few_rows_for_a_level_say_so(table):
     X, y = table
     with pytest.warns(DegenerateFitWarning, match="15 training rows are too few"):
         small().fit(X[:15], y[:15]).predict_interval(X[:2])
+
+
+# ---------------------------------------------------------------- found by trying to break it
+
+
+@pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
+def test_changing_the_table_after_a_fit_changes_nothing(table, noise):
+    X, y, w = table[0].copy(), table[1].copy(), np.ones(600)
+    points = X[:9].copy()
+    model = small(noise=noise).fit(X, y, w)
+    before, loo = every_interval(model, points, 0.9), model.loo_predictions_
+    X[:], y[:], w[:] = 0, 0, 0
+    for name, intervals in every_interval(model, points, 0.9).items():
+        assert_array_equal(intervals, before[name], err_msg=name)
+    assert_array_equal(model.loo_predictions_, loo)
+
+
+@pytest.mark.parametrize("way", ["fit", "fit_blocks", "partial_fit"])
+def test_sparse_entries_that_are_stored_twice_count_together(table, way):
+    X, y = np.round(table[0][:90]), table[1][:90]
+    plain = scipy.sparse.csr_matrix(X)
+    halves = np.repeat(plain.data / 2, 2), np.repeat(plain.indices, 2), 2 * plain.indptr
+    doubled = scipy.sparse.csr_matrix(halves, shape=X.shape)
+    fits = []
+    for rows in (doubled, X):
+        model = small(alpha=0.3)
+        model.fit_blocks([(rows, y)]) if way == "fit_blocks" else getattr(model, way)(rows, y)
+        fits.append(model.predict(X))
+    assert_allclose(*fits, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_levels_are_nested_where_rows_are_too_few_for_some(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 6, (30, 1))
+    y = np.sin(X[:, 0]) + 0.3 * rng.exponential(size=30) ** 2
+    model = small(n_neurons=100).fit(X, y)
+    with pytest.warns(DegenerateFitWarning, match="too few"):
+        low, high = np.moveaxis(model.predict_interval(X, [0.5, 0.9, 0.95, 0.97, 0.99]), 1, 0)
+    assert np.all(np.diff(low, axis=1) <= 1e-12)
+    assert np.all(np.diff(high, axis=1) >= -1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", "jackknife+", "jackknife", "gaussian"])
+def test_bounds_do_not_cross_at_low_levels(method):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((20, 3))
+        y = X[:, 0] + rng.standard_normal(20)
+        points = np.clip(rng.standard_normal((200, 3)), X.min(axis=0), X.max(axis=0))
+        model = small(n_neurons=15, alpha=0.001).fit(X, y)
+        low, high = np.moveaxis(
+            model.predict_interval(points, [1e-13, 0.01, 0.05], method=method), 1, 0
+        )
+        assert np.all(low <= high)
+
+
+def test_levels_next_to_one_are_finite(table):
+    X, y = table
+    model = small().fit(X, y)
+    level = float(np.nextafter(1, 0))
+    assert np.all(np.isfinite(model.predict_interval(X[:3], level, method="gaussian")))
+    assert np.all(np.isfinite(model.predict_interval(X[:3], level, kind="confidence")))
+
+
+def test_units_beyond_all_numbers_are_refused_on_every_way(table):
+    X, y = table
+    started = small().partial_fit(X, y)
+    for act, words in [
+        (lambda: started.partial_fit(X, 1e200 * y), ["y reaches", "multiply y"]),
+        (lambda: small().fit(X, np.full(600, 1e300)), ["y reaches", "multiply y"]),
+        (lambda: small().fit_blocks([(X, 1e200 * y)]), ["y of block 0", "multiply y"]),
+        (lambda: small().fit(np.full((600, 1), 1e300), y), ["input 0 of X", "multiply"]),
+        (lambda: small(activation="relu", weight_scale=1e200).fit(X, y), ["hidden features"]),
+        (lambda: small(dtype="float32").fit(X, 1e40 * y), ["float32", "float64"]),
+        (
+            lambda: small(dtype="float32").fit(
+                1e60 * X,
+                y,
+            ),
+            ["float32"],
+        ),
+    ]:
+        with pytest.raises(ValueError, match=says(*words)):
+            act()
+
+
+def test_constant_features_have_a_constant_noise_however_they_come():
+    rng = np.random.default_rng(0)
+    for n in (5, 10, 20):
+        X, y = np.full((n, 1), 3.0), rng.standard_normal(n)
+        fits = [small(noise="heteroskedastic") for _ in range(2)]
+        fits[0].fit(X, y)
+        fits[1].fit_blocks([(X[:4], y[:4]), (X[4:], y[4:])])
+        assert_allclose(*(m.predict_var(X[:1], "noise") for m in fits), rtol=1e-8)
+
+
+def test_ordinary_fits_raise_no_runtime_warning():
+    # Warnings are errors here. Left-out logarithms of small tables can be wild.
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(8, 25))
+        X, y = rng.standard_normal((n, 2)), rng.standard_normal(n)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DegenerateFitWarning)
+            small(n_neurons=30, noise="heteroskedastic", random_state=seed).fit(X, y)
+
+
+@pytest.mark.parametrize("state", [np.random.default_rng(0), np.random.RandomState(0)])
+def test_a_stream_goes_on_after_it_was_copied(table, state):
+    X, y = table
+    model = small(random_state=state).partial_fit(X[:300], y[:300])
+    copy = pickle.loads(pickle.dumps(model)).partial_fit(X[300:], y[300:])
+    assert_allclose(copy.predict(X[:5]), model.partial_fit(X[300:], y[300:]).predict(X[:5]))
+
+
+def test_blocks_of_several_kinds_are_refused(torch, table):
+    X, y = table
+    sparse = scipy.sparse.csr_matrix(X)
+    for first, second in [(X, sparse), (torch.asarray(X), X)]:
+        with pytest.raises(ValueError, match=says("block 1", "same kind of array")):
+            small().fit_blocks([(first, y), (second, y)])
+    for bad in [(np.empty((600, 0)), y), (X, np.empty((600, 0)))]:
+        with pytest.raises(ValueError, match=says("block 0", "no columns")):
+            small().fit_blocks([bad])
+    small().fit_blocks([(scipy.sparse.csr_matrix(X > 0), y)])
+
+
+def test_complex_weights_and_dates_are_refused(table):
+    X, y = table
+    with pytest.raises(ValueError, match=says("sample_weight", "complex")):
+        small().fit(X, y, np.ones(600) + 1j)
+    with pytest.raises(ValueError, match="dates"):
+        small().fit(X.astype("M8[s]"), y)
+
+
+def test_members_that_agree_need_no_others(table):
+    X, _ = table
+    assert small().fit(X, np.full(600, 5.0)).suggest_n_estimators(X[:9]) == 2

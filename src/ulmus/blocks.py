@@ -95,11 +95,22 @@ def require_same_columns(block: CheckedBlock, pattern: CheckedBlock, where: str)
                 f"{where} has {got} {what}, the blocks before it have {wanted}; give "
                 "every block the same columns."
             )
+    if _kind(block.X) != _kind(pattern.X):
+        raise ValueError(
+            f"X of {where} is {_kind(block.X)}, the blocks before it are {_kind(pattern.X)}; give "
+            "every block as the same kind of array."
+        )
     if block.names != pattern.names:
         raise ValueError(
             f"the columns of {where} are {_listed(block.names)}, those of the blocks before it "
             f"{_listed(pattern.names)}; give every block the same columns in the same order."
         )
+
+
+def _kind(X: Any) -> str:
+    if scipy.sparse.issparse(X):
+        return "a sparse matrix"
+    return f"an array of {type(X).__module__.split('.')[0]}"
 
 
 def _listed(names: tuple[str, ...] | None) -> str:

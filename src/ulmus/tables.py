@@ -12,6 +12,8 @@ import scipy.sparse
 
 from ulmus.core.backend import is_foreign, namespace, to_numpy
 
+# Squares of larger outputs are no numbers.
+LARGEST_VALUE = 1e152
 # Larger sums of row weights overflow when they are multiplied with features and squared.
 LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e100, 1e-100
 
@@ -25,7 +27,10 @@ def column_names(X: Any) -> tuple[str, ...] | None:
 
 
 def require_numeric_columns(X: Any, where: str = "X") -> None:
-    """Refuse a data frame with a column of dates or words, by name."""
+    """Refuse an array of dates, or a data frame with a column of dates or words, by name."""
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        name = where if where == "X" else f"X of {where}"
+        raise ValueError(f"{name} holds dates or times; turn them into numbers first.")
     if not hasattr(X, "dtypes") or not hasattr(X, "columns"):
         return
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
@@ -56,13 +61,15 @@ def checked_inputs(X: Any, where: str) -> Any:
     if X is None:
         raise ValueError(f"X of {where} is None; give one row of inputs per row of y.")
     if scipy.sparse.issparse(X):
-        X = X.tocsr()
+        X = canonical_rows(X.tocsr())
     elif not is_foreign(X):
         X = _as_array(X, f"X of {where}")
     if X.ndim != 2:
         raise ValueError(f"X of {where} must have rows and columns, got {X.ndim} axes.")
+    if X.shape[1] == 0:
+        raise ValueError(f"X of {where} has no columns; give at least one input.")
     _require_real(X, f"X of {where}")
-    if X.dtype.kind not in "f" if isinstance(X, np.ndarray) else False:
+    if not is_foreign(X) and X.dtype.kind != "f":
         X = X.astype(float)
     require_finite(X, f"X of {where}")
     return X
@@ -76,10 +83,32 @@ def checked_outputs(y: Any, where: str) -> Any:
         raise ValueError(
             f"y of {where} must have one number per row, or one row of outputs, got {y.ndim} axes."
         )
+    if y.ndim == 2 and y.shape[1] == 0:
+        raise ValueError(f"y of {where} has no columns; give at least one output.")
     if not is_foreign(y):
         y = y.astype(float, copy=False)
     require_finite(y, f"y of {where}")
+    require_moderate(y, f"y of {where}")
     return y
+
+
+def require_moderate(values: Any, what: str) -> None:
+    """Refuse numbers whose squares overflow."""
+    xp = namespace(values)
+    if values.shape[0] and float(xp.max(xp.abs(values))) > LARGEST_VALUE:
+        raise ValueError(
+            f"{what} reaches {float(xp.max(xp.abs(values))):.1g}, and its variance is beyond the "
+            "range of numbers; multiply y by a factor that brings it near 1."
+        )
+
+
+def canonical_rows(X: Any) -> Any:
+    """Sparse rows in which every entry is stored once."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
 
 
 def _as_array(values: Any, what: str) -> np.ndarray:
@@ -103,6 +132,8 @@ def checked_weight(sample_weight: Any, n_rows: int, where: str, *, at_least: int
     if sample_weight is None:
         return None
     weight = _as_array(to_numpy(sample_weight), f"sample_weight of {where}")
+    _require_real(weight, f"sample_weight of {where}")
+    weight = weight.astype(float)
     if weight.ndim != 1:
         raise ValueError(
             f"sample_weight of {where} must have one number per row, got {weight.ndim} axes."
@@ -130,7 +161,7 @@ def checked_weight(sample_weight: Any, n_rows: int, where: str, *, at_least: int
             f"sample_weight of {where} ranges from {positive.min():.1g} to {positive.max():.1g}, "
             "which overflows; only ratios of weights matter, so divide them by their mean."
         )
-    return weight.astype(float)
+    return weight
 
 
 def require_finite(values: Any, what: str) -> None:

@@ -11,7 +11,7 @@ expensive, and only needed to choose one: a few members are enough for that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,7 +82,18 @@ class Factor:
 
 
 def factor_of_rows(layer: HiddenLayer, rows: Block) -> Factor:
-    """Factors from all rows at once; the outputs ride along as further columns."""
+    """Factors from all rows at once."""
+    parts = [_factor_of_rows(some, rows) for some in layer.portions(rows.X.shape[0])]
+    xp = namespace(layer.W)
+    joined = {
+        name: xp.concat([getattr(part, name) for part in parts])
+        for name in ("R", "y", "beyond", "center")
+    }
+    return replace(parts[0], **joined)
+
+
+def _factor_of_rows(layer: HiddenLayer, rows: Block) -> Factor:
+    """Factors of some members; the outputs ride along as further columns."""
     units, center, size = centred_units(layer, rows)
     xp, (M, n, N) = namespace(units), units.shape
     root = rows.root_weight

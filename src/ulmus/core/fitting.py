@@ -167,10 +167,11 @@ def fitted_moments(
     parts = []
     for part, from_phi in regressions(factor, layer, start.units, spec, source):
         gram = moments.gram.rotated(from_phi)
-        part = replace(part, variance=_noise(part, spec, gram))
+        variance = _noise(part, spec, gram)
+        forms = {}
         if spec.constant_noise:
-            part.forms[COMMON.name] = common_forms(gram, part.variance.sigma2)
-        parts.append(part)
+            forms[COMMON.name] = common_forms(gram, variance.sigma2)
+        parts.append(replace(part, variance=variance, forms=forms))
     return Ensemble(layer, start.units, tuple(parts))
 
 

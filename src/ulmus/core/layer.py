@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,9 @@ import scipy.sparse
 
 from ulmus.core.activations import named
 from ulmus.core.backend import Array, like, namespace
+
+# Largest array of features that is factorised at once: half a gigabyte.
+PORTION_ELEMENTS = 2**26
 
 DISTRIBUTIONS: dict[str, Callable[..., np.ndarray]] = {
     "uniform": lambda rng, size: rng.uniform(-1.0, 1.0, size),
@@ -87,6 +90,12 @@ class HiddenLayer:
     def members(self, few: slice) -> HiddenLayer:
         """Some of the members as a layer of their own."""
         return replace(self, W=self.W[few, :, :], b=self.b[few, :])
+
+    def portions(self, n_rows: int) -> Iterator[HiddenLayer]:
+        """The members in portions whose features of so many rows are not too large together."""
+        size = max(1, PORTION_ELEMENTS // max(1, n_rows * self.n_units))
+        for start in range(0, self.n_members, size):
+            yield self.members(slice(start, min(start + size, self.n_members)))
 
     def __call__(self, X: Array) -> Array:
         """Features of the rows of X, shape (M, N', n), a constant unit first if there is one."""

@@ -42,6 +42,11 @@ class OutputUnits:
 def output_units(sample: Block, constant: bool) -> OutputUnits:
     """Units from a sample of rows; only with an intercept may the outputs be shifted."""
     y = to_numpy(sample.y).astype(float)
+    if not np.all(np.isfinite(y)):
+        raise ValueError(
+            "y is beyond the range of dtype='float32'; multiply it by a factor that brings it near "
+            "1, or use dtype='float64'."
+        )
     with np.errstate(over="ignore"):
         shift = np.mean(y, axis=1) if constant else np.zeros(len(y))
     spread = np.max(np.abs(y - shift[:, None]), axis=1)

@@ -75,13 +75,14 @@ def usable(scale: FeatureScale) -> FeatureScale:
     if scale.mass == 0:
         raise ValueError("sample_weight is zero in all rows; give at least two positive weights.")
     with np.errstate(over="ignore"):
-        size = scale.high.astype(float) - scale.low.astype(float)
+        low, high = scale.low.astype(float), scale.high.astype(float)
+        size = np.maximum(high - low, np.where(np.maximum(-low, high) > LARGEST_RANGE, np.inf, 0))
     bad = (size > LARGEST_RANGE) | ((size > 0) & (size < SMALLEST_RANGE))
     if np.any(bad):
         j = int(np.argmax(bad))
         raise ValueError(
-            f"input {j} of X varies by {size[j]:.1g}, and its variance is beyond the range of "
-            "numbers; multiply that column by a factor that brings it near 1."
+            f"input {j} of X reaches from {low[j]:.1g} to {high[j]:.1g}, beyond the range of "
+            "numbers that can be squared; multiply that column by a factor that brings it near 1."
         )
     return scale
 

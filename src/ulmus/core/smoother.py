@@ -25,8 +25,9 @@ from ulmus.core.whitening import bordered
 # With so many rows for each unit, singular values cost little beside the passes over the rows,
 # and coordinates along singular vectors make these cheaper.
 SPECTRAL_ROWS = 20
-# Round-off of hidden features that a ridge parameter must exceed, in units of the last digit.
-RESOLUTION = 10.0
+# Round-off of hidden features that a ridge parameter must exceed, in units of the last digit; in
+# single precision, this share of the features is all that can be asked.
+RESOLUTION, COARSEST = 1000.0, 1e-6
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ def _triangular(factor: Factor, alpha: float) -> Root:
 def _resolved(factor: Factor, alpha: float) -> float:
     xp = namespace(factor.R)
     size = factor.mass * xp.sum(factor.center**2, axis=1) + xp.sum(factor.R**2, axis=(1, 2))
-    resolution = RESOLUTION * float(xp.finfo(factor.R.dtype).eps)
+    resolution = min(RESOLUTION * float(xp.finfo(factor.R.dtype).eps), COARSEST)
     return max(alpha, resolution**2 * float(xp.max(size)))
 
 

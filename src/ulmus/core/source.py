@@ -141,6 +141,10 @@ class RowBlocks:
         """The same rows in blocks of a size that suits so many hidden features."""
         return replace(self, width=width)
 
+    def own_copy(self) -> RowBlocks:
+        """The same rows in memory of their own, so that a caller may change his arrays."""
+        return replace(self, X=_copied(self.X), y=self.y.copy())
+
     def block(self, rows: Any) -> Block:
         """Rows by slice or index."""
         weight = self.root_weight
@@ -153,6 +157,12 @@ class RowBlocks:
         if len(used) <= n_rows:
             return self.block(used)
         return self.block(used[np.linspace(0, len(used) - 1, n_rows).astype(int)])
+
+
+def _copied(X: Any) -> Any:
+    if isinstance(X, np.ndarray):
+        return X.copy() if X.flags.writeable else X
+    return X.copy() if scipy.sparse.issparse(X) else namespace(X).asarray(X, copy=True)
 
 
 def first_rows(blocks: Iterable[Block], n_rows: int) -> Block:

@@ -169,6 +169,7 @@ def variance_at(parts: PointParts, n_members: int) -> FloatArray:
 def enough_members(parts: PointParts, tolerance: float, quantile: float) -> int:
     """Members after which redrawing the weights adds at most ``tolerance`` to the variance."""
     U = np.maximum(parts.U, 0)
-    needed = np.divide(parts.spread, tolerance * U, out=np.full_like(U, np.inf), where=U > 0)
+    never = np.where(parts.spread > 0, np.inf, 0.0)  # members that agree need no others
+    needed = np.divide(parts.spread, tolerance * U, out=never, where=U > 0)
     wanted = np.quantile(needed, quantile, method="higher")
     return int(min(max(2, np.ceil(wanted)), 10_000))

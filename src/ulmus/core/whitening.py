@@ -17,6 +17,8 @@ from ulmus.core.source import Block
 # Directions weaker than this in the sample are scaled as if they were this strong: they may
 # come alive in later rows.
 FLOOR = 1e-9
+# Squares of larger hidden features are no numbers.
+LARGEST_FEATURE = 1e150
 # Rows wanted in the sample for each hidden unit; fewer where a layer is so wide that their
 # factorisation would cost more than the rows are worth.
 ROWS_PER_UNIT, FEWEST_ROWS_PER_UNIT = 10, 5
@@ -68,6 +70,11 @@ def centred_units(layer: HiddenLayer, block: Block) -> tuple[Array, Array, Array
     """
     H = layer(block.X)
     xp, root_weight = namespace(H), block.root_weight
+    if not float(xp.max(xp.abs(H))) < LARGEST_FEATURE:
+        raise ValueError(
+            "hidden features are beyond the range of numbers that can be squared; use "
+            "standardize=True and a smaller weight_scale, or another activation."
+        )
     units = H[:, int(layer.constant) :, :]
     center, size = xp.zeros_like(units[:, :, 0]), xp.zeros_like(units[:, 0, 0])
     if layer.constant:
@@ -81,6 +88,14 @@ def centred_units(layer: HiddenLayer, block: Block) -> tuple[Array, Array, Array
 
 def sample_whitening(layer: HiddenLayer, sample: Block) -> Whitening:
     """Whitening from the triangular factor of a sample of rows."""
+    parts = [_sample_whitening(some, sample) for some in layer.portions(sample.X.shape[0])]
+    xp = namespace(layer.W)
+    center, R, P = (xp.concat(list(arrays)) for arrays in zip(*parts, strict=True))
+    return Whitening(layer, center, R, P)
+
+
+def _sample_whitening(layer: HiddenLayer, sample: Block) -> tuple[Array, Array, Array]:
+    """Centre, triangular factor and preconditioner of some members."""
     units, center, size = centred_units(layer, sample)
     xp, N = namespace(units), units.shape[2]
     size = xp.maximum(size, xp.sqrt(xp.sum(units**2, axis=(1, 2))))
@@ -90,7 +105,7 @@ def sample_whitening(layer: HiddenLayer, sample: Block) -> Whitening:
     P = inverted_triangle(transposed(R))
     if layer.constant:
         P = bordered(P, column=-(P @ center[:, :, None])[:, :, 0])
-    return Whitening(layer, center, R, P)
+    return center, R, P
 
 
 def bordered(A: Array, corner: Array | float = 1.0, column: Array | None = None) -> Array:

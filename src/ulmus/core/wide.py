@@ -23,7 +23,7 @@ import numpy as np
 from ulmus.core.backend import Array, column_sums, namespace, to_numpy, transposed
 from ulmus.core.linalg import eigh, inverted_triangle
 from ulmus.core.pairing import member_groups
-from ulmus.core.smoother import Smoother
+from ulmus.core.smoother import RESOLUTION, Smoother
 
 # alpha over the largest eigenvalue. Eigenvalues carry an error of about 1e-16 of the largest, so
 # that a smaller alpha would let round-off decide.
@@ -286,6 +286,10 @@ def _factored(
     gram = flat.T @ inner @ flat
     cross = xp.reshape(transposed(T) @ fit.q[members, first:, :], (k * N, -1))
     group = factored_group(0.5 * (gram + gram.T))
+    # Units that hardly differ from their centre have no directions, only round-off.
+    size = fit.mass * float(xp.sum(fit.center[members, :] ** 2))
+    if float(group.values[-1]) <= (RESOLUTION * float(xp.finfo(T.dtype).eps)) ** 2 * size:
+        group, cross = group._replace(values=xp.zeros_like(group.values)), xp.zeros_like(cross)
     return group, wide_path(group, cross, y_square, fit.n_rows - first)
 
 

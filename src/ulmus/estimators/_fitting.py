@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from typing import Any, Self
 
@@ -23,6 +24,8 @@ from ulmus.tables import checked_weight
 
 # A row whose leverage is this close to 1 determines its own prediction.
 FULL_LEVERAGE = 1 - 1e-8
+# Squares of larger numbers are beyond single precision.
+LARGEST_SINGLE = 1e18
 # Parameters that decide what the hidden layer is; rows added later need the same layer.
 LAYER_PARAMETERS = (
     "n_estimators",
@@ -66,6 +69,7 @@ class Fitting:
         """
         fresh = self._blank()
         rows, one_output = fresh._rows_in_memory(X, y, sample_weight)
+        rows = rows.own_copy()
         scale = usable(rows.reduce(feature_scale))
         task = fresh._task(scale, len(rows.y), one_output, rows.reference)
         return self._take(fresh, fit_of_rows(rows, task))
@@ -182,6 +186,7 @@ class Fitting:
         weight = checked_weight(sample_weight, X.shape[0], "the table", at_least=2 if reset else 0)
         outputs = np.ascontiguousarray(y.reshape(len(y), -1).T)
         root_weight = None if weight is None else np.sqrt(weight)
+        self._require_range("y", float(np.max(np.abs(outputs))))
         reference = reference_array(X, self.device, self.dtype)
         require_dense(X, self.device, reference)
         rows = RowBlocks(X, outputs, root_weight, reference, X.shape[1], self._n_threads())
@@ -213,6 +218,7 @@ class Fitting:
             hc=self.hc,
             estimates=self._estimates(),
         )
+        self._require_range("X", float(max(np.max(-scale.low), np.max(scale.high))))
         layer = self._layer(scale, reference) if layer is None else layer
         models_noise = self.noise == "heteroskedastic"
         return Task(layer, scale, spec, models_noise, one_output, self._drawn_with())
@@ -248,7 +254,7 @@ class Fitting:
     def _drawn_with(self) -> dict[str, str]:
         """The parameters of the layer as text."""
         known = self.get_params(deep=False)
-        return {name: repr(known[name]) for name in LAYER_PARAMETERS if name in known}
+        return {name: _text(known[name]) for name in LAYER_PARAMETERS if name in known}
 
     def _require_same_layer(self, earlier: Fit) -> None:
         now = self._drawn_with()
@@ -259,6 +265,13 @@ class Fitting:
                     "now; rows can only be added to the same hidden layer. Set it back, or start "
                     "a new estimator."
                 )
+
+    def _require_range(self, what: str, largest: float) -> None:
+        if self.dtype == "float32" and largest > LARGEST_SINGLE:
+            raise ValueError(
+                f"{what} reaches {largest:.1g}, too large to be squared in dtype='float32'; use "
+                "dtype='float64', or multiply it by a factor that brings it near 1."
+            )
 
     def _n_threads(self) -> int:
         if self.n_jobs is None:
@@ -286,6 +299,12 @@ class Fitting:
                 "standardize=True or alpha='loo'.",
                 DegenerateFitWarning,
             )
+
+
+def _text(value: Any) -> str:
+    """A parameter as text; of a generator or a function only its kind, as it may be a copy."""
+    plain = (str, numbers.Number, type(None), list, tuple, np.ndarray)
+    return repr(value) if isinstance(value, plain) else type(value).__name__
 
 
 def _require_same_outputs(n_outputs: int, earlier: Fit) -> None:

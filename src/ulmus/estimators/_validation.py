@@ -10,7 +10,12 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from ulmus.core.backend import is_foreign, namespace, to_numpy
-from ulmus.tables import checked_outputs, require_numeric_columns
+from ulmus.tables import (
+    canonical_rows,
+    checked_outputs,
+    require_moderate,
+    require_numeric_columns,
+)
 
 
 def checked_table(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, np.ndarray]:
@@ -35,7 +40,9 @@ def checked_table(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tupl
         ensure_min_samples=at_least,
         reset=reset,
     )
-    return X, np.asarray(y, dtype=float)
+    y = np.asarray(y, dtype=float)
+    require_moderate(y, "y")
+    return canonical_rows(X) if scipy.sparse.issparse(X) else X, y
 
 
 def checked_points(estimator: Any, X: Any) -> Any:
@@ -52,6 +59,8 @@ def _checked_foreign(X: Any, n_features: int | None) -> Any:
     xp = namespace(X)
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got {X.ndim} axes.")
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError("X is complex; give real numbers.")
     if n_features is not None and X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, but the fit had {n_features}.")
     if not xp.isdtype(X.dtype, "real floating"):

@@ -27,7 +27,7 @@ def normal_bounds(
 
     The quantile is Student's with ``dof`` degrees of freedom, or normal if they are infinite.
     """
-    half = np.stack([stats.t.ppf(0.5 + level / 2, dof) * sd for level in levels])
+    half = np.stack([stats.t.isf((1 - level) / 2, dof) * sd for level in levels])
     return np.stack([mean - half, mean + half])
 
 
@@ -60,7 +60,7 @@ def conformal_ranks(n: int, level: float, *, two_sided: bool) -> tuple[int, int]
             f"confidence_level={level:g} needs at least {needed} training rows for a jackknife "
             f"interval, got {n}; lower the level, or use method='gaussian'."
         )
-    return low - 1, high - 1
+    return min(low, n) - 1, max(high, 1) - 1
 
 
 def has_ranks(n: int, level: float, *, two_sided: bool) -> bool:

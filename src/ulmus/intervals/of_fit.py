@@ -175,13 +175,18 @@ def prediction_bounds(
         return _conformal(fit, rows, X, levels, method)
     warn(
         f"{int(np.sum(rows.data.used))} training rows are too few for a jackknife interval of "
-        f"confidence_level {max(levels):g}; it is taken from a normal distribution.",
+        f"confidence_level {max(levels):g}; it is taken from a normal distribution, or from the "
+        "widest jackknife interval if that is wider.",
         DegenerateFitWarning,
     )
     bounds = gaussian_bounds(fit, X, levels, variance)
-    if served:
-        places = [i for i, level in enumerate(levels) if level in served]
-        bounds[:, places] = _conformal(fit, rows, X, served, method)
+    # No level may be narrower than the largest that the rows can serve.
+    largest = 1 - 1 / (int(np.sum(rows.data.used)) + 1)
+    conformal = _conformal(fit, rows, X, [*served, largest], method)
+    low, high = conformal[0, -1], conformal[1, -1]
+    bounds = np.stack([np.minimum(bounds[0], low), np.maximum(bounds[1], high)])
+    places = [i for i, level in enumerate(levels) if level in served]
+    bounds[:, places] = conformal[:, :-1]
     return bounds
 
 
@@ -221,8 +226,15 @@ def _conformal(
                 ends = conformal_bounds(low, high, ranks) * scale
             else:
                 ends = conformal_bounds(low * scale - shift, high * scale - shift, ranks)
-            bounds[..., k][:, places, points] = spread.mean[k, points] + ends
+            bounds[..., k][:, places, points] = spread.mean[k, points] + _uncrossed(ends)
     return bounds
+
+
+def _uncrossed(ends: FloatArray) -> FloatArray:
+    """Bounds (2, k, p); at low levels those of jackknife+ may cross, and become a point."""
+    low, high = ends
+    middle = 0.5 * (low + high)
+    return np.stack([np.where(low > high, middle, low), np.where(low > high, middle, high)])
 
 
 def _shifted(

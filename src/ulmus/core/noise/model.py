@@ -24,6 +24,8 @@ NOISE_MEMBERS = 5
 LOG_OFFSET = 1e-4
 # Log variances are held within this many standard deviations of those seen in training.
 LOG_RANGE = 3.0
+# Exponentials of larger logarithms are no numbers.
+LARGEST_LOG = 300.0
 # Generalised cross-validation chooses the ridge parameter, and there are no error bars.
 LOG_SPECIFICATION = Specification("gcv", "residual", "HC0", ())
 
@@ -57,8 +59,8 @@ class NoiseModel:
     def from_logs(self, logs: np.ndarray) -> np.ndarray:
         """Noise variance from predicted logarithms of squared residuals, each (K, p)."""
         inside = np.clip(logs, self.low[:, None], self.high[:, None])
-        varying = self.factor[:, None] * np.exp(inside)
         is_flat = np.isfinite(self.flat)[:, None]
+        varying = self.factor[:, None] * np.exp(np.where(is_flat, 0.0, inside))
         return np.where(is_flat, self.flat[:, None], varying)
 
 
@@ -110,7 +112,8 @@ def calibration_sums(logs: Array, left_out: Array, used: Array | None, offset: A
     xp = namespace(logs)
     u2 = xp.clip(xp.exp(logs) - offset[:, None], min=0.0)
     errors = (logs - left_out) ** 2
-    ratio = u2 / xp.exp(left_out)
+    # A left-out prediction may be wild where the fit nearly interpolates.
+    ratio = u2 / xp.exp(xp.clip(left_out, min=-LARGEST_LOG, max=LARGEST_LOG))
     parts = (xp.ones_like(logs), errors, logs, logs**2, ratio, left_out, left_out**2)
     sums = [xp.sum(part if used is None else part * used, axis=1) for part in parts]
     return to_numpy(xp.stack(sums))
@@ -126,7 +129,8 @@ def _calibrated(logs: Ensemble, ensemble: Ensemble, sums: np.ndarray) -> NoiseMo
     spread = np.sqrt(np.maximum(g2 / n - (g / n) ** 2, 0))
     variation = np.maximum(t2 / n - (t / n) ** 2, 0) * (n / (n - 1)) ** 2
     residual = ensemble.ordered([to_numpy(part.variance.residual) for part in ensemble.regressions])
-    found = (errors / n < variation) & (ratio > 0)
+    # A constant prediction ties with the mean but for round-off, and a tie is no dependence.
+    found = (errors / n < (1 - 1e-5) * variation) & (ratio > 0)
     return NoiseModel(
         logs,
         factor=ratio / n,
