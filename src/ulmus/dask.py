@@ -64,11 +64,11 @@ def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Esti
     """
     names = column_names(X)
     n_features, partitions, one_output = _partitions(X, y, sample_weight)
-    fresh = estimator._blank()
+    fresh = estimator._unfitted()
     reference = reference_array(np.empty(0), estimator.device, estimator.dtype)
     source = DaskSource(partitions, n_features, reference)
     fit = fresh._fit_source(source, n_features, names, one_output, reference)
-    return estimator._take(fresh, fit)
+    return estimator._adopt(fresh, fit)
 
 
 def predict(estimator: Any, X: Any) -> Any:

@@ -67,12 +67,12 @@ class Fitting:
         self : object
             The fitted estimator. A fit that fails leaves the previous one usable.
         """
-        fresh = self._blank()
+        fresh = self._unfitted()
         rows, one_output = fresh._rows_in_memory(X, y, sample_weight)
         rows = rows.own_copy()
         scale = usable(rows.reduce(feature_scale))
         task = fresh._task(scale, len(rows.y), one_output, rows.reference)
-        return self._take(fresh, fit_of_rows(rows, task))
+        return self._adopt(fresh, fit_of_rows(rows, task))
 
     def fit_blocks(self, blocks: Any) -> Self:
         """Fit a table that comes in blocks of rows and need not fit into memory.
@@ -92,7 +92,7 @@ class Fitting:
             The fitted estimator, equal to what ``fit`` gives on all rows but without the
             attributes of length ``n_samples``. A fit that fails leaves the previous one usable.
         """
-        fresh = self._blank()
+        fresh = self._unfitted()
         read = reader(blocks)
         first = next(checked_blocks(read), None)
         if first is None:
@@ -104,7 +104,7 @@ class Fitting:
             read, first, reference, n_threads=fresh._n_threads(), progress=progress
         )
         fit = fresh._fit_source(source, first.X.shape[1], first.names, first.one_output, reference)
-        return self._take(fresh, fit)
+        return self._adopt(fresh, fit)
 
     @available_if(_sees_rows_once)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -132,7 +132,7 @@ class Fitting:
         self : object
             The estimator, fitted to all rows so far. A call that fails changes nothing.
         """
-        fresh, earlier = self._blank(), vars(self).get("fitted_")
+        fresh, earlier = self._unfitted(), vars(self).get("fitted_")
         if earlier is not None:
             fresh._require_same_layer(earlier)
             for name in ("n_features_in_", "feature_names_in_"):
@@ -151,7 +151,7 @@ class Fitting:
                 rows.reference,
                 layer=earlier.ensemble.layer,
             )
-        return self._take(fresh, fit_of_more(rows, task, earlier))
+        return self._adopt(fresh, fit_of_more(rows, task, earlier))
 
     def __getattr__(self, name: str) -> Any:
         """Say why there is no ``partial_fit`` where there is none; others say it themselves."""
@@ -165,10 +165,10 @@ class Fitting:
 
     # ------------------------------------------------------------ from parameters to a task
 
-    def _blank(self) -> Any:
+    def _unfitted(self) -> Any:
         return type(self)(**self.get_params(deep=False))
 
-    def _take(self, fresh: Any, fit: Fit) -> Self:
+    def _adopt(self, fresh: Any, fit: Fit) -> Self:
         """Take over a fit that succeeded, and what scikit-learn keeps of its table."""
         for name in ("fitted_", "n_features_in_", "feature_names_in_"):
             vars(self).pop(name, None)
