@@ -57,13 +57,13 @@ FIRST = {
 SPEED_ONLY = {
     *("BLOCK_ELEMENTS", "DEVICE_BLOCK_ELEMENTS", "DEVICE_TILE", "DEVICE_TILES_WANTED"),
     *("POINT_ELEMENTS", "LAPACK_SIZE", "TRIANGLE_BLOCK", "CARD_TRIANGLE", "CARD_SVD_SIZE"),
-    *("SPAN_UNITS", "SPECTRAL_ROWS", "ENOUGH_ROWS", "ROWS_PER_UNIT"),
+    *("SPAN_UNITS", "SPECTRAL_ROWS", "ENOUGH_ROWS", "ROWS_PER_UNIT", "PORTION_ELEMENTS"),
 }
 # Array libraries and devices: functions and arguments that are left alone, and words of conditions
 # that choose between ways to the same numbers.
 PLUMBING = {
     *("like", "to_numpy", "is_foreign", "is_on_host", "reference_array", "row_blocks"),
-    *("_torch_array", "row_products", "double_precision", "_svd_by_gram", "_halved"),
+    *("_torch_array", "row_products", "double_precision", "_svd_by_gram", "_halved", "portions"),
     *("is_torch_namespace", "is_cupy_namespace", "SPAN_UNITS", "ndarray", "LAPACK_SIZE"),
     *("axis", "keepdims", "dtype", "device", "lwork", "strict", "side", "lower"),
 }
