@@ -26,6 +26,11 @@ from ulmus.core.source import RowBlocks
 from ulmus.core.variance import ESTIMATES, PointParts, WideParts
 from ulmus.core.wide import WideNetworks, wide_networks
 
+ROWS_ARE_GONE = (
+    "target='function' with heteroskedastic estimates needs residuals of the training rows, which "
+    "a streamed fit does not keep; use target='expectation', or fit in memory."
+)
+
 
 @dataclass(frozen=True)
 class TrainingRows:
@@ -121,6 +126,11 @@ class Fit:
         """Mean weight of the rows of positive weight: that of a new observation."""
         return self.ensemble.regressions[0].smoother.mass / self.n_rows
 
+    @property
+    def _constant_noise(self) -> bool:
+        """Whether the default estimate assumes one noise variance for all rows."""
+        return ESTIMATES[self.estimates[0]].pairing == COMMON.name
+
     def per_regression(self, value: Callable[[Regression], Array], axis: int = 0) -> np.ndarray:
         """A result of each regression, joined in the order of the outputs."""
         parts = [to_numpy(value(part)) for part in self.ensemble.regressions]
@@ -204,8 +214,7 @@ class Fit:
         """Mean, spread, noise and unseen part of one output, shape (4, p)."""
         xp, G = namespace(h), networks.n_groups
         tau, beyond = networks.tau(h, k)
-        q = part.smoother.q[:, :, k : k + 1]
-        members = member_values(replace(part.smoother, q=q), tau)[:, 0, :]
+        members = member_values(part.smoother, tau)[:, k, :]
         groups = networks.groups(h.shape[0])
         mean, spread = mean_and_spread(
             xp.stack([xp.sum(members[group, :], axis=0) for group in groups])
@@ -230,7 +239,7 @@ class Fit:
     @cached_property
     def wide_forms(self) -> tuple[PairForms, ...]:
         """Forms of their noise."""
-        if ESTIMATES[self.estimates[0]].pairing == COMMON.name:
+        if self._constant_noise:
             return tuple(part.forms[COMMON.name] for part in self.ensemble.regressions)
         if self.kept_forms is not None:
             return self.kept_forms
@@ -243,11 +252,7 @@ class Fit:
         if all(form is not None for form in kept):
             return [form.stacked for form in kept if form is not None]
         if self.rows is None:
-            raise ValueError(
-                "target='function' with heteroskedastic estimates needs residuals of the training "
-                "rows, which a streamed fit does not keep; use target='expectation', or fit in "
-                "memory."
-            )
+            raise ValueError(ROWS_ARE_GONE)
         groups = member_groups(self.ensemble.n_members, self.ensemble.layer.W.shape[1])
         totals = self.rows.data.reduce(SecondPass(self.ensemble, groups, [], ()))
         return [
@@ -258,11 +263,7 @@ class Fit:
     def _per_row_forms(self, part: Regression) -> PairForms:
         """Noise of single rows, the same for all members."""
         if self.rows is None or self.rows.omega is None:
-            raise ValueError(
-                "target='function' with heteroskedastic estimates needs residuals of the training "
-                "rows, which a streamed fit does not keep; use target='expectation', or fit in "
-                "memory."
-            )
+            raise ValueError(ROWS_ARE_GONE)
         forms: list[Any] = []
         dual = _kept_rows(part.forms)
         for k in part.outputs:
@@ -299,7 +300,7 @@ class Fit:
         alarm, networks, forms = self.bias_alarm, None, None
         if not np.isnan(alarm):
             networks = self.networks
-            if ESTIMATES[self.estimates[0]].pairing != COMMON.name:
+            if not self._constant_noise:
                 forms = tuple(pair.primal() for pair in self.wide_forms)
         parts = [
             replace(part, forms={name: pair.primal() for name, pair in part.forms.items()})

@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from ulmus.core.backend import to_numpy
 from ulmus.core.fit import Fit, TrainingRows
+from ulmus.core.jackknife import loo_residuals
 
 
 class FittedAttributes:
@@ -85,8 +86,7 @@ class FittedAttributes:
     @property
     def loo_residuals_(self) -> np.ndarray:
         """Exact leave-one-out residuals of the ensemble."""
-        loo = self._rows.loo.mean(axis=0) * self._fit.ensemble.unit[:, None]
-        return self._shaped(loo.T)
+        return self._shaped(loo_residuals(self._fit, self._rows).T)
 
     @property
     def loo_predictions_(self) -> np.ndarray:
