@@ -24,6 +24,7 @@ from unittest import mock
 
 import numpy as np
 import report
+from plain import plain_ensemble
 from report import Row, machine
 from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -35,7 +36,12 @@ from ulmus import ELMEnsembleRegressor
 D, M, N = 10, 20, 100  # inputs, members, neurons
 SHAPE = {"n_estimators": M, "n_neurons": N, "activation": "logistic", "random_state": 0}
 # The paper's least squares on raw inputs, which is what UncELMe computes.
-PLAIN = {"alpha": 0.0, "fit_intercept": False, "standardize": False, "noise_variance": "residual"}
+LEAST_SQUARES = {
+    "alpha": 0.0,
+    "fit_intercept": False,
+    "standardize": False,
+    "noise_variance": "residual",
+}
 OURS = {
     "BR": {"variance": "BR"},
     "S2": {"variance": "S2", "noise": "heteroskedastic", "hc": "HC3"},
@@ -56,7 +62,7 @@ def data(n: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def our_fit(case: str, X: np.ndarray, y: np.ndarray) -> ELMEnsembleRegressor:
-    return ELMEnsembleRegressor(**SHAPE, **PLAIN, **OURS[case]).fit(X, y)
+    return plain_ensemble(**SHAPE, **LEAST_SQUARES, **OURS[case]).fit(X, y)
 
 
 def our_points(model: ELMEnsembleRegressor, points: np.ndarray) -> list[np.ndarray]:
@@ -233,14 +239,14 @@ def large_memory() -> Iterator[Row]:
 def compressed() -> Iterator[Row]:
     points = data(1, 1000)[2]
     tables = (data(n, 1)[:2] for n in (1000, 50000))
-    models = [ELMEnsembleRegressor(**SHAPE).fit(X, y).compress() for X, y in tables]
+    models = [plain_ensemble(**SHAPE).fit(X, y).compress() for X, y in tables]
     tasks = (partial(m.predict_var, points) for m in models)
     few, many = best_times(*tasks, turns=10).min(axis=0)
-    source = f"{1e3 * many:.0f} ms / {1e3 * few:.0f} ms for 1000 points, default settings"
+    source = f"{1e3 * many:.0f} ms / {1e3 * few:.0f} ms for 1000 points, plain layer"
     name = "compressed, n = 50000 / n = 1000: predict_var time"
     yield Row(name, max(many / few, few / many), "ratio", source, "<=", 1.2)
     size = max(len(pickle.dumps(m)) for m in models) / 1e6
-    yield Row("compressed: pickle", size, "MB", f"M = {M}, N = {N}, default settings", "<", 40)
+    yield Row("compressed: pickle", size, "MB", f"M = {M}, N = {N}, plain layer", "<", 40)
 
 
 def efficiency() -> Iterator[Row]:
@@ -277,7 +283,7 @@ def wide() -> Iterator[Row]:
     for n, neurons, members in SHAPES:
         X, y, _ = data(n, 1)
         H = hidden_features(X, neurons)
-        model = ELMEnsembleRegressor(members, neurons, random_state=0)
+        model = plain_ensemble(members, neurons, random_state=0)
         ridge, ours = (
             partial(Ridge(alpha=1e-3, solver="cholesky").fit, H, y),
             partial(model.fit, X, y),
@@ -296,12 +302,12 @@ def wide() -> Iterator[Row]:
 def calls() -> Iterator[Row]:
     """Intervals after a fit: the second one for a function, and many points after many rows."""
     X, y, points = data(1000, 100)
-    model = ELMEnsembleRegressor(10, 1000, random_state=0).fit(X, y)
+    model = plain_ensemble(10, 1000, random_state=0).fit(X, y)
     first, second = (seconds(partial(function_intervals, model, points)) for _ in range(2))
     name = "confidence for 100 points, N = 1000, M = 10: later calls"
     yield Row(name, second, "s", f"first call {first:.1f} s", "<", 0.5)
     X, y, points = data(100_000, 1000)
-    model = ELMEnsembleRegressor(M, N, random_state=0).fit(X, y)
+    model = plain_ensemble(M, N, random_state=0).fit(X, y)
     start = time.process_time()
     model.predict_interval(points)
     name = "predict_interval of 1000 points, n = 100000: processor time"
@@ -327,7 +333,7 @@ def scouts() -> Iterator[Row]:
         y = f + 0.3 * rng.standard_normal(300)
         for count in errors:
             with mock.patch("ulmus.core.selection.SCOUTS", count):
-                model = ELMEnsembleRegressor(M, N, random_state=seed).fit(X, y)
+                model = plain_ensemble(M, N, random_state=seed).fit(X, y)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 errors[count].append(np.sqrt(np.mean((model.predict(points) - truth) ** 2)))

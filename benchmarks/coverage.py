@@ -15,6 +15,7 @@ import numpy as np
 import report
 from joblib import Parallel, delayed, parallel_config
 from mapie.regression import CrossConformalRegressor
+from plain import plain_ensemble
 from report import Row
 from scipy import special
 from settings import (
@@ -22,10 +23,10 @@ from settings import (
     HILL,
     HOLD_OUTS,
     KINK,
+    LEAST_SQUARES,
     NOISES,
     NORMAL,
     PAPER_SETTINGS,
-    PLAIN,
     SPREAD_CASES,
     Array,
     Setting,
@@ -65,7 +66,7 @@ def many_rows(n: int, r: int) -> Array:
     y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + sd * rng.standard_normal(n)
     noise = (0.3 + 0.2 * points[:, 0]) * rng.standard_normal(400)
     target = np.sin(3 * points[:, 0]) + points[:, 1] * points[:, 2] + noise
-    model = ELMEnsembleRegressor(10, noise="heteroskedastic", random_state=r).fit(X, y)
+    model = plain_ensemble(10, noise="heteroskedastic", random_state=r).fit(X, y)
     bounds = []
     for limit in (0, 10**9):
         with mock.patch("ulmus.intervals.of_fit.MANY_ROWS", limit):
@@ -97,7 +98,7 @@ def prediction_scores(setting: Setting, r: int) -> Array:
     rng = setting.rng(r)
     X, points = setting.inputs(rng, setting.n), setting.inputs(rng, 500)
     y, target = setting.outputs(rng, X), setting.outputs(rng, points)
-    model = ELMEnsembleRegressor(random_state=r, **setting.noise.model).fit(X, y)
+    model = plain_ensemble(random_state=r, **setting.noise.model).fit(X, y)
     bounds = [model.predict_interval(points, list(LEVELS), method=m) for m in METHODS]
     scores = [
         (coverage(target, b), mean_width(b), interval_score(target, b, LEVELS)) for b in bounds
@@ -107,7 +108,7 @@ def prediction_scores(setting: Setting, r: int) -> Array:
 
 def prediction(jobs: int, replications: int | None) -> Report:
     R = replications or 100
-    yield f"Prediction intervals, n = 300, default settings; {R} replications, new X each time,"
+    yield f"Prediction intervals, n = 300, plain layer; {R} replications, new X each time,"
     yield "500 test points. a: auto, j+: jackknife+, j: jackknife, g: gaussian\n"
     group = "{:>6} {:>6} {:>6} {:>6}".format("a", "j+", "j", "g")
     heads = " | ".join(f"{head:^27}" for head in ("coverage", "mean width", "interval score"))
@@ -144,10 +145,10 @@ class Confidence(NamedTuple):
     fit: Array
 
 
-def default_intervals(setting: Setting, hc: str, r: int) -> Confidence:
+def plain_intervals(setting: Setting, hc: str, r: int) -> Confidence:
     X, points = setting.fixed_inputs(CONFIDENCE_POINTS)
     y = setting.outputs(setting.rng(r), X)
-    model = ELMEnsembleRegressor(hc=hc, random_state=r, **setting.noise.model).fit(X, y)
+    model = plain_ensemble(hc=hc, random_state=r, **setting.noise.model).fit(X, y)
     function = model.predict_interval(points, kind="confidence")
     expectation = model.predict_interval(points, kind="confidence", target="expectation")
     return Confidence(function, expectation, model.predict(points))
@@ -158,7 +159,7 @@ def paper_intervals(setting: Setting, r: int) -> Confidence:
     X, points = setting.fixed_inputs(CONFIDENCE_POINTS)
     y = setting.outputs(setting.rng(r), X)
     parameters = setting.noise.model | setting.paper
-    model = ELMEnsembleRegressor(random_state=r, **parameters).fit(X, y)
+    model = plain_ensemble(random_state=r, **parameters).fit(X, y)
     ends = model.predict_interval(points, kind="confidence", target="expectation", method="normal")
     return Confidence(ends, ends, model.predict(points))
 
@@ -189,8 +190,8 @@ def confidence(jobs: int, replications: int | None) -> Report:
     for setting in (*PAPER_SETTINGS, *HOLD_OUTS):
         flat = setting.noise.model["noise"] == "homoskedastic"
         for hc in ("pooled",) if flat else ("pooled", "HC2", "ensemble"):
-            runs = replicate(jobs, default_intervals, setting, hc, times=R)
-            name = f"{setting.name}, default" + ("" if flat else f" {hc}")
+            runs = replicate(jobs, plain_intervals, setting, hc, times=R)
+            name = f"{setting.name}, ulmus" + ("" if flat else f" {hc}")
             f, expectation = confidence_summary(setting, runs)
             yield confidence_line(name, f, expectation)
             yield from confidence_rows(name, f, expectation, bool(setting.paper))
@@ -255,7 +256,7 @@ def estimated_sd(case: SpreadCase, noise_variance: str, r: int) -> Array:
     X, points = case.setting.fixed_inputs(CONFIDENCE_POINTS)
     y = case.setting.outputs(case.setting.rng(r), X)
     parameters = case.parameters | {"noise_variance": noise_variance, "random_state": r}
-    model = ELMEnsembleRegressor(**parameters).fit(X, y)
+    model = plain_ensemble(**parameters).fit(X, y)
     return np.append(np.sqrt(model.predict_var(points, "model")), model.noise_variance_)
 
 
@@ -323,8 +324,8 @@ def jackknife(jobs: int, replications: int | None) -> Report:
     X, points = setting.fixed_inputs(100)
     y = setting.outputs(setting.rng(0), X)
     # Refits must keep the hidden features: fixed weights, and no scale of the inputs.
-    shape = PLAIN | {"n_estimators": M, "n_neurons": N, "alpha": alpha, "random_state": 0}
-    ours = ELMEnsembleRegressor(**shape | {"noise_variance": "pilot"})
+    shape = LEAST_SQUARES | {"n_estimators": M, "n_neurons": N, "alpha": alpha, "random_state": 0}
+    ours = plain_ensemble(**shape | {"noise_variance": "pilot"})
     runs = [cpu_seconds(closed_intervals, ours, X, y, points) for _ in range(5)]
     wall, bounds = float(np.median([run[0] for run in runs])), runs[0][1]
     yield f"Jackknife+: fit and predict 100 points, n = {n}, M = {M}, N = {N}; one thread\n"

@@ -11,8 +11,7 @@ import time
 
 import numpy as np
 import torch
-
-from ulmus import ELMEnsembleRegressor
+from plain import plain_ensemble
 
 FEATURES = 5
 SETTINGS = {"n_neurons": 100, "alpha": 1e-3, "variance": "S2", "random_state": 0}
@@ -60,7 +59,7 @@ def products(n, M, N):
 
 
 def fit_time(blocks, M, what, rate):
-    model = ELMEnsembleRegressor(M, noise=NOISE[what], **SETTINGS)
+    model = plain_ensemble(M, noise=NOISE[what], **SETTINGS)
     took, model = seconds(lambda: model.fit_blocks(blocks))
     n = sum(len(y) for _, y in blocks)
     floor = products(n, M, SETTINGS["n_neurons"]) / rate
@@ -73,9 +72,9 @@ def fit_time(blocks, M, what, rate):
 def wide_layers(rate, n=200_000, M=5):
     """Fits of large hidden layers, ridge parameter by leave-one-out, beside their products."""
     ((X, y),) = table(n)
-    ELMEnsembleRegressor(M, 200, random_state=0).fit(X[:20_000], y[:20_000])
+    plain_ensemble(M, 200, random_state=0).fit(X[:20_000], y[:20_000])
     for N in (1000, 2000, 4000):
-        took, _ = seconds(lambda N=N: ELMEnsembleRegressor(M, N, random_state=0).fit(X, y))
+        took, _ = seconds(lambda N=N: plain_ensemble(M, N, random_state=0).fit(X, y))
         floor = products(n, M, N) / rate
         print(f"fit n={n:.0e} N={N} M={M}, BR: {took:.2f} s (products alone {floor:.2f} s)")
         torch.cuda.empty_cache()
@@ -93,8 +92,8 @@ def agreement(n=20_000, M=20):
     X, y = (a.cpu().numpy() for a in table(n)[0])
     points = X[:1000]
     settings = {"noise": "heteroskedastic", **SETTINGS}
-    on_host = ELMEnsembleRegressor(M, **settings).fit_blocks([(X, y)])
-    on_card = ELMEnsembleRegressor(M, **settings, device="cuda").fit_blocks([(X, y)])
+    on_host = plain_ensemble(M, **settings).fit_blocks([(X, y)])
+    on_card = plain_ensemble(M, **settings, device="cuda").fit_blocks([(X, y)])
     for component in ("model", "noise"):
         host = on_host.predict_var(points, component=component)
         card = on_card.predict_var(points, component=component)

@@ -21,6 +21,7 @@ import core
 import numpy as np
 import report
 from core import best_times, in_fresh_process, seconds, status_mb
+from plain import plain_ensemble
 from report import Row
 
 from ulmus import ELMEnsembleRegressor
@@ -179,7 +180,7 @@ def agreement() -> Iterator[Row]:
     X, y = table(6000)
     points = 0.95 * table(1000, seed=1)[0]
     for layer, settings in LAYERS.items():
-        blank = partial(ELMEnsembleRegressor, **AGREEING, **settings)
+        blank = partial(plain_ensemble, **AGREEING, **settings)
         reference = blank().fit(X, y)
         expected = results(reference, points)
         source = f"M = 6, N = 60, n = 6000, alpha {reference.alpha_:.1e}"
@@ -196,7 +197,7 @@ def agreement() -> Iterator[Row]:
 
 def streamed_fit(file: Path, noise: str, n_jobs: int | None) -> tuple[float, Array, Array]:
     """Peak resident memory in MB; wall and processor time of the fit and of ``core.product``."""
-    model = ELMEnsembleRegressor(**LARGE, noise=noise, n_jobs=n_jobs)
+    model = plain_ensemble(**LARGE, noise=noise, n_jobs=n_jobs)
     fit = both_times(lambda: model.fit_blocks(memmap_blocks(file, LARGE_ROWS)))
     peak = status_mb("VmHWM") if Path("/proc/self/status").exists() else np.nan
     product, _ = core.product()
@@ -244,7 +245,7 @@ def prediction_times(file: Path) -> Array:
     points = table(2000, seed=1)[0]
     every = memmap_blocks(file, LARGE_ROWS)
     few = [(X[:10_000], y[:10_000]) for X, y in every[:1]]
-    blank = partial(ELMEnsembleRegressor, **LARGE, noise="heteroskedastic", n_jobs=2)
+    blank = partial(plain_ensemble, **LARGE, noise="heteroskedastic", n_jobs=2)
     models = [blank().fit_blocks(blocks) for blocks in (few, every)]
     return best_times(*(partial(m.predict_var, points) for m in models), turns=15).min(axis=0)
 
@@ -274,7 +275,7 @@ def dask_time(workers: int) -> float:
         noise = (0.3 + 0.2 * X[:, 0]) * rng.standard_normal(n, chunks=BLOCK)
         return X, da.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + noise
 
-    fit = partial(ulmus.dask.fit, ELMEnsembleRegressor(**CLUSTER))
+    fit = partial(ulmus.dask.fit, plain_ensemble(**CLUSTER))
     with cluster(workers):
         fit(*rows(4 * BLOCK))  # what is paid once: imports on the workers
         large = rows(CLUSTER_ROWS)
@@ -291,8 +292,8 @@ def dask() -> Iterator[Row]:
 
 def thread_times(n: int) -> Array:
     X, y, _ = core.data(n, 1)
-    settings = core.SHAPE | core.PLAIN | core.OURS["BR"]
-    models = [ELMEnsembleRegressor(**settings, n_jobs=n_jobs) for n_jobs in (None, 2)]
+    settings = core.SHAPE | core.LEAST_SQUARES | core.OURS["BR"]
+    models = [plain_ensemble(**settings, n_jobs=n_jobs) for n_jobs in (None, 2)]
     return best_times(*(partial(m.fit, X, y) for m in models), turns=3).min(axis=0)
 
 

@@ -144,12 +144,20 @@ class Setting:
 
 
 # Least squares on the hidden layer alone, and residuals for the noise.
-PLAIN = {"fit_intercept": False, "standardize": False, "noise_variance": "residual", "alpha": 0.0}
+LEAST_SQUARES = {
+    "fit_intercept": False,
+    "standardize": False,
+    "noise_variance": "residual",
+    "alpha": 0.0,
+}
 PAPER_SETTINGS = (
-    Setting(SINE, UNIFORM, 60, PLAIN | {"n_estimators": 10, "n_neurons": 4}),
-    Setting(FRIEDMAN, NORMAL, 500, PLAIN | {"n_estimators": 5, "n_neurons": 91}),
+    Setting(SINE, UNIFORM, 60, LEAST_SQUARES | {"n_estimators": 10, "n_neurons": 4}),
+    Setting(FRIEDMAN, NORMAL, 500, LEAST_SQUARES | {"n_estimators": 5, "n_neurons": 91}),
     Setting(
-        FRIEDMAN, PAPER_NOISE, 1000, PLAIN | {"n_estimators": 5, "n_neurons": 109, "hc": "HC3"}
+        FRIEDMAN,
+        PAPER_NOISE,
+        1000,
+        LEAST_SQUARES | {"n_estimators": 5, "n_neurons": 109, "hc": "HC3"},
     ),
 )
 HOLD_OUTS = (Setting(HILL, NORMAL, 200), Setting(SWIRL, NORMAL, 250), Setting(KINK, NORMAL, 400))

@@ -2,8 +2,8 @@
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_ensemble
 
-from ulmus import ELMEnsembleRegressor
 from ulmus.core.backend import to_numpy
 from ulmus.core.variance import model_variance
 
@@ -11,7 +11,7 @@ from ulmus.core.variance import model_variance
 def ensemble(n_estimators=4, n_neurons=8, **parameters):
     """A small ensemble with every estimate unless told."""
     parameters = {"weight_scale": 2.0, "variance": "all", "random_state": 0} | parameters
-    return ELMEnsembleRegressor(n_estimators, n_neurons, **parameters)
+    return plain_ensemble(n_estimators, n_neurons, **parameters)
 
 
 def cut(*columns, size=17):

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
+from plain import plain_ensemble, plain_member
 
-from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.experiments import STUDIES
 
 # The paper's settings with few test points and small ensembles.
@@ -36,7 +36,7 @@ weightings = pytest.mark.parametrize("weighted", [False, True])
 def ensemble(M=4, N=6, **parameters):
     """An unfitted ensemble, or one network for M = 1."""
     parameters = {"weight_scale": 2.0, "random_state": 0, **parameters}
-    return ELMRegressor(N, **parameters) if M == 1 else ELMEnsembleRegressor(M, N, **parameters)
+    return plain_member(N, **parameters) if M == 1 else plain_ensemble(M, N, **parameters)
 
 
 def paper_miniature(name):
@@ -57,10 +57,10 @@ def every_interval(model, X, levels):
 
 def three(n_neurons, **parameters):
     """An ensemble of three."""
-    return ELMEnsembleRegressor(3, n_neurons, **parameters)
+    return plain_ensemble(3, n_neurons, **parameters)
 
 
-both = pytest.mark.parametrize("make", [ELMRegressor, three])
+both = pytest.mark.parametrize("make", [plain_member, three])
 
 
 def says(*words):

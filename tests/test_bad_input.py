@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from plain import plain_ensemble, plain_member
 from shared import both, says
 from sklearn.exceptions import NotFittedError
 
-from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core.activations import ACTIVATIONS
 from ulmus.exceptions import (
     DegenerateFitWarning,
@@ -20,7 +20,7 @@ def data(make_table):
 
 @pytest.fixture
 def model(data):
-    return ELMEnsembleRegressor(3, 8, random_state=0).fit(data.X, data.y)
+    return plain_ensemble(3, 8, random_state=0).fit(data.X, data.y)
 
 
 # ---------------------------------------------------------------- parameters
@@ -71,7 +71,7 @@ UNUSABLE = [
 def test_an_unusable_parameter_is_named_with_a_remedy(data, name, value, remedy):
     shown = "S9" if value == ["BR", "S9"] else repr(value)
     with pytest.raises(ValueError, match=says(name, shown, remedy)):
-        ELMEnsembleRegressor(3, 8).set_params(**{name: value}).fit(data.X, data.y)
+        plain_ensemble(3, 8).set_params(**{name: value}).fit(data.X, data.y)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_an_estimate_that_needs_more_members(data, variance, members, remedy):
     needed = 3 if name == "S3" else 2
     words = (f"variance={name!r}", f"n_estimators >= {needed}", f"got {members}", remedy)
     with pytest.raises(ValueError, match=says(*words)):
-        ELMEnsembleRegressor(members, 8, variance=variance).fit(data.X, data.y)
+        plain_ensemble(members, 8, variance=variance).fit(data.X, data.y)
 
 
 @pytest.mark.parametrize("n_neurons", [12, 30])
@@ -103,7 +103,7 @@ def test_least_squares_needs_more_rows_than_the_rank(data, make, n_neurons):
 
 def test_rows_of_weight_zero_do_not_count_for_the_rank(data):
     w = (np.arange(40) < 12).astype(float)
-    model = ELMRegressor(12, alpha=0, weight_scale=3.0, random_state=0)
+    model = plain_member(12, alpha=0, weight_scale=3.0, random_state=0)
     with pytest.raises(ValueError, match=says("alpha=0", "12 rows")):
         model.fit(data.X, data.y, sample_weight=w)
 
@@ -118,9 +118,9 @@ def test_missing_and_infinite_values_are_refused(data, model, bad):
     X[3, 1] = y[5] = w[2] = bad
     for arguments, name in [((X, data.y), "X"), ((data.X, y), "y")]:
         with pytest.raises(ValueError, match=says(name, word)):
-            ELMRegressor().fit(*arguments)
+            plain_member().fit(*arguments)
     with pytest.raises(ValueError, match=says("sample_weight", word)):
-        ELMRegressor().fit(data.X, data.y, sample_weight=w)
+        plain_member().fit(data.X, data.y, sample_weight=w)
     for method in (model.predict, model.predict_var, model.variance_components):
         with pytest.raises(ValueError, match=says("X", word)):
             method(X)
@@ -134,9 +134,9 @@ def test_a_wrong_number_of_features_is_refused(data, model):
 
 def test_lengths_must_agree(data):
     with pytest.raises(ValueError, match="inconsistent"):
-        ELMRegressor().fit(data.X, data.y[:-1])
+        plain_member().fit(data.X, data.y[:-1])
     with pytest.raises(ValueError, match="inconsistent"):
-        ELMRegressor().fit(data.X, data.y, sample_weight=data.w[:-1])
+        plain_member().fit(data.X, data.y, sample_weight=data.w[:-1])
 
 
 @pytest.mark.parametrize(
@@ -155,12 +155,12 @@ def test_unusable_weights_are_refused(data, change, words):
     if w.dtype.kind == "U":
         w[0] = "heavy"
     with pytest.raises(ValueError, match=says(*words) if len(words) > 1 else "heavy"):
-        ELMRegressor().fit(data.X, data.y, sample_weight=w)
+        plain_member().fit(data.X, data.y, sample_weight=w)
 
 
 def test_one_row_is_not_enough(data):
     with pytest.raises(ValueError, match=says("1 sample", "minimum of 2")):
-        ELMRegressor().fit(data.X[:1], data.y[:1])
+        plain_member().fit(data.X[:1], data.y[:1])
 
 
 # ---------------------------------------------------------------- questions to a fitted model
@@ -169,9 +169,9 @@ def test_one_row_is_not_enough(data):
 def test_an_unfitted_model_says_so(data):
     for method in ("predict", "predict_var", "variance_components", "member_correlation"):
         with pytest.raises(NotFittedError, match="not fitted yet"):
-            getattr(ELMEnsembleRegressor(), method)(data.X)
+            getattr(plain_ensemble(), method)(data.X)
     with pytest.raises(NotFittedError, match="not fitted yet"):
-        ELMEnsembleRegressor().compress()
+        plain_ensemble().compress()
 
 
 def test_an_estimate_that_was_not_computed(data, model):
@@ -201,11 +201,11 @@ def test_unknown_questions_are_named_with_a_remedy(data, model, ask, words):
 
 def test_one_member_cannot_be_compared_with_itself(data):
     with pytest.warns(DegenerateFitWarning, match=says("n_estimators=1", "n_estimators >= 2")):
-        model = ELMEnsembleRegressor(1, 8, random_state=0).fit(data.X, data.y)
+        model = plain_ensemble(1, 8, random_state=0).fit(data.X, data.y)
     for ask in (model.variance_components, model.member_correlation):
         with pytest.raises(ValueError, match=says("n_estimators >= 2", "got 1", ask.__name__)):
             ask(data.X_new)
-    alone = ELMRegressor(8, random_state=0).fit(data.X, data.y)
+    alone = plain_member(8, random_state=0).fit(data.X, data.y)
     assert_allclose(model.predict_var(data.X_new), alone.predict_var(data.X_new), rtol=1e-12)
 
 
@@ -217,7 +217,7 @@ def test_one_member_cannot_be_compared_with_itself(data):
 @pytest.mark.parametrize("size", [1e-100, 1e30, 1e100])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_inputs_of_any_size_give_finite_results(data, activation, size, standardize, alpha):
-    model = ELMEnsembleRegressor(
+    model = plain_ensemble(
         3, 12, alpha=alpha, activation=activation, standardize=standardize, random_state=0
     ).fit(size * data.X, data.y)
     mean, std = model.predict(size * data.X_new, return_std=True)
@@ -229,7 +229,7 @@ def test_inputs_of_any_size_give_finite_results(data, activation, size, standard
 @pytest.mark.parametrize("size", [1e-100, 1e30, 1e100])
 def test_standardised_inputs_have_no_unit(data, size):
     one, other = (
-        ELMEnsembleRegressor(3, 12, random_state=0).fit(c * data.X, data.y) for c in (1.0, size)
+        plain_ensemble(3, 12, random_state=0).fit(c * data.X, data.y) for c in (1.0, size)
     )
     expected = one.predict_var(data.X_new)
     assert_allclose(other.predict_var(size * data.X_new), expected, rtol=1e-6)

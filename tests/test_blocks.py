@@ -11,10 +11,10 @@ from fit_comparison import assert_same_fit, cut, ensemble
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_member
 from shared import few, says
 from sklearn.base import clone
 
-from ulmus import ELMRegressor
 from ulmus.exceptions import DegenerateFitWarning
 
 HCS = ["HC0", "HC1", "HC2", "HC3", "HC4", "HC3-exact", "ensemble"]
@@ -77,7 +77,7 @@ def test_several_outputs(make_table, alpha, hc):
 
 def test_one_member(make_table):
     X, y, w, X_new = make_table(60)
-    ours, expected = (ELMRegressor(8, hc="HC3", random_state=0) for _ in range(2))
+    ours, expected = (plain_member(8, hc="HC3", random_state=0) for _ in range(2))
     assert_same_fit(ours.fit_blocks(cut(X, y, w)), expected.fit(X, y, w), X_new)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_ensemble
 from scipy import stats
 from shared import (
     LEVELS,
@@ -16,7 +17,6 @@ from shared import (
     weightings,
 )
 
-from ulmus import ELMEnsembleRegressor
 from ulmus.core.pairing import member_groups
 from ulmus.core.wide import WIDE_GRID
 from ulmus.exceptions import BiasWarning
@@ -170,7 +170,7 @@ def biased():
     """Few neurons for a wiggly function."""
     X = np.linspace(-1, 1, 300)[:, None]
     y = np.sin(8 * X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(300)
-    return ELMEnsembleRegressor(8, 5, weight_scale=3.0, random_state=0).fit(X, y), X
+    return plain_ensemble(8, 5, weight_scale=3.0, random_state=0).fit(X, y), X
 
 
 def test_bias_raises_the_alarm_and_a_warning(biased):

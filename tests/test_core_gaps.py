@@ -7,9 +7,9 @@ import numpy as np
 import oracles
 import pytest
 from numpy.testing import assert_allclose
+from plain import plain_ensemble, plain_member
 from shared import ensemble, intercepts, weightings
 
-from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core.linalg import cholesky
 from ulmus.core.noise.constant import pilot_noise
 from ulmus.core.pairing import member_groups
@@ -145,7 +145,7 @@ def test_units_that_never_change_leave_the_mean(make_table, size, alpha):
     def constant(u):
         return np.zeros_like(u) + size / 3
 
-    model = ELMEnsembleRegressor(3, 5, activation=constant, alpha=alpha, random_state=0)
+    model = plain_ensemble(3, 5, activation=constant, alpha=alpha, random_state=0)
     model.set_params(noise_variance="residual")
     degenerate = pytest.warns(DegenerateFitWarning) if alpha == 0 else nullcontext()
     with degenerate:
@@ -157,7 +157,7 @@ def test_units_that_never_change_leave_the_mean(make_table, size, alpha):
 
 def test_least_squares_needs_one_row_more_than_its_rank(make_table):
     data = make_table(40)
-    model = ELMRegressor(9, alpha=0.0, weight_scale=3.0, random_state=0)
+    model = plain_member(9, alpha=0.0, weight_scale=3.0, random_state=0)
     model.set_params(noise_variance="residual").fit(data.X[:11], data.y[:11])
     assert model.rank_ == 10
     with pytest.raises(ValueError, match="rank 10 and there are 10 rows"):

@@ -12,9 +12,8 @@ import pandas as pd
 import pytest
 from fit_comparison import assert_same_fit, ensemble
 from numpy.testing import assert_allclose
+from plain import plain_member
 from shared import says
-
-from ulmus import ELMRegressor
 
 pytest.importorskip("dask", reason="needs dask")
 pytest.importorskip("distributed", reason="needs distributed")
@@ -85,8 +84,8 @@ def test_several_outputs(cluster, table):
 
 def test_one_member(cluster, table):
     X, y, _, X_new = table
-    model = ulmus.dask.fit(ELMRegressor(8, random_state=0), *chunked(X, y))
-    assert_same_fit(model, ELMRegressor(8, random_state=0).fit(X, y), X_new)
+    model = ulmus.dask.fit(plain_member(8, random_state=0), *chunked(X, y))
+    assert_same_fit(model, plain_member(8, random_state=0).fit(X, y), X_new)
 
 
 def test_chunks_of_unknown_size_and_empty_ones(cluster, table):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from fit_comparison import answers, assert_close, assert_same_answers, ensemble
 from numpy.testing import assert_allclose
+from plain import PLAIN
 from shared import says
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -115,7 +116,7 @@ before = set(sys.modules)  # pandas, which scikit-learn loads, has favourites of
 import ulmus, ulmus.blocks, ulmus.metrics
 
 X = np.random.default_rng(0).uniform(size=(50, 2))
-model = ulmus.ELMEnsembleRegressor(3, 5, random_state=0)
+model = ulmus.ELMEnsembleRegressor(3, 5, random_state=0, noise="homoskedastic", **PLAIN)
 model.fit_blocks([(X, X[:, 0])]).predict_interval(X)
 model.fit(X, X[:, 0]).predict_interval(X)
 ours = {"torch", "cupy", "dask", "distributed", "pyarrow", "matplotlib", "rich"}
@@ -126,7 +127,10 @@ print(sorted({"torch", "cupy", "dask", "distributed", "matplotlib"} & set(sys.mo
 
 def test_a_numpy_fit_loads_no_optional_package():
     done = subprocess.run(
-        [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"PLAIN = {PLAIN}\n{LOADED}"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.split() == ["[]", "[]"]
 

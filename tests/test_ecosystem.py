@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_ensemble
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 
-from ulmus import ELMEnsembleRegressor, metrics
+from ulmus import metrics
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "ecosystem.py"
-elm = ELMEnsembleRegressor(4, 15, random_state=0)
+elm = plain_ensemble(4, 15, random_state=0)
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ import oracles
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_ensemble
 from shared import alphas, intercepts, weightings
-
-from ulmus import ELMEnsembleRegressor
 
 ESTIMATES = ["NHo", "BR", "NHe", "S1", "S2", "S3"]
 HC = ["HC0", "HC1", "HC2", "HC3", "HC4", "HC3-exact", "pooled", "ensemble"]
@@ -28,7 +27,7 @@ def fitted(make_table, hidden):
         n, M, N = REGIMES[regime]
         data = make_table(n)
         w = data.w if weighted else None
-        model = ELMEnsembleRegressor(M, N, alpha=alpha, fit_intercept=intercept, random_state=0)
+        model = plain_ensemble(M, N, alpha=alpha, fit_intercept=intercept, random_state=0)
         model.set_params(weight_scale=2.0, noise_variance="residual", variance="all")
         model.set_params(**parameters).fit(data.X, data.y, sample_weight=w)
         H, h = (hidden(model, X, data.X, w) for X in (data.X, data.X_new))
@@ -80,7 +79,7 @@ def test_one_estimate_alone_is_the_same_as_among_all(fitted, estimate):
 )
 def test_the_automatic_estimate_depends_on_the_noise(make_table, noise, n_estimators, default):
     data = make_table()
-    model = ELMEnsembleRegressor(n_estimators, 5, noise=noise, random_state=0).fit(data.X, data.y)
+    model = plain_ensemble(n_estimators, 5, noise=noise, random_state=0).fit(data.X, data.y)
     assert model.variance_estimates_ == (default,)
     ours = model.predict_var(data.X_new, component="model")
     assert_array_equal(ours, model.predict_var(data.X_new, "model", default))
@@ -207,7 +206,7 @@ def test_several_outputs_are_single_fits_side_by_side(make_table, regime, hc, we
     data = make_table(n)
     w = data.w if weighted else None
     Y = np.column_stack([data.y, 100 * np.cos(data.X[:, 1]) + data.y**2])
-    model = ELMEnsembleRegressor(
+    model = plain_ensemble(
         M, N, alpha=0.3, variance="all", hc=hc, noise_variance="residual", random_state=0
     )
     both = model.fit(data.X, Y, sample_weight=w)
@@ -238,9 +237,7 @@ def test_sparse_rows_are_dense_rows(make_table, regime, standardize, weighted):
     w = data.w if weighted else None
     X = np.where(np.abs(data.X) > 0.4, data.X, 0.0)
     X_new = np.where(np.abs(data.X_new) > 0.4, data.X_new, 0.0)
-    model = ELMEnsembleRegressor(
-        M, N, alpha=0.3, variance="all", standardize=standardize, random_state=0
-    )
+    model = plain_ensemble(M, N, alpha=0.3, variance="all", standardize=standardize, random_state=0)
     dense = {e: model.fit(X, data.y, w).predict_var(X_new, "model", e) for e in ESTIMATES}
     mean = model.predict(X_new)
     model.fit(scipy.sparse.csr_array(X), data.y, w)
@@ -273,7 +270,7 @@ def test_a_compressed_model_has_no_training_rows(fitted):
 
 
 def test_a_compressed_pickle_does_not_grow_with_the_rows(make_table):
-    model = ELMEnsembleRegressor(20, 100, alpha=1e-3, random_state=0)
+    model = plain_ensemble(20, 100, alpha=1e-3, random_state=0)
     sizes = []
     for n in (150, 300, 2500):
         data = make_table(n)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from plain import plain_ensemble
 from shared import paper_miniature
 
-from ulmus import ELMEnsembleRegressor
 from ulmus.experiments import STUDIES, Options, selection
 from ulmus.experiments.members import factorised, output_weights
 from ulmus.experiments.settings import REPLICATION, TRUTH
@@ -26,7 +26,7 @@ def fitted(study, draw, X, n_members, alpha, monkeypatch):
         "ulmus.estimators._fitting.drawn_units",
         lambda *args, **kwargs: (weights[:, :-1, :], weights[:, -1, :]),
     )
-    return ELMEnsembleRegressor(
+    return plain_ensemble(
         n_members,
         study.n_neurons,
         alpha=alpha,

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from plain import plain_ensemble
 from shared import (
     every_interval,
 )
 
-from ulmus import ELMEnsembleRegressor
 from ulmus.intervals import is_skewed
 
 # ---------------------------------------------------------------- noise that varies
@@ -29,7 +29,7 @@ def constant(X):
 
 
 def heteroskedastic(M=8, N=40, **parameters):
-    return ELMEnsembleRegressor(M, N, noise="heteroskedastic", random_state=0, **parameters)
+    return plain_ensemble(M, N, noise="heteroskedastic", random_state=0, **parameters)
 
 
 def test_a_varying_noise_variance_is_recovered():
@@ -50,7 +50,7 @@ def test_constant_noise_is_mostly_recognised():
         variance = model.predict_var(X, component="noise")
         flat.append(np.ptp(variance) == 0)
         if flat[-1]:
-            one_for_all = ELMEnsembleRegressor(5, 25, random_state=0).fit(X, y)
+            one_for_all = plain_ensemble(5, 25, random_state=0).fit(X, y)
             assert_allclose(variance, one_for_all.predict_var(X, component="noise"), rtol=1e-8)
     assert np.mean(flat) > 0.5
 
@@ -118,7 +118,7 @@ def test_skewed_noise_gets_unequal_sides():
     rng = np.random.default_rng(1)
     ratios = []
     for error in (rng.exponential(size=300) - 1, rng.standard_normal(300)):
-        model = ELMEnsembleRegressor(5, 20, random_state=0).fit(X, mean + 0.3 * error)
+        model = plain_ensemble(5, 20, random_state=0).fit(X, mean + 0.3 * error)
         low, high = model.predict_interval(X, 0.9).T
         f = model.predict(X)
         ratios.append(np.median((high - f) / (f - low)))
@@ -156,7 +156,7 @@ def test_prediction_intervals_cover_new_observations(kind):
         rng = np.random.default_rng(r)
         X, X_new = rng.uniform(0, 1, (150, 3)), rng.uniform(0, 1, (POINTS, 3))
         y, y_new = (mean_of(A) + ERRORS[kind](rng, A) for A in (X, X_new))
-        model = ELMEnsembleRegressor(8, 50, noise=noise, random_state=r).fit(X, y)
+        model = plain_ensemble(8, 50, noise=noise, random_state=r).fit(X, y)
         for method, answers in inside.items():
             low, high = model.predict_interval(X_new, 0.9, method=method).T
             answers.append((low <= y_new) & (y_new <= high))
@@ -180,7 +180,7 @@ def test_confidence_intervals_cover_the_function():
     for r in range(60):
         rng = np.random.default_rng(r)
         y = np.sin(2 * np.pi * X[:, 0]) + 0.3 * rng.standard_normal(60)
-        model = ELMEnsembleRegressor(10, 30, random_state=r).fit(X, y)
+        model = plain_ensemble(10, 30, random_state=r).fit(X, y)
         low, high = model.predict_interval(points, kind="confidence").T
         inside.append((low <= truth) & (truth <= high))
     assert 0.9 <= np.median(np.mean(inside, axis=0)) <= 0.99

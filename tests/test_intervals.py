@@ -6,6 +6,7 @@ import numpy as np
 import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_ensemble
 from shared import (
     LEVELS,
     PREDICTION_METHODS,
@@ -22,7 +23,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import LeaveOneOut
 
-from ulmus import ELMEnsembleRegressor
 from ulmus.core import backend, jackknife
 from ulmus.exceptions import DegenerateFitWarning
 from ulmus.intervals import conformal_ranks
@@ -417,4 +417,4 @@ def test_summary_frame_refuses_several_outputs_and_levels(fitted):
 )
 def test_nothing_to_say_before_fit(ask):
     with pytest.raises(NotFittedError):
-        ask(ELMEnsembleRegressor(), np.ones((3, 2)))
+        ask(plain_ensemble(), np.ones((3, 2)))

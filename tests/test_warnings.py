@@ -8,9 +8,9 @@ import oracles
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose
+from plain import plain_ensemble, plain_member
 from shared import both, says, three
 
-from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.exceptions import (
     DegenerateFitWarning,
     ExtrapolationWarning,
@@ -73,7 +73,7 @@ def error_bars(model):
 
 @pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
 def test_points_outside_the_range_warn_with_their_number(data, container):
-    model = ELMEnsembleRegressor(3, 8, random_state=0).fit(container(data.X), data.y)
+    model = plain_ensemble(3, 8, random_state=0).fit(container(data.X), data.y)
     X = data.X_new.copy()
     X[1, 0], X[4, 2] = 1.5, -1.21
     X[2, 1] = 1.19  # within a tenth of the range
@@ -86,14 +86,14 @@ def test_points_outside_the_range_warn_with_their_number(data, container):
 def test_the_range_is_that_of_the_rows_that_count(data):
     X, w = data.X.copy(), data.w.copy()
     X[7], w[7] = 100.0, 0.0
-    model = ELMEnsembleRegressor(3, 8, random_state=0).fit(X, data.y, sample_weight=w)
+    model = plain_ensemble(3, 8, random_state=0).fit(X, data.y, sample_weight=w)
     with pytest.warns(ExtrapolationWarning, match="1 of 1 points"):
         model.predict_var([[50.0, 50.0, 50.0]])
 
 
 def rough_pair(members, **parameters):
     """Few wild units: members are hardly correlated, so that estimates may fall below zero."""
-    return ELMEnsembleRegressor(
+    return plain_ensemble(
         members,
         3,
         alpha=0.1,
@@ -156,7 +156,7 @@ def test_no_size_is_enough_where_members_are_not_correlated():
 
 
 def far_away(data):
-    return ELMEnsembleRegressor(3, 8, random_state=0).fit(data.X, data.y), 9 + data.X_new
+    return plain_ensemble(3, 8, random_state=0).fit(data.X, data.y), 9 + data.X_new
 
 
 def members_at_odds(data):
@@ -167,9 +167,9 @@ def members_at_odds(data):
 LINEAR = {"alpha": 0, "activation": "identity", "random_state": 0}
 # Each warning, by each way to cause it: a model, its arguments, and the method.
 CAUSES = {
-    "fit, one member": (lambda d: (ELMEnsembleRegressor(1, 8), *d[:2]), "fit", {}),
+    "fit, one member": (lambda d: (plain_ensemble(1, 8), *d[:2]), "fit", {}),
     "fit, ensemble": (lambda d: (three(9, **LINEAR), *d[:2]), "fit", {}),
-    "fit, alone": (lambda d: (ELMRegressor(9, **LINEAR), *d[:2]), "fit", {}),
+    "fit, alone": (lambda d: (plain_member(9, **LINEAR), *d[:2]), "fit", {}),
     "range, predict": (far_away, "predict", {"return_std": True}),
     "range, predict_var": (far_away, "predict_var", {}),
     "range, variance_at": (far_away, "variance_at", {"n_estimators": 9}),

@@ -132,9 +132,10 @@ class ELMProbaRegressor(BaseProbaRegressor):
         """
         from ulmus.estimators import ELMEnsembleRegressor, ELMRegressor
 
+        quick: dict[str, Any] = {"input_map": None, "expand_inputs": None, "random_state": 0}
         return [
-            {"estimator": ELMEnsembleRegressor(3, 10, random_state=0)},
-            {"estimator": ELMRegressor(10, random_state=0), "method": "gaussian"},
+            {"estimator": ELMEnsembleRegressor(3, 10, **quick)},
+            {"estimator": ELMRegressor(10, **quick), "method": "gaussian"},
         ]
 
 

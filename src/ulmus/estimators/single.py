@@ -29,6 +29,10 @@ class ELMRegressor(BaseELM):
         Distribution of hidden weights and biases.
     weight_scale : float or array-like of shape (n_features,), default=1.0
         Half width, or standard deviation, of that distribution.
+    input_map : None
+        Not used yet.
+    expand_inputs : None
+        Not used yet.
     fit_intercept : bool, default=True
         Whether to fit an unpenalised intercept.
     standardize : bool, default=True
@@ -102,6 +106,8 @@ class ELMRegressor(BaseELM):
         activation: str | Callable[[Any], Any] = "logistic",
         weight_distribution: str = "uniform",
         weight_scale: Any = 1.0,
+        input_map: Any = None,
+        expand_inputs: Any = None,
         fit_intercept: bool = True,
         standardize: bool = True,
         noise: str = "homoskedastic",
@@ -118,6 +124,8 @@ class ELMRegressor(BaseELM):
         self.activation = activation
         self.weight_distribution = weight_distribution
         self.weight_scale = weight_scale
+        self.input_map = input_map
+        self.expand_inputs = expand_inputs
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.noise = noise
