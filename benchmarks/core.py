@@ -27,7 +27,7 @@ import report
 from plain import plain_ensemble
 from report import Row, machine
 from sklearn.linear_model import Ridge
-from threadpoolctl import threadpool_info, threadpool_limits
+from timing import best_times, dgemm, one_thread, product, seconds
 from UncELMe.elm_ensemble import ELMEnsemble
 from UncELMe.elm_estimator import ELM
 
@@ -98,12 +98,6 @@ def difference(case: str, X: np.ndarray, y: np.ndarray, points: np.ndarray) -> f
     return max(float(np.max(np.abs(ours / other - 1))) for ours, other in pairs)
 
 
-def product() -> tuple[Callable[[], np.ndarray], float]:
-    """A matrix product and the floating point operations in it."""
-    A, B = np.random.default_rng(0).standard_normal((2, 2000, 2000))
-    return partial(np.matmul, A, B), 2 * 2000**3
-
-
 # Only what any implementation of this algebra needs, and of symmetric matrices only half. The
 # pairs are those of distinct members: the blocks on the diagonal are in neither BR nor S2.
 def fit_flops(n: int) -> int:
@@ -114,23 +108,6 @@ def fit_flops(n: int) -> int:
 def point_flops(p: int) -> int:
     """Hidden layer, rotation to t, and the form over pairs of members."""
     return 2 * p * D * M * N + 2 * p * M * N**2 + p * M * (M - 1) * N**2
-
-
-def best_times(*tasks: Callable[[], object], turns: int) -> np.ndarray:
-    """Least wall times of a first and of a second run of each task, shape (2, tasks).
-
-    The tasks take turns, so that a busy spell hits all of them. The second run comes at once: a
-    virtual machine may have to fetch the memory of the first from its host, a gigabyte in two
-    seconds where a tenth of one is usual, and UncELMe needs gigabytes.
-    """
-    walls = [[(seconds(task), seconds(task)) for task in tasks] for _ in range(turns)]
-    return np.min(walls, axis=0).T
-
-
-def seconds(task: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    task()
-    return time.perf_counter() - start
 
 
 def in_fresh_process(function: Callable, *args: object) -> tuple[float, float]:
@@ -174,12 +151,6 @@ def import_time(package: str) -> float:
     code = f"import time; t = time.perf_counter(); import {package}; print(time.perf_counter() - t)"
     command = [sys.executable, "-c", code]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-def dgemm() -> Iterator[Row]:
-    task, flops = product()
-    best = best_times(task, turns=5).min()
-    yield Row("dgemm, 2000 x 2000 x 2000", flops / best / 1e9, "Gflop/s", f"{best:.2f} s")
 
 
 def speed() -> Iterator[Row]:
@@ -351,15 +322,6 @@ def imports() -> Iterator[Row]:
 
 
 PARTS = (speed, memory, large, large_memory, compressed, efficiency, wide, calls, scouts, imports)
-
-
-def one_thread() -> str:
-    """Hold BLAS to one thread, here and in new processes, and say if it had more."""
-    had = max((pool["num_threads"] for pool in threadpool_info()), default=1)
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
-    threadpool_limits(1)
-    return "1 thread" if had == 1 else f"limited to 1 thread by this script, had {had}"
 
 
 def header(threads: str) -> Iterator[str]:

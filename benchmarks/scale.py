@@ -20,9 +20,11 @@ from unittest import mock
 import core
 import numpy as np
 import report
-from core import best_times, in_fresh_process, seconds, status_mb
+import timing
+from core import in_fresh_process, status_mb
 from plain import plain_ensemble
 from report import Row
+from timing import best_times, seconds
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.blocks import from_arrow
@@ -196,11 +198,11 @@ def agreement() -> Iterator[Row]:
 
 
 def streamed_fit(file: Path, noise: str, n_jobs: int | None) -> tuple[float, Array, Array]:
-    """Peak resident memory in MB; wall and processor time of the fit and of ``core.product``."""
+    """Peak resident memory in MB; wall and processor time of the fit and of ``timing.product``."""
     model = plain_ensemble(**LARGE, noise=noise, n_jobs=n_jobs)
     fit = both_times(lambda: model.fit_blocks(memmap_blocks(file, LARGE_ROWS)))
     peak = status_mb("VmHWM") if Path("/proc/self/status").exists() else np.nan
-    product, _ = core.product()
+    product, _ = timing.product()
     return peak, fit, np.min([both_times(product) for _ in range(10)], axis=0)
 
 
@@ -229,7 +231,7 @@ def memmap() -> Iterator[Row]:
                 name = f"10^6 x {D}, {noise}, n_jobs={n_jobs}"
                 source = f"whole process, blocks of {BLOCK} rows, M = {LARGE_M}, N = {LARGE_N}"
                 yield Row(f"{name}: peak", peak, "MB", source, "<", 700)
-                floor = flops / core.product()[1] * product
+                floor = flops / timing.product()[1] * product
                 source = f"{fit[0]:.1f} s, products {floor[0]:.1f} s: {flops / 1e12:.2f} Tflop at "
                 source += f"{flops / floor[0] / 1e9:.1f} Gflop/s, {threads}-thread dgemm"
                 yield Row(f"{name}: time", fit[0] / floor[0], "ratio", source, "<=", 2.5)
@@ -316,7 +318,7 @@ def header(blas: str) -> Iterator[str]:
 
 def main() -> None:
     options = report.parser(__doc__, [part.__name__ for part in PARTS]).parse_args()
-    report.print_parts("scale.py", options, header(core.one_thread()), (core.dgemm, *PARTS))
+    report.print_parts("scale.py", options, header(timing.one_thread()), (timing.dgemm, *PARTS))
 
 
 if __name__ == "__main__":
