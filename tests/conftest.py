@@ -11,6 +11,7 @@ from oracle_problems import N_ROWS, hidden_matrices, noisy_table
 from scipy import special
 from shared import ensemble
 
+from ulmus.core.inputs import Inputs
 from ulmus.core.layer import HiddenLayer
 
 # Its assertions show their values, as those of test files do.
@@ -86,7 +87,7 @@ def make_layer():
         rng = np.random.default_rng(seed)
         weights = rng.uniform(-scale, scale, (M, N, d))
         biases = rng.uniform(-scale, scale, (M, N))
-        return HiddenLayer(weights, biases, np.zeros(d), np.ones(d), activation, constant)
+        return HiddenLayer(weights, biases, Inputs(np.zeros(d), np.ones(d)), activation, constant)
 
     return make_layer
 

@@ -140,6 +140,6 @@ def test_an_estimator_scales_its_blocks(make_table):
     X, y, _, _ = make_table(100)
     X[:, 1] = 0.1
     expected = StandardScaler().fit(X)
-    layer = ensemble().fit_blocks(cut(X, y)).fitted_.ensemble.layer
-    assert_allclose(layer.offset, expected.mean_, rtol=1e-10, atol=1e-12)
-    assert_allclose(layer.scale, expected.scale_, rtol=1e-10)
+    inputs = ensemble().fit_blocks(cut(X, y)).fitted_.ensemble.layer.inputs
+    assert_allclose(inputs.offset, expected.mean_, rtol=1e-10, atol=1e-12)
+    assert_allclose(inputs.scale, expected.scale_, rtol=1e-10)

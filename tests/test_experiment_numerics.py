@@ -7,6 +7,7 @@ import pytest
 from plain import plain_ensemble
 from shared import paper_miniature
 
+from ulmus.core.layer import UnitLaw
 from ulmus.experiments import STUDIES, Options, selection
 from ulmus.experiments.members import factorised, output_weights
 from ulmus.experiments.settings import REPLICATION, TRUTH
@@ -22,10 +23,8 @@ from ulmus.experiments.simulation import (
 def fitted(study, draw, X, n_members, alpha, monkeypatch):
     """The library's estimator with the weights of a draw."""
     weights = draw.weights[:n_members]
-    monkeypatch.setattr(
-        "ulmus.estimators._fitting.drawn_units",
-        lambda *args, **kwargs: (weights[:, :-1, :], weights[:, -1, :]),
-    )
+    members = iter([(each[:-1], each[-1]) for each in weights])
+    monkeypatch.setattr(UnitLaw, "member", lambda *arguments: next(members))
     return plain_ensemble(
         n_members,
         study.n_neurons,

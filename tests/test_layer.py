@@ -8,15 +8,17 @@ from plain import plain_ensemble
 
 from ulmus.core.activations import ACTIVATIONS
 from ulmus.core.backend import to_numpy
+from ulmus.core.inputs import Inputs
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_derivatives_are_central_differences(name):
     u = np.concatenate([np.linspace(-5, 5, 100), [-39.0, 39.0]])  # zero is not among them
     step = 1e-6
-    value, derivative = ACTIVATIONS[name]
-    difference = (value(u + step) - value(u - step)) / (2 * step)
-    assert_allclose(derivative(u.copy()), difference, rtol=1e-6, atol=1e-8)
+    activation = ACTIVATIONS[name]
+    difference = (activation.value(u + step) - activation.value(u - step)) / (2 * step)
+    assert_allclose(activation.derivative(u.copy()), difference, rtol=1e-6, atol=1e-8)
+    assert_array_equal(activation.both(u.copy())[0], activation.value(u.copy()))
 
 
 @pytest.mark.parametrize("constant", [False, True])
@@ -25,7 +27,11 @@ def test_features_change_by_their_derivative(make_layer, name, constant):
     rng = np.random.default_rng(0)
     layer = make_layer(3, 5, 4, activation=name, constant=constant)
     layer = type(layer)(
-        layer.W, layer.b, rng.standard_normal(4), np.array([0.5, 2.0, 1.0, 3.0]), name, constant
+        layer.W,
+        layer.b,
+        Inputs(rng.standard_normal(4), np.array([0.5, 2.0, 1.0, 3.0])),
+        name,
+        constant,
     )
     X = rng.standard_normal((7, 4))
     for j in range(4):
@@ -39,8 +45,9 @@ def test_features_change_by_their_derivative(make_layer, name, constant):
 def test_derivatives_in_other_libraries(xp, make_layer):
     layer = make_layer(3, 5, 4, activation="tanh", constant=True)
     X = np.random.default_rng(0).standard_normal((7, 4))
-    parts = (layer.W, layer.b, layer.offset, layer.scale)
-    foreign = type(layer)(*map(xp.asarray, parts), "tanh", True)
+    parts = (layer.W, layer.b, layer.inputs.offset, layer.inputs.scale)
+    W, b, *scaling = map(xp.asarray, parts)
+    foreign = type(layer)(W, b, Inputs(*scaling), "tanh", True)
     assert_allclose(
         to_numpy(foreign.derivative(xp.asarray(X), 2)), layer.derivative(X, 2), rtol=1e-10
     )

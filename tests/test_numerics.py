@@ -10,7 +10,8 @@ from plain import plain_ensemble, plain_member
 
 from ulmus.core.activations import ACTIVATIONS
 from ulmus.core.factor import factor_of_moments, spectrum
-from ulmus.core.layer import HiddenLayer, drawn_units
+from ulmus.core.inputs import Inputs
+from ulmus.core.layer import HiddenLayer, UnitLaw
 from ulmus.core.moments import FirstPass
 from ulmus.core.outputs import output_units
 from ulmus.core.pairing import lone_members
@@ -127,7 +128,7 @@ def test_units_that_are_dead_in_the_sample_still_count(
     rng = np.random.default_rng(3)
     weights = rng.uniform(0.2, 1.0, (M, 6, 2))
     biases = -np.quantile(X[:20] @ np.swapaxes(weights, 1, 2), 1.0, axis=1)
-    layer = HiddenLayer(weights, biases, np.zeros(2), np.ones(2), "relu", constant)
+    layer = HiddenLayer(weights, biases, Inputs(np.zeros(2), np.ones(2)), "relu", constant)
     H, h = units(layer, X), units(layer, data.X_new)
     assert np.max(np.abs([H_m[:20] for H_m in H])) < 1e-12
     assert min(np.linalg.matrix_rank(H_m) for H_m in H) == 6
@@ -291,7 +292,7 @@ def test_features_are_scaled_inputs_times_weights(make_table, constant):
     rng = np.random.default_rng(0)
     X, W, b = make_table(20).X, rng.standard_normal((2, 4, 3)), rng.standard_normal((2, 4))
     offset, scale = np.array([1.0, -2.0, 0.5]), np.array([0.5, 2.0, 3.0])
-    H = HiddenLayer(W, b, offset, scale, "tanh", constant)(X)
+    H = HiddenLayer(W, b, Inputs(offset, scale), "tanh", constant)(X)
     for m in range(2):
         expected = np.tanh((X - offset) / scale @ W[m].T + b[m])
         assert_allclose(H[m, int(constant) :].T, expected, rtol=1e-12, atol=1e-14)
@@ -300,14 +301,9 @@ def test_features_are_scaled_inputs_times_weights(make_table, constant):
 
 
 def draw(distribution, activation, scale, N=4000):
-    return drawn_units(
-        np.random.SeedSequence(0).spawn(2),
-        3,
-        N,
-        distribution=distribution,
-        scale=np.array(scale),
-        activation=activation,
-    )
+    law = UnitLaw(distribution, np.array(scale), activation)
+    members = [law.member(seed, 3, N) for seed in np.random.SeedSequence(0).spawn(2)]
+    return tuple(map(np.stack, zip(*members, strict=True)))
 
 
 def test_uniform_weights_fill_their_interval():

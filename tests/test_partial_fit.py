@@ -119,10 +119,10 @@ def test_threads_do_not_matter(make_table):
 def test_the_first_call_sets_the_standardisation(make_table):
     X, y, _, X_new = make_table(120)
     model = added(ensemble(standardize=True), X, y, edges=[0, 60, 120])
-    layer = model.fitted_.ensemble.layer
-    assert_allclose(layer.offset, X[:60].mean(axis=0))
-    assert_allclose(layer.scale, X[:60].std(axis=0))
-    scaled, points = ((table - layer.offset) / layer.scale for table in (X, X_new))
+    inputs = model.fitted_.ensemble.layer.inputs
+    assert_allclose(inputs.offset, X[:60].mean(axis=0))
+    assert_allclose(inputs.scale, X[:60].std(axis=0))
+    scaled, points = ((table - inputs.offset) / inputs.scale for table in (X, X_new))
     expected = ensemble().fit(scaled, y)
     assert_allclose(model.predict(X_new), expected.predict(points), rtol=1e-8)
 

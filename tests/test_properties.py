@@ -59,9 +59,7 @@ def test_order_of_members_does_not_matter(make_table, make_layer, seed, alpha, h
     data = make_table(40, seed=seed)
     layer = make_layer(5, 6, 3, seed=seed, constant=constant)
     order = np.random.default_rng(seed).permutation(5)
-    shuffled = HiddenLayer(
-        layer.W[order], layer.b[order], layer.offset, layer.scale, "logistic", constant
-    )
+    shuffled = HiddenLayer(layer.W[order], layer.b[order], layer.inputs, "logistic", constant)
     fits = [
         core_fit(members, [Block(data.X, data.y[None, :], None)], alpha=alpha, hc=hc, dual=dual)
         for members in (layer, shuffled)

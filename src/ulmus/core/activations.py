@@ -8,33 +8,40 @@ from typing import NamedTuple
 
 from ulmus.core.backend import Array, erf, logistic, namespace
 
+Both = tuple[Array, Array]
+
 
 class Activation(NamedTuple):
-    """A function of the pre-activation and its derivative; both may overwrite their argument."""
+    """A function of the pre-activation, and the pair of it and its derivative.
+
+    Both may overwrite their argument.
+    """
 
     value: Callable[[Array], Array]
-    derivative: Callable[[Array], Array]
+    both: Callable[[Array], Both]
+
+    def derivative(self, u: Array) -> Array:
+        """The derivative alone."""
+        return self.both(u)[1]
 
 
-def _logistic_slope(u: Array) -> Array:
+def _logistic_both(u: Array) -> Both:
     g = logistic(u)
-    return g * (1 - g)
+    return g, g * (1 - g)
 
 
-def _tanh_slope(u: Array) -> Array:
-    return 1 - namespace(u).tanh(u) ** 2
+def _tanh_both(u: Array) -> Both:
+    g = namespace(u).tanh(u)
+    return g, 1 - g * g
 
 
-def _relu(u: Array) -> Array:
-    return namespace(u).clip(u, min=0.0)
+def _relu_both(u: Array) -> Both:
+    xp = namespace(u)
+    return xp.clip(u, min=0.0), xp.astype(u > 0, u.dtype)
 
 
-def _relu_slope(u: Array) -> Array:
-    return namespace(u).astype(u > 0, u.dtype)
-
-
-def _erf_slope(u: Array) -> Array:
-    return 2 / math.sqrt(math.pi) * _rbf(u)
+def _erf_both(u: Array) -> Both:
+    return erf(u), 2 / math.sqrt(math.pi) * _rbf(u)
 
 
 def _rbf(u: Array) -> Array:
@@ -43,18 +50,24 @@ def _rbf(u: Array) -> Array:
     return xp.exp(-(xp.clip(u, min=-40.0, max=40.0) ** 2))
 
 
-def _rbf_slope(u: Array) -> Array:
-    return -2 * u * _rbf(u)
+def _rbf_both(u: Array) -> Both:
+    g = _rbf(u)
+    return g, -2 * u * g
+
+
+def _cos_both(u: Array) -> Both:
+    xp = namespace(u)
+    return xp.cos(u), -xp.sin(u)
 
 
 ACTIVATIONS: dict[str, Activation] = {
-    "logistic": Activation(logistic, _logistic_slope),
-    "tanh": Activation(lambda u: namespace(u).tanh(u), _tanh_slope),
-    "relu": Activation(_relu, _relu_slope),
-    "erf": Activation(erf, _erf_slope),
-    "cos": Activation(lambda u: namespace(u).cos(u), lambda u: -namespace(u).sin(u)),
-    "rbf": Activation(_rbf, _rbf_slope),
-    "identity": Activation(lambda u: u, lambda u: namespace(u).ones_like(u)),
+    "logistic": Activation(logistic, _logistic_both),
+    "tanh": Activation(lambda u: namespace(u).tanh(u), _tanh_both),
+    "relu": Activation(lambda u: namespace(u).clip(u, min=0.0), _relu_both),
+    "erf": Activation(erf, _erf_both),
+    "cos": Activation(lambda u: namespace(u).cos(u), _cos_both),
+    "rbf": Activation(_rbf, _rbf_both),
+    "identity": Activation(lambda u: u, lambda u: (u, namespace(u).ones_like(u))),
 }
 
 
@@ -65,7 +78,7 @@ def named(activation: str | Callable[[Array], Array]) -> Activation:
     return Activation(activation, _unknown_derivative)
 
 
-def _unknown_derivative(u: Array) -> Array:
+def _unknown_derivative(u: Array) -> Both:
     raise ValueError(
         "the derivative of a callable activation is not known; use an activation by name, for "
         "example activation='tanh'."

@@ -22,11 +22,13 @@ from ulmus.core.fit import Fit, Stream, TrainingRows
 from ulmus.core.fitting import Start
 from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm
 from ulmus.core.grams import PairGram
+from ulmus.core.inputs import Inputs, Levels, Scores
 from ulmus.core.layer import HiddenLayer
 from ulmus.core.moments import Moments
 from ulmus.core.noise.constant import NoiseVariance
 from ulmus.core.noise.model import NoiseModel
 from ulmus.core.outputs import OutputUnits
+from ulmus.core.recipe import InputMap
 from ulmus.core.scaling import FeatureScale
 from ulmus.core.smoother import Smoother
 from ulmus.core.source import RowBlocks
@@ -40,7 +42,10 @@ CLASSES = {
         FeatureScale,
         Fit,
         HiddenLayer,
+        InputMap,
+        Inputs,
         JackknifeForm,
+        Levels,
         Moments,
         NoiseModel,
         NoiseVariance,
@@ -51,6 +56,7 @@ CLASSES = {
         Regression,
         RowBlocks,
         RowForm,
+        Scores,
         Smoother,
         Start,
         Stream,

@@ -20,6 +20,7 @@ from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm,
 from ulmus.core.moments import Moments
 from ulmus.core.noise.model import NoiseModel
 from ulmus.core.pairing import COMMON, OWN, member_groups
+from ulmus.core.recipe import InputMap
 from ulmus.core.scaling import FeatureScale
 from ulmus.core.second_pass import SecondPass
 from ulmus.core.source import RowBlocks
@@ -89,6 +90,8 @@ class Fit:
         Whether y had a single axis.
     drawn : dict
         The parameters that the layer was drawn with, as text.
+    input_map : InputMap or None
+        The map in front of the hidden layer, which the layer includes.
     noise_model : NoiseModel or None
         Noise variance as a function of the inputs; None for a constant one.
     rows : TrainingRows or None
@@ -109,6 +112,7 @@ class Fit:
     points: Any
     one_output: bool
     drawn: dict[str, str]
+    input_map: InputMap | None = None
     noise_model: NoiseModel | None = None
     rows: TrainingRows | None = None
     stream: Stream | None = None

@@ -4,61 +4,136 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from scipy.special import ndtri
+from scipy.stats.qmc import Sobol
 
 from ulmus.core.activations import named
 from ulmus.core.backend import Array, like, namespace
+from ulmus.core.inputs import Inputs
 
 # Largest array of features that is factorised at once: half a gigabyte.
 PORTION_ELEMENTS = 2**26
+# Sobol's numbers are tabulated for so many inputs.
+MOST_SOBOL_INPUTS = Sobol.MAXDIM
 
-DISTRIBUTIONS: dict[str, Callable[..., np.ndarray]] = {
-    "uniform": lambda rng, size: rng.uniform(-1.0, 1.0, size),
-    "normal": lambda rng, size: rng.standard_normal(size),
+# Without a scale of the user's own: standardised inputs give pre-activations of standard deviation
+# 0.7, and biases spread the units over the data.
+AUTO_SPREAD, AUTO_BIAS = 0.7, 1.5
+
+
+class Distribution(NamedTuple):
+    """A distribution of hidden weights of scale 1: independent draws, and its quantiles."""
+
+    draw: Callable[..., np.ndarray]
+    quantile: Callable[[np.ndarray], np.ndarray]
+
+
+DISTRIBUTIONS: dict[str, Distribution] = {
+    "uniform": Distribution(lambda rng, size: rng.uniform(-1.0, 1.0, size), lambda u: 2 * u - 1),
+    "normal": Distribution(lambda rng, size: rng.standard_normal(size), ndtri),
 }
 
 
-def drawn_units(
-    seeds: list[np.random.SeedSequence],
-    n_inputs: int,
-    n_neurons: int,
-    *,
-    distribution: str,
-    scale: Array,
-    activation: str | Callable[[Array], Array],
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the hidden weights (M, d, N) and biases (M, N) of one member per seed.
+@dataclass(frozen=True)
+class UnitLaw:
+    """How hidden units are drawn.
 
-    Biases have the scale of the largest weight, as in the paper; those of ``"cos"`` are
-    phases, uniform on a full turn, which makes the units random Fourier features
-    (Rahimi & Recht, 2007).
+    Biases have the scale of the largest weight, as in the paper, or are uniform on the auto
+    range where the scale is automatic. Those of ``"cos"`` are phases, uniform on a full turn,
+    which makes the units random Fourier features (Rahimi & Recht, 2007).
+
+    Parameters
+    ----------
+    distribution : str
+        A name in ``DISTRIBUTIONS``.
+    scale : ndarray of shape (d',) or None
+        Scale of the weights of each input; None for the automatic one.
+    activation : str or callable
+        A name in ``ACTIVATIONS``, or a function of the array of pre-activations.
     """
-    draw = DISTRIBUTIONS[distribution]
-    scale = np.broadcast_to(np.asarray(scale, dtype=float), (n_inputs,))
-    W, b = [], []
-    for seed in seeds:
+
+    distribution: str
+    scale: np.ndarray | None
+    activation: str | Callable[[Array], Array]
+
+    def member(self, seed: Any, n_inputs: int, n_neurons: int) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (d', N) and biases (N,) of one member."""
+        rng, scale = np.random.default_rng(seed), self.scales(n_inputs)
+        draw = DISTRIBUTIONS[self.distribution].draw
+        W = draw(rng, (n_inputs, n_neurons)) * scale[:, None]
+        b = draw(rng, n_neurons) * np.max(scale)
+        if self.activation == "cos":
+            b = rng.uniform(0.0, 2 * np.pi, n_neurons)
+        elif self.scale is None:
+            b = rng.uniform(-AUTO_BIAS, AUTO_BIAS, n_neurons)
+        return W, b
+
+    def even(self, seed: Any, n_inputs: int, n_neurons: int) -> tuple[np.ndarray, np.ndarray]:
+        """The same from scrambled Sobol points, which fill the space of units more evenly.
+
+        What a map of the inputs is worth then depends less on the draw.
+        """
         rng = np.random.default_rng(seed)
-        W.append(draw(rng, (n_inputs, n_neurons)) * scale[:, None])
-        bias = draw(rng, n_neurons) * np.max(scale)
-        b.append(rng.uniform(0.0, 2 * np.pi, n_neurons) if activation == "cos" else bias)
-    return np.stack(W), np.stack(b)
+        if n_inputs >= MOST_SOBOL_INPUTS:
+            return self.member(seed, n_inputs, n_neurons)
+        points = Sobol(n_inputs + 1, rng=rng).random_base2(int(n_neurons - 1).bit_length())
+        points = np.clip(points[:n_neurons], 1e-9, 1 - 1e-9).T
+        scale, quantile = self.scales(n_inputs), DISTRIBUTIONS[self.distribution].quantile
+        b = quantile(points[-1]) * np.max(scale)
+        if self.activation == "cos":
+            b = 2 * np.pi * points[-1]
+        elif self.scale is None:
+            b = AUTO_BIAS * (2 * points[-1] - 1)
+        return quantile(points[:-1]) * scale[:, None], b
+
+    def scales(self, n_inputs: int) -> np.ndarray:
+        """Scale of the weights of each input, shape (d',)."""
+        if self.scale is None:
+            return np.full(n_inputs, AUTO_SPREAD / np.sqrt(n_inputs))
+        return self.scale
+
+
+def drawn_layer(
+    seeds: list[np.random.SeedSequence],
+    n_neurons: int,
+    law: UnitLaw,
+    inputs: Inputs,
+    input_map: np.ndarray | None,
+    *,
+    constant: bool,
+) -> HiddenLayer:
+    """A hidden layer with one member per seed, behind a map (d', d') of its inputs or none."""
+    n_inputs, reference = len(inputs.origin), inputs.offset
+    members = [law.member(seed, n_inputs, n_neurons) for seed in seeds]
+    W = np.stack([weights.T for weights, _ in members])
+    if input_map is not None:
+        W = W @ input_map.T
+    b = np.stack([biases for _, biases in members])
+    return HiddenLayer(
+        like(np.ascontiguousarray(W), reference),
+        like(b, reference),
+        inputs,
+        law.activation,
+        constant,
+    )
 
 
 @dataclass(frozen=True)
 class HiddenLayer:
-    r"""Hidden units of all members, :math:`h(x) = g((x - o)/c \; W + b)`.
+    r"""Hidden units of all members, :math:`h(x) = g(z(x) W + b)`.
 
     Parameters
     ----------
-    W : array of shape (M, N, d)
-        Hidden weights with one unit per row.
+    W : array of shape (M, N, d')
+        Hidden weights with one unit per row, the map of the inputs included.
     b : array of shape (M, N)
         Biases.
-    offset, scale : arrays of shape (d,)
-        What is subtracted from each input and what divides it.
+    inputs : Inputs
+        The inputs z(x) of the layer: standardised, and perhaps more than the table has.
     activation : str or callable
         A name in ``ACTIVATIONS``, or a function of the array of pre-activations.
     constant : bool
@@ -67,8 +142,7 @@ class HiddenLayer:
 
     W: Array
     b: Array
-    offset: Array
-    scale: Array
+    inputs: Inputs
     activation: str | Callable[[Array], Array]
     constant: bool
 
@@ -105,12 +179,14 @@ class HiddenLayer:
         return H
 
     def derivative(self, X: Array, j: int) -> Array:
-        """Derivative of the features by input j at the rows of X, shape (M, N', n)."""
+        """Derivative of the features by column j of X at its rows, shape (M, N', n)."""
         slope = self._members(
             named(self.activation).derivative(self._pre_activations(X)), X.shape[0]
         )
         first = int(self.constant)
-        slope[:, first:, :] = slope[:, first:, :] * (self.W[:, :, j] / self.scale[j])[:, :, None]
+        changes = self.inputs.derivative(X, j)
+        inner = sum(self.W[:, :, k][:, :, None] * change for k, change in changes.items())
+        slope[:, first:, :] = slope[:, first:, :] * inner
         if self.constant:
             slope[:, 0, :] = 0.0
         return slope
@@ -121,14 +197,14 @@ class HiddenLayer:
         W, b = self._stacked(xp)
         if scipy.sparse.issparse(X):
             # Scaling the hidden weights instead of X keeps X sparse.
-            W = W / self.scale
-            b = b - xp.sum(W * self.offset, axis=1)
+            W = W / self.inputs.scale
+            b = b - xp.sum(W * self.inputs.offset, axis=1)
             u = np.ascontiguousarray((X @ W.T).T)
             u += b[:, None]
             return u
-        X = (like(X, self.W) - self.offset) / self.scale
+        Z = self.inputs(X)
         # With a further input that is always 1, the product adds the biases by itself.
-        inputs = xp.concat([X.T, xp.ones_like(X.T[:1, :])])
+        inputs = xp.concat([Z, xp.ones_like(Z[:1, :])])
         return xp.concat([W, b[:, None]], axis=1) @ inputs
 
     def _called(self, u: Array) -> Array:

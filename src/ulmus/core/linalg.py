@@ -164,6 +164,37 @@ def cholesky(A: Array) -> Array:
     raise ValueError("the hidden features hold NaN or infinity; check X and the activation.")
 
 
+def inverses(A: Array) -> tuple[Array, Array] | None:
+    """Inverses (S, N, N) and log determinants (S,) of positive definite matrices, if they are."""
+    if isinstance(A, np.ndarray):
+        return _lapack_inverses(A)
+    xp = namespace(A)
+    try:
+        half = inverted_triangle(xp.linalg.cholesky(A))
+    except Exception as error:
+        _require_failed_convergence(error)
+        return None
+    inverse = transposed(half) @ half
+    log_det = -2 * xp.sum(xp.log(xp.linalg.diagonal(half)), axis=1)
+    return (inverse, log_det) if bool(xp.all(xp.isfinite(log_det))) else None
+
+
+def _lapack_inverses(A: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The same by LAPACK, which makes half of each inverse and no product of triangles."""
+    potrf, potri = scipy.linalg.get_lapack_funcs(("potrf", "potri"), (A,))
+    out, log_det = np.empty_like(A), np.empty(len(A))
+    for s, matrix in enumerate(A):
+        # The upper triangle of a symmetric matrix in rows is the lower one in columns.
+        factor, failed = potrf(matrix.T, lower=True, clean=True)
+        if failed or not np.all(np.isfinite(np.diagonal(factor))):
+            return None
+        log_det[s] = 2 * np.sum(np.log(np.diagonal(factor)))
+        half, _ = potri(factor, lower=True, overwrite_c=True)
+        np.add(half, half.T, out=out[s])
+        np.fill_diagonal(out[s], np.diagonal(half))
+    return out, log_det
+
+
 def _require_failed_convergence(error: Exception) -> None:
     """Let every error pass but those by which an array library says that LAPACK gave up."""
     if type(error).__name__ not in ("LinAlgError", "_LinAlgError"):

@@ -21,6 +21,7 @@ from ulmus.core.fitting import (
 from ulmus.core.layer import HiddenLayer
 from ulmus.core.moments import FirstPass
 from ulmus.core.noise.model import kept_noise_model, streamed_noise_model
+from ulmus.core.recipe import InputMap
 from ulmus.core.scaling import FeatureScale
 from ulmus.core.source import RowBlocks, Source
 from ulmus.core.whitening import sample_rows
@@ -37,6 +38,8 @@ class Task:
     ----------
     layer : HiddenLayer
         Drawn hidden units.
+    input_map : InputMap or None
+        The map in front of them, which the layer includes.
     scale : FeatureScale
         Scale and range of the inputs.
     spec : Specification
@@ -50,6 +53,7 @@ class Task:
     """
 
     layer: HiddenLayer
+    input_map: InputMap | None
     scale: FeatureScale
     spec: Specification
     models_noise: bool
@@ -146,7 +150,7 @@ def continued(fit: Fit) -> Stream:
 
 def _fit(ensemble: Ensemble, task: Task, points: Any, **rest: Any) -> Fit:
     known = (task.spec.estimates, task.scale, points, task.one_output, task.drawn)
-    return Fit(ensemble, *known, **rest)
+    return Fit(ensemble, *known, task.input_map, **rest)
 
 
 def _first_points(X: Any) -> Any:

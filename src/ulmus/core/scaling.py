@@ -22,6 +22,8 @@ class FeatureScale:
 
     Parameters
     ----------
+    n_rows : int
+        Rows of positive weight.
     mass : float
         Sum of the row weights.
     mean, deviations : ndarrays of shape (d,)
@@ -30,6 +32,7 @@ class FeatureScale:
         Smallest and largest value among rows of positive weight.
     """
 
+    n_rows: int
     mass: float
     mean: np.ndarray
     deviations: np.ndarray
@@ -45,6 +48,7 @@ class FeatureScale:
         share = other.mass / mass
         deviations = self.deviations + other.deviations + gap**2 * self.mass * share
         return FeatureScale(
+            self.n_rows + other.n_rows,
             mass,
             self.mean + gap * share,
             deviations,
@@ -95,7 +99,8 @@ def _block_scale(X: Array, root_weight: Array | None) -> FeatureScale:
         weight = np.ones(X.shape[0])
     mass, d = float(np.sum(weight)), X.shape[1]
     if mass == 0:
-        return FeatureScale(0.0, np.zeros(d), np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf))
+        nothing = np.zeros(d)
+        return FeatureScale(0, 0.0, nothing, nothing, np.full(d, np.inf), np.full(d, -np.inf))
     if scipy.sparse.issparse(X):
         return _sparse_scale(X, weight, mass)
     xp = namespace(X)
@@ -105,7 +110,7 @@ def _block_scale(X: Array, root_weight: Array | None) -> FeatureScale:
     with np.errstate(over="ignore"):  # such inputs are refused, with a message, by ``usable``
         mean = (rows @ X) / mass
         deviations = rows @ (X - mean) ** 2
-    return FeatureScale(mass, to_numpy(mean), to_numpy(deviations), low, high)
+    return FeatureScale(len(weight), mass, to_numpy(mean), to_numpy(deviations), low, high)
 
 
 def _sparse_scale(X: Any, weight: np.ndarray, mass: float) -> FeatureScale:
@@ -119,7 +124,7 @@ def _sparse_scale(X: Any, weight: np.ndarray, mass: float) -> FeatureScale:
     absent = np.where(full, 0.0, mass - stored)
     deviations = np.bincount(X.indices, squares, minlength=d) + mean**2 * absent
     low, high = (extreme.toarray().ravel() for extreme in (X.min(axis=0), X.max(axis=0)))
-    return FeatureScale(mass, mean, np.maximum(deviations, 0), low, high)
+    return FeatureScale(len(weight), mass, mean, np.maximum(deviations, 0), low, high)
 
 
 def rows_outside(X: Any, low: np.ndarray, high: np.ndarray) -> int:

@@ -55,13 +55,41 @@ class FittedAttributes:
 
     @property
     def hidden_weights_(self) -> np.ndarray:
-        """Hidden weights, (M, n_features, N), for inputs as standardised."""
+        """Hidden weights, (M, d', N), for the inputs of the layer, their map included."""
         return to_numpy(self._fit.ensemble.layer.W).transpose(0, 2, 1)
 
     @property
     def hidden_biases_(self) -> np.ndarray:
         """Hidden biases, (M, N)."""
         return to_numpy(self._fit.ensemble.layer.b)
+
+    @property
+    def input_map_(self) -> np.ndarray | None:
+        """Map of the layer's inputs, (d', d'), or None without one."""
+        return None if self._fit.input_map is None else self._fit.input_map.matrix
+
+    @property
+    def feature_relevance_(self) -> np.ndarray:
+        """Share of each feature in the prediction, (n_features,), where a map was learned.
+
+        Half the mean squared change of the prediction when the feature's value is exchanged for
+        that of another row, as a share of the sum over features: the total effect of sensitivity
+        analysis (Jansen, 1999), by the networks that judged the map.
+        """
+        return self._relevance("relevance")
+
+    @property
+    def feature_relevance_std_(self) -> np.ndarray:
+        """Standard deviation of ``feature_relevance_``, from the Hessian at the learned map."""
+        return self._relevance("deviation")
+
+    def _relevance(self, name: str) -> np.ndarray:
+        values = getattr(self._fit.input_map, name, None)
+        if values is None:
+            raise AttributeError(
+                "relevance comes with a learned map of the inputs; fit with input_map='auto'."
+            )
+        return values
 
     @property
     def variance_estimates_(self) -> tuple[str, ...]:

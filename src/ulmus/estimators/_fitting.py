@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from ulmus.blocks import BlockSource, checked_blocks, progress_bar, reader, silent
-from ulmus.core.backend import Array, like, reference_array
+from ulmus.core.backend import Array, reference_array
 from ulmus.core.fit import Fit
 from ulmus.core.fitting import Specification
-from ulmus.core.layer import HiddenLayer, drawn_units
+from ulmus.core.layer import UnitLaw
 from ulmus.core.make import Task, fit_of_more, fit_of_rows, fit_of_stream
+from ulmus.core.recipe import Recipe
 from ulmus.core.scaling import FeatureScale, feature_scale, usable
 from ulmus.core.source import RowBlocks, Source
 from ulmus.estimators import _parameters as check
@@ -33,6 +34,8 @@ LAYER_PARAMETERS = (
     "activation",
     "weight_distribution",
     "weight_scale",
+    "input_map",
+    "expand_inputs",
     "fit_intercept",
     "standardize",
     "random_state",
@@ -71,7 +74,7 @@ class Fitting:
         rows, one_output = fresh._rows_in_memory(X, y, sample_weight)
         rows = rows.own_copy()
         scale = usable(rows.reduce(feature_scale))
-        task = fresh._task(scale, len(rows.y), one_output, rows.reference)
+        task = fresh._task(rows, scale, one_output, rows.reference)
         return self._adopt(fresh, fit_of_rows(rows, task))
 
     def fit_blocks(self, blocks: Any) -> Self:
@@ -141,16 +144,11 @@ class Fitting:
         rows, one_output = fresh._rows_in_memory(X, y, sample_weight, reset=earlier is None)
         scale = rows.reduce(feature_scale)
         if earlier is None:
-            task = fresh._task(usable(scale), len(rows.y), one_output, rows.reference)
+            task = fresh._task(rows, usable(scale), one_output, rows.reference)
         else:
             _require_same_outputs(len(rows.y), earlier)
-            task = fresh._task(
-                earlier.scale + scale,
-                len(rows.y),
-                earlier.one_output,
-                rows.reference,
-                layer=earlier.ensemble.layer,
-            )
+            scale = earlier.scale + scale
+            task = fresh._task(rows, scale, earlier.one_output, rows.reference, earlier)
         return self._adopt(fresh, fit_of_more(rows, task, earlier))
 
     def __getattr__(self, name: str) -> Any:
@@ -201,17 +199,17 @@ class Fitting:
             self.feature_names_in_ = np.asarray(names, dtype=object)
         self._estimates()
         scale = usable(source.for_width(n_features).reduce(feature_scale))
-        n_outputs = source.sample(1).y.shape[0]
-        return fit_of_stream(source, self._task(scale, n_outputs, one_output, reference))
+        return fit_of_stream(source, self._task(source, scale, one_output, reference))
 
     def _task(
         self,
+        source: Source,
         scale: FeatureScale,
-        n_outputs: int,
         one_output: bool,
         reference: Array,
-        layer: HiddenLayer | None = None,
+        earlier: Fit | None = None,
     ) -> Task:
+        n_outputs = source.sample(1).y.shape[0]
         spec = Specification(
             alpha=check.checked_alpha(self.alpha),
             noise_variance=check.checked_noise_variance(self.noise_variance, n_outputs),
@@ -219,9 +217,13 @@ class Fitting:
             estimates=self._estimates(),
         )
         self._require_range("X", float(max(np.max(-scale.low), np.max(scale.high))))
-        layer = self._layer(scale, reference) if layer is None else layer
+        if earlier is None:
+            recipe = self._recipe(len(scale.mean))
+            layer, input_map = recipe.layer(source.for_width(len(scale.mean)), scale, reference)
+        else:
+            layer, input_map = earlier.ensemble.layer, earlier.input_map
         models_noise = self.noise == "heteroskedastic"
-        return Task(layer, scale, spec, models_noise, one_output, self._drawn_with())
+        return Task(layer, input_map, scale, spec, models_noise, one_output, self._drawn_with())
 
     def _estimates(self) -> tuple[str, ...]:
         check.checked_choice("noise", self.noise, check.NOISE_MODELS)
@@ -231,24 +233,24 @@ class Fitting:
         check.checked_choice("dtype", self.dtype, ("float64", "float32"))
         return check.resolved_estimates(self._variance_choice(), self.noise, self._n_members())
 
-    def _layer(self, scale: FeatureScale, reference: Array) -> HiddenLayer:
-        n_features = len(scale.mean)
+    def _recipe(self, n_features: int) -> Recipe:
+        """The parameters of the hidden layer, checked."""
         activation = check.checked_activation(self.activation)
-        W, b = drawn_units(
-            check.member_seeds(self.random_state, self._n_members()),
-            n_features,
-            check.checked_count("n_neurons", self.n_neurons),
-            distribution=check.checked_distribution(self.weight_distribution),
-            scale=check.checked_scale(self.weight_scale, n_features),
-            activation=activation,
-        )
-        return HiddenLayer(
-            W=like(np.ascontiguousarray(W.transpose(0, 2, 1)), reference),
-            b=like(b, reference),
-            offset=like(scale.mean if self.standardize else np.zeros(n_features), reference),
-            scale=like(scale.sd if self.standardize else np.ones(n_features), reference),
-            activation=activation,
+        seeds, map_seed = check.drawn_seeds(self.random_state, self._n_members())
+        return Recipe(
+            seeds=seeds,
+            n_neurons=check.checked_neurons(self.n_neurons),
+            law=UnitLaw(
+                check.checked_distribution(self.weight_distribution),
+                check.checked_scale(self.weight_scale, n_features),
+                activation,
+            ),
+            input_map=check.checked_input_map(self.input_map, activation),
+            expansions=check.checked_expansions(self.expand_inputs),
+            standardize=bool(self.standardize),
             constant=bool(self.fit_intercept),
+            map_seed=map_seed,
+            report=_told if self.verbose else _untold,
         )
 
     def _drawn_with(self) -> dict[str, str]:
@@ -290,6 +292,12 @@ class Fitting:
                 "fewer n_neurons.",
                 DegenerateFitWarning,
             )
+        if fit.input_map is not None and fit.input_map.trouble:
+            warn(
+                f"no map of the inputs could be learned ({fit.input_map.trouble}), so that all "
+                "have the same scale; look for inputs with extreme values, or use input_map=None.",
+                DegenerateFitWarning,
+            )
         part = fit.ensemble.regressions[0].smoother
         saturated = int(np.sum(part.rank < part.to_t.shape[1]))
         if part.alpha == 0 and saturated:
@@ -299,6 +307,14 @@ class Fitting:
                 "standardize=True or alpha='loo'.",
                 DegenerateFitWarning,
             )
+
+
+def _told(sentence: str) -> None:
+    print(f"input map: {sentence}")
+
+
+def _untold(sentence: str) -> None:
+    """Say nothing."""
 
 
 def _text(value: Any) -> str:

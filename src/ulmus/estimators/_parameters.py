@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.activations import ACTIVATIONS
+from ulmus.core.inputs import EXPANSIONS
 from ulmus.core.layer import DISTRIBUTIONS
 from ulmus.core.noise import noise_of
+from ulmus.core.recipe import LEARNED
 from ulmus.core.rows import DISCOUNTS
 from ulmus.core.variance import ESTIMATES
 
@@ -85,14 +87,64 @@ def checked_distribution(value: Any) -> str:
     return checked_choice("weight_distribution", value, DISTRIBUTIONS)
 
 
-def checked_scale(value: Any, n_features: int) -> np.ndarray:
-    """Return one positive scale per feature."""
+def checked_neurons(value: Any) -> int | None:
+    """Return a number of hidden units, or None for one that suits the rows."""
+    if isinstance(value, str):
+        if value == "auto":
+            return None
+        raise ValueError(f"n_neurons must be a whole number >= 1 or 'auto', got {value!r}.")
+    return checked_count("n_neurons", value)
+
+
+def checked_input_map(value: Any, activation: Any) -> Any:
+    """Return None, the name of a way to learn a map, or a square matrix."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if value not in LEARNED:
+            options = ", ".join(map(repr, LEARNED))
+            raise ValueError(
+                f"input_map must be None, one of {options}, or a square matrix, got {value!r}."
+            )
+        if value != "auto" and not isinstance(activation, str):
+            raise ValueError(
+                f"input_map={value!r} is learned with the derivative of the activation, which is "
+                "not known for a callable; use an activation by name, or input_map=None."
+            )
+        return value
+    matrix = np.asarray(value)
+    square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
+    if not square or matrix.dtype.kind not in "fiu" or not np.all(np.isfinite(matrix)):
+        raise ValueError(
+            "input_map must be a square matrix of finite numbers, with a row for each input, or "
+            f"one of None, {', '.join(map(repr, LEARNED))}; got {value!r}."
+        )
+    return matrix.astype(float)
+
+
+def checked_expansions(value: Any) -> Any:
+    """Return "auto", or a tuple of names of further inputs."""
+    if isinstance(value, str) and value == "auto":
+        return value
+    names = () if value is None else (value,) if isinstance(value, str) else value
+    if not isinstance(names, (list, tuple)) or any(name not in EXPANSIONS for name in names):
+        raise ValueError(
+            "expand_inputs must be None, 'auto', 'scores', 'levels' or a list of the last two, "
+            f"got {value!r}."
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def checked_scale(value: Any, n_features: int) -> np.ndarray | None:
+    """Return one positive scale per feature, or None for an automatic one."""
+    if isinstance(value, str) and value == "auto":
+        return None
     scale = np.asarray(value)
     valid = scale.dtype.kind in "fiu" and scale.shape in ((), (n_features,))
     if not valid or not np.all(np.isfinite(scale)) or np.any(scale < 0) or not np.any(scale > 0):
         raise ValueError(
-            "weight_scale must be a positive number or one non-negative number for each of the "
-            f"{n_features} features, got {value!r}."
+            "weight_scale must be 'auto', a positive number or one non-negative number for each of "
+            f"the {n_features} features, got {value!r}."
         )
     return np.broadcast_to(scale.astype(float), (n_features,))
 
@@ -157,8 +209,11 @@ def needs_residuals(noise: Any, variance: Any) -> bool:
     return noise == "heteroskedastic" or any(name in ("all", *row_wise) for name in names)
 
 
-def member_seeds(random_state: Any, n_members: int) -> list[np.random.SeedSequence]:
-    """One seed per member; the first seeds stay the same when members are added."""
+def drawn_seeds(random_state: Any, n_members: int) -> tuple[list[np.random.SeedSequence], int]:
+    """One seed per member, and one for a learned map.
+
+    The first seeds, and that of the map, stay the same when members are added.
+    """
     if random_state is None:
         entropy = None
     elif isinstance(random_state, (int, np.integer)) and random_state >= 0:
@@ -172,4 +227,6 @@ def member_seeds(random_state: Any, n_members: int) -> list[np.random.SeedSequen
             "random_state must be None, a whole number >= 0, a numpy Generator or a RandomState, "
             f"got {random_state!r}."
         )
-    return np.random.SeedSequence(entropy).spawn(n_members)
+    root = np.random.SeedSequence(entropy)
+    of_map = np.random.SeedSequence(root.entropy, spawn_key=(2**32 - 1,))
+    return root.spawn(n_members), int(of_map.generate_state(1)[0])

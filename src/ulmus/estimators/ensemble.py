@@ -34,27 +34,38 @@ class ELMEnsembleRegressor(BaseELM):
 
     Parameters
     ----------
-    n_estimators : int, default=20
+    n_estimators : int, default=8
         Number of members M. Adding members keeps the first ones if ``random_state`` is a number.
-    n_neurons : int, default=100
-        Hidden units N of each member.
+    n_neurons : int or "auto", default="auto"
+        Hidden units N of each member. ``"auto"`` is 20 times the root of the number of rows, at
+        least 100 and at most 1000 (4000 on a graphics card), and less for very many rows.
     alpha : float, "loo" or "gcv", default="loo"
         Ridge parameter, shared by all members; 0 is plain least squares. ``"loo"`` takes the
         least exact leave-one-out error of the ensemble, ``"gcv"`` the least generalised
         cross-validation score, both judged by the first members (at most five). Each output
         chooses its own; outputs that choose differently cost a regression each.
-    activation : str or callable, default="logistic"
+    activation : str or callable, default="tanh"
         ``"logistic"``, ``"tanh"``, ``"relu"``, ``"erf"``, ``"cos"`` (random Fourier features),
         ``"rbf"`` (:math:`e^{-u^2}`), ``"identity"``, or a function of the array of
         pre-activations :math:`u = xW + b`.
-    weight_distribution : {"uniform", "normal"}, default="uniform"
-        Distribution of hidden weights and biases.
-    weight_scale : float or array-like of shape (n_features,), default=1.0
-        Weights are uniform on [-s, s], or normal with standard deviation s.
-    input_map : None
-        Not used yet.
-    expand_inputs : None
-        Not used yet.
+    weight_distribution : {"uniform", "normal"}, default="normal"
+        Distribution of hidden weights.
+    weight_scale : "auto", float or array-like of shape (n_features,), default="auto"
+        With a number s, weights and biases are uniform on [-s, s], or normal with standard
+        deviation s. ``"auto"`` has weights of scale :math:`0.7/\sqrt{d'}` for d' inputs of the
+        layer, and biases uniform on [-1.5, 1.5].
+    input_map : None, "ard", "full", "auto" or array of shape (d', d'), default="auto"
+        A linear map of the inputs before the hidden layer. ``"ard"`` learns a scale for each
+        input, ``"full"`` a matrix, both by the evidence of Bayesian ridge regressions on some
+        thousand rows; ``"auto"`` is ``"full"`` where there are 20 rows for each entry of the
+        matrix, else ``"ard"``. An activation that is a function of your own has no known
+        derivative, and with ``"auto"`` no map. None is no map, a matrix is taken as it is.
+    expand_inputs : None, "scores", "levels", list of these or "auto", default="auto"
+        Further inputs of the hidden layer, whose relevance the map decides. ``"scores"`` are
+        normal scores of the ranks of each input with more than two values, straight between
+        some hundred knots; ``"levels"`` are indicators of the values of inputs with 3 to 10 of
+        them, all zero for another value. ``"auto"`` has both where a map is learned from a dense
+        table of at most 200 inputs, and else none.
     fit_intercept : bool, default=True
         Whether each member has an unpenalised intercept.
     standardize : bool, default=True
@@ -102,10 +113,16 @@ class ELMEnsembleRegressor(BaseELM):
         Output weights.
     intercept_ : ndarray of shape (M,) or (M, n_outputs)
         Intercepts.
-    hidden_weights_ : ndarray of shape (M, n_features, N)
-        Hidden weights, for inputs as standardised.
+    hidden_weights_ : ndarray of shape (M, d', N)
+        Hidden weights for the d' inputs of the layer (standardised inputs, then scores, then
+        levels), the map included.
     hidden_biases_ : ndarray of shape (M, N)
         Hidden biases.
+    input_map_ : ndarray of shape (d', d') or None
+        The map of the inputs.
+    feature_relevance_, feature_relevance_std_ : ndarray of shape (n_features,)
+        Share of each feature in the prediction, its scores and levels included, where a map was
+        learned; and its standard deviation.
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Noise variance (of a row of weight 1), estimated as ``noise_variance`` says.
     dof_ : float or ndarray of shape (n_outputs,)
@@ -154,15 +171,15 @@ class ELMEnsembleRegressor(BaseELM):
 
     def __init__(
         self,
-        n_estimators: int = 20,
-        n_neurons: int = 100,
+        n_estimators: int = 8,
+        n_neurons: int | str = "auto",
         *,
         alpha: float | str = "loo",
-        activation: str | Callable[[Any], Any] = "logistic",
-        weight_distribution: str = "uniform",
-        weight_scale: Any = 1.0,
-        input_map: Any = None,
-        expand_inputs: Any = None,
+        activation: str | Callable[[Any], Any] = "tanh",
+        weight_distribution: str = "normal",
+        weight_scale: Any = "auto",
+        input_map: Any = "auto",
+        expand_inputs: Any = "auto",
         fit_intercept: bool = True,
         standardize: bool = True,
         noise: str = "homoskedastic",

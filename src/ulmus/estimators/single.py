@@ -19,20 +19,20 @@ class ELMRegressor(BaseELM):
 
     Parameters
     ----------
-    n_neurons : int, default=100
+    n_neurons : int or "auto", default="auto"
         Hidden units.
     alpha : float, "loo" or "gcv", default="loo"
         Ridge parameter, or how to choose it; 0 is plain least squares.
-    activation : str or callable, default="logistic"
+    activation : str or callable, default="tanh"
         As in :class:`ELMEnsembleRegressor`.
-    weight_distribution : {"uniform", "normal"}, default="uniform"
-        Distribution of hidden weights and biases.
-    weight_scale : float or array-like of shape (n_features,), default=1.0
+    weight_distribution : {"uniform", "normal"}, default="normal"
+        Distribution of hidden weights.
+    weight_scale : "auto", float or array-like of shape (n_features,), default="auto"
         Half width, or standard deviation, of that distribution.
-    input_map : None
-        Not used yet.
-    expand_inputs : None
-        Not used yet.
+    input_map : None, "ard", "full", "auto" or array of shape (d', d'), default="auto"
+        Map of the inputs before the hidden layer, as in :class:`ELMEnsembleRegressor`.
+    expand_inputs : None, "scores", "levels", list of these or "auto", default="auto"
+        Further inputs of the hidden layer, as in :class:`ELMEnsembleRegressor`.
     fit_intercept : bool, default=True
         Whether to fit an unpenalised intercept.
     standardize : bool, default=True
@@ -100,14 +100,14 @@ class ELMRegressor(BaseELM):
 
     def __init__(
         self,
-        n_neurons: int = 100,
+        n_neurons: int | str = "auto",
         *,
         alpha: float | str = "loo",
-        activation: str | Callable[[Any], Any] = "logistic",
-        weight_distribution: str = "uniform",
-        weight_scale: Any = 1.0,
-        input_map: Any = None,
-        expand_inputs: Any = None,
+        activation: str | Callable[[Any], Any] = "tanh",
+        weight_distribution: str = "normal",
+        weight_scale: Any = "auto",
+        input_map: Any = "auto",
+        expand_inputs: Any = "auto",
         fit_intercept: bool = True,
         standardize: bool = True,
         noise: str = "homoskedastic",

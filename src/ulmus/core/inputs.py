@@ -1,0 +1,184 @@
+"""What the hidden layer sees of a table: standardised inputs, their scores and their levels.
+
+Beside each standardised input may stand the normal scores of its ranks, which undo a skewed or
+stretched scale, and indicators of its values where these are few. All of them are inputs of the
+layer; which of them matter is left to the map in front of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from ulmus.core.backend import Array, like, namespace, to_numpy
+from ulmus.core.scaling import FeatureScale
+from ulmus.core.source import Block
+
+EXPANSIONS = ("scores", "levels")
+# Points that a curve of scores is kept at.
+SCORE_KNOTS = 256
+# Inputs with so many distinct values get an indicator of each.
+FEWEST_LEVELS, MOST_LEVELS = 3, 10
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Normal scores of one input: a rising curve, straight between its knots and flat outside.
+
+    Parameters
+    ----------
+    column : int
+        The input.
+    knots, heights : arrays of shape (k,)
+        Values of the input, and their scores.
+    """
+
+    column: int
+    knots: Array
+    heights: Array
+
+    def __call__(self, x: Array) -> Array:
+        """Scores of values x (n,)."""
+        xp = namespace(self.knots)
+        x = xp.clip(x, min=self.knots[0], max=self.knots[-1])
+        left, slope = self._piece(x)
+        return xp.take(self.heights, left) + slope * (x - xp.take(self.knots, left))
+
+    def slope(self, x: Array) -> Array:
+        """Derivative of the scores at values x (n,), zero outside the knots."""
+        xp = namespace(self.knots)
+        inside = (x >= self.knots[0]) & (x <= self.knots[-1])
+        return self._piece(x)[1] * xp.astype(inside, x.dtype)
+
+    def _piece(self, x: Array) -> tuple[Array, Array]:
+        """Index of the knot to the left of each value, and the slope of that piece."""
+        xp, last = namespace(self.knots), self.knots.shape[0] - 2
+        left = xp.clip(xp.searchsorted(self.knots, x, side="right") - 1, min=0, max=last)
+        rises = (self.heights[1:] - self.heights[:-1]) / (self.knots[1:] - self.knots[:-1])
+        return left, xp.take(rises, left)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Indicators of the few values of one input; another value is none of them.
+
+    Parameters
+    ----------
+    column : int
+        The input.
+    values : array of shape (k,)
+        Its values.
+    """
+
+    column: int
+    values: Array
+
+    def __call__(self, x: Array) -> Array:
+        """Indicators of values x (n,), shape (k, n)."""
+        xp = namespace(self.values)
+        return xp.astype(self.values[:, None] == x[None, :], self.values.dtype)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Standardised inputs, then scores, then indicators of levels.
+
+    Parameters
+    ----------
+    offset, scale : arrays of shape (d,)
+        What is subtracted from each input and what divides it.
+    scores : tuple of Scores
+        Curves for further inputs.
+    levels : tuple of Levels
+        Indicators as further inputs.
+    """
+
+    offset: Array
+    scale: Array
+    scores: tuple[Scores, ...] = ()
+    levels: tuple[Levels, ...] = ()
+
+    @property
+    def expands(self) -> bool:
+        """Whether there are more inputs than those of the table."""
+        return bool(self.scores or self.levels)
+
+    @property
+    def origin(self) -> np.ndarray:
+        """Column of the table that each input of the layer comes from, shape (d',)."""
+        return np.array(
+            [
+                *range(self.offset.shape[0]),
+                *(part.column for part in self.scores),
+                *(part.column for part in self.levels for _ in range(part.values.shape[0])),
+            ]
+        )
+
+    def __call__(self, X: Array) -> Array:
+        """Inputs of the layer for the rows of a dense X, shape (d', n)."""
+        xp, X = namespace(self.offset), like(X, self.offset)
+        Z = ((X - self.offset) / self.scale).T
+        if not self.expands:
+            return Z
+        scores = [part(X[:, part.column])[None, :] for part in self.scores]
+        return xp.concat([Z, *scores, *(part(X[:, part.column]) for part in self.levels)])
+
+    def derivative(self, X: Array, j: int) -> dict[int, Array]:
+        """Derivatives by column j of the table: those inputs of the layer that change.
+
+        Each has shape (n,), or (1,) where it is the same for all rows. Indicators are flat
+        between their values.
+        """
+        changes = {j: 1 / self.scale[j : j + 1]}
+        for k, part in enumerate(self.scores, start=self.offset.shape[0]):
+            if part.column == j:
+                changes[k] = part.slope(like(X[:, j], self.offset))
+        return changes
+
+    def unseen(self, X: Array) -> dict[int, int]:
+        """Rows whose value is none of the levels, counted for each such column of the table."""
+        xp, counts = namespace(self.offset), {}
+        for part in self.levels:
+            x = like(X[:, part.column], self.offset)
+            found = xp.any(part.values[:, None] == x[None, :], axis=0)
+            counts[part.column] = int(X.shape[0]) - int(xp.sum(xp.astype(found, xp.int64)))
+        return {column: count for column, count in counts.items() if count}
+
+
+def plain_inputs(scale: FeatureScale, standardize: bool, reference: Array) -> Inputs:
+    """The table's own inputs, standardised or as they are."""
+    d = len(scale.mean)
+    offset, sd = (scale.mean, scale.sd) if standardize else (np.zeros(d), np.ones(d))
+    return Inputs(like(offset, reference), like(sd, reference))
+
+
+def expanded(inputs: Inputs, sample: Block, expansions: tuple[str, ...]) -> Inputs:
+    """Further inputs from the values of a sample of rows."""
+    scores, levels = [], []
+    X = to_numpy(like(sample.X, inputs.offset))
+    weight = None if sample.root_weight is None else to_numpy(sample.root_weight) ** 2
+    for j in range(X.shape[1]):
+        values, group = np.unique(X[:, j], return_inverse=True)
+        if "scores" in expansions and len(values) > 2:
+            heights = _normal_scores(np.bincount(group, weight))
+            kept = _spread_out(len(values))
+            knots = (like(a[kept], inputs.offset) for a in (values, heights))
+            scores.append(Scores(j, *knots))
+        if "levels" in expansions and FEWEST_LEVELS <= len(values) <= MOST_LEVELS:
+            levels.append(Levels(j, like(values, inputs.offset)))
+    return Inputs(inputs.offset, inputs.scale, tuple(scores), tuple(levels))
+
+
+def _normal_scores(mass: np.ndarray) -> np.ndarray:
+    """Normal quantiles at the middle of each value's share of the rows, of variance one."""
+    share = mass / np.sum(mass)
+    scores = ndtri(np.cumsum(share) - share / 2)
+    mean = share @ scores
+    return (scores - mean) / np.sqrt(share @ (scores - mean) ** 2)
+
+
+def _spread_out(n_values: int) -> np.ndarray:
+    """Indices of the knots among sorted values, the first and the last included."""
+    return np.unique(np.linspace(0, n_values - 1, min(n_values, SCORE_KNOTS)).round().astype(int))

@@ -1,0 +1,198 @@
+"""From parameters and rows to a hidden layer: inputs, their map, and drawn units.
+
+What is learned from rows, the scores and levels of the inputs and the map, comes from a sample of
+them, so that it costs the same for a thousand rows and a hundred million.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ulmus.core.backend import Array, is_on_host, like
+from ulmus.core.evidence import networks
+from ulmus.core.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
+from ulmus.core.layer import HiddenLayer, UnitLaw, drawn_layer
+from ulmus.core.relevance import relevance
+from ulmus.core.sample import SamplePass
+from ulmus.core.scaling import FeatureScale
+from ulmus.core.source import Block, Source
+from ulmus.core.tuning import Report, learned_map
+
+LEARNED = ("ard", "full", "auto")
+# A matrix is learned where there are so many rows for each of its entries.
+ROWS_PER_ENTRY = 20
+# Further inputs are made for tables with at most so many columns.
+MOST_EXPANDED = 200
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much a map may cost: rows and units that judge it, and independent draws of these."""
+
+    rows: int
+    units: int
+    draws: int = 2
+
+
+HOST_EFFORT, CARD_EFFORT = Effort(rows=2000, units=512), Effort(rows=10_000, units=1024)
+# Hidden units of a member: so many times the root of the rows, at most the second number, and few
+# enough that all members together cost no more multiplications than the third.
+HOST_UNITS, CARD_UNITS = (20, 1000, 4e12), (20, 4000, 1e14)
+FEWEST_UNITS = 100
+
+
+@dataclass(frozen=True)
+class InputMap:
+    """The map in front of the hidden layer, as a fit keeps it.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (d', d')
+        The map.
+    kind : str
+        How it was found: ``"given"``, ``"common"``, ``"ard"`` or ``"full"``.
+    relevance, deviation : ndarrays of shape (d,), or None
+        Share of each input of the table in the prediction, and its standard deviation.
+    trouble : str
+        Why nothing could be learned, where that is so.
+    """
+
+    matrix: np.ndarray
+    kind: str
+    relevance: np.ndarray | None = None
+    deviation: np.ndarray | None = None
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Parameters of a hidden layer.
+
+    Parameters
+    ----------
+    seeds : list of SeedSequence
+        One for each member.
+    n_neurons : int or None
+        Units of a member, or None for a number that suits the rows.
+    law : UnitLaw
+        How units are drawn.
+    input_map : None, str or ndarray of shape (d', d')
+        No map, how to learn it, or the map.
+    expansions : "auto" or tuple of str
+        Names in ``EXPANSIONS``; ``"auto"`` has all of them where a map is learned.
+    standardize, constant : bool
+        Whether inputs are standardised, and whether members have an intercept.
+    map_seed : int
+        Seed of the sample and of the networks that a map is judged by.
+    report : callable
+        Told in a sentence what has been done.
+    """
+
+    seeds: list[np.random.SeedSequence]
+    n_neurons: int | None
+    law: UnitLaw
+    input_map: Any
+    expansions: Any
+    standardize: bool
+    constant: bool
+    map_seed: int
+    report: Report
+
+    @property
+    def learns(self) -> bool:
+        """Whether a map is learned from rows; that needs the derivative of the activation."""
+        return isinstance(self.input_map, str) and isinstance(self.law.activation, str)
+
+    def layer(
+        self, source: Source, scale: FeatureScale, reference: Array
+    ) -> tuple[HiddenLayer, InputMap | None]:
+        """The drawn layer, and the map in front of it."""
+        n_rows = scale.n_rows
+        inputs, sample = plain_inputs(scale, self.standardize, reference), None
+        expansions = self._expansions(len(scale.mean))
+        effort = HOST_EFFORT if is_on_host(reference) else CARD_EFFORT
+        if self.learns or expansions:
+            sample = source.reduce(SamplePass(effort.rows, self.map_seed)).block
+            sparse = scipy.sparse.issparse(sample.X)
+            if expansions and not sparse:
+                inputs = expanded(inputs, sample, expansions)
+            if sparse:
+                sample = sample._replace(X=like(sample.X.toarray(), reference))
+        found = self._map(sample, inputs, n_rows, effort)
+        matrix = None if found is None else found.matrix
+        n_neurons = self.n_neurons
+        if n_neurons is None:
+            n_neurons = auto_neurons(n_rows, len(self.seeds), reference)
+        law = self._law(inputs)
+        layer = drawn_layer(self.seeds, n_neurons, law, inputs, matrix, constant=self.constant)
+        return layer, found
+
+    def _law(self, inputs: Inputs) -> UnitLaw:
+        """The law of the units, with the scale of each input for its scores and levels too."""
+        if self.law.scale is None:
+            return self.law
+        return replace(self.law, scale=self.law.scale[inputs.origin])
+
+    def _expansions(self, n_features: int) -> tuple[str, ...]:
+        if self.expansions == "auto":
+            return EXPANSIONS if self.learns and n_features <= MOST_EXPANDED else ()
+        return tuple(self.expansions)
+
+    def _map(
+        self, sample: Block | None, inputs: Inputs, n_rows: int, effort: Effort
+    ) -> InputMap | None:
+        if self.input_map is None:
+            return None
+        if not isinstance(self.input_map, str):
+            return InputMap(_checked_matrix(self.input_map, len(inputs.origin)), "given")
+        start = InputMap(np.eye(len(inputs.origin)), "common")
+        if not self.learns or sample is None:
+            return start
+        try:
+            return self._learned(sample, inputs, n_rows, effort) or start
+        except (FloatingPointError, np.linalg.LinAlgError) as error:
+            return replace(start, trouble=str(error))
+
+    def _learned(
+        self, sample: Block, inputs: Inputs, n_rows: int, effort: Effort
+    ) -> InputMap | None:
+        seeds = [self.map_seed + 1 + s for s in range(effort.draws)]
+        n_units = min(effort.units, _power_of_two(sample.y.shape[1]))
+        judges = networks(sample, inputs, self._law(inputs), seeds, n_units, centred=self.constant)
+        if judges is None:
+            return None
+        found = learned_map(judges, self._kind(len(inputs.origin), n_rows), self.report)
+        shares = relevance(judges, found, inputs.origin, self.map_seed)
+        return InputMap(found.matrix, found.kind, *shares)
+
+    def _kind(self, n_inputs: int, n_rows: int) -> str:
+        """Scales always; a matrix where the rows are many enough for its entries."""
+        if self.input_map != "auto":
+            return str(self.input_map)
+        return "full" if n_rows >= ROWS_PER_ENTRY * n_inputs**2 else "ard"
+
+
+def auto_neurons(n_rows: int, n_members: int, reference: Array) -> int:
+    """Hidden units of a member for so many rows, as many as pay off and can be afforded."""
+    growth, most, products = HOST_UNITS if is_on_host(reference) else CARD_UNITS
+    affordable = np.sqrt(products / max(n_rows, 1)) / n_members
+    return int(max(FEWEST_UNITS, min(growth * np.sqrt(n_rows), most, affordable)))
+
+
+def _power_of_two(n_rows: int) -> int:
+    """The power of two next to a number of rows, at least 64."""
+    return max(64, 2 ** round(float(np.log2(max(n_rows, 2)))))
+
+
+def _checked_matrix(matrix: np.ndarray, n_inputs: int) -> np.ndarray:
+    if matrix.shape != (n_inputs, n_inputs):
+        raise ValueError(
+            f"input_map must have one row and one column for each of the {n_inputs} inputs of the "
+            f"hidden layer, got shape {matrix.shape}; use expand_inputs=None for a map of the "
+            "table's own inputs."
+        )
+    return matrix

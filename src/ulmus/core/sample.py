@@ -1,0 +1,76 @@
+"""A random sample of the rows of any source, the same however often it is taken.
+
+Every row gets a random key, and the rows of smallest keys are the sample; those of two sources
+merge with ``+``. Keys follow from the seed and the first row of a block, so that no order of the
+blocks, and no thread, changes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ulmus.core.backend import Array, namespace, taken_rows, to_numpy
+from ulmus.core.source import Block, first_rows
+
+
+@dataclass(frozen=True)
+class RowSample:
+    """Rows with their keys, at most ``size`` of them."""
+
+    size: int
+    keys: np.ndarray
+    block: Block | None
+
+    def __add__(self, other: RowSample) -> RowSample:
+        """The sample of the rows of both."""
+        if self.block is None or other.block is None:
+            return other if self.block is None else self
+        both = Block(*_joined(self.block, other.block))
+        return _smallest(self.size, np.concatenate([self.keys, other.keys]), both)
+
+
+@dataclass(frozen=True)
+class SamplePass:
+    """Takes a sample of rows of positive weight."""
+
+    title: ClassVar[str] = "sample of rows"
+
+    size: int
+    seed: int
+
+    def __call__(self, blocks: Iterable[Block]) -> RowSample:
+        """Sample of the blocks."""
+        sample = RowSample(self.size, np.empty(0), None)
+        for block in blocks:
+            used = first_rows([block], block.y.shape[1]) if block.n_observed else None
+            if used is not None:
+                sample = sample + _smallest(self.size, self._keys(used), used)
+        return sample
+
+    def _keys(self, block: Block) -> np.ndarray:
+        first = np.ascontiguousarray(to_numpy(block.y[:, 0]), dtype=float)
+        content = int.from_bytes(first.tobytes()[:8], "little")
+        return np.random.default_rng([self.seed, content]).random(block.y.shape[1])
+
+
+def _smallest(size: int, keys: np.ndarray, block: Block) -> RowSample:
+    if len(keys) <= size:
+        return RowSample(size, keys, block)
+    kept = np.sort(np.argpartition(keys, size)[:size])
+    return RowSample(size, keys[kept], _rows(block, kept))
+
+
+def _rows(block: Block, index: np.ndarray) -> Block:
+    xp = namespace(block.y)
+    where = xp.asarray(index, device=block.y.device)
+    weight = None if block.root_weight is None else xp.take(block.root_weight, where)
+    return Block(taken_rows(block.X, index), xp.take(block.y, where, axis=1), weight)
+
+
+def _joined(one: Block, other: Block) -> tuple[Array, Array, Array | None]:
+    rows = first_rows([one, other], one.y.shape[1] + other.y.shape[1])
+    return rows.X, rows.y, rows.root_weight
