@@ -19,16 +19,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 from ulmus.core.activations import named
-from ulmus.core.backend import Array, like, namespace, to_numpy, transposed
+from ulmus.core.backend import Array, is_on_host, like, namespace, to_numpy
 from ulmus.core.inputs import Inputs
 from ulmus.core.layer import UnitLaw
-from ulmus.core.linalg import inverses
+from ulmus.core.linalg import inverse_and_log_det
 from ulmus.core.source import Block
 
 # Noise variance is not let below this share of that of y: data without noise would drive it to 0.
@@ -57,12 +59,14 @@ class Networks:
         Square roots of the row weights, of mean square one.
     W : array of shape (S, d', N)
         Hidden weights before the map.
-    b : array of shape (S, 1, N)
+    b : array of shape (S, N)
         Biases.
     activation : str
         A name in ``ACTIVATIONS``.
     centred : bool
         Whether an intercept takes up the mean of the features.
+    n_threads : int
+        Threads that share the networks.
     """
 
     Z: Array
@@ -72,6 +76,7 @@ class Networks:
     b: Array
     activation: str | Callable[[Array], Array]
     centred: bool
+    n_threads: int = 1
 
     @property
     def n_inputs(self) -> int:
@@ -79,48 +84,68 @@ class Networks:
         return int(self.Z.shape[1])
 
     @property
+    def n_networks(self) -> int:
+        """Number of networks, S."""
+        return int(self.W.shape[0])
+
+    @property
     def feature_size(self) -> float:
         """Sum of squares of a hidden feature without a map, the mean over features."""
-        H, _ = self._features(np.ones(self.n_inputs))
-        return float(namespace(H).sum(H**2)) / (H.shape[0] * H.shape[2])
+        H, _ = self._features(0, np.ones(self.n_inputs))
+        return float(namespace(H).sum(H**2)) / H.shape[1]
+
+    def fewer_rows(self, n_rows: int) -> Networks:
+        """The same networks judged by so many evenly spaced rows, or by all if there are fewer."""
+        step = max(1, int(self.Z.shape[0]) // n_rows)
+        weight = None if self.root_weight is None else self.root_weight[::step, :]
+        fewer = replace(self, Z=self.Z[::step, :], y=self.y[::step, :], root_weight=weight)
+        return replace(fewer, y=fewer._centred(fewer.y))
 
     def evidence(self, L: np.ndarray, log_alpha: float) -> Gradient:
         """Minus the log evidence at a map L, its diagonal (d',) or a matrix (d', d').
 
-        Infinite where G has no Cholesky factor.
+        Infinite where a G has no Cholesky factor.
         """
-        xp, (n, K), (S, _, N) = namespace(self.y), self.y.shape, self.W.shape
-        H, slope = self._features(L)
-        alpha = math.exp(log_alpha)
-        solved = inverses(_ridge_gram(H, alpha))
-        if solved is None:
+        parts = self._each(lambda s: self._evidence(s, L, log_alpha))
+        if any(part is None for part in parts):
             return Gradient(math.inf, np.zeros_like(L), 0.0)
+        return Gradient(*(sum(column) / len(parts) for column in zip(*parts, strict=True)))
+
+    def _evidence(self, s: int, L: np.ndarray, log_alpha: float) -> Gradient | None:
+        """The same of one network."""
+        (n, K), N = self.y.shape, self.W.shape[2]
+        H, slope = self._features(s, L)
+        xp, alpha = namespace(H), math.exp(log_alpha)
+        solved = inverse_and_log_det(_ridge_gram(H, alpha))
+        if solved is None:
+            return None
         inverse, log_det = solved
-        b = inverse @ (transposed(H) @ self.y)
+        b = inverse @ (H.T @ self.y)
         residual = self.y - H @ b
-        size = xp.sum(b**2, axis=1)
-        s2 = (xp.sum(residual**2, axis=1) + alpha * size) / n + SMALLEST_NOISE
-        value = n * xp.sum(xp.log(s2), axis=1) + K * (log_det - N * log_alpha)
-        by_feature = K * (H @ inverse) - (residual / s2[:, None, :]) @ transposed(b)
+        size = xp.sum(b**2, axis=0)
+        s2 = (xp.sum(residual**2, axis=0) + alpha * size) / n + SMALLEST_NOISE
+        value = n * xp.sum(xp.log(s2)) + K * (log_det - N * log_alpha)
+        by_feature = K * (H @ inverse) - (residual / s2) @ b.T
         by_unit = self._weighted(self.Z).T @ (by_feature * slope)
-        trace = xp.sum(xp.linalg.diagonal(inverse), axis=1)
-        by_alpha = alpha * xp.sum(size / s2, axis=1) + K * (alpha * trace - N)
-        return Gradient(
-            float(xp.sum(value)) / (2 * S),
-            self._by_map(by_unit, L) / S,
-            float(xp.sum(by_alpha)) / (2 * S),
-        )
+        trace = xp.sum(xp.linalg.diagonal(inverse))
+        by_alpha = alpha * xp.sum(size / s2) + K * (alpha * trace - N)
+        return Gradient(float(value) / 2, self._by_map(s, by_unit, L), float(by_alpha) / 2)
 
-    def coefficients(self, L: np.ndarray, log_alpha: float) -> Array | None:
-        """Output weights (S, N, K) at a map, if G has a Cholesky factor."""
-        H, _ = self._features(L)
-        solved = inverses(_ridge_gram(H, math.exp(log_alpha)))
-        return None if solved is None else solved[0] @ (transposed(H) @ self.y)
+    def coefficients(self, L: np.ndarray, log_alpha: float) -> list[Array] | None:
+        """Output weights (N, K) of each network at a map, if its G has a Cholesky factor."""
+        parts = self._each(lambda s: self._coefficients(s, L, log_alpha))
+        return None if any(part is None for part in parts) else parts
 
-    def predictions(self, Z: Array, L: np.ndarray, b: Array) -> Array:
+    def _coefficients(self, s: int, L: np.ndarray, log_alpha: float) -> Array | None:
+        H, _ = self._features(s, L)
+        solved = inverse_and_log_det(_ridge_gram(H, math.exp(log_alpha)))
+        return None if solved is None else solved[0] @ (H.T @ self.y)
+
+    def predictions(self, Z: Array, L: np.ndarray, b: list[Array]) -> Array:
         """Mean over networks of what output weights say of inputs Z (p, d'), shape (p, K)."""
-        u = Z @ self._mapped(L) + self.b
-        return namespace(b).mean(named(self.activation).value(u) @ b, axis=0)
+        activation = named(self.activation)
+        parts = self._each(lambda s: activation.value(Z @ self._mapped(s, L) + self.b[s, :]) @ b[s])
+        return sum(parts) / len(parts)
 
     def gradient_size(self, L: np.ndarray, log_alpha: float) -> np.ndarray | None:
         """Mean squared derivative of the prediction by each input, (d',), summed over outputs.
@@ -130,43 +155,58 @@ class Networks:
         b = self.coefficients(L, log_alpha)
         if b is None:
             return None
-        xp, mapped = namespace(b), self._mapped(L)
-        _, slope = named(self.activation).both(self.Z @ mapped + self.b)
-        total = xp.zeros(self.n_inputs, dtype=b.dtype, device=b.device)
-        for k in range(b.shape[2]):
-            weights = transposed(mapped * b[:, :, k][:, None, :])
-            total = total + xp.mean(xp.mean(slope @ weights, axis=0) ** 2, axis=0)
-        return to_numpy(total)
+        slopes = self._each(lambda s: self._slopes(s, L, b[s]))
+        mean = sum(slopes) / len(slopes)
+        xp = namespace(mean)
+        return to_numpy(xp.sum(xp.mean(mean**2, axis=1), axis=0))
 
-    def _features(self, L: np.ndarray) -> tuple[Array, Array]:
-        """Features (S, n, N), weighted and centred, and slopes of their activations."""
-        xp = namespace(self.W)
-        H, slope = named(self.activation).both(self.Z @ self._mapped(L) + self.b)
-        if self.centred:
-            mean = self._weighted(self._weighted(H))
-            H = H - xp.mean(mean, axis=1, keepdims=True)
-        return self._weighted(H), slope
+    def _slopes(self, s: int, L: np.ndarray, b: Array) -> Array:
+        """Derivatives of one network's prediction by the inputs, shape (K, n, d')."""
+        mapped = self._mapped(s, L)
+        _, slope = named(self.activation).both(self.Z @ mapped + self.b[s, :])
+        weights = [(mapped * b[:, k]).T for k in range(b.shape[1])]
+        return namespace(slope).stack([slope @ each for each in weights])
+
+    def _each(self, task: Callable[[int], Any]) -> list[Any]:
+        """A task for each network, on several threads if there are any to use."""
+        if self.n_threads == 1:
+            return [task(s) for s in range(self.n_networks)]
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            return list(pool.map(task, range(self.n_networks)))
+
+    def _features(self, s: int, L: np.ndarray) -> tuple[Array, Array]:
+        """Features (n, N) of one network, weighted and centred, and slopes of their activations."""
+        H, slope = named(self.activation).both(self.Z @ self._mapped(s, L) + self.b[s, :])
+        return self._centred(self._weighted(H)), slope
+
+    def _centred(self, values: Array) -> Array:
+        """Weighted values (n, k) without their part along the intercept, if there is one."""
+        if not self.centred:
+            return values
+        mean = namespace(values).mean(self._weighted(values), axis=0, keepdims=True)
+        return values - self._weighted(mean)
 
     def _weighted(self, values: Array) -> Array:
         """Rows times the roots of their weights."""
         return values if self.root_weight is None else values * self.root_weight
 
-    def _mapped(self, L: np.ndarray) -> Array:
-        L = like(L, self.W)
-        return L[None, :, None] * self.W if L.ndim == 1 else L @ self.W
+    def _mapped(self, s: int, L: np.ndarray) -> Array:
+        """Hidden weights of one network behind the map, shape (d', N)."""
+        W, L = self.W[s, :, :], like(L, self.W)
+        return L[:, None] * W if L.ndim == 1 else L @ W
 
-    def _by_map(self, by_unit: Array, L: np.ndarray) -> np.ndarray:
-        """From derivatives by the mapped weights (S, d', N) to those by the map."""
-        xp = namespace(by_unit)
+    def _by_map(self, s: int, by_unit: Array, L: np.ndarray) -> np.ndarray:
+        """From derivatives by the mapped weights (d', N) to those by the map."""
+        W = self.W[s, :, :]
         if L.ndim == 1:
-            return to_numpy(xp.sum(by_unit * self.W, axis=(0, 2)))
-        return to_numpy(xp.sum(by_unit @ transposed(self.W), axis=0))
+            return to_numpy(namespace(W).sum(by_unit * W, axis=1))
+        return to_numpy(by_unit @ W.T)
 
 
 def _ridge_gram(H: Array, alpha: float) -> Array:
-    """G = H'H + alpha I for each network, shape (S, N, N)."""
+    """G = H'H + alpha I, shape (N, N)."""
     xp = namespace(H)
-    return transposed(H) @ H + alpha * xp.eye(H.shape[2], dtype=H.dtype, device=H.device)
+    return H.T @ H + alpha * xp.eye(H.shape[1], dtype=H.dtype, device=H.device)
 
 
 def networks(
@@ -192,4 +232,12 @@ def networks(
     drawn = [law.even(seed, Z.shape[1], n_units) for seed in seeds]
     W, b = (like(np.stack(parts), Z) for parts in zip(*drawn, strict=True))
     y = y / sd if root_weight is None else root_weight * y / sd
-    return Networks(Z, y, root_weight, W, b[:, None, :], law.activation, centred)
+    return Networks(Z, y, root_weight, W, b, law.activation, centred, _free_threads(Z, len(seeds)))
+
+
+def _free_threads(Z: Array, n_networks: int) -> int:
+    """Threads for the networks: as many as the matrix products may use, on the processor."""
+    if not is_on_host(Z):
+        return 1
+    products = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return min(n_networks, max(products, default=1))

@@ -164,35 +164,31 @@ def cholesky(A: Array) -> Array:
     raise ValueError("the hidden features hold NaN or infinity; check X and the activation.")
 
 
-def inverses(A: Array) -> tuple[Array, Array] | None:
-    """Inverses (S, N, N) and log determinants (S,) of positive definite matrices, if they are."""
+def inverse_and_log_det(A: Array) -> tuple[Array, Array] | None:
+    """Inverse and log determinant of a positive definite matrix (N, N), if it is one."""
     if isinstance(A, np.ndarray):
-        return _lapack_inverses(A)
+        return _lapack_inverse(A)
     xp = namespace(A)
     try:
-        half = inverted_triangle(xp.linalg.cholesky(A))
+        half = inverted_triangle(xp.linalg.cholesky(A)[None, :, :])[0, :, :]
     except Exception as error:
         _require_failed_convergence(error)
         return None
-    inverse = transposed(half) @ half
-    log_det = -2 * xp.sum(xp.log(xp.linalg.diagonal(half)), axis=1)
-    return (inverse, log_det) if bool(xp.all(xp.isfinite(log_det))) else None
+    log_det = -2 * xp.sum(xp.log(xp.linalg.diagonal(half)))
+    return (half.T @ half, log_det) if bool(xp.isfinite(log_det)) else None
 
 
-def _lapack_inverses(A: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The same by LAPACK, which makes half of each inverse and no product of triangles."""
+def _lapack_inverse(A: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The same by LAPACK, which makes half of the inverse and no product of triangles."""
     potrf, potri = scipy.linalg.get_lapack_funcs(("potrf", "potri"), (A,))
-    out, log_det = np.empty_like(A), np.empty(len(A))
-    for s, matrix in enumerate(A):
-        # The upper triangle of a symmetric matrix in rows is the lower one in columns.
-        factor, failed = potrf(matrix.T, lower=True, clean=True)
-        if failed or not np.all(np.isfinite(np.diagonal(factor))):
-            return None
-        log_det[s] = 2 * np.sum(np.log(np.diagonal(factor)))
-        half, _ = potri(factor, lower=True, overwrite_c=True)
-        np.add(half, half.T, out=out[s])
-        np.fill_diagonal(out[s], np.diagonal(half))
-    return out, log_det
+    factor, failed = potrf(A.T, lower=True, clean=True, overwrite_a=True)
+    if failed or not np.all(np.isfinite(np.diagonal(factor))):
+        return None
+    log_det = 2 * np.sum(np.log(np.diagonal(factor)))
+    half, _ = potri(factor, lower=True, overwrite_c=True)
+    inverse = half + half.T
+    np.fill_diagonal(inverse, np.diagonal(half))
+    return inverse, log_det
 
 
 def _require_failed_convergence(error: Exception) -> None:

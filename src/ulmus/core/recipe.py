@@ -38,10 +38,10 @@ class Effort:
     draws: int = 2
 
 
-HOST_EFFORT, CARD_EFFORT = Effort(rows=2000, units=512), Effort(rows=10_000, units=1024)
+HOST_EFFORT, CARD_EFFORT = Effort(rows=4000, units=512), Effort(rows=10_000, units=1024)
 # Hidden units of a member: so many times the root of the rows, at most the second number, and few
 # enough that all members together cost no more multiplications than the third.
-HOST_UNITS, CARD_UNITS = (20, 1000, 4e12), (20, 4000, 1e14)
+HOST_UNITS, CARD_UNITS = (20, 1000, 4e12), (40, 8000, 1e14)
 FEWEST_UNITS = 100
 
 
@@ -161,7 +161,7 @@ class Recipe:
         self, sample: Block, inputs: Inputs, n_rows: int, effort: Effort
     ) -> InputMap | None:
         seeds = [self.map_seed + 1 + s for s in range(effort.draws)]
-        n_units = min(effort.units, _power_of_two(sample.y.shape[1]))
+        n_units = min(effort.units, max(FEWEST_UNITS, 3 * sample.y.shape[1] // 4))
         judges = networks(sample, inputs, self._law(inputs), seeds, n_units, centred=self.constant)
         if judges is None:
             return None
@@ -181,11 +181,6 @@ def auto_neurons(n_rows: int, n_members: int, reference: Array) -> int:
     growth, most, products = HOST_UNITS if is_on_host(reference) else CARD_UNITS
     affordable = np.sqrt(products / max(n_rows, 1)) / n_members
     return int(max(FEWEST_UNITS, min(growth * np.sqrt(n_rows), most, affordable)))
-
-
-def _power_of_two(n_rows: int) -> int:
-    """The power of two next to a number of rows, at least 64."""
-    return max(64, 2 ** round(float(np.log2(max(n_rows, 2)))))
 
 
 def _checked_matrix(matrix: np.ndarray, n_inputs: int) -> np.ndarray:

@@ -54,7 +54,7 @@ def _shares(
     if b is None:
         return even
     Z, Z_other = _taken(networks.Z, rows), _taken(networks.Z, others)
-    xp = namespace(b)
+    xp = namespace(Z)
     at_rows = networks.predictions(Z, L, b)
     effect = np.empty(d)
     for j in range(d):

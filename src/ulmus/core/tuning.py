@@ -4,7 +4,9 @@ The map is a scale for each input, or a full matrix; hidden weights are drawn as
 map stands before them. Scales have the prior log(1 + theta^2), which leaves most near their start
 and lets some go far; mixing of inputs has a normal prior towards none. Two starts lead to the
 scales: one common scale, and the diagonal of the average gradient outer product, without which
-evidence finds nothing where few of many inputs matter. The matrix starts from the best scales.
+evidence finds nothing where few of many inputs matter. Both are tried on few rows, and the better
+goes on with all of them. Then inputs are left out as long as that costs less than one unit of log
+evidence for each, which the prior alone would not do. The matrix starts from the best scales.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import LbfgsInvHessProduct, minimize
+from threadpoolctl import threadpool_limits
 
 from ulmus.core.evidence import Networks
 
@@ -26,8 +29,14 @@ MIXING_BOUND = 4.0
 MIXING_PRECISION = 30.0
 # Bounds of alpha, and its start, relative to the mean sum of squares of a feature.
 ALPHA_BOUNDS, ALPHA_START = (1e-7, 100.0), 1e-2
-# Steps of the optimiser: for a common scale, for each start, and for the better of the starts.
+# Steps of the optimiser: for a common scale, for each start, and from there on.
 COMMON_STEPS, RACE_STEPS, LAST_STEPS = 12, 15, 50
+# Shares of the inputs that leaving out is tried with.
+LEFT_OUT_SHARES = (0.2, 0.35, 0.5, 0.6, 0.7, 0.8, 0.9)
+# A step that gains a smaller share of the log evidence than this is the last.
+FTOL = 5e-6
+# Rows that the starts are tried on.
+RACE_ROWS = 1000
 # Refits that lead to the second start.
 GRADIENT_REFITS = 3
 # Inputs beyond which only a common scale is learned.
@@ -52,8 +61,6 @@ class LearnedMap:
         Minus its log evidence with the prior.
     spread : ndarray of shape (d', r)
         Columns whose outer products sum to the covariance of the log scales, from the Hessian.
-    n_evaluations : int
-        How often the evidence was evaluated.
     """
 
     kind: str
@@ -61,26 +68,35 @@ class LearnedMap:
     log_alpha: float
     value: float
     spread: np.ndarray
-    n_evaluations: int
 
 
 def learned_map(networks: Networks, kind: str, report: Report) -> LearnedMap:
     """The map of greatest evidence: ``"common"``, ``"ard"`` or ``"full"``."""
-    search = _Search(networks, report)
-    found = search.common()
-    if kind != "common" and networks.n_inputs <= MOST_SCALES:
-        found = search.scales(found)
-        if kind == "full":
-            found = search.matrix(found)
-    return found
+    with threadpool_limits(1 if networks.n_threads > 1 else None, user_api="blas"):
+        return _learned(networks, kind, report)
+
+
+def _learned(networks: Networks, kind: str, report: Report) -> LearnedMap:
+    few = networks.fewer_rows(RACE_ROWS)
+    trial = search = _Search(few, report)
+    if few.y.shape[0] < networks.y.shape[0]:
+        search = _Search(networks, report)
+    common = trial.common()
+    if kind == "common" or networks.n_inputs > MOST_SCALES:
+        return common
+    found = search.scales(trial.started(common), math.log(search.size / trial.size))
+    return search.matrix(found) if kind == "full" else found
 
 
 class _Search:
-    """One optimisation of the evidence; it counts what it evaluates."""
+    """Optimisations of the evidence on the same rows."""
 
     def __init__(self, networks: Networks, report: Report) -> None:
         self.networks, self.report = networks, report
-        self.d, self.n_evaluations = networks.n_inputs, 0
+        self.d = networks.n_inputs
+        self.all_inputs = np.ones(self.d, dtype=bool)
+        # Points and gradients seen with a scale for each input, whose changes show the Hessian.
+        self.seen: list[tuple[np.ndarray, np.ndarray]] = []
         self.size = networks.feature_size
         self.alpha_bounds = tuple(math.log(bound * self.size) for bound in ALPHA_BOUNDS)
 
@@ -89,51 +105,79 @@ class _Search:
 
         def target(p: np.ndarray) -> tuple[float, np.ndarray]:
             L = np.full(self.d, math.exp(p[0]))
-            value, by_map, by_alpha = self._evidence(L, p[1])
+            value, by_map, by_alpha = self.networks.evidence(L, p[1])
             return value, np.array([by_map @ L, by_alpha])
 
         start = np.array([0.0, math.log(ALPHA_START * self.size)])
-        p, value, _ = self._best(target, start, [SCALE_BOUNDS], COMMON_STEPS, "one scale")
-        return self._map("common", np.full(self.d, math.exp(p[0])), p[-1], value)
+        p, value = self._best(target, start, [SCALE_BOUNDS], COMMON_STEPS, "one scale")
+        nothing = np.zeros((self.d, 0))
+        return LearnedMap("common", math.exp(p[0]) * np.eye(self.d), p[1], value, nothing)
 
-    def scales(self, common: LearnedMap) -> LearnedMap:
-        """A scale for each input, from two starts."""
+    def started(self, common: LearnedMap) -> np.ndarray:
+        """Log scales and log alpha after a few steps from each start, the better of the two."""
+        starts = {"common scale": np.diag(common.matrix), "gradients": self._by_gradients(common)}
+        tried = []
+        for name, L in starts.items():
+            start = np.append(np.log(L), common.log_alpha)
+            tried.append(self._best_scales(start, self.all_inputs, RACE_STEPS, f"from {name}"))
+        return min(tried, key=lambda result: result[1])[0]
 
+    def scales(self, start: np.ndarray, more_rows: float) -> LearnedMap:
+        """A scale for each input, from a start with so many more rows in log alpha."""
+        low, high = self.alpha_bounds
+        start = np.append(start[:-1], np.clip(start[-1] + more_rows, low, high))
+        p, value = self._best_scales(start, self.all_inputs, LAST_STEPS, "scales")
+        kept = self._worth_keeping(p)
+        if not np.all(kept):
+            name = f"{np.sum(kept)} of {self.d} inputs kept"
+            p, value = self._best_scales(p, kept, LAST_STEPS, name)
+        L = np.exp(p[:-1]) * kept
+        return LearnedMap("ard", np.diag(L), p[-1], value, _spread(self.seen, self.d))
+
+    def _worth_keeping(self, p: np.ndarray) -> np.ndarray:
+        """Inputs left when those of smallest scale go, one unit of log evidence for each."""
+        order = np.argsort(p[:-1])
+        tried = {}
+        for n_out in {0, *(round(share * self.d) for share in LEFT_OUT_SHARES)}:
+            kept = np.isin(np.arange(self.d), order[n_out:])
+            value = self.networks.evidence(np.exp(p[:-1]) * kept, p[-1]).value
+            tried[value - n_out] = kept
+        return tried[min(tried)]
+
+    def _best_scales(
+        self, start: np.ndarray, kept: np.ndarray, steps: int, name: str
+    ) -> tuple[np.ndarray, float]:
         def target(p: np.ndarray) -> tuple[float, np.ndarray]:
-            theta, L = p[:-1], np.exp(p[:-1])
-            value, by_map, by_alpha = self._evidence(L, p[-1])
-            return value + _prior(theta), np.append(by_map * L + _prior_slope(theta), by_alpha)
+            theta, L = p[:-1], np.exp(p[:-1]) * kept
+            value, by_map, by_alpha = self.networks.evidence(L, p[-1])
+            gradient = np.append(by_map * L + kept * _prior_slope(theta), by_alpha)
+            if math.isfinite(value):
+                self.seen.append((p.copy(), gradient))
+            return value + _prior(theta[kept]), gradient
 
-        bounds = [SCALE_BOUNDS] * self.d
-        starts = {"common": np.diag(common.matrix), "gradients": self._by_gradients(common)}
-        tried = [
-            self._best(target, _point(L, common.log_alpha), bounds, RACE_STEPS, f"scales, {name}")
-            for name, L in starts.items()
-        ]
-        start, *_ = min(tried, key=lambda result: result[1])
-        p, value, inverse = self._best(target, start, bounds, LAST_STEPS, "scales")
-        return self._map("ard", np.exp(p[:-1]), p[-1], value, inverse[: self.d, : self.d])
+        return self._best(target, start, [SCALE_BOUNDS] * self.d, steps, name)
 
     def matrix(self, scales: LearnedMap) -> LearnedMap:
         """A full matrix diag(e^theta) (I + F), from the best scales."""
         d, eye = self.d, np.eye(self.d)
+        kept = np.diag(scales.matrix) > 0
 
         def target(p: np.ndarray) -> tuple[float, np.ndarray]:
             theta, F = p[:d], p[d:-1].reshape(d, d)
-            scale = np.exp(theta)[:, None]
+            scale = (np.exp(theta) * kept)[:, None]
             L = scale * (eye + F)
-            value, by_map, by_alpha = self._evidence(L, p[-1])
+            value, by_map, by_alpha = self.networks.evidence(L, p[-1])
             value += _prior(theta) + 0.5 * MIXING_PRECISION * float(np.sum(F**2))
             by_theta = np.sum(by_map * L, axis=1) + _prior_slope(theta)
             by_F = by_map * scale + MIXING_PRECISION * F
             return value, np.concatenate([by_theta, by_F.ravel(), [by_alpha]])
 
-        theta = np.log(np.diag(scales.matrix))
+        theta = np.log(np.where(kept, np.diag(scales.matrix), 1.0))
         start = np.concatenate([theta, np.zeros(d * d), [scales.log_alpha]])
         bounds = [SCALE_BOUNDS] * d + [(-MIXING_BOUND, MIXING_BOUND)] * d * d
-        p, value, inverse = self._best(target, start, bounds, LAST_STEPS, "full map")
-        L = np.exp(p[:d])[:, None] * (eye + p[d:-1].reshape(d, d))
-        return self._map("full", L, p[-1], value, inverse[:d, :d])
+        p, value = self._best(target, start, bounds, LAST_STEPS, "full map")
+        L = (np.exp(p[:d]) * kept)[:, None] * (eye + p[d:-1].reshape(d, d))
+        return LearnedMap("full", L, p[-1], value, scales.spread)
 
     def _by_gradients(self, common: LearnedMap) -> np.ndarray:
         """Scales by the mean squared derivatives of the prediction, refitted three times."""
@@ -146,34 +190,22 @@ class _Search:
             L = np.sqrt(total * (size / np.sum(size) + 1e-6 / self.d))
         return np.clip(L, math.exp(SCALE_BOUNDS[0]), math.exp(SCALE_BOUNDS[1]))
 
-    def _evidence(self, L: np.ndarray, log_alpha: float) -> Any:
-        self.n_evaluations += 1
-        return self.networks.evidence(L, log_alpha)
-
     def _best(
         self, target: Any, start: np.ndarray, bounds: list[Any], steps: int, name: str
-    ) -> tuple[np.ndarray, float, np.ndarray]:
-        """Best point, its value, and the approximate inverse of the Hessian there."""
+    ) -> tuple[np.ndarray, float]:
+        """Best point and its value."""
         result = minimize(
             target,
             start,
             jac=True,
             method="L-BFGS-B",
             bounds=[*bounds, self.alpha_bounds],
-            options={"maxiter": steps, "maxcor": 20},
+            options={"maxiter": steps, "maxcor": 20, "ftol": FTOL},
         )
         self.report(f"{name}: minus log evidence {result.fun:.2f} after {result.nfev} evaluations")
         if not math.isfinite(result.fun):
             raise FloatingPointError(f"the evidence of {name} is not finite")
-        inverse = result.hess_inv.todense() if len(start) <= MOST_SCALES else np.eye(len(start))
-        return result.x, float(result.fun), inverse
-
-    def _map(
-        self, kind: str, L: np.ndarray, log_alpha: float, value: float, covariance: Any = None
-    ) -> LearnedMap:
-        spread = np.zeros((self.d, 0)) if covariance is None else _root(covariance)
-        matrix = np.diag(L) if L.ndim == 1 else L
-        return LearnedMap(kind, matrix, float(log_alpha), value, spread, self.n_evaluations)
+        return result.x, float(result.fun)
 
 
 def _prior(theta: np.ndarray) -> float:
@@ -184,11 +216,15 @@ def _prior_slope(theta: np.ndarray) -> np.ndarray:
     return 2 * theta / (1 + theta**2)
 
 
-def _point(L: np.ndarray, log_alpha: float) -> np.ndarray:
-    return np.append(np.log(L), log_alpha)
+def _spread(seen: list[tuple[np.ndarray, np.ndarray]], d: int) -> np.ndarray:
+    """A root of the covariance of the log scales: the inverse Hessian after BFGS updates.
 
-
-def _root(covariance: np.ndarray) -> np.ndarray:
-    """A root of a covariance matrix, without what round-off makes negative."""
-    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    Each change of the gradient from one point to the next tells about one direction; in
+    directions that were never taken the variance is one, as wide as the prior.
+    """
+    points, gradients = (np.array(column) for column in zip(*seen, strict=True))
+    steps, changes = np.diff(points, axis=0), np.diff(gradients, axis=0)
+    curved = np.sum(steps * changes, axis=1) > 1e-8 * np.sum(steps**2, axis=1)
+    inverse = LbfgsInvHessProduct(steps[curved], changes[curved]).todense()[:d, :d]
+    values, vectors = np.linalg.eigh((inverse + inverse.T) / 2)
     return vectors * np.sqrt(np.maximum(values, 0))
