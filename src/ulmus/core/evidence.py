@@ -172,9 +172,11 @@ def _ridge_gram(H: Array, alpha: float) -> Array:
 def networks(
     sample: Block, inputs: Inputs, law: UnitLaw, seeds: list[int], n_units: int, *, centred: bool
 ) -> Networks | None:
-    """Networks for a sample of rows; None where the outputs do not vary."""
+    """Networks for a sample of rows; None where the outputs or all inputs do not vary."""
     Z = inputs(sample.X).T
     xp = namespace(Z)
+    if bool(xp.all(Z == Z[:1, :])):
+        return None
     weight, root_weight = 1.0, None
     if sample.root_weight is not None:
         weight = like(sample.root_weight, Z)[:, None] ** 2

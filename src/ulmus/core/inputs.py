@@ -43,21 +43,29 @@ class Scores:
         """Scores of values x (n,)."""
         xp = namespace(self.knots)
         x = xp.clip(x, min=self.knots[0], max=self.knots[-1])
-        left, slope = self._piece(x)
-        return xp.take(self.heights, left) + slope * (x - xp.take(self.knots, left))
+        left = self._left(x)
+        # As a share of the gap, since a gap may be so small that its slope is no number.
+        share = (x - xp.take(self.knots, left)) / xp.take(self.knots[1:] - self.knots[:-1], left)
+        return xp.take(self.heights, left) + share * xp.take(self._rises, left)
 
     def slope(self, x: Array) -> Array:
         """Derivative of the scores at values x (n,), zero outside the knots."""
         xp = namespace(self.knots)
         inside = (x >= self.knots[0]) & (x <= self.knots[-1])
-        return self._piece(x)[1] * xp.astype(inside, x.dtype)
+        # Scores differ by less than 16, and the quotient must be a number.
+        smallest = 16 * float(xp.finfo(x.dtype).smallest_normal)
+        gaps = xp.clip(self.knots[1:] - self.knots[:-1], min=smallest)
+        return xp.take(self._rises / gaps, self._left(x)) * xp.astype(inside, x.dtype)
 
-    def _piece(self, x: Array) -> tuple[Array, Array]:
-        """Index of the knot to the left of each value, and the slope of that piece."""
+    @property
+    def _rises(self) -> Array:
+        """How much the scores rise from knot to knot."""
+        return self.heights[1:] - self.heights[:-1]
+
+    def _left(self, x: Array) -> Array:
+        """Index of the knot to the left of each value."""
         xp, last = namespace(self.knots), self.knots.shape[0] - 2
-        left = xp.clip(xp.searchsorted(self.knots, x, side="right") - 1, min=0, max=last)
-        rises = (self.heights[1:] - self.heights[:-1]) / (self.knots[1:] - self.knots[:-1])
-        return left, xp.take(rises, left)
+        return xp.clip(xp.searchsorted(self.knots, x, side="right") - 1, min=0, max=last)
 
 
 @dataclass(frozen=True)
@@ -174,7 +182,9 @@ def expanded(inputs: Inputs, sample: Block, expansions: tuple[str, ...]) -> Inpu
 def _normal_scores(mass: np.ndarray) -> np.ndarray:
     """Normal quantiles at the middle of each value's share of the rows, of variance one."""
     share = mass / np.sum(mass)
-    scores = ndtri(np.cumsum(share) - share / 2)
+    # Shares below round-off would lie at the end of the distribution, which is infinite.
+    middle = np.cumsum(share) - share / 2
+    scores = ndtri(np.clip(middle, np.finfo(float).tiny, 1 - np.finfo(float).eps))
     mean = share @ scores
     return (scores - mean) / np.sqrt(share @ (scores - mean) ** 2)
 

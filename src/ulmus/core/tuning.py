@@ -82,6 +82,8 @@ class _Search:
         self.networks, self.report = networks, report
         self.d, self.n_evaluations = networks.n_inputs, 0
         self.size = networks.feature_size
+        if not 0 < self.size < math.inf:
+            raise FloatingPointError("the hidden features do not vary or are not finite")
         self.alpha_bounds = tuple(math.log(bound * self.size) for bound in ALPHA_BOUNDS)
 
     def common(self) -> LearnedMap:
