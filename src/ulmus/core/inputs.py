@@ -42,8 +42,7 @@ class Scores:
     def __call__(self, x: Array) -> Array:
         """Scores of values x (n,)."""
         xp = namespace(self.knots)
-        x = xp.clip(x, min=self.knots[0], max=self.knots[-1])
-        left = self._left(x)
+        x, left = self._found(x)
         # As a share of the gap, since a gap may be so small that its slope is no number.
         share = (x - xp.take(self.knots, left)) / xp.take(self.knots[1:] - self.knots[:-1], left)
         return xp.take(self.heights, left) + share * xp.take(self._rises, left)
@@ -55,17 +54,18 @@ class Scores:
         # Scores differ by less than 16, and the quotient must be a number.
         smallest = 16 * float(xp.finfo(x.dtype).smallest_normal)
         gaps = xp.clip(self.knots[1:] - self.knots[:-1], min=smallest)
-        return xp.take(self._rises / gaps, self._left(x)) * xp.astype(inside, x.dtype)
+        return xp.take(self._rises / gaps, self._found(x)[1]) * xp.astype(inside, x.dtype)
 
     @property
     def _rises(self) -> Array:
         """How much the scores rise from knot to knot."""
         return self.heights[1:] - self.heights[:-1]
 
-    def _left(self, x: Array) -> Array:
-        """Index of the knot to the left of each value."""
+    def _found(self, x: Array) -> tuple[Array, Array]:
+        """Values, those outside the knots brought there, and the index of the knot to the left."""
         xp, last = namespace(self.knots), self.knots.shape[0] - 2
-        return xp.clip(xp.searchsorted(self.knots, x, side="right") - 1, min=0, max=last)
+        x = xp.clip(x, min=self.knots[0], max=self.knots[-1])
+        return x, xp.clip(xp.searchsorted(self.knots, x, side="right") - 1, min=0, max=last)
 
 
 @dataclass(frozen=True)
