@@ -175,7 +175,7 @@ def networks(
     """Networks for a sample of rows; None where the outputs or all inputs do not vary."""
     Z = inputs(sample.X).T
     xp = namespace(Z)
-    if bool(xp.all(Z == Z[:1, :])):
+    if bool(xp.all(Z[:1, :] == Z)):
         return None
     weight, root_weight = 1.0, None
     if sample.root_weight is not None:
