@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -106,6 +106,9 @@ class _Search:
             value, by_map, by_alpha = self._evidence(L, p[-1])
             return value + _prior(theta), np.append(by_map * L + _prior_slope(theta), by_alpha)
 
+        # Where a common scale sees only noise, its alpha is so great that no gradient is left.
+        log_alpha = min(common.log_alpha, math.log(ALPHA_START * self.size))
+        common = replace(common, log_alpha=log_alpha)
         bounds = [SCALE_BOUNDS] * self.d
         starts = {"common": np.diag(common.matrix), "gradients": self._by_gradients(common)}
         tried = [
