@@ -212,9 +212,12 @@ def _ridge_gram(H: Array, alpha: float) -> Array:
 def networks(
     sample: Block, inputs: Inputs, law: UnitLaw, seeds: list[int], n_units: int, *, centred: bool
 ) -> Networks | None:
-    """Networks for a sample of rows; None where the outputs do not vary."""
+    """Networks for a sample of rows and the outputs that vary; None where nothing does."""
     Z = inputs(sample.X).T
     xp = namespace(Z)
+    Z = xp.astype(Z, xp.float64)  # a few thousand rows are cheap enough for double precision
+    if bool(xp.all(Z[:1, :] == Z)):
+        return None
     weight, root_weight = 1.0, None
     if sample.root_weight is not None:
         weight = like(sample.root_weight, Z)[:, None] ** 2
@@ -227,8 +230,10 @@ def networks(
     if centred:
         y = y - xp.mean(weight * y, axis=0)
     sd = xp.sqrt(xp.mean(weight * y**2, axis=0))
-    if not bool(xp.all(sd > 1e-12)):
+    varying = np.flatnonzero(to_numpy(sd) > 1e-12)
+    if len(varying) == 0:
         return None
+    y, sd = (xp.take(a, xp.asarray(varying, device=y.device), axis=-1) for a in (y, sd))
     drawn = [law.even(seed, Z.shape[1], n_units) for seed in seeds]
     W, b = (like(np.stack(parts), Z) for parts in zip(*drawn, strict=True))
     y = y / sd if root_weight is None else root_weight * y / sd

@@ -21,6 +21,8 @@ EXPANSIONS = ("scores", "levels")
 SCORE_KNOTS = 256
 # Inputs with so many distinct values get an indicator of each.
 FEWEST_LEVELS, MOST_LEVELS = 3, 10
+# A value is a level if it is nearer than this share of the smallest gap between levels.
+SAME_LEVEL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -42,27 +44,37 @@ class Scores:
     def __call__(self, x: Array) -> Array:
         """Scores of values x (n,)."""
         xp = namespace(self.knots)
-        x = xp.clip(x, min=self.knots[0], max=self.knots[-1])
-        left, slope = self._piece(x)
-        return xp.take(self.heights, left) + slope * (x - xp.take(self.knots, left))
+        x, left = self._found(x)
+        # As a share of the gap, since a gap may be so small that its slope is no number.
+        share = (x - xp.take(self.knots, left)) / xp.take(self.knots[1:] - self.knots[:-1], left)
+        return xp.take(self.heights, left) + share * xp.take(self._rises, left)
 
     def slope(self, x: Array) -> Array:
         """Derivative of the scores at values x (n,), zero outside the knots."""
         xp = namespace(self.knots)
         inside = (x >= self.knots[0]) & (x <= self.knots[-1])
-        return self._piece(x)[1] * xp.astype(inside, x.dtype)
+        # Scores differ by less than 16, and the quotient must be a number.
+        smallest = 16 * float(xp.finfo(x.dtype).smallest_normal)
+        gaps = xp.clip(self.knots[1:] - self.knots[:-1], min=smallest)
+        return xp.take(self._rises / gaps, self._found(x)[1]) * xp.astype(inside, x.dtype)
 
-    def _piece(self, x: Array) -> tuple[Array, Array]:
-        """Index of the knot to the left of each value, and the slope of that piece."""
+    @property
+    def _rises(self) -> Array:
+        """How much the scores rise from knot to knot."""
+        return self.heights[1:] - self.heights[:-1]
+
+    def _found(self, x: Array) -> tuple[Array, Array]:
+        """Values, those outside the knots brought there, and the index of the knot to the left."""
         xp, last = namespace(self.knots), self.knots.shape[0] - 2
-        left = xp.clip(xp.searchsorted(self.knots, x, side="right") - 1, min=0, max=last)
-        rises = (self.heights[1:] - self.heights[:-1]) / (self.knots[1:] - self.knots[:-1])
-        return left, xp.take(rises, left)
+        x = xp.clip(x, min=self.knots[0], max=self.knots[-1])
+        return x, xp.clip(xp.searchsorted(self.knots, x, side="right") - 1, min=0, max=last)
 
 
 @dataclass(frozen=True)
 class Levels:
     """Indicators of the few values of one input; another value is none of them.
+
+    A value that is a level but for round-off, such as one in single precision, is that level.
 
     Parameters
     ----------
@@ -77,8 +89,9 @@ class Levels:
 
     def __call__(self, x: Array) -> Array:
         """Indicators of values x (n,), shape (k, n)."""
-        xp = namespace(self.values)
-        return xp.astype(self.values[:, None] == x[None, :], self.values.dtype)
+        xp, values = namespace(self.values), self.values[:, None]
+        near = SAME_LEVEL * xp.min(self.values[1:] - self.values[:-1])
+        return xp.astype(xp.abs(values - x[None, :]) <= near, self.values.dtype)
 
 
 @dataclass(frozen=True)
@@ -142,8 +155,7 @@ class Inputs:
         xp, counts = namespace(self.offset), {}
         for part in self.levels:
             x = like(X[:, part.column], self.offset)
-            found = xp.any(part.values[:, None] == x[None, :], axis=0)
-            counts[part.column] = int(X.shape[0]) - int(xp.sum(xp.astype(found, xp.int64)))
+            counts[part.column] = int(X.shape[0]) - int(xp.sum(part(x)))
         return {column: count for column, count in counts.items() if count}
 
 
@@ -174,7 +186,9 @@ def expanded(inputs: Inputs, sample: Block, expansions: tuple[str, ...]) -> Inpu
 def _normal_scores(mass: np.ndarray) -> np.ndarray:
     """Normal quantiles at the middle of each value's share of the rows, of variance one."""
     share = mass / np.sum(mass)
-    scores = ndtri(np.cumsum(share) - share / 2)
+    # Shares below round-off would lie at the end of the distribution, which is infinite.
+    middle = np.cumsum(share) - share / 2
+    scores = ndtri(np.clip(middle, np.finfo(float).tiny, 1 - np.finfo(float).eps))
     mean = share @ scores
     return (scores - mean) / np.sqrt(share @ (scores - mean) ** 2)
 

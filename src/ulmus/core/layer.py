@@ -184,7 +184,7 @@ class HiddenLayer:
             named(self.activation).derivative(self._pre_activations(X)), X.shape[0]
         )
         first = int(self.constant)
-        changes = self.inputs.derivative(X, j)
+        changes = self.inputs.derivative(self._dense_if_expanded(X), j)
         inner = sum(self.W[:, :, k][:, :, None] * change for k, change in changes.items())
         slope[:, first:, :] = slope[:, first:, :] * inner
         if self.constant:
@@ -195,6 +195,7 @@ class HiddenLayer:
         """Arguments u of the activation for all units of all members, shape (M N', n)."""
         xp = namespace(self.W)
         W, b = self._stacked(xp)
+        X = self._dense_if_expanded(X)
         if scipy.sparse.issparse(X):
             # Scaling the hidden weights instead of X keeps X sparse.
             W = W / self.inputs.scale
@@ -206,6 +207,10 @@ class HiddenLayer:
         # With a further input that is always 1, the product adds the biases by itself.
         inputs = xp.concat([Z, xp.ones_like(Z[:1, :])])
         return xp.concat([W, b[:, None]], axis=1) @ inputs
+
+    def _dense_if_expanded(self, X: Array) -> Array:
+        """Rows as they are, or dense where scores and levels need all their values."""
+        return X.toarray() if scipy.sparse.issparse(X) and self.inputs.expands else X
 
     def _called(self, u: Array) -> Array:
         shape = u.shape

@@ -27,6 +27,8 @@ LEARNED = ("ard", "full", "auto")
 ROWS_PER_ENTRY = 20
 # Further inputs are made for tables with at most so many columns.
 MOST_EXPANDED = 200
+# Nothing is learned about more inputs than these.
+MOST_MAPPED = 1000
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,10 @@ class Recipe:
     map_seed: int
     report: Report
 
-    @property
-    def learns(self) -> bool:
+    def learns(self, n_features: int) -> bool:
         """Whether a map is learned from rows; that needs the derivative of the activation."""
-        return isinstance(self.input_map, str) and isinstance(self.law.activation, str)
+        derivable = isinstance(self.law.activation, str)
+        return isinstance(self.input_map, str) and derivable and n_features <= MOST_MAPPED
 
     def layer(
         self, source: Source, scale: FeatureScale, reference: Array
@@ -115,14 +117,15 @@ class Recipe:
         inputs, sample = plain_inputs(scale, self.standardize, reference), None
         expansions = self._expansions(len(scale.mean))
         effort = HOST_EFFORT if is_on_host(reference) else CARD_EFFORT
-        if self.learns or expansions:
+        learns = self.learns(len(scale.mean))
+        if learns or expansions:
             sample = source.reduce(SamplePass(effort.rows, self.map_seed)).block
             sparse = scipy.sparse.issparse(sample.X)
             if expansions and not sparse:
                 inputs = expanded(inputs, sample, expansions)
             if sparse:
                 sample = sample._replace(X=like(sample.X.toarray(), reference))
-        found = self._map(sample, inputs, n_rows, effort)
+        found = self._map(sample if learns else None, inputs, n_rows, effort)
         matrix = None if found is None else found.matrix
         n_neurons = self.n_neurons
         if n_neurons is None:
@@ -139,7 +142,8 @@ class Recipe:
 
     def _expansions(self, n_features: int) -> tuple[str, ...]:
         if self.expansions == "auto":
-            return EXPANSIONS if self.learns and n_features <= MOST_EXPANDED else ()
+            learns = self.learns(n_features)
+            return EXPANSIONS if learns and n_features <= MOST_EXPANDED else ()
         return tuple(self.expansions)
 
     def _map(
@@ -149,9 +153,9 @@ class Recipe:
             return None
         if not isinstance(self.input_map, str):
             return InputMap(_checked_matrix(self.input_map, len(inputs.origin)), "given")
+        if sample is None:
+            return None
         start = InputMap(np.eye(len(inputs.origin)), "common")
-        if not self.learns or sample is None:
-            return start
         try:
             return self._learned(sample, inputs, n_rows, effort) or start
         except (FloatingPointError, np.linalg.LinAlgError) as error:

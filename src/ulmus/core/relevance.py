@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ulmus.core.backend import Array, like, namespace, to_numpy
+from ulmus.core.backend import Array, namespace, to_numpy
 from ulmus.core.evidence import Networks
 from ulmus.core.tuning import LearnedMap
 
-# Rows whose values are exchanged, and maps drawn around the learned one.
-EXCHANGED_ROWS, MAPS_DRAWN = 256, 12
+# Pairs of rows that exchange values: for the learned map, and for each map drawn around it.
+PAIRS, PAIRS_OF_DRAWS = 1024, 256
+# Maps drawn around the learned one, and fewer for many inputs.
+MAPS_DRAWN, EXCHANGES_DRAWN = 12, 600
 
 
 def relevance(
@@ -27,17 +29,21 @@ def relevance(
     Hessian at the learned map.
     """
     rng = np.random.default_rng(seed)
-    n = int(networks.Z.shape[0])
-    rows = rng.permutation(n)[:EXCHANGED_ROWS]
-    others = rng.permutation(n)[: len(rows)]
-    best = _shares(networks, found.matrix, found.log_alpha, origin, rows, others)
-    draws = []
-    for _ in range(MAPS_DRAWN if found.spread.shape[1] else 0):
+    n, d = int(networks.Z.shape[0]), int(origin.max()) + 1
+    pairs = tuple(_repeated(rng, n) for _ in range(2))
+    best = _shares(networks, found.matrix, found.log_alpha, origin, pairs)
+    few = tuple(rows[:PAIRS_OF_DRAWS] for rows in pairs)
+    centre, draws = _shares(networks, found.matrix, found.log_alpha, origin, few), []
+    for _ in range(max(2, min(MAPS_DRAWN, EXCHANGES_DRAWN // d))):
         step = found.spread @ rng.standard_normal(found.spread.shape[1])
         L = np.exp(np.clip(step, -3, 3))[:, None] * found.matrix
-        draws.append(_shares(networks, L, found.log_alpha, origin, rows, others))
-    deviation = np.sqrt(np.mean((np.array(draws) - best) ** 2, axis=0)) if draws else 0 * best
-    return best, deviation
+        draws.append(_shares(networks, L, found.log_alpha, origin, few))
+    return best, np.sqrt(np.mean((np.array(draws) - centre) ** 2, axis=0))
+
+
+def _repeated(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Numbers of rows, each as often as the others but for one."""
+    return np.concatenate([rng.permutation(n) for _ in range(-(-PAIRS // n))])[:PAIRS]
 
 
 def _shares(
@@ -45,24 +51,21 @@ def _shares(
     L: np.ndarray,
     log_alpha: float,
     origin: np.ndarray,
-    rows: np.ndarray,
-    others: np.ndarray,
+    pairs: tuple[np.ndarray, ...],
 ) -> np.ndarray:
     d = int(origin.max()) + 1
-    even = np.full(d, 1 / d)
+    effect = np.zeros(d)
     b = networks.coefficients(L, log_alpha)
-    if b is None:
-        return even
-    Z, Z_other = _taken(networks.Z, rows), _taken(networks.Z, others)
-    xp = namespace(Z)
-    at_rows = networks.predictions(Z, L, b)
-    effect = np.empty(d)
-    for j in range(d):
-        changed = xp.where(like(origin == j, Z)[None, :] > 0, Z_other, Z)
-        change = networks.predictions(changed, L, b) - at_rows
-        effect[j] = float(to_numpy(xp.mean(change**2)))
+    if b is not None:
+        Z, others = (_taken(networks.Z, rows) for rows in pairs)
+        xp, at_rows = namespace(Z), networks.predictions(Z, L, b)
+        used = np.any(L != 0, axis=1)
+        for j in np.unique(origin[used]):
+            changed = xp.where(xp.asarray(origin == j, device=Z.device), others, Z)
+            change = networks.predictions(changed, L, b) - at_rows
+            effect[j] = float(to_numpy(xp.mean(change**2)))
     total = np.sum(effect)
-    return effect / total if total > 0 and np.isfinite(total) else even
+    return effect / total if total > 0 and np.isfinite(total) else np.full(d, 1 / d)
 
 
 def _taken(Z: Array, rows: np.ndarray) -> Array:

@@ -1,12 +1,13 @@
 """A random sample of the rows of any source, the same however often it is taken.
 
 Every row gets a random key, and the rows of smallest keys are the sample; those of two sources
-merge with ``+``. Keys follow from the seed and the first row of a block, so that no order of the
-blocks, and no thread, changes them.
+merge with ``+``. Keys follow from the seed and the order of some outputs of a block by size, so that
+neither the order of the blocks, nor a thread, nor the unit of y changes them.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,6 +16,9 @@ import numpy as np
 
 from ulmus.core.backend import Array, namespace, taken_rows, to_numpy
 from ulmus.core.source import Block, first_rows
+
+# Outputs that tell a block from others.
+KEY_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -52,15 +56,15 @@ class SamplePass:
         return sample
 
     def _keys(self, block: Block) -> np.ndarray:
-        first = np.ascontiguousarray(to_numpy(block.y[:, 0]), dtype=float)
-        content = int.from_bytes(first.tobytes()[:8], "little")
-        return np.random.default_rng([self.seed, content]).random(block.y.shape[1])
+        n = block.y.shape[1]
+        some = to_numpy(block.y[0, :: max(1, n // KEY_ROWS)])
+        content = zlib.crc32(np.argsort(some, kind="stable").astype(np.int64).tobytes())
+        return np.random.default_rng([self.seed, content, n]).random(n)
 
 
 def _smallest(size: int, keys: np.ndarray, block: Block) -> RowSample:
-    if len(keys) <= size:
-        return RowSample(size, keys, block)
-    kept = np.sort(np.argpartition(keys, size)[:size])
+    """The rows of smallest keys, in the order of their keys."""
+    kept = np.argsort(keys)[:size]
     return RowSample(size, keys[kept], _rows(block, kept))
 
 

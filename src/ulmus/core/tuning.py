@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,6 @@ FTOL = 5e-6
 RACE_ROWS = 1000
 # Refits that lead to the second start.
 GRADIENT_REFITS = 3
-# Inputs beyond which only a common scale is learned.
-MOST_SCALES = 1000
 
 Report = Callable[[str], None]
 
@@ -52,7 +50,7 @@ class LearnedMap:
     Parameters
     ----------
     kind : str
-        ``"common"`` for one scale, ``"ard"`` for one per input, or ``"full"``.
+        ``"common"`` for one scale, ``"ard"`` for a scale for each input, or ``"full"``.
     matrix : ndarray of shape (d', d')
         The map L: hidden units see z L.
     log_alpha : float
@@ -71,7 +69,7 @@ class LearnedMap:
 
 
 def learned_map(networks: Networks, kind: str, report: Report) -> LearnedMap:
-    """The map of greatest evidence: ``"common"``, ``"ard"`` or ``"full"``."""
+    """The map of greatest evidence, ``"ard"`` or ``"full"``."""
     with threadpool_limits(1 if networks.n_threads > 1 else None, user_api="blas"):
         return _learned(networks, kind, report)
 
@@ -82,8 +80,6 @@ def _learned(networks: Networks, kind: str, report: Report) -> LearnedMap:
     if few.y.shape[0] < networks.y.shape[0]:
         search = _Search(networks, report)
     common = trial.common()
-    if kind == "common" or networks.n_inputs > MOST_SCALES:
-        return common
     found = search.scales(trial.started(common), math.log(search.size / trial.size))
     return search.matrix(found) if kind == "full" else found
 
@@ -98,6 +94,8 @@ class _Search:
         # Points and gradients seen with a scale for each input, whose changes show the Hessian.
         self.seen: list[tuple[np.ndarray, np.ndarray]] = []
         self.size = networks.feature_size
+        if not 0 < self.size < math.inf:
+            raise FloatingPointError("the hidden features do not vary or are not finite")
         self.alpha_bounds = tuple(math.log(bound * self.size) for bound in ALPHA_BOUNDS)
 
     def common(self) -> LearnedMap:
@@ -115,6 +113,9 @@ class _Search:
 
     def started(self, common: LearnedMap) -> np.ndarray:
         """Log scales and log alpha after a few steps from each start, the better of the two."""
+        # Where a common scale sees only noise, its alpha is so great that no gradient is left.
+        log_alpha = min(common.log_alpha, math.log(ALPHA_START * self.size))
+        common = replace(common, log_alpha=log_alpha)
         starts = {"common scale": np.diag(common.matrix), "gradients": self._by_gradients(common)}
         tried = []
         for name, L in starts.items():
@@ -138,7 +139,7 @@ class _Search:
         """Inputs left when those of smallest scale go, one unit of log evidence for each."""
         order = np.argsort(p[:-1])
         tried = {}
-        for n_out in {0, *(round(share * self.d) for share in LEFT_OUT_SHARES)}:
+        for n_out in {0, *(int(share * self.d) for share in LEFT_OUT_SHARES)}:
             kept = np.isin(np.arange(self.d), order[n_out:])
             value = self.networks.evidence(np.exp(p[:-1]) * kept, p[-1]).value
             tried[value - n_out] = kept

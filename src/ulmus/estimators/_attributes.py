@@ -87,7 +87,9 @@ class FittedAttributes:
         values = getattr(self._fit.input_map, name, None)
         if values is None:
             raise AttributeError(
-                "relevance comes with a learned map of the inputs; fit with input_map='auto'."
+                "relevance comes with a learned map of the inputs, and this fit has none: use "
+                "input_map='auto' and an activation by name, and at most 1000 inputs; nothing can "
+                "be learned where inputs or outputs do not vary."
             )
         return values
 

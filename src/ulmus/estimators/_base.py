@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from scipy import stats
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
@@ -307,7 +308,21 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
                 "extrapolation.",
                 ExtrapolationWarning,
             )
+        for j, count in self._unseen_levels(X).items():
+            warn(
+                f"{count} of {X.shape[0]} points have a value of input {j} that no training row "
+                "had, of those that its levels were taken from; its indicator inputs are zero "
+                "there. Use expand_inputs='scores' for an input whose values are not categories.",
+                ExtrapolationWarning,
+            )
         return X
+
+    def _unseen_levels(self, X: Any) -> dict[int, int]:
+        """Points whose value is none of an input's levels, counted for each such input."""
+        inputs = self.fitted_.ensemble.layer.inputs
+        if not inputs.levels:
+            return {}
+        return inputs.unseen(X.toarray() if scipy.sparse.issparse(X) else X)
 
     def _output(self, values: np.ndarray, X: Any) -> Any:
         """Result in the shape of y, and in the array type and precision of X."""
