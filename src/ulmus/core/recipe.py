@@ -43,7 +43,7 @@ class Effort:
 HOST_EFFORT, CARD_EFFORT = Effort(rows=4000, units=512), Effort(rows=10_000, units=1024)
 # Hidden units of a member: so many times the root of the rows, at most the second number, and few
 # enough that all members together cost no more multiplications than the third.
-HOST_UNITS, CARD_UNITS = (20, 1000, 4e12), (40, 8000, 1e14)
+HOST_UNITS, CARD_UNITS = (20, 1000, 2.4e12), (40, 8000, 1e14)
 FEWEST_UNITS = 100
 
 
@@ -165,7 +165,7 @@ class Recipe:
         self, sample: Block, inputs: Inputs, n_rows: int, effort: Effort
     ) -> InputMap | None:
         seeds = [self.map_seed + 1 + s for s in range(effort.draws)]
-        n_units = min(effort.units, max(FEWEST_UNITS, 3 * sample.y.shape[1] // 4))
+        n_units = min(effort.units, max(FEWEST_UNITS, 2 * sample.y.shape[1] // 3))
         judges = networks(sample, inputs, self._law(inputs), seeds, n_units, centred=self.constant)
         if judges is None:
             return None

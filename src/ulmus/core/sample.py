@@ -1,8 +1,8 @@
 """A random sample of the rows of any source, the same however often it is taken.
 
 Every row gets a random key, and the rows of smallest keys are the sample; those of two sources
-merge with ``+``. Keys follow from the seed and the order of some outputs of a block by size, so that
-neither the order of the blocks, nor a thread, nor the unit of y changes them.
+merge with ``+``. Keys follow from the seed and the order of some outputs of a block by size, so
+that neither the order of the blocks, nor a thread, nor the unit of y changes them.
 """
 
 from __future__ import annotations
