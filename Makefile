@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-coverage bench-scale bench-gpu bench-uci mutants reproduce clean
+.PHONY: help demo test lint bench bench-coverage bench-scale bench-gpu bench-maps bench-uci mutants reproduce clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,9 @@ bench-scale: $(VENV)/.test  ## streams, files, a cluster and threads
 
 bench-gpu: $(VENV)/.test  ## fit a hundred million rows on a CUDA card; needs torch
 	$(BIN)/python benchmarks/gpu.py
+
+bench-maps: $(VENV)/.test  ## learned maps: error, relevance and time of default fits
+	$(BIN)/python benchmarks/maps.py
 
 bench-uci: $(VENV)/.test  ## nine standard data sets beside other models; needs DATA=folder
 	$(ONE_THREAD) $(BIN)/python benchmarks/uci.py --data '$(DATA)'

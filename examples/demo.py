@@ -21,7 +21,7 @@ inside = (lower <= y_test) & (y_test <= upper)
 
 console.print(
     f"\n[bold]Disease progression after one year[/bold], predicted by {model.n_estimators} "
-    f"networks\nof {model.n_neurons} random neurons, fitted to {len(y_train)} patients.\n"
+    f"networks\nof {model.coef_.shape[1]} random neurons, fitted to {len(y_train)} patients.\n"
     f"Ridge penalty {model.alpha_:.3g}, chosen by leave-one-out error.\n"
     f"Effective degrees of freedom {model.dof_:.1f}, "
     f"noise standard deviation {np.sqrt(np.mean(model.noise_variance_)):.1f}.\n"

@@ -4,7 +4,9 @@ The story of a fit, a module for each word:
 
     source      rows in blocks, from memory, files or a cluster
     scaling     mean, deviation and range of the inputs;  outputs: the units of y
-    layer       random hidden units h(x), through their activations
+    inputs      what the layer sees: standardised inputs, their scores and levels
+    tuning      a map of these inputs, learned from a sample by evidence;  relevance: what matters
+    layer       random hidden units h(x) behind the map;  recipe: from parameters and rows to it
     whitening   a preconditioner, and moments: sums over whitened rows
     factor      one triangular factor R of each member's hidden matrix
     selection   the ridge parameter alpha, from the singular values of a few members
@@ -20,7 +22,9 @@ Symbols, as in the paper where it has them:
     M, N, K  members, neurons of a member, outputs
     N'       N, and one more with an intercept
     n, p     training rows, points (or functionals)
-    W, b     hidden weights and biases                   (M, N, d), (M, N)
+    d, d'    inputs of the table, and of the layer
+    Z, L     inputs of the layer, and their map          (d', n), (d', d')
+    W, b     hidden weights, map included, and biases    (M, N, d'), (M, N)
     h        hidden features                             (M, N', p)
     R        triangular factor of a hidden matrix        (M, N, N)
     t, u     coordinates of points or functionals        (M, N', p)

@@ -85,14 +85,15 @@ class Fitting:
         blocks : re-iterable of (X, y) or (X, y, sample_weight)
             A list of arrays (or of slices of a ``numpy.memmap``), a function that returns a
             fresh iterator, or :func:`ulmus.blocks.from_arrow`. After a look at the inputs'
-            means and ranges, it is read once for homoskedastic and twice for heteroskedastic
-            estimates, once more for ``alpha="loo"``, and twice more for the model of a
-            heteroskedastic noise variance.
+            means and ranges, and one for the sample that a map is learned from, it is read once
+            for homoskedastic and twice for heteroskedastic estimates, once more for
+            ``alpha="loo"``, and twice more for the model of a heteroskedastic noise variance.
 
         Returns
         -------
         self : object
-            The fitted estimator, equal to what ``fit`` gives on all rows but without the
+            The fitted estimator, equal to what ``fit`` gives on all rows (but for the sample of
+            a learned map, which is another where rows are more than 4000) without the
             attributes of length ``n_samples``. A fit that fails leaves the previous one usable.
         """
         fresh = self._unfitted()
@@ -114,12 +115,13 @@ class Fitting:
         """Add rows to the fit without keeping them.
 
         The result is that of one ``fit`` to all rows so far, except for what the first call
-        sets for good: the mean and standard deviation that ``standardize=True`` uses, and the
-        hidden layer. Give the first call some hundred rows that look like the others, or scale
-        the inputs yourself and use ``standardize=False``: then the order of rows does not
-        matter. ``alpha="loo"`` is replaced by generalised cross-validation, as leave-one-out
-        needs all rows again; ``fit_blocks`` has neither limit. Heteroskedastic estimates need
-        two passes over the rows, and have no ``partial_fit``.
+        sets for good: the mean and standard deviation that ``standardize=True`` uses, the map of
+        the inputs, and the hidden layer. Give the first call some thousand rows that look like
+        the others, or scale the inputs yourself and use ``standardize=False`` and
+        ``input_map=None``: then the order of rows does not matter. ``alpha="loo"`` is replaced by
+        generalised cross-validation, as leave-one-out needs all rows again; ``fit_blocks`` has
+        neither limit. Heteroskedastic estimates need two passes over the rows, and have no
+        ``partial_fit``.
 
         Parameters
         ----------

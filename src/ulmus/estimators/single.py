@@ -58,7 +58,8 @@ class ELMRegressor(BaseELM):
         Threads that share the blocks of rows in a fit; -1 for all cores. With None, blocks come
         one after another and matrix products use the threads of the BLAS.
     verbose : int, default=0
-        Whether ``fit_blocks`` shows how far it is.
+        Whether a fit tells how far it is: what the map of the inputs has reached, and in
+        ``fit_blocks`` how many blocks are done.
 
     Attributes
     ----------
