@@ -1,4 +1,4 @@
-"""Learned maps of the inputs: Friedman's function with useless inputs, and the time of default fits.
+"""Learned maps of the inputs: Friedman's function with useless inputs, and times of default fits.
 
 ``make bench-maps`` runs it with all cores, as a user would; ``--only friedman`` runs one part.
 """
