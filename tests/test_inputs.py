@@ -11,6 +11,7 @@ from ulmus import ELMEnsembleRegressor
 from ulmus.core.backend import to_numpy
 from ulmus.core.inputs import EXPANSIONS, SCORE_KNOTS, Inputs, Levels, Scores, expanded
 from ulmus.core.layer import HiddenLayer
+from ulmus.core.sample import SamplePass
 from ulmus.core.source import Block
 
 N_ROWS = 80
@@ -266,3 +267,19 @@ def test_sparse_tables_are_not_expanded(rng):
     inputs = model.fitted_.ensemble.layer.inputs
     assert not inputs.expands
     assert_array_equal(inputs.origin, [0, 1, 2])
+
+
+def test_values_that_hardly_repeat_are_no_levels():
+    x = np.repeat(np.arange(5.0), 2)[:, None]
+    assert not inputs_of(x).levels
+    assert inputs_of(np.repeat(x, 2, axis=0)).levels
+
+
+def test_rows_that_come_one_by_one_are_sampled_at_random():
+    values = np.sort(np.random.default_rng(0).normal(size=400))
+    blocks = [Block(np.full((1, 1), x), np.zeros((1, 1)), None) for x in values]
+    sample = SamplePass(40, 0)(blocks)
+    assert len(set(sample.keys)) == 40
+    assert abs(np.mean(sample.block.X)) < 0.6
+    joined = SamplePass(40, 0)(blocks[:150]) + SamplePass(40, 0)(blocks[150:])
+    assert_array_equal(joined.block.X, sample.block.X)

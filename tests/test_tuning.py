@@ -135,6 +135,26 @@ def test_auto_of_an_ensemble_counts_rows_for_entries(rng):
         assert small().fit(X[:n], y[:n]).fitted_.input_map.kind == kind
 
 
+def test_nothing_is_learned_from_few_rows(rng):
+    X = rng.normal(size=(30, 2))
+    assert small().fit(X[:29], X[:29, 0]).input_map_ is None
+    assert small().fit(X, X[:, 0]).input_map_ is not None
+
+
+def test_a_large_mean_of_the_outputs_hides_no_map(rng):
+    X = rng.normal(size=(60, 3))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=60)
+    near, far = (small().fit(X, y + shift) for shift in (0.0, 1e10))
+    assert_allclose(far.predict(X) - 1e10, near.predict(X), atol=1e-3)
+
+
+def test_relevance_is_uncertain_where_two_inputs_are_the_same(rng):
+    X = rng.normal(size=(100, 2))
+    X = np.column_stack([X, X[:, 0]])
+    model = small().fit(X, X[:, 0] + 0.1 * rng.normal(size=100))
+    assert np.all(model.feature_relevance_std_[[0, 2]] > 0.05)
+
+
 def test_nothing_is_learned_about_very_many_inputs(monkeypatch, rng):
     monkeypatch.setattr(recipe, "MOST_MAPPED", 3)
     X = rng.normal(size=(60, 4))
@@ -178,7 +198,7 @@ def test_relevance_is_the_change_by_values_of_other_rows(rng):
     X = rng.normal(size=(50, 3))
     network = judges(X, X[:, 0] + 0.3 * X[:, 1] ** 2)
     matrix, seed = np.diag([1.0, 0.8, 0.3]), 7
-    one = LearnedMap("ard", matrix, -1.0, 0.0, np.zeros((3, 0)))
+    one = LearnedMap("ard", matrix, np.diag(matrix), -1.0, 0.0, np.zeros((3, 0)))
     shares, deviation = relevance(network, one, np.array([0, 1, 1]), seed)
     order = np.random.default_rng(seed)
     rows, others = (
@@ -233,7 +253,7 @@ def test_degenerate_tables_are_fitted(name, input_map):
     mean, sd = model.predict(X, return_std=True)
     assert np.all(np.isfinite(mean))
     assert np.all(np.isfinite(sd))
-    assert np.all(np.isfinite(model.input_map_))
+    assert model.input_map_ is None or np.all(np.isfinite(model.input_map_))
 
 
 def test_a_map_that_cannot_be_learned_is_the_identity_with_a_warning(rng, monkeypatch):

@@ -58,8 +58,8 @@ def is_foreign(values: Any) -> bool:
 def to_numpy(array: Array) -> np.ndarray:
     """Bring an array of any library, or a list, to NumPy."""
     if is_foreign(array):
-        # torch and CuPy have their own words for leaving the device.
-        for bring_home in ("cpu", "get"):
+        # torch and CuPy have their own words for leaving a gradient's graph and the device.
+        for bring_home in ("detach", "cpu", "get"):
             if hasattr(array, bring_home):
                 array = getattr(array, bring_home)()
     return np.asarray(array)

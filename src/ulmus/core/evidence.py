@@ -224,6 +224,8 @@ def networks(
         weight = weight / xp.mean(weight)
         root_weight = xp.sqrt(weight)
     y = like(sample.y, Z).T
+    if centred:
+        y = y - y[:1, :]  # a large mean would hide the digits that vary
     # Huge numbers are brought near one before they are squared.
     size = xp.max(xp.abs(y), axis=0)
     y = y / xp.where(size > 0, size, xp.ones_like(size))

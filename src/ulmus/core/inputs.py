@@ -21,6 +21,8 @@ EXPANSIONS = ("scores", "levels")
 SCORE_KNOTS = 256
 # Inputs with so many distinct values get an indicator of each.
 FEWEST_LEVELS, MOST_LEVELS = 3, 10
+# Values that hardly repeat are no levels.
+ROWS_PER_LEVEL = 3
 # A value is a level if it is nearer than this share of the smallest gap between levels.
 SAME_LEVEL = 1e-3
 
@@ -178,7 +180,8 @@ def expanded(inputs: Inputs, sample: Block, expansions: tuple[str, ...]) -> Inpu
             kept = _spread_out(len(values))
             knots = (like(a[kept], inputs.offset) for a in (values, heights))
             scores.append(Scores(j, *knots))
-        if "levels" in expansions and FEWEST_LEVELS <= len(values) <= MOST_LEVELS:
+        most = min(MOST_LEVELS, len(X) // ROWS_PER_LEVEL)
+        if "levels" in expansions and FEWEST_LEVELS <= len(values) <= most:
             levels.append(Levels(j, like(values, inputs.offset)))
     return Inputs(inputs.offset, inputs.scale, tuple(scores), tuple(levels))
 

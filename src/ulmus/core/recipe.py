@@ -27,8 +27,8 @@ LEARNED = ("ard", "full", "auto")
 ROWS_PER_ENTRY = 20
 # Further inputs are made for tables with at most so many columns.
 MOST_EXPANDED = 200
-# Nothing is learned about more inputs than these.
-MOST_MAPPED = 1000
+# Nothing is learned about more inputs than these, or from fewer rows.
+MOST_MAPPED, FEWEST_ROWS = 1000, 30
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,10 @@ class Recipe:
     map_seed: int
     report: Report
 
-    def learns(self, n_features: int) -> bool:
+    def learns(self, scale: FeatureScale) -> bool:
         """Whether a map is learned from rows; that needs the derivative of the activation."""
-        derivable = isinstance(self.law.activation, str)
-        return isinstance(self.input_map, str) and derivable and n_features <= MOST_MAPPED
+        wanted = isinstance(self.input_map, str) and isinstance(self.law.activation, str)
+        return wanted and len(scale.mean) <= MOST_MAPPED and scale.n_rows >= FEWEST_ROWS
 
     def layer(
         self, source: Source, scale: FeatureScale, reference: Array
@@ -115,9 +115,8 @@ class Recipe:
         """The drawn layer, and the map in front of it."""
         n_rows = scale.n_rows
         inputs, sample = plain_inputs(scale, self.standardize, reference), None
-        expansions = self._expansions(len(scale.mean))
+        learns, expansions = self.learns(scale), self._expansions(scale)
         effort = HOST_EFFORT if is_on_host(reference) else CARD_EFFORT
-        learns = self.learns(len(scale.mean))
         if learns or expansions:
             sample = source.reduce(SamplePass(effort.rows, self.map_seed)).block
             sparse = scipy.sparse.issparse(sample.X)
@@ -140,10 +139,10 @@ class Recipe:
             return self.law
         return replace(self.law, scale=self.law.scale[inputs.origin])
 
-    def _expansions(self, n_features: int) -> tuple[str, ...]:
+    def _expansions(self, scale: FeatureScale) -> tuple[str, ...]:
         if self.expansions == "auto":
-            learns = self.learns(n_features)
-            return EXPANSIONS if learns and n_features <= MOST_EXPANDED else ()
+            few_columns = len(scale.mean) <= MOST_EXPANDED
+            return EXPANSIONS if self.learns(scale) and few_columns else ()
         return tuple(self.expansions)
 
     def _map(

@@ -25,18 +25,19 @@ def relevance(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Share of each input of the table, (d,), and its standard deviation.
 
-    The deviation is over maps drawn from the normal distribution whose covariance is the inverse
-    Hessian at the learned map.
+    The deviation is over maps drawn around that before inputs were left out, from the normal
+    distribution whose covariance is the inverse Hessian.
     """
     rng = np.random.default_rng(seed)
     n, d = int(networks.Z.shape[0]), int(origin.max()) + 1
     pairs = tuple(_repeated(rng, n) for _ in range(2))
-    best = _shares(networks, found.matrix, found.log_alpha, origin, pairs)
+    L = found.matrix if found.kind == "full" else np.diag(found.matrix)
+    best = _shares(networks, L, found.log_alpha, origin, pairs)
     few = tuple(rows[:PAIRS_OF_DRAWS] for rows in pairs)
-    centre, draws = _shares(networks, found.matrix, found.log_alpha, origin, few), []
+    centre, draws = _shares(networks, L, found.log_alpha, origin, few), []
     for _ in range(max(2, min(MAPS_DRAWN, EXCHANGES_DRAWN // d))):
-        step = found.spread @ rng.standard_normal(found.spread.shape[1])
-        L = np.exp(np.clip(step, -3, 3))[:, None] * found.matrix
+        step = np.exp(np.clip(found.spread @ rng.standard_normal(found.spread.shape[1]), -3, 3))
+        L = (step * found.around.T).T
         draws.append(_shares(networks, L, found.log_alpha, origin, few))
     return best, np.sqrt(np.mean((np.array(draws) - centre) ** 2, axis=0))
 
@@ -59,7 +60,7 @@ def _shares(
     if b is not None:
         Z, others = (_taken(networks.Z, rows) for rows in pairs)
         xp, at_rows = namespace(Z), networks.predictions(Z, L, b)
-        used = np.any(L != 0, axis=1)
+        used = L != 0 if L.ndim == 1 else np.any(L != 0, axis=1)
         for j in np.unique(origin[used]):
             changed = xp.where(xp.asarray(origin == j, device=Z.device), others, Z)
             change = networks.predictions(changed, L, b) - at_rows

@@ -1,8 +1,8 @@
 """A random sample of the rows of any source, the same however often it is taken.
 
 Every row gets a random key, and the rows of smallest keys are the sample; those of two sources
-merge with ``+``. Keys follow from the seed and the order of some outputs of a block by size, so
-that neither the order of the blocks, nor a thread, nor the unit of y changes them.
+merge with ``+``. Keys follow from the seed and what is in a block (the order of its outputs by
+size, and its first row), so that neither the order of the blocks nor a thread changes them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse
 
 from ulmus.core.backend import Array, namespace, taken_rows, to_numpy
 from ulmus.core.source import Block, first_rows
@@ -59,6 +60,10 @@ class SamplePass:
         n = block.y.shape[1]
         some = to_numpy(block.y[0, :: max(1, n // KEY_ROWS)])
         content = zlib.crc32(np.argsort(some, kind="stable").astype(np.int64).tobytes())
+        # Mantissas of one row tell blocks apart whose outputs are in the same order.
+        row = taken_rows(block.X, slice(0, 1))
+        row = row.toarray() if scipy.sparse.issparse(row) else to_numpy(row)
+        content = zlib.crc32(np.frexp(row.astype(float))[0].tobytes(), content)
         return np.random.default_rng([self.seed, content, n]).random(n)
 
 

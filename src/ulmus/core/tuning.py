@@ -53,6 +53,8 @@ class LearnedMap:
         ``"common"`` for one scale, ``"ard"`` for a scale for each input, or ``"full"``.
     matrix : ndarray of shape (d', d')
         The map L: hidden units see z L.
+    around : ndarray of shape (d',) or (d', d')
+        The map, or its diagonal, before inputs were left out.
     log_alpha : float
         Logarithm of the ridge parameter that goes with it.
     value : float
@@ -63,6 +65,7 @@ class LearnedMap:
 
     kind: str
     matrix: np.ndarray
+    around: np.ndarray
     log_alpha: float
     value: float
     spread: np.ndarray
@@ -109,7 +112,8 @@ class _Search:
         start = np.array([0.0, math.log(ALPHA_START * self.size)])
         p, value = self._best(target, start, [SCALE_BOUNDS], COMMON_STEPS, "one scale")
         nothing = np.zeros((self.d, 0))
-        return LearnedMap("common", math.exp(p[0]) * np.eye(self.d), p[1], value, nothing)
+        L = np.full(self.d, math.exp(p[0]))
+        return LearnedMap("common", np.diag(L), L, p[1], value, nothing)
 
     def started(self, common: LearnedMap) -> np.ndarray:
         """Log scales and log alpha after a few steps from each start, the better of the two."""
@@ -128,12 +132,13 @@ class _Search:
         low, high = self.alpha_bounds
         start = np.append(start[:-1], np.clip(start[-1] + more_rows, low, high))
         p, value = self._best_scales(start, self.all_inputs, LAST_STEPS, "scales")
-        kept = self._worth_keeping(p)
+        around, kept = np.exp(p[:-1]), self._worth_keeping(p)
         if not np.all(kept):
             name = f"{np.sum(kept)} of {self.d} inputs kept"
             p, value = self._best_scales(p, kept, LAST_STEPS, name)
         L = np.exp(p[:-1]) * kept
-        return LearnedMap("ard", np.diag(L), p[-1], value, _spread(self.seen, self.d))
+        spread = _spread(self.seen, self.d)
+        return LearnedMap("ard", np.diag(L), around, p[-1], value, spread)
 
     def _worth_keeping(self, p: np.ndarray) -> np.ndarray:
         """Inputs left when those of smallest scale go, one unit of log evidence for each."""
@@ -178,7 +183,7 @@ class _Search:
         bounds = [SCALE_BOUNDS] * d + [(-MIXING_BOUND, MIXING_BOUND)] * d * d
         p, value = self._best(target, start, bounds, LAST_STEPS, "full map")
         L = (np.exp(p[:d]) * kept)[:, None] * (eye + p[d:-1].reshape(d, d))
-        return LearnedMap("full", L, p[-1], value, scales.spread)
+        return LearnedMap("full", L, L, p[-1], value, scales.spread)
 
     def _by_gradients(self, common: LearnedMap) -> np.ndarray:
         """Scales by the mean squared derivatives of the prediction, refitted three times."""

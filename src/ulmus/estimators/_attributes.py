@@ -66,7 +66,7 @@ class FittedAttributes:
     @property
     def input_map_(self) -> np.ndarray | None:
         """Map of the layer's inputs, (d', d'), or None without one."""
-        return None if self._fit.input_map is None else self._fit.input_map.matrix
+        return None if self._fit.input_map is None else self._fit.input_map.matrix.copy()
 
     @property
     def feature_relevance_(self) -> np.ndarray:
@@ -88,8 +88,8 @@ class FittedAttributes:
         if values is None:
             raise AttributeError(
                 "relevance comes with a learned map of the inputs, and this fit has none: use "
-                "input_map='auto' and an activation by name, and at most 1000 inputs; nothing can "
-                "be learned where inputs or outputs do not vary."
+                "input_map='auto', an activation by name, 30 rows or more and at most 1000 inputs; "
+                "nothing can be learned where inputs or outputs do not vary."
             )
         return values
 

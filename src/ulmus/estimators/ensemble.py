@@ -38,7 +38,8 @@ class ELMEnsembleRegressor(BaseELM):
         Number of members M. Adding members keeps the first ones if ``random_state`` is a number.
     n_neurons : int or "auto", default="auto"
         Hidden units N of each member. ``"auto"`` is 20 times the root of the number of rows, at
-        least 100 and at most 1000 (4000 on a graphics card), and less for very many rows.
+        least 100 and at most 1000, and less for very many rows; on a graphics card 40 times and at
+        most 8000.
     alpha : float, "loo" or "gcv", default="loo"
         Ridge parameter, shared by all members; 0 is plain least squares. ``"loo"`` takes the
         least exact leave-one-out error of the ensemble, ``"gcv"`` the least generalised
@@ -59,7 +60,8 @@ class ELMEnsembleRegressor(BaseELM):
         input, ``"full"`` a matrix, both by the evidence of Bayesian ridge regressions on some
         thousand rows; ``"auto"`` is ``"full"`` where there are 20 rows for each entry of the
         matrix, else ``"ard"``. An activation that is a function of your own has no known
-        derivative, and with ``"auto"`` no map. None is no map, a matrix is taken as it is.
+        derivative, and with ``"auto"`` no map; nor is one learned from fewer than 30 rows or for
+        more than 1000 inputs. None is no map, a matrix is taken as it is.
     expand_inputs : None, "scores", "levels", list of these or "auto", default="auto"
         Further inputs of the hidden layer, whose relevance the map decides. ``"scores"`` are
         normal scores of the ranks of each input with more than two values, straight between
