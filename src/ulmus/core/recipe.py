@@ -43,7 +43,7 @@ class Effort:
 HOST_EFFORT, CARD_EFFORT = Effort(rows=4000, units=512), Effort(rows=10_000, units=1024)
 # Hidden units of a member: so many times the root of the rows, at most the second number, and few
 # enough that all members together cost no more multiplications than the third.
-HOST_UNITS, CARD_UNITS = (20, 1000, 2.4e12), (40, 8000, 1e14)
+HOST_UNITS, CARD_UNITS = (20, 900, 2.4e12), (40, 8000, 1e14)
 FEWEST_UNITS = 100
 
 

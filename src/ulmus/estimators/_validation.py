@@ -56,7 +56,8 @@ def checked_points(estimator: Any, X: Any) -> Any:
 
 
 def _checked_foreign(X: Any, n_features: int | None) -> Any:
-    xp = namespace(X)
+    # A torch tensor may belong to a graph of gradients, which ends here.
+    X, xp = X.detach() if hasattr(X, "detach") else X, namespace(X)
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got {X.ndim} axes.")
     if xp.isdtype(X.dtype, "complex floating"):

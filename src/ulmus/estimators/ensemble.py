@@ -38,7 +38,7 @@ class ELMEnsembleRegressor(BaseELM):
         Number of members M. Adding members keeps the first ones if ``random_state`` is a number.
     n_neurons : int or "auto", default="auto"
         Hidden units N of each member. ``"auto"`` is 20 times the root of the number of rows, at
-        least 100 and at most 1000, and less for very many rows; on a graphics card 40 times and at
+        least 100 and at most 900, and less for very many rows; on a graphics card 40 times and at
         most 8000.
     alpha : float, "loo" or "gcv", default="loo"
         Ridge parameter, shared by all members; 0 is plain least squares. ``"loo"`` takes the
