@@ -17,9 +17,6 @@ from ulmus.core.inputs import Inputs
 
 # Largest array of features that is factorised at once: half a gigabyte.
 PORTION_ELEMENTS = 2**26
-# Sobol's numbers are tabulated for so many inputs.
-MOST_SOBOL_INPUTS = Sobol.MAXDIM
-
 # Without a scale of the user's own: standardised inputs give pre-activations of standard deviation
 # 0.7, and biases spread the units over the data.
 AUTO_SPREAD, AUTO_BIAS = 0.7, 1.5
@@ -78,8 +75,6 @@ class UnitLaw:
         What a map of the inputs is worth then depends less on the draw.
         """
         rng = np.random.default_rng(seed)
-        if n_inputs >= MOST_SOBOL_INPUTS:
-            return self.member(seed, n_inputs, n_neurons)
         points = Sobol(n_inputs + 1, rng=rng).random_base2(int(n_neurons - 1).bit_length())
         points = np.clip(points[:n_neurons], 1e-9, 1 - 1e-9).T
         scale, quantile = self.scales(n_inputs), DISTRIBUTIONS[self.distribution].quantile

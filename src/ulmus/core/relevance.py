@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ulmus.core.backend import Array, namespace, to_numpy
+from ulmus.core.backend import namespace, taken_rows, to_numpy
 from ulmus.core.evidence import Networks
 from ulmus.core.tuning import LearnedMap
 
@@ -58,7 +58,7 @@ def _shares(
     effect = np.zeros(d)
     b = networks.coefficients(L, log_alpha)
     if b is not None:
-        Z, others = (_taken(networks.Z, rows) for rows in pairs)
+        Z, others = (taken_rows(networks.Z, rows) for rows in pairs)
         xp, at_rows = namespace(Z), networks.predictions(Z, L, b)
         used = L != 0 if L.ndim == 1 else np.any(L != 0, axis=1)
         for j in np.unique(origin[used]):
@@ -67,8 +67,3 @@ def _shares(
             effect[j] = float(to_numpy(xp.mean(change**2)))
     total = np.sum(effect)
     return effect / total if total > 0 and np.isfinite(total) else np.full(d, 1 / d)
-
-
-def _taken(Z: Array, rows: np.ndarray) -> Array:
-    xp = namespace(Z)
-    return xp.take(Z, xp.asarray(rows, device=Z.device), axis=0)

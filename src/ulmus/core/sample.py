@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse
 
-from ulmus.core.backend import Array, namespace, taken_rows, to_numpy
+from ulmus.core.backend import taken_rows, to_numpy
 from ulmus.core.source import Block, first_rows
 
 # Outputs that tell a block from others.
@@ -34,7 +34,7 @@ class RowSample:
         """The sample of the rows of both."""
         if self.block is None or other.block is None:
             return other if self.block is None else self
-        both = Block(*_joined(self.block, other.block))
+        both = first_rows([self.block, other.block], len(self.keys) + len(other.keys))
         return _smallest(self.size, np.concatenate([self.keys, other.keys]), both)
 
 
@@ -70,16 +70,4 @@ class SamplePass:
 def _smallest(size: int, keys: np.ndarray, block: Block) -> RowSample:
     """The rows of smallest keys, in the order of their keys."""
     kept = np.argsort(keys)[:size]
-    return RowSample(size, keys[kept], _rows(block, kept))
-
-
-def _rows(block: Block, index: np.ndarray) -> Block:
-    xp = namespace(block.y)
-    where = xp.asarray(index, device=block.y.device)
-    weight = None if block.root_weight is None else xp.take(block.root_weight, where)
-    return Block(taken_rows(block.X, index), xp.take(block.y, where, axis=1), weight)
-
-
-def _joined(one: Block, other: Block) -> tuple[Array, Array, Array | None]:
-    rows = first_rows([one, other], one.y.shape[1] + other.y.shape[1])
-    return rows.X, rows.y, rows.root_weight
+    return RowSample(size, keys[kept], block.taken(kept))

@@ -38,6 +38,13 @@ class Block(NamedTuple):
         """The outputs, scaled by the square roots of the row weights, shape (K, n)."""
         return self.y if self.root_weight is None else self.y * self.root_weight
 
+    def taken(self, rows: np.ndarray) -> Block:
+        """Some of the rows, by index."""
+        xp = namespace(self.y)
+        where = xp.asarray(rows, device=self.y.device)
+        weight = None if self.root_weight is None else xp.take(self.root_weight, where)
+        return Block(taken_rows(self.X, rows), xp.take(self.y, where, axis=1), weight)
+
     @property
     def n_observed(self) -> int:
         """Rows that count: those of positive weight."""
@@ -193,11 +200,4 @@ def first_rows(blocks: Iterable[Block], n_rows: int) -> Block:
 def _used_rows(block: Block) -> Block:
     if block.root_weight is None or bool(np.all(to_numpy(block.root_weight) > 0)):
         return block
-    used = np.flatnonzero(to_numpy(block.root_weight))
-    xp = namespace(block.y)
-    index = xp.asarray(used, device=block.y.device)
-    return Block(
-        taken_rows(block.X, used),
-        xp.take(block.y, index, axis=1),
-        xp.take(block.root_weight, index),
-    )
+    return block.taken(np.flatnonzero(to_numpy(block.root_weight)))
