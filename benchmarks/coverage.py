@@ -69,7 +69,7 @@ def many_rows(n: int, r: int) -> Array:
     model = plain_ensemble(10, noise="heteroskedastic", random_state=r).fit(X, y)
     bounds = []
     for limit in (0, 10**9):
-        with mock.patch("ulmus.intervals.of_fit.MANY_ROWS", limit):
+        with mock.patch("ulmus.intervals.prediction.MANY_ROWS", limit):
             bounds.append(model.predict_interval(points, 0.9))
     gap = np.max(np.abs(bounds[0] - bounds[1])) / np.mean(mean_width(bounds[1]))
     return np.array([*(coverage(target, b) for b in bounds), *map(mean_width, bounds), gap])

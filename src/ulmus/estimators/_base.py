@@ -18,14 +18,10 @@ from ulmus.estimators._attributes import FittedAttributes
 from ulmus.estimators._fitting import Fitting
 from ulmus.estimators._validation import checked_points, require_dense
 from ulmus.exceptions import ExtrapolationWarning, warn
-from ulmus.intervals.of_fit import (
-    Variance,
-    expectation_bounds,
-    function_bounds,
-    prediction_bounds,
-    prediction_variance,
-)
-from ulmus.intervals.of_fit import quantiles as fit_quantiles
+from ulmus.intervals.confidence import expectation_bounds, function_bounds
+from ulmus.intervals.prediction import prediction_bounds
+from ulmus.intervals.prediction import quantiles as fit_quantiles
+from ulmus.intervals.standard_errors import Variance, prediction_variance
 
 COMPONENTS = ("total", "model", "noise", "weights")
 PREDICTION_METHODS = ("auto", "jackknife+", "jackknife", "gaussian")

@@ -1,4 +1,8 @@
-"""Intervals: bounds from predictions (``bounds.py``), and those of a fit (``of_fit.py``)."""
+"""Intervals: bounds from predictions (``bounds.py``), and those of a fit.
+
+``prediction.py`` is for new observations, ``confidence.py`` for values of a function,
+``standard_errors.py`` the variance of the prediction that both use.
+"""
 
 from ulmus.intervals.bounds import (
     conformal_bounds,

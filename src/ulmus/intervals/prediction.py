@@ -1,13 +1,12 @@
-"""Variances, intervals and quantiles of a fit.
+"""Intervals and quantiles of a new observation: normal, or conformal from left-out rows.
 
-Everything comes as NumPy arrays in the units of y: values at points (p, K), bounds
+Everything comes as NumPy arrays in the units of y: quantiles (levels, p, K), bounds
 (2, levels, p, K).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +15,7 @@ from scipy import stats
 from ulmus.core.backend import Array
 from ulmus.core.fit import Fit, TrainingRows
 from ulmus.core.jackknife import left_out_shifts, loo_residuals, point_spread, row_sd
-from ulmus.core.variance import PointParts, model_variance, positive_part
-from ulmus.exceptions import (
-    BiasWarning,
-    DegenerateFitWarning,
-    ExtrapolationWarning,
-    NegativeVarianceWarning,
-    warn,
-)
+from ulmus.exceptions import DegenerateFitWarning, warn
 from ulmus.intervals.bounds import (
     conformal_bounds,
     conformal_ranks,
@@ -31,56 +23,15 @@ from ulmus.intervals.bounds import (
     is_skewed,
     normal_bounds,
     quantile_rank,
-    satterthwaite_dof,
 )
+from ulmus.intervals.standard_errors import Variance, prediction_variance
 
 FloatArray = npt.NDArray[np.float64]
 
-# The prediction may differ from the undersmoothed one by noise alone; more than this many
-# standard errors is bias.
-LARGE_BIAS = 5.0
 # With so many rows, and so many for each degree of freedom, leaving one row out moves a
 # prediction by far less than the noise: "auto" then takes the prediction itself.
 MANY_ROWS = 5000
 ROWS_PER_DOF = 20
-# Where unseen directions hold more than this share of a variance, its interval rests on them.
-UNSEEN_SHARE = 0.5
-
-
-@dataclass(frozen=True)
-class Variance:
-    """Prediction, its variance, and the spread of members over their number, each (p, K)."""
-
-    mean: FloatArray
-    model: FloatArray
-    redrawing: FloatArray
-
-    @property
-    def from_weights(self) -> FloatArray:
-        """The part of the variance that redrawing the hidden weights causes."""
-        return np.minimum(self.redrawing, self.model)
-
-
-def prediction_variance(fit: Fit, X: Array, estimate: str | None = None) -> Variance:
-    """Mean and variance of the prediction; negative estimates are replaced, with a warning."""
-    parts = fit.parts(X, estimate)
-    name = fit.estimates[0] if estimate is None else estimate
-    variance = _never_negative(parts, name)
-    return Variance(parts.mean, variance, parts.spread / parts.n_members)
-
-
-def _never_negative(parts: PointParts, name: str) -> FloatArray:
-    variance = model_variance(name, parts)
-    negative = variance < 0
-    if np.any(negative):
-        warn(
-            f"{int(negative.sum())} of {variance.size} variances estimated by {name!r} were "
-            "negative and are replaced by their positive-part form; more n_estimators make "
-            "this rare.",
-            NegativeVarianceWarning,
-        )
-        variance = np.where(negative, positive_part(parts), variance)
-    return variance
 
 
 def gaussian_bounds(
@@ -90,68 +41,6 @@ def gaussian_bounds(
     variance = prediction_variance(fit, X) if variance is None else variance
     sd = np.sqrt(variance.model + fit.noise_variance(X))
     return normal_bounds(variance.mean, sd, levels)
-
-
-# ------------------------------------------------------------ confidence
-
-
-def expectation_bounds(
-    fit: Fit, levels: Sequence[float], method: str, variance: Variance
-) -> FloatArray:
-    """Intervals for the mean of this estimator over noise and weights."""
-    dof = fit.per_regression(lambda part: np.full(len(part.outputs), part.smoother.gamma))
-    groups = fit.ensemble.n_members
-    total, weights = variance.model, variance.from_weights
-    return _student_bounds(variance.mean, total, weights, fit.n_rows - dof, groups, levels, method)
-
-
-def function_bounds(fit: Fit, X: Array, levels: Sequence[float], method: str) -> FloatArray:
-    """Intervals for the true function, centred on undersmoothed wide networks."""
-    wide = fit.wide_parts(X)
-    variance, weights = wide.variance, wide.spread / wide.n_groups
-    _warn_about_bias(fit.mean(X).T, wide.mean, np.sqrt(variance))
-    unseen = np.any(wide.unseen > UNSEEN_SHARE * variance, axis=1) & np.any(variance > 0, axis=1)
-    if np.any(unseen):
-        warn(
-            f"at {int(unseen.sum())} of {len(unseen)} points the hidden features have directions "
-            "that no training row has; the data say nothing about them, and the intervals there "
-            "rest on the smoothness that the ridge parameter assumes.",
-            ExtrapolationWarning,
-        )
-    spent = wide.dof + fit.ensemble.layer.constant
-    return _student_bounds(
-        wide.mean, variance, weights, fit.n_rows - spent, wide.n_groups, levels, method
-    )
-
-
-def _student_bounds(
-    center: FloatArray,
-    variance: FloatArray,
-    weights: FloatArray,
-    residual_dof: FloatArray,
-    groups: int,
-    levels: Sequence[float],
-    method: str,
-) -> FloatArray:
-    degrees: FloatArray | float = np.inf
-    if method != "normal":
-        degrees = satterthwaite_dof(variance - weights, weights, residual_dof, groups - 1)
-    return normal_bounds(center, np.sqrt(variance), levels, degrees)
-
-
-def _warn_about_bias(mean: FloatArray, center: FloatArray, se: FloatArray) -> None:
-    biased = int(np.sum(np.abs(mean - center) > LARGE_BIAS * se))
-    if biased:
-        warn(
-            f"at {biased} of {mean.size} points the prediction lies more than "
-            f"{LARGE_BIAS:g} standard errors from the undersmoothed fit that centres these "
-            "intervals: the prediction is biased there, and the intervals may be too. "
-            "Use more n_neurons or another weight_scale.",
-            BiasWarning,
-        )
-
-
-# ------------------------------------------------------------ predictions
 
 
 def prediction_bounds(
