@@ -20,6 +20,7 @@ from ulmus.core.backend import Array, is_foreign, like, to_numpy
 from ulmus.core.ensemble import Ensemble, Regression
 from ulmus.core.fit import Fit, Stream, TrainingRows
 from ulmus.core.fitting import Start
+from ulmus.core.folds import Fold
 from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm
 from ulmus.core.grams import PairGram
 from ulmus.core.inputs import Inputs, Levels, Scores
@@ -41,6 +42,7 @@ CLASSES = {
         Ensemble,
         FeatureScale,
         Fit,
+        Fold,
         HiddenLayer,
         InputMap,
         Inputs,
@@ -71,7 +73,7 @@ SEQUENCES = {"list": list, "tuple": tuple}
 def listed(fit: Fit) -> tuple[dict[str, np.ndarray], Any]:
     """All arrays of a fit by name, as NumPy arrays, and a description that JSON can hold."""
     writer = _Writer()
-    return writer.arrays, writer.described(fit, "fit")
+    return writer.arrays, writer.described(fit.settled(), "fit")
 
 
 def restored(

@@ -34,6 +34,8 @@ class Regression:
         Sums of squares of the outputs, centred if there is an intercept.
     variance : NoiseVariance
         Noise variance at weight 1.
+    alpha_deviation : ndarray of shape (K,)
+        Standard deviation of the logarithm of alpha over new noise; zero where it was given.
     forms : dict
         Forms of each kind of noise that an estimate needs.
     """
@@ -42,6 +44,7 @@ class Regression:
     smoother: Smoother
     y_square: Array
     variance: NoiseVariance
+    alpha_deviation: np.ndarray
     forms: dict[str, PairForms] = field(default_factory=dict)
 
 
@@ -116,6 +119,24 @@ class Ensemble:
             beta = xp.reshape(part.smoother.beta, (flat.shape[0], -1)) / self.n_members
             parts.append(to_numpy(beta.T @ flat))
         return self.shift[:, None] + self.unit[:, None] * self.ordered(parts)
+
+    def alpha_variance(self, X: Array) -> np.ndarray:
+        """Variance of the prediction that choosing the ridge parameter costs, shape (K, p)."""
+        deviation = self.ordered([part.alpha_deviation for part in self.regressions])
+        if not np.any(deviation > 0):
+            return np.zeros((self.n_outputs, X.shape[0]))
+        slopes = [self._ridge_slope(self.layer(part)) for part in self.blocks(X)]
+        return (np.concatenate(slopes, axis=1) * (deviation * self.unit)[:, None]) ** 2
+
+    def _ridge_slope(self, h: Array) -> np.ndarray:
+        """How predictions in the fit's units move with log alpha, shape (K, p)."""
+        xp, parts = namespace(h), []
+        flat = xp.reshape(h, (-1, h.shape[2]))
+        for part in self.regressions:
+            slope = transposed(part.smoother.to_t) @ part.smoother.ridge_slope
+            slope = xp.reshape(slope, (flat.shape[0], -1)) / self.n_members
+            parts.append(to_numpy(slope.T @ flat))
+        return self.ordered(parts)
 
     def row_fits(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, list[RowFit]]]:
         """Each block of training rows with what every regression says about it."""

@@ -16,6 +16,7 @@ import numpy as np
 from ulmus.core.backend import Array, double_precision, like, namespace, taken_rows, to_numpy
 from ulmus.core.ensemble import Ensemble, Regression, mean_and_spread, member_values
 from ulmus.core.fitting import Start
+from ulmus.core.folds import MOST_FOLDED_ROWS, Fold, Retuning, map_variance
 from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm, row_form
 from ulmus.core.moments import Moments
 from ulmus.core.noise.model import NoiseModel
@@ -104,6 +105,10 @@ class Fit:
         Forms of their noise, where these need rows.
     kept_alarm : float or None
         The alarm about bias, where the points for it were dropped.
+    retuning : Retuning or None
+        How to learn the map again, where one was learned.
+    kept_folds : tuple of Fold, or None
+        Fits behind maps learned without a fold, where the rows they were made from were dropped.
     """
 
     ensemble: Ensemble
@@ -119,6 +124,8 @@ class Fit:
     kept_networks: tuple[WideNetworks, ...] | None = None
     kept_forms: tuple[PairForms, ...] | None = None
     kept_alarm: float | None = None
+    retuning: Retuning | None = None
+    kept_folds: tuple[Fold, ...] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -183,6 +190,29 @@ class Fit:
         else:
             variance = self.noise_model.variance(X)
         return (variance * self.ensemble.unit[:, None] ** 2 / self.mean_weight).T
+
+    def choice_variance(self, X: Array) -> np.ndarray:
+        """Variance of the prediction because alpha and the map were chosen, shape (p, K)."""
+        variance = self.ensemble.alpha_variance(X)
+        if self.folded:
+            variance = variance + map_variance(self.folds, X)
+        return variance.T
+
+    @property
+    def folded(self) -> bool:
+        """Whether the map rests on so few rows that their pull on it counts."""
+        if self.retuning is None or self.rows is None:
+            return self.kept_folds is not None
+        return self.n_rows <= MOST_FOLDED_ROWS
+
+    @cached_property
+    def folds(self) -> tuple[Fold, ...]:
+        """Fits behind maps that were each learned without a fold of the rows."""
+        if self.kept_folds is not None:
+            return self.kept_folds
+        if self.retuning is None or self.rows is None:
+            return ()
+        return self.retuning.folds(self.rows.data)
 
     @cached_property
     def sigma2(self) -> np.ndarray:
@@ -319,7 +349,13 @@ class Fit:
             kept_networks=networks,
             kept_forms=forms,
             kept_alarm=alarm,
+            retuning=None,
+            kept_folds=self.folds if self.folded else None,
         )
+
+    def settled(self) -> Fit:
+        """The same fit with all made that a file of arrays cannot make later."""
+        return replace(self, retuning=None, kept_folds=self.folds if self.folded else None)
 
 
 def _kept_products(forms: dict[str, PairForms]) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ulmus.core.backend import Array, like, namespace, taken_rows, to_numpy
 from ulmus.core.fit import Fit, TrainingRows
+from ulmus.core.folds import map_variance, unpulled
 
 # Largest array of training rows times points, in elements: the features of a training row are
 # made again for every so many points.
@@ -50,7 +51,8 @@ def row_sd(fit: Fit, rows: TrainingRows) -> np.ndarray:
     root = rows.data.root_weight
     weight = 1.0 if root is None else np.where(root > 0, root, 1.0) ** 2
     sigma2 = fit.per_regression(lambda part: part.variance.sigma2)[:, None]
-    return _positive_root(rows.noise / weight + sigma2 * rows.norm) * fit.ensemble.unit[:, None]
+    variance = (rows.noise / weight + sigma2 * rows.norm) * fit.ensemble.unit[:, None] ** 2
+    return _positive_root(variance + _map_variance(fit, rows.data.X))
 
 
 def point_spread(fit: Fit, X: Array) -> Spread:
@@ -67,8 +69,13 @@ def point_spread(fit: Fit, X: Array) -> Spread:
             parts.append(to_numpy(part.variance.sigma2)[:, None] * norm)
         variances.append(ensemble.ordered(parts))
     model = np.concatenate(variances, axis=1) * ensemble.unit[:, None] ** 2
-    sd = _positive_root(fit.noise_variance(X).T + model)
+    sd = _positive_root(fit.noise_variance(X).T + model + _map_variance(fit, X))
     return Spread(np.concatenate(means, axis=1), sd)
+
+
+def _map_variance(fit: Fit, X: Array) -> np.ndarray | float:
+    """Variance that choosing a map costs, where rows are few."""
+    return map_variance(fit.folds, X) if fit.folded else 0.0
 
 
 def _positive_root(variance: np.ndarray) -> np.ndarray:
@@ -79,6 +86,12 @@ def _positive_root(variance: np.ndarray) -> np.ndarray:
 def loo_residuals(fit: Fit, rows: TrainingRows) -> np.ndarray:
     """Leave-one-out residuals of the ensemble in the units of y, shape (K, n)."""
     return rows.loo.mean(axis=0) * fit.ensemble.unit[:, None]
+
+
+def unpulled_residuals(fit: Fit, rows: TrainingRows) -> np.ndarray:
+    """The same behind maps that have not seen the row, where rows are few, shape (K, n)."""
+    own = loo_residuals(fit, rows)
+    return unpulled(fit.folds, own) if fit.folded else own
 
 
 def left_out_shifts(fit: Fit, rows: TrainingRows, X: Array) -> Iterator[LeftOut]:

@@ -18,10 +18,11 @@ from ulmus.core.fitting import (
     fitted_stream,
     started,
 )
+from ulmus.core.folds import Retuning
 from ulmus.core.layer import HiddenLayer
 from ulmus.core.moments import FirstPass
 from ulmus.core.noise.model import kept_noise_model, streamed_noise_model
-from ulmus.core.recipe import InputMap
+from ulmus.core.recipe import InputMap, Recipe
 from ulmus.core.scaling import FeatureScale
 from ulmus.core.source import RowBlocks, Source
 from ulmus.core.whitening import sample_rows
@@ -50,6 +51,8 @@ class Task:
         Whether y had a single axis.
     drawn : dict
         The parameters that the layer was drawn with, as text.
+    recipe : Recipe or None
+        How the layer was made, where rows can be made a layer of again.
     """
 
     layer: HiddenLayer
@@ -59,6 +62,7 @@ class Task:
     models_noise: bool
     one_output: bool
     drawn: dict[str, str]
+    recipe: Recipe | None = None
 
     @property
     def sample_rows(self) -> int:
@@ -97,7 +101,18 @@ def _with_rows(fitted: FittedRows, data: RowBlocks, task: Task) -> Fit:
         omega,
     )
     points = data.sample(ALARM_ROWS).X
-    return _fit(ensemble, task, points, noise_model=noise_model, rows=rows)
+    return _fit(
+        ensemble, task, points, noise_model=noise_model, rows=rows, retuning=_retuning(task)
+    )
+
+
+def _retuning(task: Task) -> Retuning | None:
+    """How to learn the map of a task again, if it was learned."""
+    learned = task.input_map is not None and task.input_map.relevance is not None
+    if not learned or task.recipe is None:
+        return None
+    recipe = replace(task.recipe, n_neurons=task.layer.W.shape[1])
+    return Retuning(recipe, task.scale, task.spec)
 
 
 def _per_output(fitted: FittedRows, name: str) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,24 @@ SMALLEST_SLACK = 1e-10
 # member varies little. benchmarks/core.py measures what all members would have chosen.
 SCOUTS = 5
 SCOUT_UNITS = 2000
+# The curvature of the score in log alpha is taken over steps of this size, and a choice that the
+# data hardly make has no more than this standard deviation.
+LOG_STEP, LARGEST_DEVIATION = 0.5, 2.0
+
+
+class Choice(NamedTuple):
+    """Ridge parameters and how sure they are.
+
+    Parameters
+    ----------
+    alphas : list of float
+        Ridge parameter of each output.
+    deviation : ndarray of shape (K,)
+        Standard deviation of its logarithm over new noise; zero where it was given.
+    """
+
+    alphas: list[float]
+    deviation: np.ndarray
 
 
 def n_scouts(M: int, n_neurons: int) -> int:
@@ -41,14 +59,14 @@ def chosen_alphas(
     layer: HiddenLayer,
     units: OutputUnits,
     source: Source | None,
-) -> list[float]:
+) -> Choice:
     """Ridge parameter of each output, by a rule or as given.
 
     Without a source, the rows cannot be seen again and ``"loo"`` becomes ``"gcv"``.
     """
     K = factor.y_square.shape[0]
     if not isinstance(rule, str):
-        return [float(rule)] * K
+        return Choice([float(rule)] * K, np.zeros(K))
     few = slice(n_scouts(layer.n_members, layer.W.shape[1]))
     parts = spectrum(factor.members(few))
     alphas = alpha_grid(parts)
@@ -60,7 +78,9 @@ def chosen_alphas(
             scout_layer, units, parts, factor.center[few, :], factor.y_constant, factor.mass, alphas
         )
         scores = source.for_width(scout_layer.width).reduce(row_pass)
-    return [best_alpha(alphas, scores[:, k]) for k in range(K)]
+    chosen = [best_alpha(alphas, scores[:, k]) for k in range(K)]
+    deviation = [log_alpha_deviation(parts, alpha, k) for k, alpha in enumerate(chosen)]
+    return Choice(chosen, np.asarray(deviation))
 
 
 def alpha_grid(parts: Spectrum) -> np.ndarray:
@@ -144,3 +164,59 @@ def best_alpha(alphas: np.ndarray, scores: np.ndarray) -> float:
         return float(alphas[-1])
     # Of equal scores take the strongest ridge: a constant output is fitted by its mean.
     return float(alphas[len(alphas) - 1 - int(np.argmin(scores[::-1]))])
+
+
+def log_alpha_deviation(parts: Spectrum, alpha: float, k: int) -> float:
+    r"""Standard deviation, over new noise, of the logarithm of a chosen ridge parameter.
+
+    With :math:`l = \log\alpha` and the score :math:`C(l) = \log\|(I - P)y\|^2 - 2\log(n - tr P)`,
+    whose slope is zero at the choice, new noise moves the slope and the choice follows:
+
+    .. math:: sd(\hat l) = sd(C'(l)) / C''(l).
+
+    The slope is a sum of squares of the outputs along singular vectors, each of mean
+    :math:`m^2 + \sigma^2` and variance :math:`2\sigma^4 + 4\sigma^2 m^2`. Leave-one-out varies
+    as generalised cross-validation does.
+    """
+    n = parts.n_rows - parts.n_constants
+    values, u2 = to_numpy(parts.s) ** 2, to_numpy(parts.q[:, :, k]) ** 2
+    beyond = to_numpy(parts.beyond[:, k])
+    total = np.sum(u2, axis=1) + beyond
+    if not np.all(total > 0):
+        return 0.0
+    u2, beyond = u2 / total[:, None], beyond / total
+    # Steps are relative to alpha; where it is below all singular values, only alpha counts.
+    at = [
+        _slope_terms(values, u2, beyond, n, alpha * np.exp(step * LOG_STEP)) for step in (-1, 0, 1)
+    ]
+    curvature = np.mean(at[0].score - 2 * at[1].score + at[2].score) / LOG_STEP**2
+    variance = np.mean(at[1].slope_variance)
+    if not variance > 0 or not np.isfinite(variance):
+        return 0.0
+    return float(min(np.sqrt(variance) / max(curvature, 1e-12), LARGEST_DEVIATION))
+
+
+class _SlopeTerms(NamedTuple):
+    """Score of each member, and the variance of its slope in log alpha, each (m,)."""
+
+    score: np.ndarray
+    slope_variance: np.ndarray
+
+
+def _slope_terms(
+    values: np.ndarray, u2: np.ndarray, beyond: np.ndarray, n: int, alpha: float
+) -> _SlopeTerms:
+    """From squared singular values (m, r) and squared outputs along their vectors (m, r)."""
+    d = values / (values + alpha)
+    left = (1 - d) ** 2
+    rss = np.maximum(np.sum(left * u2, axis=1) + beyond, SMALLEST_RESIDUAL_SHARE**4)
+    slack = np.maximum(n - np.sum(d, axis=1), SMALLEST_RESIDUAL_SHARE * n)
+    residual_dof = np.maximum(n - np.sum(d * (2 - d), axis=1), SMALLEST_RESIDUAL_SHARE * n)
+    sigma2 = (rss / residual_dof)[:, None]
+    growth = 2 * d * left
+    slope = (np.sum(growth * u2, axis=1) / rss)[:, None]
+    share = (growth - slope * left) / rss[:, None]
+    spread = 2 * sigma2**2 + 4 * sigma2 * np.maximum(u2 - sigma2, 0)
+    outside = max(n - values.shape[1], 0) * 2 * (sigma2 * slope / rss[:, None])[:, 0] ** 2
+    variance = np.sum(share**2 * spread, axis=1) + outside
+    return _SlopeTerms(np.log(rss) - 2 * np.log(slack), variance)

@@ -85,6 +85,19 @@ class Smoother:
         """Whether coordinates are along singular vectors, so that Q'Q is diagonal."""
         return bool(self.gain.ndim == 2)
 
+    @property
+    def ridge_slope(self) -> Array:
+        r"""How predictions move with log alpha: the products of t with these, shape (M, N', K).
+
+        The coefficients move by :math:`-\alpha (H'H + \alpha I)^{-1}\beta`; the constant stays.
+        """
+        xp, first = namespace(self.to_t), int(self.constant)
+        root, q = self.to_t[:, first:, first:], self.q[:, first:, :]
+        slope = -self.alpha * (root @ (transposed(root) @ q))
+        if not first:
+            return slope
+        return xp.concat([xp.zeros_like(self.q[:, :1, :]), slope], axis=1)
+
     def coordinates(self, h: Array) -> Array:
         """Coordinates t of features h (M, N', p), shape (M, N', p)."""
         return self.to_t @ h if self.spectral else lower_product(self.to_t, h)

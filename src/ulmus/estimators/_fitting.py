@@ -220,13 +220,15 @@ class Fitting:
             estimates=self._estimates(),
         )
         self._require_range("X", float(max(np.max(-scale.low), np.max(scale.high))))
+        recipe = None
         if earlier is None:
             recipe = self._recipe(len(scale.mean))
             layer, input_map = recipe.layer(source.for_width(len(scale.mean)), scale, reference)
         else:
             layer, input_map = earlier.ensemble.layer, earlier.input_map
         models_noise = self.noise == "heteroskedastic"
-        return Task(layer, input_map, scale, spec, models_noise, one_output, self._drawn_with())
+        drawn = self._drawn_with()
+        return Task(layer, input_map, scale, spec, models_noise, one_output, drawn, recipe)
 
     def _estimates(self) -> tuple[str, ...]:
         check.checked_choice("noise", self.noise, check.NOISE_MODELS)

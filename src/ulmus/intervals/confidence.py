@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ulmus.core.backend import Array
 from ulmus.core.fit import Fit
+from ulmus.core.folds import map_variance
 from ulmus.exceptions import BiasWarning, ExtrapolationWarning, warn
 from ulmus.intervals.bounds import normal_bounds, satterthwaite_dof
 from ulmus.intervals.standard_errors import Variance
@@ -39,6 +40,8 @@ def function_bounds(fit: Fit, X: Array, levels: Sequence[float], method: str) ->
     """Intervals for the true function, centred on undersmoothed wide networks."""
     wide = fit.wide_parts(X)
     variance, weights = wide.variance, wide.spread / wide.n_groups
+    if fit.folded:
+        variance = variance + map_variance(fit.folds, X).T
     _warn_about_bias(fit.mean(X).T, wide.mean, np.sqrt(variance))
     unseen = np.any(wide.unseen > UNSEEN_SHARE * variance, axis=1) & np.any(variance > 0, axis=1)
     if np.any(unseen):

@@ -14,7 +14,7 @@ from scipy import stats
 
 from ulmus.core.backend import Array
 from ulmus.core.fit import Fit, TrainingRows
-from ulmus.core.jackknife import left_out_shifts, loo_residuals, point_spread, row_sd
+from ulmus.core.jackknife import left_out_shifts, point_spread, row_sd, unpulled_residuals
 from ulmus.exceptions import DegenerateFitWarning, warn
 from ulmus.intervals.bounds import (
     conformal_bounds,
@@ -95,7 +95,7 @@ def _conformal(
     """Order statistics of left-out predictions plus and minus left-out residuals."""
     used = rows.data.used
     n = int(np.sum(used))
-    errors = loo_residuals(fit, rows)[:, used]
+    errors = unpulled_residuals(fit, rows)[:, used]
     spread = point_spread(fit, X)
     scaled = method == "auto"
     if scaled:
@@ -158,7 +158,7 @@ def quantiles(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
             "residual is used. predict_dist has smooth tails.",
             DegenerateFitWarning,
         )
-    errors = loo_residuals(fit, rows)[:, used] / row_sd(fit, rows)[:, used]
+    errors = unpulled_residuals(fit, rows)[:, used] / row_sd(fit, rows)[:, used]
     spread = point_spread(fit, X)
     values = np.empty((len(levels), X.shape[0], len(errors)))
     plain = uses_predictions(fit)

@@ -30,10 +30,13 @@ class Variance:
 
 
 def prediction_variance(fit: Fit, X: Array, estimate: str | None = None) -> Variance:
-    """Mean and variance of the prediction; negative estimates are replaced, with a warning."""
+    """Mean and variance of the prediction, with what choosing alpha and the map adds to it.
+
+    Negative estimates are replaced, with a warning.
+    """
     parts = fit.parts(X, estimate)
     name = fit.estimates[0] if estimate is None else estimate
-    variance = _never_negative(parts, name)
+    variance = _never_negative(parts, name) + fit.choice_variance(X)
     return Variance(parts.mean, variance, parts.spread / parts.n_members)
 
 

@@ -16,9 +16,13 @@ from ulmus.core.smoother import Smoother
 from ulmus.core.wide import STEPS_PER_DECADE, WidePath
 
 # The pilot's ridge parameter is that many powers of ten below the best predictor's: bias shrinks
-# faster than the residual degrees of freedom do. At least a fifth of the rows stay residual.
+# faster than the residual degrees of freedom do.
 PILOT_DECADES = 2
+# It leaves at least this share of the rows as residual degrees of freedom; and so many of them, or
+# the second share of few rows, since a variance from ten of them is below half the truth in one
+# fit of seven, and one from 35 in one of a thousand.
 PILOT_RESIDUAL_SHARE = 0.2
+PILOT_RESIDUALS, LARGEST_RESIDUAL_SHARE = 35, 0.7
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,11 @@ def noise_variance(choice: str | Array, fit: Smoother, path: WidePath | None) ->
     # The pilot's small ridge parameters are below the round-off of single precision.
     if choice == "residual" or path is None or not double_precision(fit.q):
         return NoiseVariance(residual, residual)
-    pilot = like(pilot_noise(path), fit.q)
-    return NoiseVariance(pilot, namespace(fit.q).maximum(residual, pilot))
+    xp, pilot = namespace(fit.q), like(pilot_noise(path), fit.q)
+    if fit.n_rows - fit.gamma >= fewest_residuals(path.n):
+        # Where the pilot had to smooth more than it should, the members may hold less bias.
+        pilot = xp.where(like(held(path), fit.q) > 0, xp.minimum(residual, pilot), pilot)
+    return NoiseVariance(pilot, xp.maximum(residual, pilot))
 
 
 def residual_noise(fit: Smoother) -> Array:
@@ -84,10 +91,22 @@ def pilot_noise(path: WidePath) -> np.ndarray:
     members side by side, with a hundredth of the ridge parameter that generalised
     cross-validation picks for them, have little of it left.
     """
-    n = path.n
-    roomy = int(np.argmax(n - path.dof >= PILOT_RESIDUAL_SHARE * n))
-    noise = []
-    for k, best in enumerate(path.best):
-        pilot = min(best, max(best - PILOT_DECADES * STEPS_PER_DECADE, roomy))
-        noise.append(path.rss[pilot, k] / (n - path.dof[pilot]))
-    return np.asarray(noise)
+    # A best ridge parameter that leaves too little is no better than interpolation.
+    steps = np.maximum(path.best - PILOT_DECADES * STEPS_PER_DECADE, _roomy(path))
+    outputs = np.arange(len(steps))
+    return path.rss[steps, outputs] / (path.n - path.dof[steps])
+
+
+def held(path: WidePath) -> np.ndarray:
+    """1 for outputs whose pilot may not smooth as little as it should, else 0, shape (K,)."""
+    return (path.best - PILOT_DECADES * STEPS_PER_DECADE < _roomy(path)).astype(float)
+
+
+def _roomy(path: WidePath) -> int:
+    """First step of the grid that leaves enough residual degrees of freedom."""
+    return int(np.argmax(path.n - path.dof >= fewest_residuals(path.n)))
+
+
+def fewest_residuals(n: int) -> float:
+    """Residual degrees of freedom that a noise variance of n rows must rest on."""
+    return max(PILOT_RESIDUAL_SHARE * n, min(PILOT_RESIDUALS, LARGEST_RESIDUAL_SHARE * n))
