@@ -23,6 +23,7 @@ from ulmus.core.pairing import COMMON, OWN, member_groups
 from ulmus.core.recipe import InputMap
 from ulmus.core.scaling import FeatureScale
 from ulmus.core.second_pass import SecondPass
+from ulmus.core.shape import ResidualShape
 from ulmus.core.source import RowBlocks
 from ulmus.core.variance import ESTIMATES, PointParts, WideParts
 from ulmus.core.wide import WideNetworks, wide_networks
@@ -104,6 +105,8 @@ class Fit:
         Forms of their noise, where these need rows.
     kept_alarm : float or None
         The alarm about bias, where the points for it were dropped.
+    kept_shape : ResidualShape or None
+        The shape of the left-out residuals, where they were dropped and were not normal.
     """
 
     ensemble: Ensemble
@@ -119,6 +122,7 @@ class Fit:
     kept_networks: tuple[WideNetworks, ...] | None = None
     kept_forms: tuple[PairForms, ...] | None = None
     kept_alarm: float | None = None
+    kept_shape: ResidualShape | None = None
 
     @property
     def n_rows(self) -> int:
