@@ -76,6 +76,22 @@ def quantile_rank(n: int, level: float, *, upper: bool) -> int:
     return int(np.ceil(place) if upper else np.floor(place))
 
 
+def order_quantiles(values: FloatArray, levels: Sequence[float]) -> FloatArray:
+    """Quantiles of the columns of (n, p) values, shape (levels, p).
+
+    A level q has the plotting position q (n + 1) among the sorted values, between which quantiles
+    are linear: of n + 1 exchangeable values, the last lies below the k-th of the others with
+    probability k / (n + 1). Both tails are alike, and levels beyond the outermost value get it.
+    """
+    n = len(values)
+    place = np.clip(np.round(np.array(levels) * (n + 1), 9) - 1, 0, n - 1)
+    low = np.floor(place).astype(int)
+    high = np.minimum(low + 1, n - 1)
+    ordered = np.partition(values, np.unique([low, high]), axis=0)
+    share = (place - low)[:, None]
+    return (1 - share) * ordered[low] + share * ordered[high]
+
+
 def conformal_bounds(
     low: FloatArray, high: FloatArray, ranks: Iterable[tuple[int, int]]
 ) -> FloatArray:
