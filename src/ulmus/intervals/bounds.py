@@ -102,6 +102,24 @@ def conformal_bounds(
     return np.stack([lower, upper])
 
 
+def uncrossed(bounds: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Bounds (2, k, p) of (n, p) values; at low levels those of jackknife+ may cross.
+
+    They become the middle of the shortest interval of any level whose ends do not cross, which
+    lies inside all wider ones.
+    """
+    crossed = bounds[0] > bounds[1]
+    columns = np.flatnonzero(np.any(crossed, axis=0))
+    if not len(columns):
+        return bounds
+    down, up = np.sort(low[:, columns], axis=0)[::-1], np.sort(high[:, columns], axis=0)
+    first = np.argmax(down <= up, axis=0)
+    middle = np.zeros(bounds.shape[2])
+    places = first, np.arange(len(columns))
+    middle[columns] = 0.5 * (down[places] + up[places])
+    return np.where(crossed, middle, bounds)
+
+
 def is_skewed(residuals: FloatArray) -> bool:
     """Whether residuals are clearly asymmetric."""
     n = len(residuals)

@@ -29,6 +29,7 @@ from ulmus.intervals.bounds import (
     is_skewed,
     normal_bounds,
     order_quantiles,
+    uncrossed,
 )
 from ulmus.intervals.distribution import observation_sd, predictive_distribution
 from ulmus.intervals.shortest import (
@@ -136,8 +137,9 @@ def _conformal(
             if plain:
                 ends = conformal_bounds(low, high, ranks) * scale
             else:
-                ends = conformal_bounds(low * scale - shift, high * scale - shift, ranks)
-            bounds[..., k][:, places, points] = spread.mean[k, points] + _uncrossed(ends)
+                values = low * scale - shift, high * scale - shift
+                ends = uncrossed(conformal_bounds(*values, ranks), *values)
+            bounds[..., k][:, places, points] = spread.mean[k, points] + ends
     return bounds
 
 
@@ -171,13 +173,6 @@ def _sides(residuals: FloatArray, levels: Sequence[float], shape: str) -> list[S
             ranks = [conformal_ranks(n, levels[i], two_sided=kind) for i in places]
         sides.append(Sides(kind, places, ranks))
     return sides
-
-
-def _uncrossed(ends: FloatArray) -> FloatArray:
-    """Bounds (2, k, p); at low levels those of jackknife+ may cross, and become a point."""
-    low, high = ends
-    middle = 0.5 * (low + high)
-    return np.stack([np.where(low > high, middle, low), np.where(low > high, middle, high)])
 
 
 def _shifted(
