@@ -1,7 +1,9 @@
 """Are predictive distributions calibrated, whatever the shape of the noise?
 
 Simulations for coverage.py: levels beyond the rows, quantiles, distributions, small samples, and
-the shortest intervals. Functions and noises are none that anything was tuned on.
+the shortest intervals. The number of knots and the size of the tails of a shape were chosen on
+draws of the first six noises, and the ranks of the shortest intervals by figures of this file. The
+last three noises came after that; only the p-value of the test for shapes was raised since.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,6 +39,12 @@ def two_peaks(rng: np.random.Generator, n: int) -> Array:
     return (peaks + 0.35 * rng.standard_normal(n)) / np.sqrt(1 + 0.35**2)
 
 
+def uneven_peaks(rng: np.random.Generator, n: int) -> Array:
+    """Three quarters around -0.5 and one quarter around 1.5: mean 0, variance 1."""
+    peaks = np.where(rng.random(n) < 0.25, 1.5, -0.5)
+    return peaks + 0.5 * rng.standard_normal(n)
+
+
 def lognormal(rng: np.random.Generator, n: int) -> Array:
     law = stats.lognorm(0.8)
     return (law.rvs(n, random_state=rng) - law.mean()) / law.std()
@@ -51,6 +59,9 @@ NOISES: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "lognormal": lognormal,
     "uniform": lambda rng, n: rng.uniform(-np.sqrt(3), np.sqrt(3), n),
     "two peaks": two_peaks,
+    "gamma": lambda rng, n: (2 - rng.gamma(2, size=n)) / np.sqrt(2),
+    "Laplace": lambda rng, n: rng.laplace(size=n) / np.sqrt(2),
+    "uneven peaks": uneven_peaks,
 }
 # Lengths of the shortest 90 % intervals.
 SHORTEST = {"exponential": np.log(10), "normal": 2 * stats.norm.ppf(0.95)}
