@@ -162,8 +162,8 @@ def test_one_shape_among_several_outputs_vectorised_and_pickled():
 def test_normal_residuals_seldom_count_as_something_else():
     rng = np.random.default_rng(0)
     alarms = [departs_from_normal(rng.standard_normal(100)) for _ in range(1000)]
-    # The tests of skewness and kurtosis are approximate: about 1 % at a nominal 0.5 %.
-    assert np.mean(alarms) < 0.02
+    # A nominal 2 % with a standard error of 0.4 %; the test is approximate.
+    assert np.mean(alarms) < 0.04
     for noise in ("exponential", "t3", "uniform", "two peaks"):
         found = [departs_from_normal(DRAWS[noise](rng, 200)) for _ in range(100)]
         assert np.mean(found) > 0.9, noise

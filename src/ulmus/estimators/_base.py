@@ -231,7 +231,7 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
         -----
         It is Student's, with the location and scale of ``predict`` and the degrees of freedom of
         ``method="gaussian"``, unless a test of skewness and kurtosis says that the leave-one-out
-        residuals of an output are not normal (p < 0.005, and at least 20 of them). Then it has
+        residuals of an output are not normal (p < 0.02, and at least 20 of them). Then it has
         their shape, smoothed, with tails that fall off as an exponential function; its mean may
         differ a little from ``predict``. ``compress`` keeps the shape; streamed fits have none.
         """
