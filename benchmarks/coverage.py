@@ -1,21 +1,21 @@
 """Do the intervals cover, are the standard errors right, and what does jackknife+ cost?
 
-Five simulations, each beside what the paper or a rival does; ``--only NAME`` runs one of them.
+Ten simulations, each beside what the paper or a rival does; ``--only NAME`` runs one of them.
 It is a report, not a test: its exit status is 0 whether or not a target is reached. Functions,
-noises and designs are in settings.py.
+noises and designs are in settings.py, predictive distributions in shapes.py.
 """
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
 import report
-from joblib import Parallel, delayed, parallel_config
+import shapes
 from mapie.regression import CrossConformalRegressor
 from plain import plain_ensemble
+from replication import replicate
 from report import Row
 from scipy import special
 from settings import (
@@ -40,19 +40,6 @@ from ulmus import ELMEnsembleRegressor
 from ulmus.metrics import coverage, interval_score, mean_width
 
 Report = Iterator[str | Row]
-
-
-def quietly(function: Callable, *args: object) -> object:
-    """Result without the warnings: extrapolation and bias are what is being measured."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return function(*args)
-
-
-def replicate(jobs: int, function: Callable, *args: object, times: int) -> list:
-    """Results of ``function(*args, r)`` for r = 0, 1, ... in several processes."""
-    with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
-        return Parallel()(delayed(quietly)(function, *args, r) for r in range(times))
 
 
 # --- many rows: left-out predictions or predictions ------------------------------------------
@@ -352,6 +339,7 @@ PARTS: dict[str, Callable[[int, int | None], Report]] = {
     "spread": spread,
     "jackknife": jackknife,
     "many": many,
+    **shapes.PARTS,
 }
 
 

@@ -345,3 +345,14 @@ def jackknife_bounds(H, h, y, alpha, miscoverage, intercept=False, w=None):
     half = ranked(R, upper_rank(miscoverage, len(R)))
     f = np.mean(predictions(H, h, y, alpha, intercept, w), axis=0)
     return np.column_stack([f - half, f + half])
+
+
+def plotting_quantile(values, q):
+    """The value at place q(n+1), counted from one, on straight lines between sorted values."""
+    values, place = sorted(values), q * (len(values) + 1)
+    if place <= 1:
+        return values[0]
+    if place >= len(values):
+        return values[-1]
+    below = int(place)
+    return values[below - 1] + (place - below) * (values[below] - values[below - 1])

@@ -126,6 +126,26 @@ def test_skewed_noise_gets_unequal_sides():
     assert 0.9 < ratios[1] < 1.1
 
 
+# ---------------------------------------------------------------- nested levels
+
+
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
+@pytest.mark.parametrize("method", ["auto", "jackknife+"])
+def test_low_levels_lie_inside_higher_ones(method):
+    # Where the ends of jackknife+ cross, their middle could lie outside the next wider interval.
+    levels = np.arange(0.02, 0.6, 0.04)
+    points = 0
+    for seed in range(40):
+        X, y = noisy(20, seed, constant)
+        model = plain_ensemble(6, 30, random_state=seed).fit(X, y)
+        X_new, _ = noisy(100, seed + 1000, constant)
+        low, high = np.moveaxis(model.predict_interval(X_new, levels, method=method), 1, 0)
+        assert np.all(np.diff(low) <= 1e-12)
+        assert np.all(np.diff(high) >= -1e-12)
+        points += np.sum(low == high)
+    assert points > 0
+
+
 # ---------------------------------------------------------------- coverage
 # Fixed seeds. Thirty replications of 200 points: coverage given the training rows varies by
 # about 0.03 around its mean, so three points are more than five standard errors.

@@ -14,6 +14,7 @@ The story of a fit, a module for each word:
     noise/      what is assumed about the noise, and forms: bilinear sums over pairs of members
     ensemble    the regressions of all outputs, and second_pass: rows as they see them
     wide        groups of members as one rougher network
+    shape       the distribution of scaled residuals, by its normal scores
     fit         the one immutable value, made by make, that answers every question; arrays lists it
 
 Symbols, as in the paper where it has them:

@@ -31,6 +31,7 @@ from ulmus.core.noise.model import NoiseModel
 from ulmus.core.outputs import OutputUnits
 from ulmus.core.recipe import InputMap
 from ulmus.core.scaling import FeatureScale
+from ulmus.core.shape import ResidualShape
 from ulmus.core.smoother import Smoother
 from ulmus.core.source import RowBlocks
 from ulmus.core.whitening import Whitening
@@ -56,6 +57,7 @@ CLASSES = {
         PairGram,
         RegeneratedForm,
         Regression,
+        ResidualShape,
         RowBlocks,
         RowForm,
         Scores,

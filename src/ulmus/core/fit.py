@@ -24,6 +24,7 @@ from ulmus.core.pairing import COMMON, OWN, member_groups
 from ulmus.core.recipe import InputMap
 from ulmus.core.scaling import FeatureScale
 from ulmus.core.second_pass import SecondPass
+from ulmus.core.shape import ResidualShape
 from ulmus.core.source import RowBlocks
 from ulmus.core.variance import ESTIMATES, PointParts, WideParts
 from ulmus.core.wide import WideNetworks, wide_networks
@@ -109,6 +110,8 @@ class Fit:
         How to learn the map again, where one was learned.
     kept_folds : tuple of Fold, or None
         Fits behind maps learned without a fold, where the rows they were made from were dropped.
+    kept_shape : ResidualShape or None
+        The shape of the left-out residuals, where they were dropped and were not normal.
     """
 
     ensemble: Ensemble
@@ -126,6 +129,7 @@ class Fit:
     kept_alarm: float | None = None
     retuning: Retuning | None = None
     kept_folds: tuple[Fold, ...] | None = None
+    kept_shape: ResidualShape | None = None
 
     @property
     def n_rows(self) -> int:

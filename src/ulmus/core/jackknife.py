@@ -94,6 +94,12 @@ def unpulled_residuals(fit: Fit, rows: TrainingRows) -> np.ndarray:
     return unpulled(fit.folds, own) if fit.folded else own
 
 
+def scaled_residuals(fit: Fit, rows: TrainingRows) -> np.ndarray:
+    """Leave-one-out residuals in units of their own standard deviations, of the rows used."""
+    used = rows.data.used
+    return unpulled_residuals(fit, rows)[:, used] / row_sd(fit, rows)[:, used]
+
+
 def left_out_shifts(fit: Fit, rows: TrainingRows, X: Array) -> Iterator[LeftOut]:
     """Shifts by each training row, in chunks of points so that memory stays bounded.
 

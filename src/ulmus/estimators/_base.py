@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
-from scipy import stats
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +19,7 @@ from ulmus.estimators._fitting import Fitting
 from ulmus.estimators._validation import checked_points, require_dense
 from ulmus.exceptions import ExtrapolationWarning, warn
 from ulmus.intervals.confidence import expectation_bounds, function_bounds
+from ulmus.intervals.distribution import fit_shape, predictive_distribution
 from ulmus.intervals.prediction import prediction_bounds
 from ulmus.intervals.prediction import quantiles as fit_quantiles
 from ulmus.intervals.standard_errors import Variance, prediction_variance
@@ -27,6 +28,7 @@ COMPONENTS = ("total", "model", "noise", "weights")
 PREDICTION_METHODS = ("auto", "jackknife+", "jackknife", "gaussian")
 CONFIDENCE_METHODS = ("auto", "t", "normal")
 TARGETS = ("function", "expectation")
+SHAPES = ("equal", "shortest")
 # Points farther out than this share of the training range count as extrapolation.
 RANGE_MARGIN = 0.1
 
@@ -109,6 +111,7 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
         kind: str = "prediction",
         method: str = "auto",
         target: str = "function",
+        shape: str = "equal",
     ) -> Any:
         r"""Intervals for new observations, for the true function, or for its expectation.
 
@@ -122,14 +125,15 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
             ``"prediction"`` covers a new observation, ``"confidence"`` a value of a function.
         method : str, default="auto"
             For predictions: ``"jackknife+"`` and ``"jackknife"`` are conformal, from exact
-            leave-one-out residuals without any refit; ``"gaussian"`` is mean plus and minus
-            a normal quantile times the standard deviation. ``"auto"`` is jackknife+ with
+            leave-one-out residuals without any refit; ``"gaussian"`` is mean plus and minus a
+            Student quantile times the standard deviation. ``"auto"`` is jackknife+ with
             residuals scaled by their own standard deviations, with unequal sides when
             residuals are skewed; with at least 5000 rows, and 20 for each degree of freedom, it
             leaves out the shifts by single rows, which are then far smaller than the noise.
-            Without training rows (after ``compress``), or with too few of them for a level, it
-            is ``"gaussian"``. For confidence: ``"auto"`` or ``"t"`` use Student quantiles with
-            Satterthwaite's degrees of freedom, ``"normal"`` normal ones.
+            With too few rows for a level it is ``"gaussian"``, and without training rows (after
+            ``compress``) it has the quantiles of ``predict_dist``. For confidence: ``"auto"`` or
+            ``"t"`` use Student quantiles with Satterthwaite's degrees of freedom, ``"normal"``
+            normal ones.
         target : {"function", "expectation"}, default="function"
             For confidence intervals. ``"expectation"`` is the paper's interval for
             :math:`E \hat f(x)`, the mean of this estimator over noise and weights, and ignores
@@ -137,6 +141,13 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
             fit of wider networks, made of groups of members side by side. Where hidden features
             leave the span of the training rows it is widened by what a ridge regression would
             expect of directions without data, with a warning.
+        shape : {"equal", "shortest"}, default="equal"
+            For prediction intervals. ``"equal"`` leaves half the error on each side,
+            ``"shortest"`` as much as makes the interval short: with skewed residuals, more on the
+            side of the long tail. The shares are chosen by the residuals and are the same at all
+            points, which costs coverage of the order of :math:`1 / \sqrt{n}`. It is for
+            ``method="auto"`` and ``"gaussian"``; normal intervals, and those of residuals that
+            are not clearly skewed, are equal and shortest.
 
         Returns
         -------
@@ -159,12 +170,18 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
         levels = check.checked_levels(confidence_level)
         if kind == "prediction":
             check.checked_choice("method", method, PREDICTION_METHODS)
+            check.checked_choice("shape", shape, SHAPES)
         else:
             check.checked_choice("method", method, CONFIDENCE_METHODS)
             check.checked_choice("target", target, TARGETS)
+        if shape == "shortest" and (kind == "confidence" or method.startswith("jackknife")):
+            raise ValueError(
+                f"shape='shortest' is for prediction intervals of method 'auto' or 'gaussian', got "
+                f"kind={kind!r}, method={method!r}; use shape='equal', whose sides are alike there."
+            )
         X = self._checked_points(X)
         if kind == "prediction":
-            bounds = prediction_bounds(self.fitted_, X, levels, method)
+            bounds = prediction_bounds(self.fitted_, X, levels, method, shape=shape)
         elif target == "function":
             bounds = function_bounds(self.fitted_, X, levels, method)
         else:
@@ -181,8 +198,9 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
             Points.
         quantiles : float or list of float
             Levels between 0 and 1. They come from the leave-one-out predictions plus scaled
-            leave-one-out residuals, or from a normal distribution without training rows. Levels
-            beyond the reach of the training rows get the outermost residual, with a warning.
+            leave-one-out residuals, of which the level q has the place q (n + 1) in their order,
+            or from ``predict_dist`` without training rows. Levels beyond the reach of the
+            training rows get the outermost residual, with a warning.
 
         Returns
         -------
@@ -195,7 +213,7 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
         return self._like_points(values[:, 0] if self.fitted_.one_output else values, X)
 
     def predict_dist(self, X: Any) -> Any:
-        """Normal distribution of a new observation at each point.
+        """Distribution of a new observation at each point.
 
         Parameters
         ----------
@@ -208,10 +226,18 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
             With methods ``mean``, ``std``, ``cdf``, ``ppf`` (quantiles), ``logpdf``, ``rvs``
             (samples) and others, all vectorised over the points. Where there is no noise at all
             it has the smallest spread that its mean can resolve.
+
+        Notes
+        -----
+        It is Student's, with the location and scale of ``predict`` and the degrees of freedom of
+        ``method="gaussian"``, unless a test of skewness and kurtosis says that the leave-one-out
+        residuals of an output are not normal (p < 0.02, and at least 20 of them). Then it has
+        their shape, smoothed, with tails that fall off as an exponential function; its mean may
+        differ a little from ``predict``. ``compress`` keeps the shape; streamed fits have none.
         """
-        mean, sd = self.predict(X, return_std=True)
-        smallest = np.finfo(float).eps * np.maximum(np.abs(mean), np.finfo(float).tiny / 1e-16)
-        return stats.norm(loc=mean, scale=np.maximum(sd, smallest))
+        X = self._checked_points(X)
+        one_output = self.fitted_.one_output
+        return predictive_distribution(self.fitted_, X, drop_output=one_output)
 
     def summary_frame(self, X: Any, confidence_level: float = 0.95) -> Any:
         """Table of predictions with both kinds of intervals, named as in statsmodels.
@@ -267,7 +293,8 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
             The estimator, without its attributes of length ``n_samples``.
         """
         check_is_fitted(self)
-        self.fitted_ = self.fitted_.compressed()
+        shape = fit_shape(self.fitted_)
+        self.fitted_ = replace(self.fitted_.compressed(), kept_shape=shape)
         return self
 
     # ------------------------------------------------------------ points in, answers out

@@ -76,6 +76,22 @@ def quantile_rank(n: int, level: float, *, upper: bool) -> int:
     return int(np.ceil(place) if upper else np.floor(place))
 
 
+def order_quantiles(values: FloatArray, levels: Sequence[float]) -> FloatArray:
+    """Quantiles of the columns of (n, p) values, shape (levels, p).
+
+    A level q has the plotting position q (n + 1) among the sorted values, between which quantiles
+    are linear: of n + 1 exchangeable values, the last lies below the k-th of the others with
+    probability k / (n + 1). Both tails are alike, and levels beyond the outermost value get it.
+    """
+    n = len(values)
+    place = np.clip(np.round(np.array(levels) * (n + 1), 9) - 1, 0, n - 1)
+    low = np.floor(place).astype(int)
+    high = np.minimum(low + 1, n - 1)
+    ordered = np.partition(values, np.unique([low, high]), axis=0)
+    share = (place - low)[:, None]
+    return (1 - share) * ordered[low] + share * ordered[high]
+
+
 def conformal_bounds(
     low: FloatArray, high: FloatArray, ranks: Iterable[tuple[int, int]]
 ) -> FloatArray:
@@ -84,6 +100,24 @@ def conformal_bounds(
     lower = np.partition(low, [r[0] for r in ranks], axis=0)[[r[0] for r in ranks]]
     upper = np.partition(high, [r[1] for r in ranks], axis=0)[[r[1] for r in ranks]]
     return np.stack([lower, upper])
+
+
+def uncrossed(bounds: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Bounds (2, k, p) of (n, p) values; at low levels those of jackknife+ may cross.
+
+    They become the middle of the shortest interval of any level whose ends do not cross, which
+    lies inside all wider ones.
+    """
+    crossed = bounds[0] > bounds[1]
+    columns = np.flatnonzero(np.any(crossed, axis=0))
+    if not len(columns):
+        return bounds
+    down, up = np.sort(low[:, columns], axis=0)[::-1], np.sort(high[:, columns], axis=0)
+    first = np.argmax(down <= up, axis=0)
+    middle = np.zeros(bounds.shape[2])
+    places = first, np.arange(len(columns))
+    middle[columns] = 0.5 * (down[places] + up[places])
+    return np.where(crossed, middle, bounds)
 
 
 def is_skewed(residuals: FloatArray) -> bool:

@@ -7,14 +7,20 @@ Everything comes as NumPy arrays in the units of y: quantiles (levels, p, K), bo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from ulmus.core.backend import Array
 from ulmus.core.fit import Fit, TrainingRows
-from ulmus.core.jackknife import left_out_shifts, point_spread, row_sd, unpulled_residuals
+from ulmus.core.jackknife import (
+    left_out_shifts,
+    point_spread,
+    scaled_residuals,
+    unpulled_residuals,
+)
+from ulmus.core.shape import residual_shape
 from ulmus.exceptions import DegenerateFitWarning, warn
 from ulmus.intervals.bounds import (
     conformal_bounds,
@@ -22,7 +28,14 @@ from ulmus.intervals.bounds import (
     has_ranks,
     is_skewed,
     normal_bounds,
-    quantile_rank,
+    order_quantiles,
+    uncrossed,
+)
+from ulmus.intervals.distribution import observation_sd, predictive_distribution
+from ulmus.intervals.shortest import (
+    is_lopsided,
+    shortest_ranks,
+    shortest_tails,
 )
 from ulmus.intervals.standard_errors import Variance, prediction_variance
 
@@ -37,10 +50,23 @@ ROWS_PER_DOF = 20
 def gaussian_bounds(
     fit: Fit, X: Array, levels: Sequence[float], variance: Variance | None = None
 ) -> FloatArray:
-    """Mean plus and minus a normal quantile times the sd of a new observation."""
+    """Mean plus and minus a Student quantile times the sd of a new observation."""
     variance = prediction_variance(fit, X) if variance is None else variance
-    sd = np.sqrt(variance.model + fit.noise_variance(X))
-    return normal_bounds(variance.mean, sd, levels)
+    sd, dof = observation_sd(fit, X, variance)
+    return normal_bounds(variance.mean, sd, levels, dof)
+
+
+def distribution_bounds(fit: Fit, X: Array, levels: Sequence[float], shape: str) -> FloatArray:
+    """Quantiles of the predictive distribution as bounds, where no training rows are left."""
+    tails = np.empty((len(levels), 1, len(fit.ensemble.unit)))
+    tails[:] = (1 - np.array(levels)[:, None, None]) / 2
+    residuals = fit.kept_shape
+    if shape == "shortest" and residuals is not None:
+        for k in np.flatnonzero(residuals.shaped):
+            tails[:, 0, k] = shortest_tails(residuals.quantile(int(k)), levels)
+    distribution = predictive_distribution(fit, X)
+    above = 1 - np.array(levels)[:, None, None] - tails
+    return np.stack([distribution.ppf(tails), distribution.isf(above)])
 
 
 def prediction_bounds(
@@ -49,6 +75,7 @@ def prediction_bounds(
     levels: Sequence[float],
     method: str,
     variance: Variance | None = None,
+    shape: str = "equal",
 ) -> FloatArray:
     """Intervals for new observations."""
     rows = fit.rows
@@ -57,11 +84,13 @@ def prediction_bounds(
             f"method={method!r} needs the training rows, which compress() dropped or a "
             "streamed fit never kept; use method='gaussian', or fit in memory."
         )
-    if rows is None or method == "gaussian":
+    if method == "gaussian" or (rows is None and fit.kept_shape is None):
         return gaussian_bounds(fit, X, levels, variance)
+    if rows is None:
+        return distribution_bounds(fit, X, levels, shape)
     served = [level for level in levels if method != "auto" or _can_rank(rows, level)]
     if len(served) == len(levels):
-        return _conformal(fit, rows, X, levels, method)
+        return _conformal(fit, rows, X, levels, method, shape)
     warn(
         f"{int(np.sum(rows.data.used))} training rows are too few for a jackknife interval of "
         f"confidence_level {max(levels):g}; it is taken from a normal distribution, or from the "
@@ -71,7 +100,7 @@ def prediction_bounds(
     bounds = gaussian_bounds(fit, X, levels, variance)
     # No level may be narrower than the largest that the rows can serve.
     largest = 1 - 1 / (int(np.sum(rows.data.used)) + 1)
-    conformal = _conformal(fit, rows, X, [*served, largest], method)
+    conformal = _conformal(fit, rows, X, [*served, largest], method, shape)
     low, high = conformal[0, -1], conformal[1, -1]
     bounds = np.stack([np.minimum(bounds[0], low), np.maximum(bounds[1], high)])
     places = [i for i, level in enumerate(levels) if level in served]
@@ -90,40 +119,60 @@ def uses_predictions(fit: Fit) -> bool:
 
 
 def _conformal(
-    fit: Fit, rows: TrainingRows, X: Array, levels: Sequence[float], method: str
+    fit: Fit, rows: TrainingRows, X: Array, levels: Sequence[float], method: str, shape: str
 ) -> FloatArray:
     """Order statistics of left-out predictions plus and minus left-out residuals."""
     used = rows.data.used
-    n = int(np.sum(used))
-    errors = unpulled_residuals(fit, rows)[:, used]
-    spread = point_spread(fit, X)
     scaled = method == "auto"
-    if scaled:
-        errors = errors / row_sd(fit, rows)[:, used]
+    errors = scaled_residuals(fit, rows) if scaled else unpulled_residuals(fit, rows)[:, used]
     plain = method == "jackknife" or (scaled and uses_predictions(fit))
+    spread = point_spread(fit, X)
+    sides = [_sides(e, levels, shape if scaled else "absolute") for e in errors]
     bounds = np.empty((2, len(levels), X.shape[0], len(errors)))
     for k, points, shift in _shifted(fit, rows, X, used, plain):
         scale = spread.sd[k, points] if scaled else np.ones_like(spread.sd[k, points])
-        skewed = scaled and is_skewed(errors[k])
-        signed = [skewed and has_ranks(n, level, two_sided=True) for level in levels]
-        for two_sided in set(signed):
-            places = [i for i, s in enumerate(signed) if s == two_sided]
-            ranks = [conformal_ranks(n, levels[i], two_sided=two_sided) for i in places]
-            margin = errors[k] if two_sided else np.abs(errors[k])
-            low, high = (margin if two_sided else -margin)[:, None], margin[:, None]
+        for signed, places, ranks in sides[k]:
+            margin = errors[k] if signed else np.abs(errors[k])
+            low, high = (margin if signed else -margin)[:, None], margin[:, None]
             if plain:
                 ends = conformal_bounds(low, high, ranks) * scale
             else:
-                ends = conformal_bounds(low * scale - shift, high * scale - shift, ranks)
-            bounds[..., k][:, places, points] = spread.mean[k, points] + _uncrossed(ends)
+                values = low * scale - shift, high * scale - shift
+                ends = uncrossed(conformal_bounds(*values, ranks), *values)
+            bounds[..., k][:, places, points] = spread.mean[k, points] + ends
     return bounds
 
 
-def _uncrossed(ends: FloatArray) -> FloatArray:
-    """Bounds (2, k, p); at low levels those of jackknife+ may cross, and become a point."""
-    low, high = ends
-    middle = 0.5 * (low + high)
-    return np.stack([np.where(low > high, middle, low), np.where(low > high, middle, high)])
+class Sides(NamedTuple):
+    """Levels of one kind: of signed or of absolute residuals, their places, and their ranks."""
+
+    signed: bool
+    places: list[int]
+    ranks: list[tuple[int, int]]
+
+
+def _sides(residuals: FloatArray, levels: Sequence[float], shape: str) -> list[Sides]:
+    """Which levels have sides of their own, and the ranks of all of them.
+
+    Signed residuals are for the levels whose two-sided ranks exist; absolute ones serve the
+    rest. The largest of all absolute residuals reaches as far as any signed one, so levels stay
+    nested.
+    """
+    n = len(residuals)
+    shortest = shape == "shortest" and is_lopsided(residuals)
+    skewed = shortest or (shape == "equal" and is_skewed(residuals))
+    signed = [skewed and has_ranks(n, level, two_sided=True) for level in levels]
+    sides = []
+    for kind in set(signed):
+        places = [i for i, s in enumerate(signed) if s == kind]
+        if kind and shortest:
+            quantile = residual_shape(residuals[None], np.array([True])).quantile(0)
+            wanted = [levels[i] for i in places]
+            ranks = shortest_ranks(n, wanted, quantile)
+        else:
+            ranks = [conformal_ranks(n, levels[i], two_sided=kind) for i in places]
+        sides.append(Sides(kind, places, ranks))
+    return sides
 
 
 def _shifted(
@@ -144,13 +193,9 @@ def quantiles(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
     """Quantiles of a new observation, shape (levels, p, K)."""
     rows = fit.rows
     if rows is None:
-        variance = prediction_variance(fit, X)
-        sd = np.sqrt(variance.model + fit.noise_variance(X))
-        return np.stack([variance.mean + stats.norm.ppf(level) * sd for level in levels])
+        return predictive_distribution(fit, X).ppf(np.array(levels)[:, None, None])
     used = rows.data.used
     n = int(np.sum(used))
-    wanted = [quantile_rank(n, level, upper=True) for level in levels]
-    ranks = [min(max(rank, 1), n) - 1 for rank in wanted]
     beyond = [level for level in levels if not 1 <= level * (n + 1) <= n]
     if beyond:
         warn(
@@ -158,15 +203,15 @@ def quantiles(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
             "residual is used. predict_dist has smooth tails.",
             DegenerateFitWarning,
         )
-    errors = unpulled_residuals(fit, rows)[:, used] / row_sd(fit, rows)[:, used]
+    errors = scaled_residuals(fit, rows)
     spread = point_spread(fit, X)
     values = np.empty((len(levels), X.shape[0], len(errors)))
     plain = uses_predictions(fit)
     for k, points, shift in _shifted(fit, rows, X, used, plain):
         scale = spread.sd[k, points]
         if plain:
-            ends = np.partition(errors[k], ranks)[ranks][:, None] * scale
+            ends = order_quantiles(errors[k][:, None], levels) * scale
         else:
-            ends = np.partition(errors[k][:, None] * scale - shift, ranks, axis=0)[ranks]
+            ends = order_quantiles(errors[k][:, None] * scale - shift, levels)
         values[:, points, k] = spread.mean[k, points] + ends
     return values
