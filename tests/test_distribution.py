@@ -254,13 +254,14 @@ def test_new_observations_are_uniform_under_the_distribution(noise, n, d):
 @extrapolating
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.NegativeVarianceWarning")
 def test_gaussian_intervals_cover_in_small_samples():
-    # With normal quantiles they covered 0.84; 200 fits leave a standard error of 0.006.
+    # With normal quantiles, and an alpha that was taken as known, they covered 0.84; 200 fits
+    # leave a standard error of 0.006.
     inside = []
     for seed in range(200):
         model, X, y = simulated(20, "normal", seed, d=4)
         low, high = model.predict_interval(X, 0.9, method="gaussian").T
         inside.append(np.mean((low <= y) & (y <= high)))
-    assert 0.87 < np.mean(inside) < 0.92
+    assert 0.88 < np.mean(inside) < 0.94
 
 
 def test_many_rows_leave_gaussian_intervals_as_they_were():

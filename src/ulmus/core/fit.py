@@ -16,8 +16,9 @@ import numpy as np
 from ulmus.core.backend import Array, double_precision, like, namespace, taken_rows, to_numpy
 from ulmus.core.ensemble import Ensemble, Regression, mean_and_spread, member_values
 from ulmus.core.fitting import Start
-from ulmus.core.folds import MOST_FOLDED_ROWS, Fold, Retuning, map_variance
+from ulmus.core.folds import MOST_FOLDED_ROWS, Fold, HeldOut, Retuning, map_variance
 from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm, row_form
+from ulmus.core.misfit import Misfit, dense, mapped, misfit
 from ulmus.core.moments import Moments
 from ulmus.core.noise.model import NoiseModel
 from ulmus.core.pairing import COMMON, OWN, member_groups
@@ -55,6 +56,8 @@ class TrainingRows:
         Noise variance at weight 1 of each row, by a model fitted without it.
     omega : ndarray of shape (K, n) or None
         Squared residuals of the ensemble, discounted, where the default estimate needs them.
+    tuned : ndarray of shape (n,) or None
+        Which rows the map was learned from, where others were kept from it.
     """
 
     data: RowBlocks
@@ -64,6 +67,15 @@ class TrainingRows:
     norm: np.ndarray
     noise: np.ndarray
     omega: np.ndarray | None
+    tuned: np.ndarray | None = None
+
+    @property
+    def judges(self) -> np.ndarray:
+        """Rows whose left-out residuals make prediction intervals, shape (n,).
+
+        All of positive weight, but those that were set aside for the map.
+        """
+        return self.data.used if self.tuned is None else self.data.used & ~self.tuned
 
 
 @dataclass(frozen=True)
@@ -207,7 +219,7 @@ class Fit:
         """Whether the map rests on so few rows that their pull on it counts."""
         if self.retuning is None or self.rows is None:
             return self.kept_folds is not None
-        return self.n_rows <= MOST_FOLDED_ROWS
+        return self.n_rows <= MOST_FOLDED_ROWS and self.rows.tuned is None
 
     @cached_property
     def folds(self) -> tuple[Fold, ...]:
@@ -217,6 +229,13 @@ class Fit:
         if self.retuning is None or self.rows is None:
             return ()
         return self.retuning.folds(self.rows.data)
+
+    @cached_property
+    def held_out(self) -> tuple[HeldOut, ...]:
+        """Fits that have not seen a fold of the rows at all, for CV+."""
+        if self.retuning is None or self.rows is None:
+            return ()
+        return self.retuning.held_out(self.rows.data, self.folds)
 
     @cached_property
     def sigma2(self) -> np.ndarray:
@@ -314,6 +333,31 @@ class Fit:
                 forms.append(RegeneratedForm(self.ensemble.layer, part.smoother.to_t, data, omega))
         ones = namespace(part.variance.sigma2).ones_like(part.variance.sigma2)
         return PairForms(OWN.name, tuple(forms), ones)
+
+    @cached_property
+    def misfit(self) -> Misfit | None:
+        """Signs that the layer cannot follow the function; None where the rows are gone."""
+        if self.rows is None:
+            return None
+        residuals = self.rows.loo.mean(axis=0) * self.ensemble.unit[:, None]
+        return misfit(
+            self.ensemble, self.rows.data, residuals, self.sigma2, self._matrix, self._relevance
+        )
+
+    def misfit_allowance(self, X: Array) -> np.ndarray:
+        """What misfit adds to both sides of an interval for the function, shape (p, K)."""
+        if self.misfit is None:
+            return np.zeros((X.shape[0], self.ensemble.n_outputs))
+        inputs = mapped(self.ensemble, dense(X), self._matrix)
+        return self.misfit.allowance(inputs, self.mean(X)).T
+
+    @property
+    def _matrix(self) -> np.ndarray | None:
+        return None if self.input_map is None else self.input_map.matrix
+
+    @property
+    def _relevance(self) -> np.ndarray | None:
+        return None if self.input_map is None else self.input_map.relevance
 
     @cached_property
     def bias_alarm(self) -> float:

@@ -10,6 +10,7 @@ choice of a map is worth.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ulmus.core.backend import Array, taken_rows
 from ulmus.core.ensemble import Ensemble
 from ulmus.core.fitting import Specification, fitted_rows
 from ulmus.core.recipe import Recipe
-from ulmus.core.scaling import FeatureScale
+from ulmus.core.scaling import feature_scale, usable
 from ulmus.core.source import RowBlocks
 
 # Folds, each left out of learning a map once.
@@ -51,38 +52,64 @@ class Fold:
         return self.loo.mean(axis=0) * self.ensemble.unit[:, None]
 
 
-@dataclass(frozen=True)
-class Retuning:
-    """What is needed to learn the map again.
+class HeldOut(NamedTuple):
+    """A fit without a fold of the rows.
 
     Parameters
     ----------
-    recipe : Recipe
-        Parameters of the hidden layer.
-    scale : FeatureScale
-        Scale of the inputs of all rows.
-    spec : Specification
-        How to fit.
+    ensemble : Ensemble
+        Members that were drawn, mapped and fitted without the fold.
+    residuals : ndarray of shape (K, f)
+        Residuals of the fold, in the units of y.
     """
 
+    ensemble: Ensemble
+    residuals: np.ndarray
+
+
+@dataclass(frozen=True)
+class Retuning:
+    """What is needed to learn the map again: the recipe of the layer, and how to fit."""
+
     recipe: Recipe
-    scale: FeatureScale
     spec: Specification
 
     def folds(self, data: RowBlocks) -> tuple[Fold, ...]:
-        """A fit for each fold of the rows."""
+        """A fit of all rows for each fold, behind a map that was learned without it."""
         used = np.flatnonzero(data.used)
         shuffled = np.random.default_rng(self.recipe.map_seed).permutation(used)
-        return tuple(self._fold(data, np.sort(part)) for part in np.array_split(shuffled, N_FOLDS))
+        parts = np.array_split(shuffled, N_FOLDS)
+        return tuple(self._fold(data, np.sort(part)) for part in parts)
 
     def _fold(self, data: RowBlocks, rows: np.ndarray) -> Fold:
-        others = np.setdiff1d(np.flatnonzero(data.used), rows)
-        layer, _ = self.recipe.layer(some_rows(data, others), self.scale, data.reference)
-        fitted = fitted_rows(
-            data, layer, replace(self.spec, estimates=(), noise_variance="residual")
-        )
+        others = _others(data, rows)
+        # The number of rows decides what is learned, and shall decide as for all of them.
+        scale = usable(others.reduce(feature_scale))
+        scale = replace(scale, n_rows=int(np.sum(data.used)))
+        layer, _ = self.recipe.layer(others, scale, data.reference)
+        fitted = fitted_rows(data, layer, self._plain)
         loo = fitted.ensemble.ordered([record["loo"] for record in fitted.records], axis=1)
         return Fold(rows, fitted.ensemble, loo[:, :, rows])
+
+    def held_out(self, data: RowBlocks, folds: tuple[Fold, ...]) -> tuple[HeldOut, ...]:
+        """The same, with the fold left out of the regressions as well."""
+        parts = []
+        for fold in folds:
+            others = _others(data, fold.rows)
+            ensemble = fitted_rows(others, fold.ensemble.layer, self._plain).ensemble
+            fitted = ensemble.mean(taken_rows(data.X, fold.rows))
+            parts.append(HeldOut(ensemble, data.y[:, fold.rows] - fitted))
+        return tuple(parts)
+
+    @property
+    def _plain(self) -> Specification:
+        """The same ridge rule without error bars."""
+        return replace(self.spec, estimates=(), noise_variance="residual")
+
+
+def _others(data: RowBlocks, rows: np.ndarray) -> RowBlocks:
+    """All rows of positive weight but those of a fold."""
+    return some_rows(data, np.setdiff1d(np.flatnonzero(data.used), rows))
 
 
 def some_rows(data: RowBlocks, rows: np.ndarray) -> RowBlocks:

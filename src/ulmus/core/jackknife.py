@@ -96,7 +96,7 @@ def unpulled_residuals(fit: Fit, rows: TrainingRows) -> np.ndarray:
 
 def scaled_residuals(fit: Fit, rows: TrainingRows) -> np.ndarray:
     """Leave-one-out residuals in units of their own standard deviations, of the rows used."""
-    used = rows.data.used
+    used = rows.judges
     return unpulled_residuals(fit, rows)[:, used] / row_sd(fit, rows)[:, used]
 
 

@@ -53,6 +53,8 @@ class Task:
         The parameters that the layer was drawn with, as text.
     recipe : Recipe or None
         How the layer was made, where rows can be made a layer of again.
+    tuned : ndarray of shape (n,) or None
+        Which rows the map was learned from, where others were kept from it.
     """
 
     layer: HiddenLayer
@@ -63,6 +65,7 @@ class Task:
     one_output: bool
     drawn: dict[str, str]
     recipe: Recipe | None = None
+    tuned: np.ndarray | None = None
 
     @property
     def sample_rows(self) -> int:
@@ -99,6 +102,7 @@ def _with_rows(fitted: FittedRows, data: RowBlocks, task: Task) -> Fit:
         norm.mean(axis=0),
         noise,
         omega,
+        task.tuned,
     )
     points = data.sample(ALARM_ROWS).X
     return _fit(
@@ -112,7 +116,7 @@ def _retuning(task: Task) -> Retuning | None:
     if not learned or task.recipe is None:
         return None
     recipe = replace(task.recipe, n_neurons=task.layer.W.shape[1])
-    return Retuning(recipe, task.scale, task.spec)
+    return Retuning(recipe, task.spec)
 
 
 def _per_output(fitted: FittedRows, name: str) -> list[np.ndarray]:

@@ -164,10 +164,13 @@ class Recipe:
         self, sample: Block, inputs: Inputs, n_rows: int, effort: Effort
     ) -> InputMap | None:
         seeds = [self.map_seed + 1 + s for s in range(effort.draws)]
-        n_units = min(effort.units, max(FEWEST_UNITS, 2 * sample.y.shape[1] // 3))
+        n_judging = sample.y.shape[1]
+        n_units = min(effort.units, max(FEWEST_UNITS, 2 * n_judging // 3))
         judges = networks(sample, inputs, self._law(inputs), seeds, n_units, centred=self.constant)
         if judges is None:
             return None
+        # A sample of many rows stands for all of them; one that is smaller is all there is.
+        n_rows = n_rows if n_judging == effort.rows else n_judging
         found = learned_map(judges, self._kind(len(inputs.origin), n_rows), self.report)
         shares = relevance(judges, found, inputs.origin, self.map_seed)
         return InputMap(found.matrix, found.kind, *shares)

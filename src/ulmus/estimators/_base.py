@@ -25,7 +25,7 @@ from ulmus.intervals.prediction import quantiles as fit_quantiles
 from ulmus.intervals.standard_errors import Variance, prediction_variance
 
 COMPONENTS = ("total", "model", "noise", "weights")
-PREDICTION_METHODS = ("auto", "jackknife+", "jackknife", "gaussian")
+PREDICTION_METHODS = ("auto", "jackknife+", "jackknife", "cv+", "gaussian")
 CONFIDENCE_METHODS = ("auto", "t", "normal")
 TARGETS = ("function", "expectation")
 SHAPES = ("equal", "shortest")

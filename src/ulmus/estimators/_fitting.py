@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 import zlib
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +15,10 @@ from ulmus.blocks import BlockSource, checked_blocks, progress_bar, reader, sile
 from ulmus.core.backend import Array, reference_array
 from ulmus.core.fit import Fit
 from ulmus.core.fitting import Specification
+from ulmus.core.folds import some_rows
 from ulmus.core.layer import UnitLaw
 from ulmus.core.make import Task, fit_of_more, fit_of_rows, fit_of_stream
-from ulmus.core.recipe import Recipe
+from ulmus.core.recipe import FEWEST_ROWS, Recipe
 from ulmus.core.scaling import FeatureScale, feature_scale, usable
 from ulmus.core.source import RowBlocks, Source
 from ulmus.estimators import _parameters as check
@@ -37,6 +39,7 @@ LAYER_PARAMETERS = (
     "weight_scale",
     "input_map",
     "expand_inputs",
+    "tuning_fraction",
     "fit_intercept",
     "standardize",
     "random_state",
@@ -75,8 +78,10 @@ class Fitting:
         rows, one_output = fresh._rows_in_memory(X, y, sample_weight)
         rows = rows.own_copy()
         scale = usable(rows.reduce(feature_scale))
-        task = fresh._task(rows, scale, one_output, rows.reference)
-        return self._adopt(fresh, fit_of_rows(rows, task))
+        tuned = fresh._tuning_rows(rows)
+        source = rows if tuned is None else some_rows(rows, np.flatnonzero(tuned))
+        task = fresh._task(source, scale, one_output, rows.reference)
+        return self._adopt(fresh, fit_of_rows(rows, replace(task, tuned=tuned)))
 
     def fit_blocks(self, blocks: Any) -> Self:
         """Fit a table that comes in blocks of rows and need not fit into memory.
@@ -98,6 +103,7 @@ class Fitting:
             attributes of length ``n_samples``. A fit that fails leaves the previous one usable.
         """
         fresh = self._unfitted()
+        fresh._refuse_tuning_fraction("fit_blocks")
         read = reader(blocks)
         first = next(checked_blocks(read), None)
         if first is None:
@@ -139,6 +145,7 @@ class Fitting:
             The estimator, fitted to all rows so far. A call that fails changes nothing.
         """
         fresh, earlier = self._unfitted(), vars(self).get("fitted_")
+        fresh._refuse_tuning_fraction("partial_fit")
         if earlier is not None:
             fresh._require_same_layer(earlier)
             for name in ("n_features_in_", "feature_names_in_"):
@@ -237,6 +244,32 @@ class Fitting:
         check.checked_flag("standardize", self.standardize)
         check.checked_choice("dtype", self.dtype, ("float64", "float32"))
         return check.resolved_estimates(self._variance_choice(), self.noise, self._n_members())
+
+    def _tuning_rows(self, rows: RowBlocks) -> np.ndarray | None:
+        """Rows set aside for the map, or None where it is learned from all."""
+        fraction = check.checked_fraction("tuning_fraction", self.tuning_fraction)
+        if fraction is None:
+            return None
+        used = np.flatnonzero(rows.used)
+        n_tuned = int(np.ceil(fraction * len(used)))
+        if n_tuned < FEWEST_ROWS or len(used) - n_tuned < 2:
+            raise ValueError(
+                f"tuning_fraction={fraction:g} of {len(used)} rows sets {n_tuned} aside for the "
+                f"map, which needs at least {FEWEST_ROWS}, and leaves {len(used) - n_tuned}; use "
+                "another fraction, or None."
+            )
+        seed = check.drawn_seeds(self.random_state, self._n_members())[1]
+        chosen = np.zeros(rows.n_rows, dtype=bool)
+        chosen[np.random.default_rng(seed).permutation(used)[:n_tuned]] = True
+        return chosen
+
+    def _refuse_tuning_fraction(self, method: str) -> None:
+        if check.checked_fraction("tuning_fraction", self.tuning_fraction) is not None:
+            raise ValueError(
+                f"tuning_fraction={self.tuning_fraction!r} sets rows aside for prediction "
+                f"intervals from left-out rows, which {method} does not make; use fit, or "
+                "tuning_fraction=None."
+            )
 
     def _recipe(self, n_features: int) -> Recipe:
         """The parameters of the hidden layer, checked."""

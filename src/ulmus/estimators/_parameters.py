@@ -122,6 +122,16 @@ def checked_input_map(value: Any, activation: Any) -> Any:
     return matrix.astype(float)
 
 
+def checked_fraction(name: str, value: Any) -> float | None:
+    """Return a share between 0 and 1, exclusive, or None."""
+    if value is None:
+        return None
+    number = checked_number(name, value, 0.0, strict=True)
+    if number >= 1:
+        raise ValueError(f"{name} must be None or lie between 0 and 1, exclusive, got {value!r}.")
+    return number
+
+
 def checked_expansions(value: Any) -> Any:
     """Return "auto", or a tuple of names of further inputs."""
     if isinstance(value, str) and value == "auto":

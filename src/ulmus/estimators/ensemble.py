@@ -68,6 +68,12 @@ class ELMEnsembleRegressor(BaseELM):
         some hundred knots; ``"levels"`` are indicators of the values of inputs with 3 to 10 of
         them, all zero for another value. ``"auto"`` has both where a map is learned from a dense
         table of at most 200 inputs, and else none.
+    tuning_fraction : float, default=None
+        Share of the rows that a map is learned from, drawn at random. The others then never saw
+        it, and prediction intervals are made from their left-out residuals alone: with a given
+        alpha jackknife+ has its guarantee back, at the price of a map from fewer rows. With None
+        the map is learned from all rows, and up to 400 of them it is learned again without each
+        fifth of the rows, when error bars are first asked for, to see what it owes to them.
     fit_intercept : bool, default=True
         Whether each member has an unpenalised intercept.
     standardize : bool, default=True
@@ -183,6 +189,7 @@ class ELMEnsembleRegressor(BaseELM):
         weight_scale: Any = "auto",
         input_map: Any = "auto",
         expand_inputs: Any = "auto",
+        tuning_fraction: float | None = None,
         fit_intercept: bool = True,
         standardize: bool = True,
         noise: str = "homoskedastic",
@@ -203,6 +210,7 @@ class ELMEnsembleRegressor(BaseELM):
         self.weight_scale = weight_scale
         self.input_map = input_map
         self.expand_inputs = expand_inputs
+        self.tuning_fraction = tuning_fraction
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.noise = noise

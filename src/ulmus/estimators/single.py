@@ -33,6 +33,12 @@ class ELMRegressor(BaseELM):
         Map of the inputs before the hidden layer, as in :class:`ELMEnsembleRegressor`.
     expand_inputs : None, "scores", "levels", list of these or "auto", default="auto"
         Further inputs of the hidden layer, as in :class:`ELMEnsembleRegressor`.
+    tuning_fraction : float, default=None
+        Share of the rows that a map is learned from, drawn at random. The others then never saw
+        it, and prediction intervals are made from their left-out residuals alone: with a given
+        alpha jackknife+ has its guarantee back, at the price of a map from fewer rows. With None
+        the map is learned from all rows, and up to 400 of them it is learned again without each
+        fifth of the rows, when error bars are first asked for, to see what it owes to them.
     fit_intercept : bool, default=True
         Whether to fit an unpenalised intercept.
     standardize : bool, default=True
@@ -109,6 +115,7 @@ class ELMRegressor(BaseELM):
         weight_scale: Any = "auto",
         input_map: Any = "auto",
         expand_inputs: Any = "auto",
+        tuning_fraction: float | None = None,
         fit_intercept: bool = True,
         standardize: bool = True,
         noise: str = "homoskedastic",
@@ -127,6 +134,7 @@ class ELMRegressor(BaseELM):
         self.weight_scale = weight_scale
         self.input_map = input_map
         self.expand_inputs = expand_inputs
+        self.tuning_fraction = tuning_fraction
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.noise = noise

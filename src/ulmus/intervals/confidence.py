@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ulmus.core.backend import Array
 from ulmus.core.fit import Fit
 from ulmus.core.folds import map_variance
+from ulmus.core.misfit import Misfit
 from ulmus.exceptions import BiasWarning, ExtrapolationWarning, warn
 from ulmus.intervals.bounds import normal_bounds, satterthwaite_dof
 from ulmus.intervals.standard_errors import Variance
@@ -43,6 +44,7 @@ def function_bounds(fit: Fit, X: Array, levels: Sequence[float], method: str) ->
     if fit.folded:
         variance = variance + map_variance(fit.folds, X).T
     _warn_about_bias(fit.mean(X).T, wide.mean, np.sqrt(variance))
+    _warn_about_misfit(fit.misfit)
     unseen = np.any(wide.unseen > UNSEEN_SHARE * variance, axis=1) & np.any(variance > 0, axis=1)
     if np.any(unseen):
         warn(
@@ -52,9 +54,31 @@ def function_bounds(fit: Fit, X: Array, levels: Sequence[float], method: str) ->
             ExtrapolationWarning,
         )
     spent = wide.dof + fit.ensemble.layer.constant
-    return _student_bounds(
+    bounds = _student_bounds(
         wide.mean, variance, weights, fit.n_rows - spent, wide.n_groups, levels, method
     )
+    allowance = fit.misfit_allowance(X)
+    return np.stack([bounds[0] - allowance, bounds[1] + allowance])
+
+
+def _warn_about_misfit(misfit: Misfit | None) -> None:
+    if misfit is None:
+        return
+    if np.any(misfit.clustered):
+        warn(
+            "left-out residuals of neighbouring rows agree in sign: the hidden layers do not "
+            "follow the function everywhere. Intervals for it are widened by what the "
+            "residuals show, and still are no intervals of the level asked for. Use more "
+            "n_neurons, another input_map, or inputs in which the function is smoother.",
+            BiasWarning,
+        )
+    if np.any(misfit.stepped):
+        warn(
+            f"the fit makes most of its change within about {np.min(misfit.step_rows):.0f} "
+            "rows, as at a step: where between them it lies the data do not say. Intervals for "
+            "the function are widened there, and may miss it near the step all the same.",
+            BiasWarning,
+        )
 
 
 def _student_bounds(

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ulmus.core.backend import Array
 from ulmus.core.fit import Fit, TrainingRows
 from ulmus.core.jackknife import (
+    POINT_ELEMENTS,
     left_out_shifts,
     point_spread,
     scaled_residuals,
@@ -79,27 +80,32 @@ def prediction_bounds(
 ) -> FloatArray:
     """Intervals for new observations."""
     rows = fit.rows
-    if rows is None and method.startswith("jackknife"):
+    if rows is None and method not in ("auto", "gaussian"):
         raise ValueError(
             f"method={method!r} needs the training rows, which compress() dropped or a "
             "streamed fit never kept; use method='gaussian', or fit in memory."
         )
+    if method == "cv+" and fit.held_out:
+        return cross_bounds(fit, X, levels)
     if method == "gaussian" or (rows is None and fit.kept_shape is None):
         return gaussian_bounds(fit, X, levels, variance)
     if rows is None:
         return distribution_bounds(fit, X, levels, shape)
+    if method == "cv+":
+        # Without a learned map nothing is tuned but alpha, and each row is a fold of its own.
+        method = "jackknife+"
     served = [level for level in levels if method != "auto" or _can_rank(rows, level)]
     if len(served) == len(levels):
         return _conformal(fit, rows, X, levels, method, shape)
     warn(
-        f"{int(np.sum(rows.data.used))} training rows are too few for a jackknife interval of "
+        f"{int(np.sum(rows.judges))} training rows are too few for a jackknife interval of "
         f"confidence_level {max(levels):g}; it is taken from a normal distribution, or from the "
         "widest jackknife interval if that is wider.",
         DegenerateFitWarning,
     )
     bounds = gaussian_bounds(fit, X, levels, variance)
     # No level may be narrower than the largest that the rows can serve.
-    largest = 1 - 1 / (int(np.sum(rows.data.used)) + 1)
+    largest = 1 - 1 / (int(np.sum(rows.judges)) + 1)
     conformal = _conformal(fit, rows, X, [*served, largest], method, shape)
     low, high = conformal[0, -1], conformal[1, -1]
     bounds = np.stack([np.minimum(bounds[0], low), np.maximum(bounds[1], high)])
@@ -109,7 +115,7 @@ def prediction_bounds(
 
 
 def _can_rank(rows: TrainingRows, level: float) -> bool:
-    return has_ranks(int(np.sum(rows.data.used)), level, two_sided=False)
+    return has_ranks(int(np.sum(rows.judges)), level, two_sided=False)
 
 
 def uses_predictions(fit: Fit) -> bool:
@@ -122,7 +128,7 @@ def _conformal(
     fit: Fit, rows: TrainingRows, X: Array, levels: Sequence[float], method: str, shape: str
 ) -> FloatArray:
     """Order statistics of left-out predictions plus and minus left-out residuals."""
-    used = rows.data.used
+    used = rows.judges
     scaled = method == "auto"
     errors = scaled_residuals(fit, rows) if scaled else unpulled_residuals(fit, rows)[:, used]
     plain = method == "jackknife" or (scaled and uses_predictions(fit))
@@ -140,6 +146,25 @@ def _conformal(
                 values = low * scale - shift, high * scale - shift
                 ends = uncrossed(conformal_bounds(*values, ranks), *values)
             bounds[..., k][:, places, points] = spread.mean[k, points] + ends
+    return bounds
+
+
+def cross_bounds(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
+    """CV+ (Barber et al., 2021): predictions without a fold, plus and minus its residuals."""
+    parts = fit.held_out
+    residuals = np.abs(np.concatenate([part.residuals for part in parts], axis=1))
+    means = [part.ensemble.mean(X) for part in parts]
+    counts = [part.residuals.shape[1] for part in parts]
+    K, n = residuals.shape
+    ranks = [conformal_ranks(n, level, two_sided=False) for level in levels]
+    bounds = np.empty((2, len(levels), X.shape[0], K))
+    size = max(1, POINT_ELEMENTS // n)
+    for k in range(K):
+        for start in range(0, X.shape[0], size):
+            points = slice(start, start + size)
+            center = np.repeat([mean[k, points] for mean in means], counts, axis=0)
+            low, high = center - residuals[k][:, None], center + residuals[k][:, None]
+            bounds[:, :, points, k] = uncrossed(conformal_bounds(low, high, ranks), low, high)
     return bounds
 
 
@@ -194,7 +219,7 @@ def quantiles(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
     rows = fit.rows
     if rows is None:
         return predictive_distribution(fit, X).ppf(np.array(levels)[:, None, None])
-    used = rows.data.used
+    used = rows.judges
     n = int(np.sum(used))
     beyond = [level for level in levels if not 1 <= level * (n + 1) <= n]
     if beyond:

@@ -1,0 +1,181 @@
+"""Signs that the hidden layer cannot follow the function, and what they add to an interval for it.
+
+Two signs, both at rows of the table and in the inputs as the layer sees them, its map included.
+Left-out residuals of neighbours that agree in sign show a function that was smoothed away. A fit
+that changes along an input almost only within a few rows shows a step, and the rows do not tell
+where between them it lies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+from scipy.spatial import KDTree
+
+from ulmus.core.backend import Array, like, taken_rows, to_numpy
+from ulmus.core.ensemble import Ensemble
+from ulmus.core.source import RowBlocks
+
+# Rows that are looked at, and neighbours of each, itself included.
+MOST_ROWS, NEIGHBOURS = 2000, 9
+# A sum over neighbours of more than so many standard deviations, with neighbours that agree in
+# sign by more than so many standard errors, says that residuals cluster. Under constant noise the
+# largest of 200 sums is between 2.4 and 3.6, and agreement is negative, as rows were left out;
+# with noise whose deviation varies tenfold sums reach 6, but neighbours do not agree.
+LARGE_SUM, AGREEMENT = 3.9, 0.5
+# A fit that changes within fewer rows than these, or than this share of them, has a step; one with
+# less variance than this share of the noise has none.
+STEP_ROWS, STEP_SHARE, FLAT_SHARE = 14.0, 0.07, 0.25
+# Profiles along an input: through so many rows, with a point for so many rows.
+PROFILES, ROWS_PER_POINT, MOST_POINTS = 24, 3, 120
+# Inputs of a smaller relevance, and more inputs than these, are not looked at.
+LEAST_RELEVANCE, MOST_INPUTS = 0.05, 10
+# Neighbours whose residuals and predictions an interval allows for where there is a sign.
+LOCAL = 4
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """Signs of misfit for each output, and the rows that intervals look them up in.
+
+    Parameters
+    ----------
+    largest_sum : ndarray of shape (K,)
+        Largest sum of left-out residuals of up to eight neighbours, in standard deviations.
+    agreement : ndarray of shape (K,)
+        Sum of products of neighbours' residuals, in standard errors.
+    step_rows : ndarray of shape (K,)
+        Rows within which the fit makes most of its change along an input.
+    n_rows : int
+        Rows looked at.
+    inputs : ndarray of shape (n, d')
+        Their inputs, mapped.
+    residuals, fitted : ndarrays of shape (K, n)
+        Their left-out residuals and predictions, in the units of y.
+    """
+
+    largest_sum: np.ndarray
+    agreement: np.ndarray
+    step_rows: np.ndarray
+    n_rows: int
+    inputs: np.ndarray
+    residuals: np.ndarray
+    fitted: np.ndarray
+
+    @property
+    def clustered(self) -> np.ndarray:
+        """Whether residuals of neighbours agree, shape (K,)."""
+        return (self.largest_sum > LARGE_SUM) & (self.agreement > AGREEMENT)
+
+    @property
+    def stepped(self) -> np.ndarray:
+        """Whether the fit has a step, shape (K,)."""
+        return self.step_rows < min(STEP_ROWS, STEP_SHARE * self.n_rows)
+
+    def allowance(self, inputs: np.ndarray, mean: np.ndarray) -> np.ndarray:
+        """What an interval for the function adds to both sides, shape (K, p).
+
+        Where residuals cluster, the mean residual of the nearest rows; where there is a step,
+        the change of the prediction to the nearest rows.
+        """
+        if not np.any(self.clustered | self.stepped):
+            return np.zeros_like(mean)
+        _, near = KDTree(self.inputs).query(inputs, min(LOCAL, self.n_rows))
+        near = near.reshape(len(inputs), -1)
+        bias = np.abs(np.mean(self.residuals[:, near], axis=2))
+        change = np.max(np.abs(self.fitted[:, near] - mean[:, :, None]), axis=2)
+        return bias * self.clustered[:, None] + change * self.stepped[:, None]
+
+
+def misfit(
+    ensemble: Ensemble,
+    data: RowBlocks,
+    residuals: np.ndarray,
+    noise: np.ndarray,
+    matrix: np.ndarray | None,
+    relevance: np.ndarray | None,
+) -> Misfit:
+    """Look for signs of misfit.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        The fitted members.
+    data : RowBlocks
+        The training rows.
+    residuals : ndarray of shape (K, n)
+        Left-out residuals, in the units of y.
+    noise : ndarray of shape (K,)
+        Noise variance, in the units of y.
+    matrix : ndarray of shape (d', d') or None
+        The map of the inputs.
+    relevance : ndarray of shape (d,) or None
+        Shares of the inputs in the prediction.
+    """
+    used = np.flatnonzero(data.used)
+    rows = used[np.unique(np.linspace(0, len(used) - 1, min(len(used), MOST_ROWS)).astype(int))]
+    X = dense(taken_rows(data.X, rows))
+    inputs, few = mapped(ensemble, X, matrix), residuals[:, rows]
+    fitted = ensemble.mean(X)
+    largest, agreement = neighbour_sums(inputs, few)
+    steps = np.full(len(few), float(len(rows)))
+    for j in _worth_a_look(relevance, X.shape[1]):
+        steps = np.minimum(steps, changing_rows(ensemble, X, j))
+    flat = np.var(fitted, axis=1) <= FLAT_SHARE * noise
+    steps = np.where(flat, float(len(rows)), steps)
+    return Misfit(largest, agreement, steps, len(rows), inputs, few, fitted)
+
+
+def dense(X: Array) -> Array:
+    """The same rows as a dense array."""
+    return X.toarray() if scipy.sparse.issparse(X) else X
+
+
+def mapped(ensemble: Ensemble, X: Array, matrix: np.ndarray | None) -> np.ndarray:
+    """Inputs of the rows of a dense X as the hidden units see them, shape (n, d')."""
+    layer = ensemble.layer
+    Z = to_numpy(layer.inputs(like(X, layer.W))).T
+    return np.ascontiguousarray(Z if matrix is None else Z @ matrix)
+
+
+def neighbour_sums(inputs: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Largest sum over two to eight neighbours, and their agreement, for each output, (K,)."""
+    K, n = residuals.shape
+    k = min(NEIGHBOURS, n)
+    size = np.sqrt(np.mean(residuals**2, axis=1, keepdims=True))
+    if k < 3 or not np.all(size > 0):
+        return np.zeros(K), np.zeros(K)
+    u = residuals / size
+    _, near = KDTree(inputs).query(inputs, k)
+    sums = np.cumsum(u[:, near], axis=2)[:, :, 1:-1] / np.sqrt(np.arange(2, k))
+    products = np.sum(u[:, :, None] * u[:, near[:, 1 : 1 + LOCAL]], axis=(1, 2))
+    return np.max(np.abs(sums), axis=(1, 2)), products / np.sqrt(n * min(LOCAL, k - 1))
+
+
+def changing_rows(ensemble: Ensemble, X: Array, j: int) -> np.ndarray:
+    r"""Rows within which predictions make most of their change along input j, shape (K,).
+
+    With squared changes w between points at equal numbers of rows, averaged over profiles, it is
+    :math:`(\sum w)^2 / \sum w^2` points, as many as share the change if all had the same.
+    """
+    X, n = to_numpy(X), X.shape[0]
+    points = max(min(n // ROWS_PER_POINT, MOST_POINTS), 2)
+    grid = np.quantile(X[:, j], np.linspace(0, 1, points + 1))
+    through = X[np.linspace(0, n - 1, min(PROFILES, n)).astype(int)]
+    profile = np.repeat(through, points + 1, axis=0)
+    profile[:, j] = np.tile(grid, len(through))
+    values = ensemble.mean(profile).reshape(-1, len(through), points + 1)
+    w = np.mean(np.diff(values, axis=2) ** 2, axis=1)
+    largest = np.max(w, axis=1, keepdims=True)
+    w = np.divide(w, largest, out=np.ones_like(w), where=largest > 0)
+    return np.sum(w, axis=1) ** 2 / np.sum(w**2, axis=1) * (n / points)
+
+
+def _worth_a_look(relevance: np.ndarray | None, d: int) -> list[int]:
+    """Inputs along which a step is looked for."""
+    if relevance is None:
+        return list(range(d)) if d <= MOST_INPUTS else []
+    most = np.argsort(-relevance)[:MOST_INPUTS]
+    return [int(j) for j in most if relevance[j] >= LEAST_RELEVANCE]
