@@ -225,11 +225,11 @@ class Fitting:
             layer, input_map = recipe.layer(source.for_width(len(scale.mean)), scale, reference)
         else:
             layer, input_map = earlier.ensemble.layer, earlier.input_map
-        models_noise = self.noise == "heteroskedastic"
-        return Task(layer, input_map, scale, spec, models_noise, one_output, self._drawn_with())
+        caution = check.NOISE_CAUTION[self.noise]
+        return Task(layer, input_map, scale, spec, caution, one_output, self._drawn_with())
 
     def _estimates(self) -> tuple[str, ...]:
-        check.checked_choice("noise", self.noise, check.NOISE_MODELS)
+        check.checked_choice("noise", self.noise, check.NOISE_CAUTION)
         check.checked_choice("hc", self.hc, check.HC_NAMES)
         check.checked_flag("fit_intercept", self.fit_intercept)
         check.checked_flag("standardize", self.standardize)

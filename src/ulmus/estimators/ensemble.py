@@ -185,7 +185,7 @@ class ELMEnsembleRegressor(BaseELM):
         expand_inputs: Any = "auto",
         fit_intercept: bool = True,
         standardize: bool = True,
-        noise: str = "homoskedastic",
+        noise: str = "auto",
         variance: str | Sequence[str] = "auto",
         hc: str = "pooled",
         noise_variance: Any = "pilot",

@@ -111,7 +111,7 @@ class ELMRegressor(BaseELM):
         expand_inputs: Any = "auto",
         fit_intercept: bool = True,
         standardize: bool = True,
-        noise: str = "homoskedastic",
+        noise: str = "auto",
         hc: str = "HC2",
         noise_variance: Any = "pilot",
         random_state: Any = None,
