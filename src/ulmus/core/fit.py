@@ -177,12 +177,14 @@ class Fit:
 
     def noise_variance(self, X: Array) -> np.ndarray:
         """Variance of a new observation of mean weight around its prediction, shape (p, K)."""
-        if self.noise_model is None:
-            residual = self.per_regression(lambda part: part.variance.residual)
-            variance = np.broadcast_to(residual[:, None], (len(residual), X.shape[0]))
-        else:
-            variance = self.noise_model.variance(X)
-        return (variance * self.ensemble.unit[:, None] ** 2 / self.mean_weight).T
+        return (self.unit_noise(X) * self.ensemble.unit[:, None] ** 2 / self.mean_weight).T
+
+    def unit_noise(self, X: Array) -> np.ndarray:
+        """The same at weight 1 and in the fit's units of y, shape (K, p)."""
+        if self.noise_model is not None:
+            return self.noise_model.variance(X)
+        residual = self.per_regression(lambda part: part.variance.residual)
+        return np.repeat(residual[:, None], X.shape[0], axis=1)
 
     @cached_property
     def sigma2(self) -> np.ndarray:

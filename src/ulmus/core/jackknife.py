@@ -49,25 +49,40 @@ def row_sd(fit: Fit, rows: TrainingRows) -> np.ndarray:
     """Standard deviation of each leave-one-out residual in the units of y, shape (K, n)."""
     root = rows.data.root_weight
     weight = 1.0 if root is None else np.where(root > 0, root, 1.0) ** 2
+    model = smoothed_noise(fit, rows.noise) * rows.norm
+    return _positive_root(rows.noise / weight + model) * fit.ensemble.unit[:, None]
+
+
+def smoothed_noise(fit: Fit, noise: np.ndarray) -> np.ndarray:
+    """Noise variance in a prediction where the noise of an observation is so much, both (K, p).
+
+    A prediction averages the noise of the rows around it. Where noise is large they are about as
+    noisy; a quiet point borrows from noisier rows, and gets the geometric mean of its own noise
+    and that of all rows. The first keeps coverage where noise is large, the second in quiet
+    corners of the design. With constant noise it is ``sigma2``.
+    """
     sigma2 = fit.per_regression(lambda part: part.variance.sigma2)[:, None]
-    return _positive_root(rows.noise / weight + sigma2 * rows.norm) * fit.ensemble.unit[:, None]
+    mean = fit.per_regression(lambda part: part.variance.residual)[:, None]
+    ratio = noise / np.where(mean > 0, mean, 1.0)
+    return sigma2 * np.maximum(ratio, np.sqrt(ratio))
 
 
 def point_spread(fit: Fit, X: Array) -> Spread:
     """Mean and conditional standard deviation at the rows of X."""
-    means, variances = [], []
+    means, norms = [], []
     ensemble = fit.ensemble
     for block in ensemble.blocks(X):
         h = fit.features(block)
         means.append(ensemble.mean_of(h))
         parts = []
         for part in ensemble.regressions:
-            norms = part.smoother.square_rows(part.smoother.coordinates(h))
-            norm = to_numpy(norms).mean(axis=0)
-            parts.append(to_numpy(part.variance.sigma2)[:, None] * norm)
-        variances.append(ensemble.ordered(parts))
-    model = np.concatenate(variances, axis=1) * ensemble.unit[:, None] ** 2
-    sd = _positive_root(fit.noise_variance(X).T + model)
+            norm = part.smoother.square_rows(part.smoother.coordinates(h))
+            norm = to_numpy(norm).mean(axis=0)
+            parts.append(np.repeat(norm[None, :], len(part.outputs), axis=0))
+        norms.append(ensemble.ordered(parts))
+    noise = fit.unit_noise(X)
+    model = smoothed_noise(fit, noise) * np.concatenate(norms, axis=1)
+    sd = _positive_root(noise / fit.mean_weight + model) * ensemble.unit[:, None]
     return Spread(np.concatenate(means, axis=1), sd)
 
 

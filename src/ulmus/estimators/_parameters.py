@@ -17,7 +17,7 @@ from ulmus.core.rows import DISCOUNTS
 from ulmus.core.variance import ESTIMATES
 
 # Standard errors by which a model of the noise variance must beat a constant; None for no model.
-NOISE_CAUTION = {"auto": 2.0, "homoskedastic": None, "heteroskedastic": 0.0}
+NOISE_CAUTION = {"auto": 2.5, "homoskedastic": None, "heteroskedastic": 0.0}
 HC_NAMES = (*DISCOUNTS, "pooled", "ensemble")
 # What "auto" means: the least biased estimate, or the only one left for a single member.
 AUTO_ESTIMATE = {

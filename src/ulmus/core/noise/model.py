@@ -38,8 +38,8 @@ from ulmus.core.source import Block, RowBlocks, Source
 LOG_RANGE = 3.0
 # Shares s of the predicted logarithm that are tried.
 SHARES = (0.25, 0.5, 0.75, 1.0)
-# Where caution is asked for, the log score of all rows together must gain more than this.
-LEAST_GAIN = 2.0
+# A constant prediction ties with a constant but for round-off, and a tie is no dependence.
+SMALLEST_GAIN = 1e-6
 # Generalised cross-validation chooses the ridge parameter, and there are no error bars.
 LOG_SPECIFICATION = Specification("gcv", "residual", "HC0", ())
 
@@ -168,7 +168,7 @@ def calibrated(logs: Ensemble, ensemble: Ensemble, sums: np.ndarray, caution: fl
     gains, errors, factors = score_gains(sums)
     best, outputs = np.argmax(gains, axis=0), np.arange(len(n))
     gain, error, factor = (a[best, outputs] for a in (gains, errors, factors))
-    found = (sums[3] > 0) & (gain > caution * error + LEAST_GAIN * (caution > 0) / n)
+    found = (sums[3] > 0) & (gain > caution * error + SMALLEST_GAIN)
     residual = ensemble.ordered([to_numpy(part.variance.residual) for part in ensemble.regressions])
     return NoiseModel(
         logs,
@@ -187,11 +187,10 @@ def score_gains(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     best mean score.
     """
     n, g, g2, u2, u4, u2g = sums[:6]
-    tiny = np.finfo(float).tiny
-    constant = np.maximum(u2 / n, tiny)
+    constant = np.where(u2 > 0, u2 / n, 1.0)
     results = []
     for share, (e, e2, eu2, eg) in zip(SHARES, np.split(sums[6:], len(SHARES)), strict=True):
-        f = np.maximum(e / n, tiny)
+        f = np.where(e > 0, e / n, 1.0)
         gain = 0.5 * (np.log(constant / f) - share * g / n)
         # Twice the gain of a row, up to what is the same for all: u^2/constant - s g - e/f.
         square = u4 / constant**2 + share**2 * g2 + e2 / f**2
