@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from plain import plain_ensemble
 from scipy import stats
 from settings import constant, hill, sine, student, swirl
 
-from ulmus import datasets
+from ulmus import ELMEnsembleRegressor, datasets
 from ulmus.metrics import mean_width
 
 Array = np.ndarray
@@ -91,6 +92,13 @@ def scores(setting: NoiseSetting, model: object, points: Array) -> Array:
     density = -np.mean(np.log(sd) + 0.5 * square / sd**2 + 0.5 * np.log(2 * np.pi))
     bins = in_bins(covered, true_sd)
     return np.array([*bins, covered.mean(), mean_width(bounds), density])
+
+
+def model_scores(setting: NoiseSetting, plain: bool, noise: str, r: int) -> Array:
+    """Scores of one fit, on the plain layer or with the defaults."""
+    X, y, points = setting.table(r)
+    make = plain_ensemble if plain else ELMEnsembleRegressor
+    return scores(setting, make(noise=noise, random_state=r).fit(X, y), points)
 
 
 VARYING = (

@@ -102,7 +102,9 @@ def student(rng, size):
 
 def test_where_noise_is_constant_all_is_as_without_a_model():
     X, y = constant_table(200, 2, 0)
-    ours, plain = (plain_ensemble(5, 50, noise=n, random_state=0) for n in ("auto", "homoskedastic"))
+    ours, plain = (
+        plain_ensemble(5, 50, noise=n, random_state=0) for n in ("auto", "homoskedastic")
+    )
     ours.fit(X, y), plain.fit(X, y)
     assert not uses_model(ours)
     points = X[:20]
@@ -194,7 +196,9 @@ def test_small_and_stored_fits_keep_the_noise():
     X, y = table(300)
     model = auto().fit(X, y)
     expected = model.predict_var(X, component="noise")
-    assert_array_equal(pickle.loads(pickle.dumps(model)).predict_var(X, component="noise"), expected)
+    assert_array_equal(
+        pickle.loads(pickle.dumps(model)).predict_var(X, component="noise"), expected
+    )
     assert_array_equal(model.compress().predict_var(X, component="noise"), expected)
 
 

@@ -88,14 +88,16 @@ class Fitting:
             fresh iterator, or :func:`ulmus.blocks.from_arrow`. After a look at the inputs'
             means and ranges, and one for the sample that a map is learned from, it is read once
             for homoskedastic and twice for heteroskedastic estimates, once more for
-            ``alpha="loo"``, and twice more for the model of a heteroskedastic noise variance.
+            ``alpha="loo"``, and four times more for the model of the noise variance, which
+            ``noise="homoskedastic"`` saves.
 
         Returns
         -------
         self : object
             The fitted estimator, equal to what ``fit`` gives on all rows (but for the sample of
-            a learned map, which is another where rows are more than 4000) without the
-            attributes of length ``n_samples``. A fit that fails leaves the previous one usable.
+            a learned map, which is another where rows are more than 4000, or 1000 for that of
+            the noise variance) without the attributes of length ``n_samples``. A fit that fails
+            leaves the previous one usable.
         """
         fresh = self._unfitted()
         read = reader(blocks)
@@ -122,7 +124,7 @@ class Fitting:
         ``input_map=None``: then the order of rows does not matter. ``alpha="loo"`` is replaced by
         generalised cross-validation, as leave-one-out needs all rows again; ``fit_blocks`` has
         neither limit. Heteroskedastic estimates need two passes over the rows, and have no
-        ``partial_fit``.
+        ``partial_fit``; with ``noise="auto"`` the noise variance is a constant here.
 
         Parameters
         ----------

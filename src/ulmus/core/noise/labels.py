@@ -94,9 +94,7 @@ class Labels:
             xp = namespace(block.y)
             loo = members.ordered([fit.loo for fit in fits], axis=1)
             norms = [xp.broadcast_to(f.left_out_norm[:, None, :], f.residual.shape) for f in fits]
-            u2 = residual_squares(
-                loo, members.ordered(norms, axis=1), block.root_weight, unit
-            )
+            u2 = residual_squares(loo, members.ordered(norms, axis=1), block.root_weight, unit)
             logs = block._replace(y=residual_logs(u2), root_weight=used_rows(block.root_weight))
             if self.first is None:
                 yield logs, u2

@@ -77,7 +77,9 @@ class NoiseModel:
         """Noise variance from predicted logarithms of squared residuals, each (K, p)."""
         inside = np.clip(logs, self.low[:, None], self.high[:, None])
         is_flat = np.isfinite(self.flat)[:, None]
-        varying = self.factor[:, None] * np.exp(np.where(is_flat, 0.0, self.share[:, None] * inside))
+        varying = self.factor[:, None] * np.exp(
+            np.where(is_flat, 0.0, self.share[:, None] * inside)
+        )
         return np.where(is_flat, self.flat[:, None], varying)
 
 
