@@ -8,10 +8,12 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from shared import ensemble, weightings
 
+from ulmus.core.inputs import plain_inputs
 from ulmus.core.noise import layer
 from ulmus.core.noise.labels import residual_logs, residual_squares, sharper_labels
 from ulmus.core.noise.model import calibration_sums, score_gains
 from ulmus.core.selection import RELATIVE_GRID
+from ulmus.core.source import Block
 
 # The library's choices, written down again: five members, logarithms kept finite by a ten
 # thousandth of the mean noise, predictions held within three standard deviations, and shares of
@@ -51,11 +53,16 @@ def gcv_alpha(H, y):
     return grid[np.argmin([oracles.gcv_score(H, y, a, True) for a in grid])]
 
 
-def noise_features(model, X):
-    """Hidden features of the second ensemble, by member (n, N)."""
-    second = model.fitted_.noise_model.logs.layer
-    Z = (X - second.inputs.offset) / second.inputs.scale
-    return [np.tanh(Z @ W.T + b) for W, b in zip(second.W, second.b, strict=True)]
+def noise_features(model, X, labels):
+    """Function of points: hidden features (n, N) of each member of the second ensemble."""
+    inputs = plain_inputs(model.fitted_.scale, True, X)
+    second = layer.noise_layer(inputs, Block(X, labels[None, :], None))
+
+    def features(points):
+        Z = (points - inputs.offset) / inputs.scale
+        return [np.tanh(Z @ W.T + b) for W, b in zip(second.W, second.b, strict=True)]
+
+    return features
 
 
 def sharper(u2, g):
@@ -75,7 +82,9 @@ def expected_noise(model, H, points, X, y, w):
     residual, norm = left_out(H[:MEMBERS], y, model.alpha_, model.fit_intercept, w)
     weight = np.ones(len(y)) if w is None else w
     u2 = weight * residual**2 / (1 + weight * norm) / model.noise_variance_
-    labels, F = np.log(u2 + OFFSET), noise_features(model, X)
+    labels = np.log(u2 + OFFSET)
+    features = noise_features(model, X, labels)
+    F = features(X)
     # The second ensemble always has an intercept: logarithms shift with the units of y.
     g = labels - left_out(F, labels, gcv_alpha(F, labels), True, None)[0]
     labels = sharper(u2, g)
@@ -91,7 +100,7 @@ def expected_noise(model, H, points, X, y, w):
     if max(tried) <= {"auto": 2.5, "heteroskedastic": 0}[model.noise] * error:
         return None
     center, spread = np.mean(g), np.std(g)
-    predicted = oracles.predictions(F, noise_features(model, points), labels, alpha, True)
+    predicted = oracles.predictions(F, features(points), labels, alpha, True)
     inside = np.clip(np.mean(predicted, axis=0), center - RANGE * spread, center + RANGE * spread)
     return model.noise_variance_ * factor * np.exp(share * inside) / np.mean(weight)
 

@@ -79,22 +79,27 @@ class Labels:
     ----------
     members : Ensemble
         Members whose left-out residuals are taken.
+    output : int
+        The output whose noise is learned.
     first : Ensemble or None
         Ensemble for the logarithms; with it, labels are the sharper ones.
     """
 
     members: Ensemble
+    output: int
     first: Ensemble | None = None
 
     def squares(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, Array]]:
-        """Blocks with labels as outputs, and the squared residuals (K, n) behind them."""
+        """Blocks with labels as outputs, and the squared residuals (1, n) behind them."""
         members = self.members
-        unit = like(unit_variance(members), members.layer.b)
+        one, unit = slice(self.output, self.output + 1), unit_variance(members)
+        unit = like(unit, members.layer.b)[one]
         for block, fits in members.row_fits(blocks):
             xp = namespace(block.y)
             loo = members.ordered([fit.loo for fit in fits], axis=1)
             norms = [xp.broadcast_to(f.left_out_norm[:, None, :], f.residual.shape) for f in fits]
-            u2 = residual_squares(loo, members.ordered(norms, axis=1), block.root_weight, unit)
+            norm = members.ordered(norms, axis=1)
+            u2 = residual_squares(loo[:, one, :], norm[:, one, :], block.root_weight, unit)
             logs = block._replace(y=residual_logs(u2), root_weight=used_rows(block.root_weight))
             if self.first is None:
                 yield logs, u2

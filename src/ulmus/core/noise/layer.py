@@ -12,7 +12,7 @@ import math
 import numpy as np
 import scipy.sparse
 
-from ulmus.core.backend import like
+from ulmus.core.backend import to_numpy
 from ulmus.core.evidence import networks
 from ulmus.core.inputs import Inputs
 from ulmus.core.layer import HiddenLayer, UnitLaw, drawn_layer
@@ -45,10 +45,8 @@ def noise_scales(inputs: Inputs, sample: Block) -> np.ndarray | None:
     n_inputs = len(inputs.origin)
     if sample.y.shape[1] < FEWEST_ROWS or n_inputs > MOST_INPUTS:
         return None
-    if scipy.sparse.issparse(sample.X):
-        sample = sample._replace(X=like(sample.X.toarray(), inputs.offset))
     try:
-        judges = networks(sample, inputs, NOISE_LAW, [SEED], MAP_UNITS, centred=True)
+        judges = networks(*_on_host(sample, inputs), NOISE_LAW, [SEED], MAP_UNITS, centred=True)
         if judges is None:
             return None
         scales = np.diag(learned_map(judges, "ard", lambda _: None).matrix)
@@ -56,3 +54,12 @@ def noise_scales(inputs: Inputs, sample: Block) -> np.ndarray | None:
         return None
     steps = [STEPS_OF_SCALE * math.log(s) if s > 0 else -math.inf for s in scales]
     return np.exp(np.round(steps) / STEPS_OF_SCALE)
+
+
+def _on_host(sample: Block, inputs: Inputs) -> tuple[Block, Inputs]:
+    """Both as NumPy arrays in double precision: a small task, and the same map on every device."""
+    X = sample.X.toarray() if scipy.sparse.issparse(sample.X) else to_numpy(sample.X)
+    root_weight = None if sample.root_weight is None else to_numpy(sample.root_weight)
+    offset, scale = (to_numpy(a).astype(float) for a in (inputs.offset, inputs.scale))
+    rows = Block(X.astype(float), to_numpy(sample.y).astype(float), root_weight)
+    return rows, Inputs(offset, scale)

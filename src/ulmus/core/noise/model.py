@@ -48,10 +48,12 @@ LOG_SPECIFICATION = Specification("gcv", "residual", "HC0", ())
 class NoiseModel:
     """Noise variance at weight 1 as a function of the inputs, in the fit's units of y.
 
+    Each output has an ensemble of its own, as the noise of each may depend on other inputs.
+
     Parameters
     ----------
-    logs : Ensemble
-        Ensemble for the logarithm g of squared residuals, an output each.
+    logs : tuple of Ensemble or None
+        Ensembles for the logarithm g of squared residuals; None where g is not used.
     share, factor : ndarrays of shape (K,)
         The variance is factor x exp(share x g).
     low, high : ndarrays of shape (K,)
@@ -60,7 +62,7 @@ class NoiseModel:
         The variance where no dependence on the inputs was found, else NaN.
     """
 
-    logs: Ensemble
+    logs: tuple[Ensemble | None, ...]
     share: np.ndarray
     factor: np.ndarray
     low: np.ndarray
@@ -69,18 +71,16 @@ class NoiseModel:
 
     def variance(self, X: Array) -> np.ndarray:
         """Noise variance at the rows of X, shape (K, p)."""
-        if np.all(np.isfinite(self.flat)):
-            return np.repeat(self.flat[:, None], X.shape[0], axis=1)
-        return self.from_logs(self.logs.mean(X))
+        nothing = np.zeros((1, X.shape[0]))
+        logs = [nothing if one is None else one.mean(X) for one in self.logs]
+        return self.from_logs(np.concatenate(logs))
 
     def from_logs(self, logs: np.ndarray) -> np.ndarray:
         """Noise variance from predicted logarithms of squared residuals, each (K, p)."""
         inside = np.clip(logs, self.low[:, None], self.high[:, None])
-        is_flat = np.isfinite(self.flat)[:, None]
-        varying = self.factor[:, None] * np.exp(
-            np.where(is_flat, 0.0, self.share[:, None] * inside)
-        )
-        return np.where(is_flat, self.flat[:, None], varying)
+        varying = self.factor[:, None] * np.exp(self.share[:, None] * inside)
+        flat = self.flat[:, None]
+        return np.where(np.isfinite(flat), flat, varying)
 
 
 def kept_noise_model(
@@ -95,34 +95,42 @@ def kept_noise_model(
 
     ``loo`` and ``norm`` are the left-out residuals and their z'z by members, (M, K, n).
     """
-    few, root_weight = slice(NOISE_MEMBERS), rows.root_weight
-    used = used_rows(root_weight)
-    u2 = residual_squares(loo[few], norm[few], root_weight, unit_variance(ensemble))
-    labelled = replace(rows, y=residual_logs(u2), root_weight=used)
-    layer = noise_layer(inputs, labelled.reduce(SamplePass(MAP_ROWS, SEED)).block)
-    for _ in range(2):
-        fit = fitted_rows(labelled, layer, LOG_SPECIFICATION)
-        errors = fit.ensemble.ordered([r["loo"].mean(axis=0) for r in fit.records])
-        g = labelled.y - errors * fit.ensemble.unit[:, None]
-        labelled = replace(labelled, y=sharper_labels(u2, g))
-    model = calibrated(fit.ensemble, ensemble, calibration_sums(u2, g, used), caution)
-    return model, model.from_logs(g)
+    few, used = slice(NOISE_MEMBERS), used_rows(rows.root_weight)
+    squares = residual_squares(loo[few], norm[few], rows.root_weight, unit_variance(ensemble))
+    logs, without, sums = [], [], []
+    for k in range(len(squares)):
+        u2 = squares[k : k + 1]
+        labelled = replace(rows, y=residual_logs(u2), root_weight=used)
+        layer = noise_layer(inputs, labelled.reduce(SamplePass(MAP_ROWS, SEED)).block)
+        for _ in range(2):
+            fit = fitted_rows(labelled, layer, LOG_SPECIFICATION)
+            g = labelled.y - fit.records[0]["loo"].mean(axis=0) * fit.ensemble.unit[:, None]
+            labelled = replace(labelled, y=sharper_labels(u2, g))
+        logs.append(fit.ensemble)
+        without.append(g)
+        sums.append(calibration_sums(u2, g, used))
+    model = calibrated(logs, ensemble, np.concatenate(sums, axis=1), caution)
+    return model, model.from_logs(np.concatenate(without))
 
 
 def streamed_noise_model(
     source: Source, inputs: Inputs, ensemble: Ensemble, caution: float
 ) -> NoiseModel:
     """Model from rows that are not kept."""
-    labels = Labels(ensemble.members(slice(NOISE_MEMBERS)))
-    labelled = LabelledSource(source, labels).for_width(1)
-    sample = labelled.reduce(SamplePass(MAP_ROWS, SEED)).block
-    layer = noise_layer(inputs, sample)
-    start = started(sample, layer)
-    first = fitted_stream(labelled, layer, LOG_SPECIFICATION, start)
-    sharper = replace(labels, first=first)
-    logs = fitted_stream(replace(labelled, labels=sharper), layer, LOG_SPECIFICATION, start)
-    sums = labelled.source.reduce(CalibrationPass(sharper, logs))
-    return calibrated(logs, ensemble, sums, caution)
+    members = ensemble.members(slice(NOISE_MEMBERS))
+    logs, sums = [], []
+    for k in range(ensemble.n_outputs):
+        labels = Labels(members, k)
+        labelled = LabelledSource(source, labels).for_width(1)
+        sample = labelled.reduce(SamplePass(MAP_ROWS, SEED)).block
+        layer = noise_layer(inputs, sample)
+        start = started(sample, layer)
+        first = fitted_stream(labelled, layer, LOG_SPECIFICATION, start)
+        labels = replace(labels, first=first)
+        again = replace(labelled, labels=labels)
+        logs.append(fitted_stream(again, layer, LOG_SPECIFICATION, start))
+        sums.append(labelled.source.reduce(CalibrationPass(labels, logs[k])))
+    return calibrated(logs, ensemble, np.concatenate(sums, axis=1), caution)
 
 
 @dataclass(frozen=True)
@@ -135,8 +143,8 @@ class CalibrationPass:
     logs: Ensemble
 
     def __call__(self, blocks: Iterable[Block]) -> np.ndarray:
-        """Sums over the blocks, shape (6 + 4 S, K)."""
-        total = np.zeros((6 + 4 * len(SHARES), self.logs.n_outputs))
+        """Sums over the blocks, shape (6 + 4 S, 1)."""
+        total = np.zeros((6 + 4 * len(SHARES), 1))
         for block, u2 in self.labels.squares(blocks):
             total += calibration_sums(u2, left_out(self.logs, block), block.root_weight)
         return total
@@ -159,7 +167,9 @@ def calibration_sums(u2: Array, g: Array, used: Array | None) -> np.ndarray:
     return to_numpy(xp.stack(sums))
 
 
-def calibrated(logs: Ensemble, ensemble: Ensemble, sums: np.ndarray, caution: float) -> NoiseModel:
+def calibrated(
+    logs: list[Ensemble], ensemble: Ensemble, sums: np.ndarray, caution: float
+) -> NoiseModel:
     """Turn logarithms into variances, or take one variance for all rows.
 
     For that, the gain in the log score of left-out rows must not exceed ``caution`` standard
@@ -173,7 +183,7 @@ def calibrated(logs: Ensemble, ensemble: Ensemble, sums: np.ndarray, caution: fl
     found = (sums[3] > 0) & (gain > caution * error + SMALLEST_GAIN)
     residual = ensemble.ordered([to_numpy(part.variance.residual) for part in ensemble.regressions])
     return NoiseModel(
-        logs,
+        tuple(one if use else None for one, use in zip(logs, found, strict=True)),
         share=np.asarray(SHARES)[best],
         factor=factor * unit_variance(ensemble),
         low=np.maximum(g / n - LOG_RANGE * spread, -LARGEST_LOG),
