@@ -172,8 +172,8 @@ def calibrated(
 ) -> NoiseModel:
     """Turn logarithms into variances, or take one variance for all rows.
 
-    For that, the gain in the log score of left-out rows must not exceed ``caution`` standard
-    errors, or no residual may differ from zero.
+    One variance is taken where the gain in the log score of left-out rows does not exceed
+    ``caution`` standard errors, and where every residual is zero.
     """
     n, g, g2 = sums[:3]
     spread = np.sqrt(np.maximum(g2 / n - (g / n) ** 2, 0))
