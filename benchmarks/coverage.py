@@ -1,8 +1,9 @@
 """Do the intervals cover, are the standard errors right, and what does jackknife+ cost?
 
-Ten simulations, each beside what the paper or a rival does; ``--only NAME`` runs one of them.
+Eleven simulations, each beside what the paper or a rival does; ``--only NAME`` runs one of them.
 It is a report, not a test: its exit status is 0 whether or not a target is reached. Functions,
-noises and designs are in settings.py, predictive distributions in shapes.py.
+noises and designs are in settings.py, predictive distributions in shapes.py, and noise that varies
+in noise.py.
 """
 
 import time
@@ -14,6 +15,7 @@ import numpy as np
 import report
 import shapes
 from mapie.regression import CrossConformalRegressor
+from noise import BINS, CONSTANT, VARYING, model_scores
 from plain import plain_ensemble
 from replication import replicate
 from report import Row
@@ -267,6 +269,32 @@ def spread(jobs: int, replications: int | None) -> Report:
                 yield Row(f"re_k, {name}", np.mean(errors), "rate", source, "<", case.target)
 
 
+# --- noise that varies -----------------------------------------------------------------------
+
+
+def noise(jobs: int, replications: int | None) -> Report:
+    R = replications or 20
+    yield f"90 % intervals in ten bins of points by their true noise, {R} replications, 'auto';"
+    yield "h: noise='homoskedastic'. Width and log density are means over the points\n"
+    yield f"{'':<40} {'worst':>6} {'best':>6} {'all':>6} {'width':>6} {'log p':>7} | h: the same"
+    for setting in (*VARYING, *CONSTANT):
+        for plain in (True, False):
+            name = f"{setting.name}, {'plain layer' if plain else 'defaults'}"
+            auto, flat = (
+                np.mean(replicate(jobs, model_scores, setting, plain, kind, times=R), axis=0)
+                for kind in ("auto", "homoskedastic")
+            )
+            lines = [[s[:BINS].min(), s[:BINS].max(), *s[BINS:]] for s in (auto, flat)]
+            cells = " | ".join(" ".join(f"{v:6.3f}" for v in line) for line in lines)
+            yield f"{name:<46} {cells}"
+            source = f"{flat[:BINS].min():.3f} with one variance"
+            if setting in VARYING:
+                yield Row(f"{name}: worst bin", lines[0][0], "rate", source, ">=", 0.85)
+            else:
+                ratio = auto[BINS + 1] / flat[BINS + 1]
+                yield Row(f"{name}: width ratio", ratio, "rate", source, "<=", 1.02)
+
+
 # --- the cost of jackknife+ ------------------------------------------------------------------
 
 
@@ -340,6 +368,7 @@ PARTS: dict[str, Callable[[int, int | None], Report]] = {
     "jackknife": jackknife,
     "many": many,
     **shapes.PARTS,
+    "noise": noise,
 }
 
 

@@ -44,7 +44,9 @@ def assert_same_fit(ours, expected, X, rtol=1e-8, same_rank=True):
     size = np.abs(variances).mean()
     assert_allclose(raw_variances(ours.fitted_, X), variances, rtol=rtol, atol=rtol * size)
     noise = [model.predict_var(X, component="noise") for model in (ours, expected)]
-    assert_allclose(*noise, rtol=rtol)
+    # A noise variance that varies comes from two more regressions, on residuals of the first.
+    constant = expected.fitted_.noise_model is None
+    assert_allclose(*noise, rtol=rtol if constant else max(rtol, 1e-7))
 
 
 def assert_close(ours, expected, rtol=1e-8, **how):

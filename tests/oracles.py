@@ -65,6 +65,17 @@ def smoother_rows(H, h, alpha, intercept=False, w=None, weighted=False):
     return np.stack(rows)
 
 
+def expected_errors(H, h, alpha, intercept=False, w=None):
+    """Variance of a Gaussian process whose mean the ridge is, over that of the noise, (M, p)."""
+    out = []
+    for H_m, h_m in zip(H, h, strict=True):
+        A = root_weights(len(H_m), w)[:, None] * design(H_m, intercept)
+        D = np.diag([0.0] * intercept + [1.0] * np.shape(H_m)[1])
+        inverse = np.linalg.pinv(A.T @ A + alpha * D)
+        out.append([a @ inverse @ a for a in design(h_m, intercept)])
+    return np.array(out)
+
+
 def hat_matrix(H, alpha, intercept=False, w=None):
     """P_m = A (A'A + alpha D)^-1 A' in the weighted space, shape (M, n, n)."""
     root = root_weights(len(H[0]), w)

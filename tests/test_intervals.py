@@ -73,7 +73,7 @@ def scaled_sample(model, H, h, y, alpha, intercept, w):
     residual2 = max(sigma2, oracles.noise_variance(H, y, alpha, intercept, w))
     # Its weight is the mean of the rows that count.
     mean_weight = 1 if w is None else np.mean(w[w > 0])
-    norm = np.mean(squared_rows(H, h, alpha, intercept, w), axis=0)
+    norm = np.mean(oracles.expected_errors(H, h, alpha, intercept, w), axis=0)
     a = np.sqrt(residual2 / mean_weight + sigma2 * norm)
     for i in np.flatnonzero(oracles.root_weights(len(y), w)):
         at = [np.vstack([h[m], H[m][i : i + 1]]) for m in range(len(H))]
@@ -81,16 +81,11 @@ def scaled_sample(model, H, h, y, alpha, intercept, w):
         rest = [np.delete(H_m, i, axis=0) for H_m in H]
         w_rest = None if w is None else np.delete(w, i)
         here = [H_m[i : i + 1] for H_m in H]
-        norm2 = np.mean(squared_rows(rest, here, alpha, intercept, w_rest))
+        norm2 = np.mean(oracles.expected_errors(rest, here, alpha, intercept, w_rest))
         a_i = np.sqrt(residual2 / (1 if w is None else w[i]) + sigma2 * norm2)
         f.append(both[:-1])
         errors.append((y[i] - both[-1]) / a_i * a)
     return np.array(f), np.array(errors)
-
-
-def squared_rows(H, h, alpha, intercept, w):
-    """z_m(x)'z_m(x), shape (M, p)."""
-    return np.sum(oracles.smoother_rows(H, h, alpha, intercept, w, weighted=True) ** 2, axis=2)
 
 
 @weightings

@@ -51,7 +51,7 @@ class TrainingRows:
     loo : ndarray of shape (M, K, n)
         Leave-one-out residuals of each member.
     norm : ndarray of shape (K, n)
-        Variance of each left-out prediction in units of the noise.
+        Squared error expected of each left-out prediction, in units of the noise.
     noise : ndarray of shape (K, n)
         Noise variance at weight 1 of each row, by a model fitted without it.
     omega : ndarray of shape (K, n) or None
@@ -200,12 +200,14 @@ class Fit:
 
     def noise_variance(self, X: Array) -> np.ndarray:
         """Variance of a new observation of mean weight around its prediction, shape (p, K)."""
-        if self.noise_model is None:
-            residual = self.per_regression(lambda part: part.variance.residual)
-            variance = np.broadcast_to(residual[:, None], (len(residual), X.shape[0]))
-        else:
-            variance = self.noise_model.variance(X)
-        return (variance * self.ensemble.unit[:, None] ** 2 / self.mean_weight).T
+        return (self.unit_noise(X) * self.ensemble.unit[:, None] ** 2 / self.mean_weight).T
+
+    def unit_noise(self, X: Array) -> np.ndarray:
+        """The same at weight 1 and in the fit's units of y, shape (K, p)."""
+        if self.noise_model is not None:
+            return self.noise_model.variance(X)
+        residual = self.per_regression(lambda part: part.variance.residual)
+        return np.repeat(residual[:, None], X.shape[0], axis=1)
 
     def choice_variance(self, X: Array) -> np.ndarray:
         """Variance of the prediction because alpha and the map were chosen, shape (p, K)."""

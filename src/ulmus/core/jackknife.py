@@ -18,6 +18,7 @@ import numpy as np
 from ulmus.core.backend import Array, like, namespace, taken_rows, to_numpy
 from ulmus.core.fit import Fit, TrainingRows
 from ulmus.core.folds import map_variance, unpulled
+from ulmus.core.smoother import square_lengths
 
 # Largest array of training rows times points, in elements: the features of a training row are
 # made again for every so many points.
@@ -50,26 +51,41 @@ def row_sd(fit: Fit, rows: TrainingRows) -> np.ndarray:
     """Standard deviation of each leave-one-out residual in the units of y, shape (K, n)."""
     root = rows.data.root_weight
     weight = 1.0 if root is None else np.where(root > 0, root, 1.0) ** 2
-    sigma2 = fit.per_regression(lambda part: part.variance.sigma2)[:, None]
-    variance = (rows.noise / weight + sigma2 * rows.norm) * fit.ensemble.unit[:, None] ** 2
+    model = smoothed_noise(fit, rows.noise) * rows.norm
+    variance = (rows.noise / weight + model) * fit.ensemble.unit[:, None] ** 2
     return _positive_root(variance + _map_variance(fit, rows.data.X))
+
+
+def smoothed_noise(fit: Fit, noise: np.ndarray) -> np.ndarray:
+    """Noise variance in a prediction where the noise of an observation is so much, both (K, p).
+
+    A prediction averages the noise of the rows around it. Where noise is large they are about as
+    noisy; a quiet point borrows from noisier rows, and gets the geometric mean of its own noise
+    and that of all rows. The first keeps coverage where noise is large, the second in quiet
+    corners of the design. With constant noise it is ``sigma2``.
+    """
+    sigma2 = fit.per_regression(lambda part: part.variance.sigma2)[:, None]
+    mean = fit.per_regression(lambda part: part.variance.residual)[:, None]
+    ratio = noise / np.where(mean > 0, mean, 1.0)
+    return sigma2 * np.maximum(ratio, np.sqrt(ratio))
 
 
 def point_spread(fit: Fit, X: Array) -> Spread:
     """Mean and conditional standard deviation at the rows of X."""
-    means, variances = [], []
+    means, norms = [], []
     ensemble = fit.ensemble
     for block in ensemble.blocks(X):
         h = fit.features(block)
         means.append(ensemble.mean_of(h))
         parts = []
         for part in ensemble.regressions:
-            norms = part.smoother.square_rows(part.smoother.coordinates(h))
-            norm = to_numpy(norms).mean(axis=0)
-            parts.append(to_numpy(part.variance.sigma2)[:, None] * norm)
-        variances.append(ensemble.ordered(parts))
-    model = np.concatenate(variances, axis=1) * ensemble.unit[:, None] ** 2
-    sd = _positive_root(fit.noise_variance(X).T + model + _map_variance(fit, X))
+            norm = to_numpy(square_lengths(part.smoother.coordinates(h))).mean(axis=0)
+            parts.append(np.repeat(norm[None, :], len(part.outputs), axis=0))
+        norms.append(ensemble.ordered(parts))
+    noise = fit.unit_noise(X)
+    model = smoothed_noise(fit, noise) * np.concatenate(norms, axis=1)
+    variance = (noise / fit.mean_weight + model) * ensemble.unit[:, None] ** 2
+    sd = _positive_root(variance + _map_variance(fit, X))
     return Spread(np.concatenate(means, axis=1), sd)
 
 

@@ -19,6 +19,7 @@ from ulmus.core.fitting import (
     started,
 )
 from ulmus.core.folds import Retuning
+from ulmus.core.inputs import Inputs, plain_inputs
 from ulmus.core.layer import HiddenLayer
 from ulmus.core.moments import FirstPass
 from ulmus.core.noise.model import kept_noise_model, streamed_noise_model
@@ -45,8 +46,9 @@ class Task:
         Scale and range of the inputs.
     spec : Specification
         Ridge, noise variance and estimates.
-    models_noise : bool
-        Whether the noise variance is a function of the inputs.
+    noise_caution : float or None
+        Standard errors by which a noise variance that is a function of the inputs must beat a
+        constant on left-out rows; None for a constant one.
     one_output : bool
         Whether y had a single axis.
     drawn : dict
@@ -61,7 +63,7 @@ class Task:
     input_map: InputMap | None
     scale: FeatureScale
     spec: Specification
-    models_noise: bool
+    noise_caution: float | None
     one_output: bool
     drawn: dict[str, str]
     recipe: Recipe | None = None
@@ -71,6 +73,11 @@ class Task:
     def sample_rows(self) -> int:
         """Rows wanted for the preconditioner."""
         return sample_rows(self.layer.n_units)
+
+    @property
+    def noise_inputs(self) -> Inputs:
+        """Inputs of a model of the noise: those of the table, standardised."""
+        return plain_inputs(self.scale, True, self.layer.b)
 
 
 def fit_of_rows(rows: RowBlocks, task: Task) -> Fit:
@@ -92,8 +99,10 @@ def _with_rows(fitted: FittedRows, data: RowBlocks, task: Task) -> Fit:
         omega = ensemble.ordered([r["omega"] for r in fitted.records])
     residual = ensemble.ordered([to_numpy(p.variance.residual) for p in ensemble.regressions])
     noise_model, noise = None, np.repeat(residual[:, None], loo.shape[2], axis=1)
-    if task.models_noise:
-        noise_model, noise = kept_noise_model(data, ensemble, loo, norm)
+    if task.noise_caution is not None:
+        noise_model, noise = kept_noise_model(
+            data, task.noise_inputs, ensemble, loo, norm, task.noise_caution
+        )
     rows = TrainingRows(
         data,
         leverage.mean(axis=0),
@@ -131,8 +140,8 @@ def fit_of_stream(source: Source, task: Task) -> Fit:
     sample = source.sample(task.sample_rows)
     ensemble = fitted_stream(source, task.layer, task.spec, started(sample, task.layer))
     noise_model = None
-    if task.models_noise:
-        noise_model = streamed_noise_model(source, sample, ensemble)
+    if task.noise_caution is not None:
+        noise_model = streamed_noise_model(source, task.noise_inputs, ensemble, task.noise_caution)
     return _fit(ensemble, task, _first_points(sample.X), noise_model=noise_model)
 
 

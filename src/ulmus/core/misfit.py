@@ -30,6 +30,8 @@ LARGE_SUM, AGREEMENT = 3.9, 0.5
 STEP_ROWS, STEP_SHARE, FLAT_SHARE = 14.0, 0.07, 0.25
 # Profiles along an input: through so many rows, with a point for so many rows.
 PROFILES, ROWS_PER_POINT, MOST_POINTS = 24, 3, 120
+# An input of which fewer of these points differ has steps of its own.
+DISTINCT_SHARE = 0.8
 # Inputs of a smaller relevance, and more inputs than these, are not looked at.
 LEAST_RELEVANCE, MOST_INPUTS = 0.05, 10
 # Neighbours whose residuals and predictions an interval allows for where there is a sign.
@@ -119,7 +121,8 @@ def misfit(
     X = dense(taken_rows(data.X, rows))
     inputs, few = mapped(ensemble, X, matrix), residuals[:, rows]
     fitted = ensemble.mean(X)
-    largest, agreement = neighbour_sums(inputs, few)
+    weight = 1.0 if data.root_weight is None else data.root_weight[rows]
+    largest, agreement = neighbour_sums(inputs, few * weight)
     steps = np.full(len(few), float(len(rows)))
     for j in _worth_a_look(relevance, X.shape[1]):
         steps = np.minimum(steps, changing_rows(ensemble, X, j))
@@ -155,22 +158,38 @@ def neighbour_sums(inputs: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarra
 
 
 def changing_rows(ensemble: Ensemble, X: Array, j: int) -> np.ndarray:
-    r"""Rows within which predictions make most of their change along input j, shape (K,).
+    """Rows within which predictions make most of their change along input j, shape (K,).
 
-    With squared changes w between points at equal numbers of rows, averaged over profiles, it is
-    :math:`(\sum w)^2 / \sum w^2` points, as many as share the change if all had the same.
+    Profiles are cut at quantiles of the input. The share of the rows, and that of the range, on
+    which a change as steep everywhere would have to be made are compared; the larger counts, as a
+    change between the few far values of a skewed input is none within few rows.
     """
     X, n = to_numpy(X), X.shape[0]
     points = max(min(n // ROWS_PER_POINT, MOST_POINTS), 2)
     grid = np.quantile(X[:, j], np.linspace(0, 1, points + 1))
+    length = np.diff(grid)
+    if np.mean(length > 0) < DISTINCT_SHARE:
+        return np.full(ensemble.n_outputs, float(n))  # steps between few values are no sign
     through = X[np.linspace(0, n - 1, min(PROFILES, n)).astype(int)]
     profile = np.repeat(through, points + 1, axis=0)
     profile[:, j] = np.tile(grid, len(through))
     values = ensemble.mean(profile).reshape(-1, len(through), points + 1)
-    w = np.mean(np.diff(values, axis=2) ** 2, axis=1)
-    largest = np.max(w, axis=1, keepdims=True)
-    w = np.divide(w, largest, out=np.ones_like(w), where=largest > 0)
-    return np.sum(w, axis=1) ** 2 / np.sum(w**2, axis=1) * (n / points)
+    change = np.sqrt(np.mean(np.diff(values, axis=2) ** 2, axis=1))
+    rows = participation(change, np.full(points, 1 / points))
+    return n * np.maximum(rows, participation(change, length / np.sum(length)))
+
+
+def participation(change: np.ndarray, share: np.ndarray) -> np.ndarray:
+    r"""Share of a whole over which a change is made, shape (K,).
+
+    For changes c (K, points) over parts of shares l, :math:`(\sum c^2/l)^2 / \sum c^4/l^3`: one
+    for a constant slope, and the part's share for a change within one part.
+    """
+    largest = np.max(change, axis=1, keepdims=True)
+    c2 = np.divide(change, largest, out=np.ones_like(change), where=largest > 0) ** 2
+    wide = share > 0
+    c2, share = c2[:, wide], share[wide] / np.sum(share[wide])
+    return np.sum(c2 / share, axis=1) ** 2 / np.sum(c2**2 / share**3, axis=1)
 
 
 def _worth_a_look(relevance: np.ndarray | None, d: int) -> list[int]:

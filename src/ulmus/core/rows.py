@@ -54,10 +54,13 @@ class RowFit:
 
     @property
     def left_out_norm(self) -> Array:
-        """z'z of each row's prediction without it: its variance in units of noise, (M, n)."""
-        numerator = self.square_row - self.weight * self.square_length**2
-        xp = namespace(numerator)
-        return xp.clip(numerator, min=0.0) / slack(self.weight * self.square_length) ** 2
+        r"""Squared error expected of each row's prediction without it, in units of noise, (M, n).
+
+        A ridge regression is the mean of a Gaussian process, whose variance at h is
+        :math:`\sigma^2 h'(H'H + \alpha I)^{-1}h = \sigma^2 t't`: the noise in the prediction and,
+        unlike z'z, the bias that the ridge expects. Leaving a row out divides its own by 1 - p.
+        """
+        return self.square_length / slack(self.weight * self.square_length)
 
     @property
     def weighted(self) -> RowFit:

@@ -93,14 +93,16 @@ class Fitting:
             fresh iterator, or :func:`ulmus.blocks.from_arrow`. After a look at the inputs'
             means and ranges, and one for the sample that a map is learned from, it is read once
             for homoskedastic and twice for heteroskedastic estimates, once more for
-            ``alpha="loo"``, and twice more for the model of a heteroskedastic noise variance.
+            ``alpha="loo"``, and four times more for the model of the noise variance, which
+            ``noise="homoskedastic"`` saves.
 
         Returns
         -------
         self : object
             The fitted estimator, equal to what ``fit`` gives on all rows (but for the sample of
-            a learned map, which is another where rows are more than 4000) without the
-            attributes of length ``n_samples``. A fit that fails leaves the previous one usable.
+            a learned map, which is another where rows are more than 4000, or 1000 for that of
+            the noise variance) without the attributes of length ``n_samples``. A fit that fails
+            leaves the previous one usable.
         """
         fresh = self._unfitted()
         fresh._refuse_tuning_fraction("fit_blocks")
@@ -128,7 +130,7 @@ class Fitting:
         ``input_map=None``: then the order of rows does not matter. ``alpha="loo"`` is replaced by
         generalised cross-validation, as leave-one-out needs all rows again; ``fit_blocks`` has
         neither limit. Heteroskedastic estimates need two passes over the rows, and have no
-        ``partial_fit``.
+        ``partial_fit``; with ``noise="auto"`` the noise variance is a constant here.
 
         Parameters
         ----------
@@ -233,12 +235,11 @@ class Fitting:
             layer, input_map = recipe.layer(source.for_width(len(scale.mean)), scale, reference)
         else:
             layer, input_map = earlier.ensemble.layer, earlier.input_map
-        models_noise = self.noise == "heteroskedastic"
-        drawn = self._drawn_with()
-        return Task(layer, input_map, scale, spec, models_noise, one_output, drawn, recipe)
+        caution, drawn = check.NOISE_CAUTION[self.noise], self._drawn_with()
+        return Task(layer, input_map, scale, spec, caution, one_output, drawn, recipe)
 
     def _estimates(self) -> tuple[str, ...]:
-        check.checked_choice("noise", self.noise, check.NOISE_MODELS)
+        check.checked_choice("noise", self.noise, check.NOISE_CAUTION)
         check.checked_choice("hc", self.hc, check.HC_NAMES)
         check.checked_flag("fit_intercept", self.fit_intercept)
         check.checked_flag("standardize", self.standardize)

@@ -16,10 +16,15 @@ from ulmus.core.recipe import LEARNED
 from ulmus.core.rows import DISCOUNTS
 from ulmus.core.variance import ESTIMATES
 
-NOISE_MODELS = ("homoskedastic", "heteroskedastic")
+# Standard errors by which a model of the noise variance must beat a constant; None for no model.
+NOISE_CAUTION = {"auto": 2.5, "homoskedastic": None, "heteroskedastic": 0.0}
 HC_NAMES = (*DISCOUNTS, "pooled", "ensemble")
 # What "auto" means: the least biased estimate, or the only one left for a single member.
-AUTO_ESTIMATE = {"homoskedastic": ("BR", "NHo"), "heteroskedastic": ("S2", "S1")}
+AUTO_ESTIMATE = {
+    "auto": ("BR", "NHo"),
+    "homoskedastic": ("BR", "NHo"),
+    "heteroskedastic": ("S2", "S1"),
+}
 
 
 def checked_count(name: str, value: Any, minimum: int = 1) -> int:

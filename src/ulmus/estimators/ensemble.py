@@ -78,8 +78,15 @@ class ELMEnsembleRegressor(BaseELM):
         Whether each member has an unpenalised intercept.
     standardize : bool, default=True
         Whether inputs are centred and scaled by their training mean and standard deviation.
-    noise : {"homoskedastic", "heteroskedastic"}, default="homoskedastic"
-        Whether the noise variance is one number or may differ between rows.
+    noise : {"auto", "homoskedastic", "heteroskedastic"}, default="auto"
+        Whether the noise variance is one number or may differ between rows. ``"auto"`` has the
+        homoskedastic estimates for the variance of a prediction, and for that of a new
+        observation a model of the noise variance: a second small ensemble for the logarithm of
+        squared left-out residuals. Each output uses it if it predicts left-out rows clearly
+        better than a constant does (2.5 standard errors of the log score). ``"homoskedastic"``
+        has no such model; ``"heteroskedastic"`` has the heteroskedastic estimates too, and uses
+        the model where it is better at all. ``partial_fit`` sees rows once and stays with a
+        constant.
     variance : str or list of str, default="auto"
         Estimates to prepare: ``"NHo"`` and ``"BR"`` for homoskedastic noise, ``"NHe"``,
         ``"S1"``, ``"S2"`` and ``"S3"`` for heteroskedastic noise, several of them, or
@@ -192,7 +199,7 @@ class ELMEnsembleRegressor(BaseELM):
         tuning_fraction: float | None = None,
         fit_intercept: bool = True,
         standardize: bool = True,
-        noise: str = "homoskedastic",
+        noise: str = "auto",
         variance: str | Sequence[str] = "auto",
         hc: str = "pooled",
         noise_variance: Any = "pilot",

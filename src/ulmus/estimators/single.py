@@ -43,8 +43,15 @@ class ELMRegressor(BaseELM):
         Whether to fit an unpenalised intercept.
     standardize : bool, default=True
         Whether inputs are centred and scaled.
-    noise : {"homoskedastic", "heteroskedastic"}, default="homoskedastic"
-        Whether the noise variance is one number or may differ between rows.
+    noise : {"auto", "homoskedastic", "heteroskedastic"}, default="auto"
+        Whether the noise variance is one number or may differ between rows. ``"auto"`` has the
+        homoskedastic estimates for the variance of a prediction, and for that of a new
+        observation a model of the noise variance: a second small ensemble for the logarithm of
+        squared left-out residuals. Each output uses it if it predicts left-out rows clearly
+        better than a constant does (2.5 standard errors of the log score). ``"homoskedastic"``
+        has no such model; ``"heteroskedastic"`` has the heteroskedastic estimates too, and uses
+        the model where it is better at all. ``partial_fit`` sees rows once and stays with a
+        constant.
     hc : str, default="HC2"
         Squared residuals used for heteroskedastic noise.
     noise_variance : "pilot", "residual" or float, default="pilot"
@@ -118,7 +125,7 @@ class ELMRegressor(BaseELM):
         tuning_fraction: float | None = None,
         fit_intercept: bool = True,
         standardize: bool = True,
-        noise: str = "homoskedastic",
+        noise: str = "auto",
         hc: str = "HC2",
         noise_variance: Any = "pilot",
         random_state: Any = None,

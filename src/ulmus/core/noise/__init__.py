@@ -2,7 +2,8 @@
 
 A kind of noise says which passes over the rows it needs and makes the forms that turn
 coordinates into variances. ``constant.py`` has one variance for all rows, ``per_row.py`` one for
-each; ``model.py`` is the variance of a new observation as a function of the inputs.
+each; ``model.py`` is the variance of a new observation as a function of the inputs, with its
+``labels.py`` from left-out residuals and a ``layer.py`` of its own.
 """
 
 from __future__ import annotations
