@@ -20,11 +20,13 @@ from ulmus.core.source import RowBlocks
 
 # Rows that are looked at, and neighbours of each, itself included.
 MOST_ROWS, NEIGHBOURS = 2000, 9
-# A sum over neighbours of more than so many standard deviations, with neighbours that agree in
-# sign by more than so many standard errors, says that residuals cluster. Under constant noise the
-# largest of 200 sums is between 2.4 and 3.6, and agreement is negative, as rows were left out;
-# with noise whose deviation varies tenfold sums reach 6, but neighbours do not agree.
-LARGE_SUM, AGREEMENT = 3.9, 0.5
+# Residuals are cut at so many robust standard deviations, so that single wild ones decide nothing.
+CUT = 2.5
+# Residuals cluster where neighbours agree by more than the first number of standard errors; or by
+# more than the second, if a sum over neighbours also exceeds sqrt(2 log n), about the largest of n
+# independent ones, by the third. Without misfit agreement is negative, as rows were left out, and
+# reached 3.1 in a hundred fits with t3 noise, or noise whose deviation varies tenfold.
+STRONG_AGREEMENT, AGREEMENT, EXCESS = 3.5, 1.0, 0.7
 # A fit that changes within fewer rows than these, or than this share of them, has a step; one with
 # less variance than this share of the noise has none.
 STEP_ROWS, STEP_SHARE, FLAT_SHARE = 14.0, 0.07, 0.25
@@ -69,7 +71,9 @@ class Misfit:
     @property
     def clustered(self) -> np.ndarray:
         """Whether residuals of neighbours agree, shape (K,)."""
-        return (self.largest_sum > LARGE_SUM) & (self.agreement > AGREEMENT)
+        excess = self.largest_sum - np.sqrt(2 * np.log(max(self.n_rows, 2)))
+        both = (self.agreement > AGREEMENT) & (excess > EXCESS)
+        return (self.agreement > STRONG_AGREEMENT) | both
 
     @property
     def stepped(self) -> np.ndarray:
@@ -147,10 +151,11 @@ def neighbour_sums(inputs: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarra
     """Largest sum over two to eight neighbours, and their agreement, for each output, (K,)."""
     K, n = residuals.shape
     k = min(NEIGHBOURS, n)
-    size = np.sqrt(np.mean(residuals**2, axis=1, keepdims=True))
-    if k < 3 or not np.all(size > 0):
+    robust = np.median(np.abs(residuals), axis=1, keepdims=True) / 0.6745
+    if k < 3 or not np.all(robust > 0):
         return np.zeros(K), np.zeros(K)
-    u = residuals / size
+    u = np.clip(residuals / robust, -CUT, CUT)
+    u = u / np.sqrt(np.mean(u**2, axis=1, keepdims=True))
     _, near = KDTree(inputs).query(inputs, k)
     sums = np.cumsum(u[:, near], axis=2)[:, :, 1:-1] / np.sqrt(np.arange(2, k))
     products = np.sum(u[:, :, None] * u[:, near[:, 1 : 1 + LOCAL]], axis=(1, 2))
