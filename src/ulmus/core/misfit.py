@@ -1,9 +1,9 @@
 """Signs that the hidden layer cannot follow the function, and what they add to an interval for it.
 
-Two signs, both at rows of the table and in the inputs as the layer sees them, its map included.
-Left-out residuals of neighbours that agree in sign show a function that was smoothed away. A fit
-that changes along an input almost only within a few rows shows a step, and the rows do not tell
-where between them it lies.
+Left-out residuals of neighbours that agree in sign show a function that was smoothed away;
+neighbours are those in the inputs as the layer sees them, its map included. A steep change along an
+input that a step explains as well shows that the rows do not tell how, or where between them, the
+function gets from one side to the other.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ CUT = 2.5
 # independent ones, by the third. Without misfit agreement is negative, as rows were left out, and
 # reached 3.1 in a hundred fits with t3 noise, or noise whose deviation varies tenfold.
 STRONG_AGREEMENT, AGREEMENT, EXCESS = 3.5, 1.0, 0.7
-# A fit that changes within fewer rows than these, or than this share of them, has a step; one with
-# less variance than this share of the noise has none.
-STEP_ROWS, STEP_SHARE, FLAT_SHARE = 14.0, 0.07, 0.25
+# A change is steep if it is made within this share of the rows and of the range of an input, and
+# large from so many standard deviations of the noise.
+STEEP_SHARE, LARGE_CHANGE = 0.2, 2.0
 # Profiles along an input: through so many rows, with a point for so many rows.
-PROFILES, ROWS_PER_POINT, MOST_POINTS = 24, 3, 120
+PROFILES, ROWS_PER_POINT, MOST_POINTS = 16, 3, 333
+# Rows that a zone of change must hold, and the share of rows beside it.
+FEWEST_IN_ZONE, BESIDE_SHARE = 4, 0.05
 # An input of which fewer of these points differ has steps of its own.
 DISTINCT_SHARE = 0.8
 # Inputs of a smaller relevance, and more inputs than these, are not looked at.
-LEAST_RELEVANCE, MOST_INPUTS = 0.05, 10
+LEAST_RELEVANCE, MOST_INPUTS = 0.1, 10
 # Neighbours whose residuals and predictions an interval allows for where there is a sign.
 LOCAL = 4
 
@@ -50,8 +52,9 @@ class Misfit:
         Largest sum of left-out residuals of up to eight neighbours, in standard deviations.
     agreement : ndarray of shape (K,)
         Sum of products of neighbours' residuals, in standard errors.
-    step_rows : ndarray of shape (K,)
-        Rows within which the fit makes most of its change along an input.
+    step_gain : ndarray of shape (K,)
+        Squared errors, in units of the noise, that a step in the place of the steepest change
+        would save; minus infinity where no change is steep and large.
     n_rows : int
         Rows looked at.
     inputs : ndarray of shape (n, d')
@@ -62,7 +65,7 @@ class Misfit:
 
     largest_sum: np.ndarray
     agreement: np.ndarray
-    step_rows: np.ndarray
+    step_gain: np.ndarray
     n_rows: int
     inputs: np.ndarray
     residuals: np.ndarray
@@ -77,8 +80,8 @@ class Misfit:
 
     @property
     def stepped(self) -> np.ndarray:
-        """Whether the fit has a step, shape (K,)."""
-        return self.step_rows < min(STEP_ROWS, STEP_SHARE * self.n_rows)
+        """Whether a step explains a change as well as the fit, shape (K,)."""
+        return self.step_gain > 0
 
     def allowance(self, inputs: np.ndarray, mean: np.ndarray) -> np.ndarray:
         """What an interval for the function adds to both sides, shape (K, p).
@@ -127,12 +130,10 @@ def misfit(
     fitted = ensemble.mean(X)
     weight = 1.0 if data.root_weight is None else data.root_weight[rows]
     largest, agreement = neighbour_sums(inputs, few * weight)
-    steps = np.full(len(few), float(len(rows)))
+    gain = np.full(len(few), -np.inf)
     for j in _worth_a_look(relevance, X.shape[1]):
-        steps = np.minimum(steps, changing_rows(ensemble, X, j))
-    flat = np.var(fitted, axis=1) <= FLAT_SHARE * noise
-    steps = np.where(flat, float(len(rows)), steps)
-    return Misfit(largest, agreement, steps, len(rows), inputs, few, fitted)
+        gain = np.maximum(gain, step_gain(ensemble, to_numpy(X), data.y[:, rows], few, noise, j))
+    return Misfit(largest, agreement, gain, len(rows), inputs, few, fitted)
 
 
 def dense(X: Array) -> Array:
@@ -162,26 +163,62 @@ def neighbour_sums(inputs: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarra
     return np.max(np.abs(sums), axis=(1, 2)), products / np.sqrt(n * min(LOCAL, k - 1))
 
 
-def changing_rows(ensemble: Ensemble, X: Array, j: int) -> np.ndarray:
-    """Rows within which predictions make most of their change along input j, shape (K,).
+def step_gain(
+    ensemble: Ensemble,
+    X: np.ndarray,
+    y: np.ndarray,
+    residuals: np.ndarray,
+    noise: np.ndarray,
+    j: int,
+) -> np.ndarray:
+    """Squared errors that a step along input j would save, in units of the noise, shape (K,).
 
-    Profiles are cut at quantiles of the input. The share of the rows, and that of the range, on
-    which a change as steep everywhere would have to be made are compared; the larger counts, as a
-    change between the few far values of a skewed input is none within few rows.
+    Where the fit is steepest, the rows within the zone of change are predicted by what the fit
+    says on its near side instead, with the best place for the step, and compared with their
+    left-out residuals.
     """
-    X, n = to_numpy(X), X.shape[0]
-    points = max(min(n // ROWS_PER_POINT, MOST_POINTS), 2)
-    grid = np.quantile(X[:, j], np.linspace(0, 1, points + 1))
+    gain = np.full(len(y), -np.inf)
+    grid, change = profile_changes(ensemble, X, j)
     length = np.diff(grid)
     if np.mean(length > 0) < DISTINCT_SHARE:
-        return np.full(ensemble.n_outputs, float(n))  # steps between few values are no sign
+        return gain  # steps between few values are no sign
+    rows = participation(change, np.full(len(length), 1 / len(length)))
+    width = participation(change, length / np.sum(length))
+    slope = np.divide(change, length, out=np.zeros_like(change), where=length > 0)
+    for k in np.flatnonzero(np.maximum(rows, width) < STEEP_SHARE):
+        steepest = int(np.argmax(slope[k]))
+        center, half = np.mean(grid[steepest : steepest + 2]), width[k] * np.sum(length)
+        zone = np.flatnonzero(np.abs(X[:, j] - center) <= half)
+        zone = zone[np.argsort(X[zone, j])]
+        beside = min(np.sum(X[:, j] < center - half), np.sum(X[:, j] > center + half))
+        if len(zone) < FEWEST_IN_ZONE or beside < BESIDE_SHARE * len(X):
+            continue  # the ends of the range are steep by chance
+        sides = [ensemble.mean(_moved(X[zone], j, center + side))[k] for side in (-half, half)]
+        if np.mean((sides[1] - sides[0]) ** 2) < LARGE_CHANGE**2 * noise[k]:
+            continue
+        left, right = ((y[k, zone] - side) ** 2 for side in sides)
+        splits = np.append(0.0, np.cumsum(left)) + np.append(np.cumsum(right[::-1])[::-1], 0.0)
+        saved = np.sum(residuals[k, zone] ** 2) - np.min(splits)
+        gain[k] = saved / noise[k] if noise[k] > 0 else np.inf
+    return gain
+
+
+def _moved(X: np.ndarray, j: int, value: float) -> np.ndarray:
+    X = X.copy()
+    X[:, j] = value
+    return X
+
+
+def profile_changes(ensemble: Ensemble, X: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
+    """Quantiles of input j, and how much predictions change between them, (K, points)."""
+    n = len(X)
+    points = max(min(n // ROWS_PER_POINT, MOST_POINTS), 2)
+    grid = np.quantile(X[:, j], np.linspace(0, 1, points + 1))
     through = X[np.linspace(0, n - 1, min(PROFILES, n)).astype(int)]
     profile = np.repeat(through, points + 1, axis=0)
     profile[:, j] = np.tile(grid, len(through))
     values = ensemble.mean(profile).reshape(-1, len(through), points + 1)
-    change = np.sqrt(np.mean(np.diff(values, axis=2) ** 2, axis=1))
-    rows = participation(change, np.full(points, 1 / points))
-    return n * np.maximum(rows, participation(change, length / np.sum(length)))
+    return grid, np.sqrt(np.mean(np.diff(values, axis=2) ** 2, axis=1))
 
 
 def participation(change: np.ndarray, share: np.ndarray) -> np.ndarray:

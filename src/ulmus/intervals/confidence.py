@@ -74,9 +74,9 @@ def _warn_about_misfit(misfit: Misfit | None) -> None:
         )
     if np.any(misfit.stepped):
         warn(
-            f"the fit makes most of its change within about {np.min(misfit.step_rows):.0f} "
-            "rows, as at a step: where between them it lies the data do not say. Intervals for "
-            "the function are widened there, and may miss it near the step all the same.",
+            "a step would explain the steepest change of the fit as well: the rows do not say "
+            "how the function gets from one side to the other. Intervals for it are widened "
+            "there, and may miss it near the step all the same.",
             BiasWarning,
         )
 
