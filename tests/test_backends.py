@@ -17,6 +17,8 @@ from ulmus.core.source import Block
 # ---------------------------------------------------------------- fits and predictions
 
 
+# Members this small do not follow the function, and say so.
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
 @pytest.mark.parametrize("n", [30, 150], ids=["fewer rows than features", "more"])
 @pytest.mark.parametrize(
     "how",

@@ -137,7 +137,7 @@ def test_the_ends_are_order_statistics_of_signed_residuals():
     levels = [0.5, 0.9]
     ours = model.predict_interval(X, levels, shape="shortest")
     shift = next(left_out_shifts(fit, fit.rows, X)).shift[0]
-    f, sd = (a[0] for a in point_spread(fit, X))
+    f, sd, _ = (a[0] for a in point_spread(fit, X))
     for j, (low, high) in enumerate(shortest_ranks(199, levels, quantile)):
         for i in range(10):
             sample = sorted(f[i] - shift[r, i] + sd[i] * errors[r] for r in range(199))

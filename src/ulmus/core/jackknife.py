@@ -23,6 +23,9 @@ from ulmus.core.smoother import square_lengths
 # Largest array of training rows times points, in elements: the features of a training row are
 # made again for every so many points.
 POINT_ELEMENTS = 2**25
+# Points are beyond the rows where their leverage exceeds so many times this quantile of the rows'
+# own, and the largest of these.
+FAR, FAR_QUANTILE = 2.0, 0.98
 
 
 class Spread(NamedTuple):
@@ -34,10 +37,13 @@ class Spread(NamedTuple):
         Prediction.
     sd : ndarray of shape (K, p)
         Standard deviation of a new observation around it, given the hidden weights.
+    norm : ndarray of shape (K, p)
+        Squared error expected of the prediction, in units of the noise: its leverage.
     """
 
     mean: np.ndarray
     sd: np.ndarray
+    norm: np.ndarray
 
 
 class LeftOut(NamedTuple):
@@ -83,10 +89,23 @@ def point_spread(fit: Fit, X: Array) -> Spread:
             parts.append(np.repeat(norm[None, :], len(part.outputs), axis=0))
         norms.append(ensemble.ordered(parts))
     noise = fit.unit_noise(X)
-    model = smoothed_noise(fit, noise) * np.concatenate(norms, axis=1)
+    norm = np.concatenate(norms, axis=1)
+    model = smoothed_noise(fit, noise) * norm
     variance = (noise / fit.mean_weight + model) * ensemble.unit[:, None] ** 2
     sd = _positive_root(variance + _map_variance(fit, X))
-    return Spread(np.concatenate(means, axis=1), sd)
+    return Spread(np.concatenate(means, axis=1), sd, norm)
+
+
+def beyond_rows(rows: TrainingRows, norm: np.ndarray) -> np.ndarray:
+    """Which points are farther from the rows than these from one another, shape (p,).
+
+    Distance is leverage: the error expected of a prediction there, against those of left-out rows.
+    Of points inside the design one in a thousand is beyond; of those with every input a few
+    percent outside its range, most are.
+    """
+    of_rows = rows.norm[:, rows.data.used]
+    limit = np.maximum(of_rows.max(axis=1), FAR * np.quantile(of_rows, FAR_QUANTILE, axis=1))
+    return np.any(norm > limit[:, None], axis=0)
 
 
 def _map_variance(fit: Fit, X: Array) -> np.ndarray | float:

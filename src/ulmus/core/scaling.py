@@ -15,6 +15,9 @@ from ulmus.core.source import Block
 # Squares of larger and smaller ranges than these cannot be told from infinity and zero.
 LARGEST_RANGE, SMALLEST_RANGE = 1e150, 1e-150
 
+# Points farther out than this share of the training range count as extrapolation.
+RANGE_MARGIN = 0.1
+
 
 @dataclass(frozen=True)
 class FeatureScale:
@@ -125,6 +128,12 @@ def _sparse_scale(X: Any, weight: np.ndarray, mass: float) -> FeatureScale:
     deviations = np.bincount(X.indices, squares, minlength=d) + mean**2 * absent
     low, high = (extreme.toarray().ravel() for extreme in (X.min(axis=0), X.max(axis=0)))
     return FeatureScale(len(weight), mass, mean, np.maximum(deviations, 0), low, high)
+
+
+def far_outside(X: Any, scale: FeatureScale) -> int:
+    """Number of rows farther outside the range of the inputs than a tenth of it."""
+    margin = RANGE_MARGIN * (scale.high - scale.low)
+    return rows_outside(X, scale.low - margin, scale.high + margin)
 
 
 def rows_outside(X: Any, low: np.ndarray, high: np.ndarray) -> int:

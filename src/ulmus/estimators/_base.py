@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.backend import is_foreign, like
-from ulmus.core.scaling import rows_outside
+from ulmus.core.scaling import far_outside
 from ulmus.core.variance import ESTIMATES
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._attributes import FittedAttributes
@@ -29,8 +29,6 @@ PREDICTION_METHODS = ("auto", "jackknife+", "jackknife", "cv+", "gaussian")
 CONFIDENCE_METHODS = ("auto", "t", "normal")
 TARGETS = ("function", "expectation")
 SHAPES = ("equal", "shortest")
-# Points farther out than this share of the training range count as extrapolation.
-RANGE_MARGIN = 0.1
 
 
 class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -321,9 +319,7 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
         check_is_fitted(self)
         X = checked_points(self, X)
         require_dense(X, self.device, self.fitted_.ensemble.layer.W)
-        low, high = self.fitted_.scale.low, self.fitted_.scale.high
-        margin = RANGE_MARGIN * (high - low)
-        outside = rows_outside(X, low - margin, high + margin)
+        outside = far_outside(X, self.fitted_.scale)
         if outside:
             warn(
                 f"{outside} of {X.shape[0]} points lie outside the range of the training inputs "

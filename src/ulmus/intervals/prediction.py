@@ -16,13 +16,15 @@ from ulmus.core.backend import Array
 from ulmus.core.fit import Fit, TrainingRows
 from ulmus.core.jackknife import (
     POINT_ELEMENTS,
+    beyond_rows,
     left_out_shifts,
     point_spread,
     scaled_residuals,
     unpulled_residuals,
 )
+from ulmus.core.scaling import far_outside
 from ulmus.core.shape import residual_shape
-from ulmus.exceptions import DegenerateFitWarning, warn
+from ulmus.exceptions import DegenerateFitWarning, ExtrapolationWarning, warn
 from ulmus.intervals.bounds import (
     conformal_bounds,
     conformal_ranks,
@@ -46,6 +48,8 @@ FloatArray = npt.NDArray[np.float64]
 # prediction by far less than the noise: "auto" then takes the prediction itself.
 MANY_ROWS = 5000
 ROWS_PER_DOF = 20
+# Of points inside the design one in a thousand lies beyond the rows; a larger share is no chance.
+BEYOND_SHARE = 0.01
 
 
 def gaussian_bounds(
@@ -133,6 +137,7 @@ def _conformal(
     errors = scaled_residuals(fit, rows) if scaled else unpulled_residuals(fit, rows)[:, used]
     plain = method == "jackknife" or (scaled and uses_predictions(fit))
     spread = point_spread(fit, X)
+    _warn_about_reach(fit, rows, X, spread.norm)
     sides = [_sides(e, levels, shape if scaled else "absolute") for e in errors]
     bounds = np.empty((2, len(levels), X.shape[0], len(errors)))
     for k, points, shift in _shifted(fit, rows, X, used, plain):
@@ -166,6 +171,18 @@ def cross_bounds(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
             low, high = center - residuals[k][:, None], center + residuals[k][:, None]
             bounds[:, :, points, k] = uncrossed(conformal_bounds(low, high, ranks), low, high)
     return bounds
+
+
+def _warn_about_reach(fit: Fit, rows: TrainingRows, X: Array, norm: FloatArray) -> None:
+    """Warn about points beyond the rows, unless single inputs have told already."""
+    beyond = int(np.sum(beyond_rows(rows, norm)))
+    if beyond > BEYOND_SHARE * norm.shape[1] and not far_outside(X, fit.scale):
+        warn(
+            f"{beyond} of {norm.shape[1]} points are farther from the training rows, as the "
+            "hidden layers see them, than these are from one another; intervals there are wider, "
+            "and rest on extrapolation.",
+            ExtrapolationWarning,
+        )
 
 
 class Sides(NamedTuple):
@@ -230,6 +247,7 @@ def quantiles(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
         )
     errors = scaled_residuals(fit, rows)
     spread = point_spread(fit, X)
+    _warn_about_reach(fit, rows, X, spread.norm)
     values = np.empty((len(levels), X.shape[0], len(errors)))
     plain = uses_predictions(fit)
     for k, points, shift in _shifted(fit, rows, X, used, plain):
