@@ -17,9 +17,10 @@ from ulmus.honesty.evidence import (
     given_evidence,
     input_values,
     left_out_evidence,
-    residual_dof,
+    n_judges,
 )
 from ulmus.honesty.report import CoverageRow, Finding, HonestyReport
+from ulmus.intervals.distribution import fit_shape
 
 
 def honesty_report(
@@ -80,13 +81,17 @@ def _of_outputs(
     table: list[CoverageRow] = []
     labels = [f"input {j}" if names is None else str(names[j]) for j in evidence.columns]
     known = points if fit.rows is None else fit.rows.data.X
-    training, judges = input_values(known, evidence.columns), residual_dof(fit)
+    shape = fit_shape(fit)
+    training, judges = input_values(known, evidence.columns), n_judges(fit)
     for k in range(len(evidence.pit)):
         several = len(evidence.pit) > 1
         judge = Judge(evidence, float(judges[k]))
         parts = [overall(judge, k), *group_findings(judge, k, labels, training)]
         found = [finding for finding, _ in parts]
-        found += [signs.pit_finding(evidence, k, judge.n_judges), signs.shape_finding(fit, k)]
+        found += [
+            signs.pit_finding(evidence, k, judge.n_judges),
+            signs.shape_finding(fit, shape, k),
+        ]
         found += signs.misfit_findings(fit, k)
         found += [signs.units_finding(fit, k), signs.rows_finding(fit, k)]
         findings += [f._replace(name=f"{f.name}, output {k}") if several else f for f in found]

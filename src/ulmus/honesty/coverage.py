@@ -109,17 +109,17 @@ def overall(judge: Judge, k: int) -> tuple[Finding, list[CoverageRow]]:
         CoverageRow("all", level, covered.shape[1], float(np.mean(covered[i])))
         for i, level in enumerate(LEVELS)
     ]
-    shares = ", ".join(f"{row.coverage:.2f} at {row.level:g}" for row in table)
     at = table[PLACE].coverage
     if evidence.left_out:
-        says = f"{shares} of {covered.shape[1]} left-out rows, right by construction: only groups "
-        return Finding("coverage", "green", at, says + "tell. Give new X and y to test it."), table
+        says = "right by construction for left-out rows: only groups tell, or new data."
+        return Finding("coverage", "green", at, says), table
     if evidence.silent[k]:
-        says = "all errors are round-off, and there is no noise that intervals could miss."
+        says = "all errors are round-off; there is no noise to cover."
         return Finding("coverage", "green", at, says), table
     verdicts = [judge.verdict(covered[i], i, k, len(LEVELS)) for i in range(len(LEVELS))]
     light = _worst(verdicts)
-    says = f"intervals cover {shares} of {covered.shape[1]} given rows."
+    shares = ", ".join(f"{row.coverage:.2f} at {row.level:g}" for row in table)
+    says = f"{shares} of {covered.shape[1]} given rows."
     return Finding("coverage", light, at, says, OVERALL if light != "green" else ""), table
 
 
@@ -138,9 +138,8 @@ def by_groups(
     light, row = _worst(verdicts), table[worst]
     shares = [r.coverage for r in table]
     says = (
-        f"90 % intervals cover {min(shares):.2f} to {max(shares):.2f} of the rows in {len(groups)} "
-        f"groups; least likely: {row.coverage:.2f} of {row.n} in {row.group} (p = "
-        f"{min(verdicts[worst].p_value, 1.0):.2g})."
+        f"{min(shares):.2f} to {max(shares):.2f} at 0.9; oddest {row.coverage:.2f} of {row.n} in "
+        f"{row.group}, p = {min(verdicts[worst].p_value, 1.0):.2g}."
     )
     return Finding(name, light, row.coverage, says, remedy if light != "green" else ""), table
 
@@ -157,11 +156,11 @@ def group_findings(
             levels += values_of(e.inputs[:, j], name)
         else:
             along += parts(e.inputs[:, j], name)
-    few = f"{e.n_rows} rows are too few to be split, or all alike."
+    few = f"{e.n_rows} rows are too few to split, or all alike."
     varies = np.ptp(e.noise[k]) > CONSTANT_SHARE * np.max(e.noise[k])
     by_noise = parts(e.noise[k], "noise") if varies else []
     constant = few if varies else "the predicted noise is the same everywhere."
-    none = "no input has at most ten values, with twenty rows for some of them."
+    none = "no input has few values with enough rows each."
     return [
         by_groups(judge, k, "coverage by noise", by_noise, BY_NOISE, constant),
         by_groups(
@@ -180,14 +179,14 @@ def parts(values: FloatArray, name: str) -> list[Group]:
     code = quantile_groups(values, n_parts)
     count = int(np.max(code)) + 1
     rows = [np.flatnonzero(code == i) for i in range(count)]
-    groups = [Group(f"{name}, part {i + 1} of {count}", rows[i]) for i in range(count)]
+    groups = [Group(f"{name} {i + 1}/{count}", rows[i]) for i in range(count)]
     large = [group for group in groups if len(group.rows) >= FEWEST_ROWS]
     return large if len(large) > 1 else []
 
 
 def values_of(values: FloatArray, name: str) -> list[Group]:
     """Rows of each value, where these are not few."""
-    groups = [Group(f"{name} = {v:g}", np.flatnonzero(values == v)) for v in np.unique(values)]
+    groups = [Group(f"{name} = {v:.4g}", np.flatnonzero(values == v)) for v in np.unique(values)]
     if len(groups) < 2:
         return []
     return [group for group in groups if len(group.rows) >= FEWEST_ROWS]

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 from scipy import special, stats
 
 from ulmus.core.backend import Array, to_numpy
 from ulmus.core.fit import Fit, TrainingRows
-from ulmus.core.jackknife import scaled_residuals, unpulled_residuals
-from ulmus.core.misfit import dense
+from ulmus.core.jackknife import loo_residuals, scaled_residuals, unpulled_residuals
 from ulmus.core.smoother import square_lengths
 from ulmus.intervals.bounds import has_ranks, is_skewed, quantile_rank
 from ulmus.intervals.distribution import fit_shape, predictive_distribution
@@ -92,7 +92,7 @@ def left_out_evidence(fit: Fit, rows: TrainingRows) -> Evidence:
         mean=(y - residuals)[:, used],
         columns=columns,
         inputs=input_values(rows.data.X, columns)[used],
-        silent=_silent(residuals[:, used], y),
+        silent=round_off(residuals[:, used], y[:, used]),
     )
 
 
@@ -111,7 +111,7 @@ def given_evidence(fit: Fit, X: Array, y: FloatArray) -> Evidence:
         mean=mean,
         columns=columns,
         inputs=input_values(X, columns),
-        silent=_silent(y - mean, y),
+        silent=round_off(y - mean, y),
     )
 
 
@@ -157,6 +157,20 @@ def residual_dof(fit: Fit) -> FloatArray:
     return np.maximum(fit.n_rows - gamma, 1.0)
 
 
+def n_judges(fit: Fit) -> FloatArray:
+    """Residuals that intervals are made of, less what the fit spent, shape (K,)."""
+    most = fit.n_rows if fit.rows is None else int(np.sum(fit.rows.judges))
+    return np.minimum(residual_dof(fit), most)
+
+
+def noiseless(fit: Fit) -> BoolArray:
+    """Whether left-out residuals of the training rows are all round-off, shape (K,)."""
+    if fit.rows is None:
+        return np.zeros(fit.ensemble.n_outputs, dtype=bool)
+    used = fit.rows.data.used
+    return round_off(loo_residuals(fit, fit.rows)[:, used], fit.rows.data.y[:, used])
+
+
 def point_leverage(fit: Fit, X: Array) -> FloatArray:
     """Squared length of the coordinates of points, mean over members, shape (K, p)."""
     blocks = []
@@ -179,10 +193,11 @@ def looked_at(fit: Fit, X: Array) -> npt.NDArray[np.intp]:
 
 def input_values(X: Array, columns: npt.NDArray[np.intp]) -> FloatArray:
     """Values of some inputs as a dense NumPy array, shape (n, few)."""
-    return np.asarray(to_numpy(dense(X[:, columns.tolist()])), dtype=float)
+    values = X[:, columns].toarray() if scipy.sparse.issparse(X) else to_numpy(X)[:, columns]
+    return np.asarray(values, dtype=float)
 
 
-def _silent(errors: FloatArray, y: FloatArray) -> BoolArray:
+def round_off(errors: FloatArray, y: FloatArray) -> BoolArray:
     """Whether the errors of an output are all round-off, shape (K,)."""
     largest = np.max(np.abs(y), axis=1)
     return np.max(np.abs(errors), axis=1) <= ROUND_OFF * largest

@@ -10,12 +10,12 @@ from ulmus.core.fit import Fit
 from ulmus.core.misfit import dense
 from ulmus.core.scaling import rows_outside
 from ulmus.core.selection import RELATIVE_GRID
+from ulmus.core.shape import ResidualShape
 from ulmus.core.variance import enough_members
 from ulmus.honesty.coverage import RED, YELLOW
-from ulmus.honesty.evidence import Evidence
+from ulmus.honesty.evidence import Evidence, noiseless
 from ulmus.honesty.report import Finding
 from ulmus.intervals.confidence import LARGE_BIAS
-from ulmus.intervals.distribution import fit_shape
 
 # Distances of two distribution functions below these matter to nobody.
 YELLOW_DISTANCE, RED_DISTANCE = 0.04, 0.08
@@ -54,10 +54,7 @@ def pit_finding(evidence: Evidence, k: int, n_judges: float) -> Finding:
     if p < YELLOW and distance > YELLOW_DISTANCE:
         light = "red" if p < RED and distance > RED_DISTANCE else "yellow"
     rows = "left-out" if evidence.left_out else "given"
-    says = (
-        f"values of the predictive distribution at the {n} {rows} rows are up to {distance:.3f} "
-        f"from uniform (p = {p:.2g})."
-    )
+    says = f"quantiles of {n} {rows} rows are up to {distance:.3f} from uniform, p = {p:.2g}."
     remedy = (
         "predict_dist is off in level, width or shape; fit with rows like these, try a transform "
         "of y, or use predict_interval, which assumes no shape."
@@ -65,19 +62,15 @@ def pit_finding(evidence: Evidence, k: int, n_judges: float) -> Finding:
     return Finding(name, light, distance, says, remedy if light != "green" else "")
 
 
-def shape_finding(fit: Fit, k: int) -> Finding:
+def shape_finding(fit: Fit, shape: ResidualShape | None, k: int) -> Finding:
     """Whether residuals look normal, and what is done if they do not."""
-    shape = fit_shape(fit)
     if shape is not None and shape.shaped[k]:
-        says = (
-            "left-out residuals are clearly not normal; predict_dist has their shape, and only "
-            "method='gaussian' assumes the normal one."
-        )
+        says = "not normal; predict_dist has their shape, method='gaussian' has not."
         return Finding("residuals", "green", 1.0, says)
     if fit.rows is None and fit.kept_shape is None:
-        says = "no residuals were kept to see their shape; predict_dist is Student's."
+        says = "none were kept to see their shape; predict_dist is Student's."
         return Finding("residuals", "green", 0.0, says)
-    return Finding("residuals", "green", 0.0, "left-out residuals look normal, or are too few.")
+    return Finding("residuals", "green", 0.0, "they look normal, or are too few to tell.")
 
 
 def misfit_findings(fit: Fit, k: int) -> list[Finding]:
@@ -85,6 +78,9 @@ def misfit_findings(fit: Fit, k: int) -> list[Finding]:
     misfit = fit.misfit
     if misfit is None:
         return []
+    if noiseless(fit)[k]:
+        says = "residuals are round-off: y is constant, or without noise."
+        return [Finding("misfit", "green", 0.0, says)]
     agreement, steps = float(misfit.agreement[k]), float(misfit.step_rows[k])
     light = "green"
     if misfit.clustered[k]:
@@ -93,15 +89,15 @@ def misfit_findings(fit: Fit, k: int) -> list[Finding]:
         "misfit",
         light,
         agreement,
-        f"left-out residuals of neighbouring rows agree by {agreement:.1f} standard errors, and "
-        f"sums of few neighbours reach {float(misfit.largest_sum[k]):.1f} standard deviations.",
+        f"residuals of neighbours agree by {agreement:.1f} standard errors, sums reach "
+        f"{float(misfit.largest_sum[k]):.1f} sd.",
         "the hidden layers do not follow the function everywhere; use more n_neurons, another "
         "input_map, or inputs in which the function is smoother."
         if light != "green"
         else "",
     )
     stepped = bool(misfit.stepped[k])
-    says = f"the fit makes most of its change along an input within about {steps:.0f} rows."
+    says = f"most of the change along an input is made within {steps:.0f} rows."
     step = Finding(
         "step",
         "yellow" if stepped else "green",
@@ -118,10 +114,10 @@ def misfit_findings(fit: Fit, k: int) -> list[Finding]:
 def bias_finding(fit: Fit) -> Finding:
     """The distance between the prediction and an undersmoothed one."""
     alarm = fit.bias_alarm
-    if np.isnan(alarm):
+    if np.isnan(alarm) or np.all(noiseless(fit)):
         return Finding("bias", "green", 0.0, "there is no undersmoothed fit to compare with.")
     light = "green" if alarm <= LARGE_BIAS else "yellow" if alarm <= 2 * LARGE_BIAS else "red"
-    says = f"predictions lie up to {alarm:.1f} standard errors from an undersmoothed fit."
+    says = f"predictions are up to {alarm:.1f} standard errors from an undersmoothed fit."
     remedy = "the prediction is biased there; use more n_neurons or another weight_scale."
     return Finding("bias", light, alarm, says, remedy if light != "green" else "")
 
@@ -132,7 +128,7 @@ def leverage_finding(fit: Fit) -> list[Finding]:
         return []
     largest = float(fit.rows.largest_leverage)
     light = "green" if largest < HIGH_LEVERAGE else "yellow" if largest < FULL_LEVERAGE else "red"
-    says = f"the largest leverage of a training row in a member is {largest:.3g}."
+    says = f"it is at most {largest:.3g} for any training row in any member."
     remedy = (
         "the fit passes through such rows whatever their value, and their left-out residuals say "
         "little; use alpha='loo' or fewer n_neurons, or look at these rows."
@@ -149,8 +145,8 @@ def extrapolation_finding(fit: Fit, X: Array, margin: float) -> Finding:
     unseen = max(inputs.unseen(dense(X)).values(), default=0) if inputs.levels else 0
     share = max(outside, unseen) / X.shape[0]
     light = "green" if share <= SOME_POINTS else "yellow" if share <= MANY_POINTS else "red"
-    says = f"{outside} of {X.shape[0]} given points lie clearly outside the training range"
-    says += f", and {unseen} have a value of an input that no training row had." if unseen else "."
+    says = f"{outside} of {X.shape[0]} given points lie outside the training range"
+    says += f", {unseen} have a value of an input never seen." if unseen else "."
     remedy = "predictions there rest on extrapolation; add training rows like these."
     return Finding("extrapolation", light, share, says, remedy if light != "green" else "")
 
@@ -159,15 +155,12 @@ def members_finding(fit: Fit, X: Array) -> Finding:
     """Whether more members would make predictions less random, at some of the rows of X."""
     M = fit.ensemble.n_members
     if M < 2:
-        says = "one member: standard errors leave out what redrawing its weights would change."
+        says = "only one: standard errors leave out what redrawing it would change."
         return Finding("members", "green", 1.0, says)
     few = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], MEMBER_POINTS)).astype(int))
     enough = enough_members(fit.parts(taken_rows(X, few)), TOLERANCE, QUANTILE)
     light = "yellow" if enough > MORE_MEMBERS * M else "green"
-    says = (
-        f"{enough} members would leave {TOLERANCE:.0%} of the variance of the prediction to their "
-        f"random weights, and there are {M}."
-    )
+    says = f"there are {M}; with {enough}, redrawing weights adds {TOLERANCE:.0%} to the variance."
     return Finding("members", light, float(enough), says, _more_members(enough, light))
 
 
@@ -184,8 +177,8 @@ def units_finding(fit: Fit, k: int) -> Finding:
     chosen = bool(_deviation(fit)[k] > 0)
     at_end = chosen and smoother.alpha <= GRID_END * RELATIVE_GRID[0] * _largest_square(fit, k)
     light = "yellow" if UNITS_PER_DOF * gamma > N or at_end else "green"
-    says = f"the fit spends {gamma:.1f} degrees of freedom of the {N} hidden units of a member"
-    says += ", and alpha is the least that was tried." if at_end else "."
+    says = f"{N} units in a member for {gamma:.1f} degrees of freedom"
+    says += "; alpha is the least that was tried." if at_end else "."
     remedy = "the function may need more units than there are; use more n_neurons."
     return Finding("hidden units", light, gamma / N, says, remedy if light != "green" else "")
 
@@ -217,13 +210,13 @@ def rows_finding(fit: Fit, k: int) -> Finding:
 
 def choices_finding(fit: Fit) -> Finding:
     """How alpha and the map were chosen."""
-    says = "alpha was chosen by cross-validation" if np.any(_deviation(fit)) else "alpha was given"
+    says = "alpha by cross-validation; " if np.any(_deviation(fit)) else "alpha given; "
     if fit.input_map is None:
-        says += "; no map of the inputs was learned."
+        says += "no map of the inputs learned."
     elif fit.rows is not None and fit.rows.tuned is not None:
-        says += "; the map was learned from rows that make no intervals."
+        says += "map by rows that make no intervals."
     elif fit.folded:
-        says += "; left-out residuals come from maps that were learned without a fold of the rows."
+        says += "residuals by maps learned without them."
     else:
-        says += "; the map was learned from the same rows, whose pull on it is not removed."
+        says += "map learned from the same rows."
     return Finding("choices", "green", 0.0, says)
