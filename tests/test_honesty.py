@@ -135,7 +135,16 @@ def test_varying_noise_under_one_variance_shows_along_the_input():
     X, e = noisy()
     y = np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e
     assert lights(small().fit(X, y).check())["coverage by input"] == "red"
-    assert "coverage by input" not in lights(small(noise="auto").fit(X, y).check())
+    assert small(noise="auto").fit(X, y).check().light == "green"
+
+
+def test_a_trend_of_the_noise_shows_in_few_given_rows():
+    X, e = noisy(300)
+    y = np.sin(X[:, 0]) + 0.3 * np.exp(0.5 * X[:, 0]) * e
+    report = small().fit(X[:200], y[:200]).check(X[200:], y[200:])
+    finding = next(f for f in report.findings if f.name == "spread by input")
+    assert finding.light == "red"
+    assert finding.statistic > 0.3
 
 
 def test_noise_that_the_model_expects_and_the_data_lack_shows_by_noise():
@@ -241,7 +250,8 @@ def test_several_outputs_are_named():
     y = np.sin(X[:, 0]) + 0.3 * e
     Y = np.column_stack([y, np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e])
     report = small().fit(X, Y).check()
-    assert lights(report) == {"coverage by input, output 1": "red"}
+    expected = {"coverage by input, output 1": "red", "spread by input, output 1": "red"}
+    assert lights(report) == expected
     assert {r.group.split(",")[0] for r in report.coverage} == {"output 0", "output 1"}
     alone = small().fit(X, y).check()
     assert [f.light for f in alone.findings if f.name == "distribution"] == ["green"]

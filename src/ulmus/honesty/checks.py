@@ -11,7 +11,7 @@ import numpy as np
 from ulmus.core.backend import Array
 from ulmus.core.fit import Fit
 from ulmus.honesty import signs
-from ulmus.honesty.coverage import Judge, group_findings, overall
+from ulmus.honesty.coverage import Judge, group_findings, overall, spread_finding
 from ulmus.honesty.evidence import (
     Evidence,
     given_evidence,
@@ -88,6 +88,7 @@ def _of_outputs(
         judge = Judge(evidence, float(judges[k]))
         parts = [overall(judge, k), *group_findings(judge, k, labels, training)]
         found = [finding for finding, _ in parts]
+        found.append(spread_finding(judge, k, labels))
         found += [
             signs.pit_finding(evidence, k, judge.n_judges),
             signs.shape_finding(fit, shape, k),

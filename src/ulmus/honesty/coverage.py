@@ -32,6 +32,8 @@ PARTS, FEWEST_ROWS = 5, 20
 MOST_VALUES = 10
 # Predictions of the noise that differ by less than this share are one constant.
 CONSTANT_SHARE = 1e-6
+# Smaller rank correlations of the sizes of errors with an input are left by a good noise model.
+YELLOW_TREND, RED_TREND = 0.2, 0.3
 
 BY_NOISE = (
     "the predicted noise does not tell where noise is large; use noise='auto' or "
@@ -42,8 +44,7 @@ BY_LEVERAGE = (
     "n_estimators and another input_map."
 )
 BY_INPUT = (
-    "noise or misfit follows an input; use noise='auto' or 'heteroskedastic', more n_neurons, or "
-    "check whether the rows of that group belong to the same population."
+    "noise or misfit follows an input; use noise='auto' or 'heteroskedastic', or more n_neurons."
 )
 OVERALL = (
     "the given rows differ from the training rows, or the intervals are too sure of a map or "
@@ -169,6 +170,30 @@ def group_findings(
         by_groups(judge, k, "coverage by group", levels, BY_INPUT, none),
         by_groups(judge, k, "coverage by input", along, BY_INPUT, few),
     ]
+
+
+def spread_finding(judge: Judge, k: int, names: Sequence[str]) -> Finding:
+    """Whether errors grow along an input or the prediction, by rank correlations.
+
+    Where noise has a trend this shows long before coverages of parts do. The size of an error is
+    the distance of its place in the predictive distribution from the median.
+    """
+    e, name = judge.evidence, "spread by input"
+    size = np.abs(e.pit[k] - 0.5)
+    values = {"the prediction": e.mean[k]} | dict(zip(names, e.inputs.T, strict=True))
+    values = {label: v for label, v in values.items() if np.ptp(v) > 0}
+    if e.n_rows < FEWEST_ROWS or e.silent[k] or not values or not np.ptp(size) > 0:
+        return Finding(name, "green", 0.0, f"{e.n_rows} rows are too few to tell, or all alike.")
+    trend = {label: float(stats.spearmanr(v, size).statistic) for label, v in values.items()}
+    label = max(trend, key=lambda label: abs(trend[label]))
+    rho, n = trend[label], float(e.n_rows)
+    n = n if e.left_out else n * judge.n_judges / (n + judge.n_judges)
+    p = min(1.0, 2 * len(trend) * float(stats.norm.sf(abs(rho) * np.sqrt(n))))
+    light = "green"
+    if p < YELLOW and abs(rho) > YELLOW_TREND:
+        light = "red" if p < RED and abs(rho) > RED_TREND else "yellow"
+    says = f"sizes of errors have rank correlation {rho:.2f} with {label}, p = {p:.2g}."
+    return Finding(name, light, rho, says, BY_INPUT if light != "green" else "")
 
 
 def parts(values: FloatArray, name: str) -> list[Group]:
