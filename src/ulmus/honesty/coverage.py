@@ -33,7 +33,7 @@ MOST_VALUES = 10
 # Predictions of the noise that differ by less than this share are one constant.
 CONSTANT_SHARE = 1e-6
 # Smaller rank correlations of the sizes of errors with an input are left by a good noise model.
-YELLOW_TREND, RED_TREND = 0.2, 0.3
+YELLOW_TREND, RED_TREND = 0.25, 0.3
 
 BY_NOISE = (
     "the predicted noise does not tell where noise is large; use noise='auto' or "
