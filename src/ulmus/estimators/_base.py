@@ -16,8 +16,9 @@ from ulmus.core.variance import ESTIMATES
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._attributes import FittedAttributes
 from ulmus.estimators._fitting import Fitting
-from ulmus.estimators._validation import checked_points, require_dense
+from ulmus.estimators._validation import checked_points, checked_table, require_dense
 from ulmus.exceptions import ExtrapolationWarning, warn
+from ulmus.honesty import HonestyReport, honesty_report
 from ulmus.intervals.confidence import expectation_bounds, function_bounds
 from ulmus.intervals.distribution import fit_shape, predictive_distribution
 from ulmus.intervals.prediction import prediction_bounds
@@ -281,6 +282,56 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
             table: Any = np.rec
             return table.fromarrays(list(columns.values()), names=list(columns))
         return pd.DataFrame(columns, index=index)
+
+    def check(self, X: Any = None, y: Any = None) -> HonestyReport:
+        """Whether the error bars are honest, as far as data can tell.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), optional
+            Points that the fit has not seen: the honest test. Without them every training row is
+            left out in turn. All of these together are covered as often as asked by
+            construction, so that only the coverage of groups of them is informative.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
+            What was observed there.
+
+        Returns
+        -------
+        report : HonestyReport
+            ``print`` it, or see its ``findings`` (name, light, statistic, says, remedy), the
+            worst ``light``, the table ``coverage`` (group, level, n, coverage) and
+            ``to_frame()``. Of honest fits, about one in twenty is not all green by chance.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(0, 6, size=(300, 1))
+        >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(300)
+        >>> model = ELMEnsembleRegressor(20, 50, input_map=None, random_state=0)
+        >>> report = model.fit(X[:200], y[:200]).check(X[200:], y[200:])
+        >>> report.light
+        'green'
+        >>> [(row.level, row.n) for row in report.coverage if row.group == "all"]
+        [(0.5, 100), (0.8, 100), (0.9, 100), (0.95, 100)]
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        if X is None and y is None:
+            return honesty_report(self.fitted_, names=names)
+        if X is None or y is None:
+            missing = "X" if X is None else "y"
+            raise ValueError(f"check needs X and y or neither, got no {missing}; give both.")
+        X, y = checked_table(self, X, y, reset=False)
+        require_dense(X, self.device, self.fitted_.ensemble.layer.W)
+        outputs = np.ascontiguousarray(y.reshape(len(y), -1).T)
+        if len(outputs) != self.fitted_.ensemble.n_outputs:
+            raise ValueError(
+                f"y has {len(outputs)} outputs, but the fit had {self.fitted_.ensemble.n_outputs}; "
+                "give the same outputs as in fit."
+            )
+        return honesty_report(self.fitted_, X, outputs, names=names, margin=RANGE_MARGIN)
 
     def compress(self) -> Self:
         """Drop the training rows, so that size and prediction cost no longer depend on them.
