@@ -331,7 +331,7 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
                 f"y has {len(outputs)} outputs, but the fit had {self.fitted_.ensemble.n_outputs}; "
                 "give the same outputs as in fit."
             )
-        return honesty_report(self.fitted_, X, outputs, names=names, margin=RANGE_MARGIN)
+        return honesty_report(self.fitted_, X, outputs, names=names)
 
     def compress(self) -> Self:
         """Drop the training rows, so that size and prediction cost no longer depend on them.

@@ -29,7 +29,6 @@ def honesty_report(
     y: np.ndarray | None = None,
     *,
     names: Sequence[str] | None = None,
-    margin: float = 0.1,
 ) -> HonestyReport:
     """What a fit says about its own honesty.
 
@@ -43,8 +42,6 @@ def honesty_report(
         What was observed there.
     names : sequence of str, optional
         Names of the inputs.
-    margin : float
-        Share of the training range by which a point must lie outside to extrapolate.
 
     Returns
     -------
@@ -64,7 +61,7 @@ def honesty_report(
             evidence, points = given_evidence(fit, X, y), X
         findings, table = _of_outputs(fit, evidence, points, names)
         if X is not None:
-            findings.append(signs.extrapolation_finding(fit, X, margin))
+            findings.append(signs.extrapolation_finding(fit, X))
         findings += [signs.bias_finding(fit), *signs.leverage_finding(fit)]
         findings += [signs.members_finding(fit, points), signs.choices_finding(fit)]
     findings += _of_warnings(caught)

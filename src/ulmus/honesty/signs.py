@@ -8,7 +8,7 @@ from scipy import stats
 from ulmus.core.backend import Array, taken_rows, to_numpy
 from ulmus.core.fit import Fit
 from ulmus.core.misfit import dense
-from ulmus.core.scaling import rows_outside
+from ulmus.core.scaling import far_outside
 from ulmus.core.selection import RELATIVE_GRID
 from ulmus.core.shape import ResidualShape
 from ulmus.core.variance import enough_members
@@ -81,7 +81,7 @@ def misfit_findings(fit: Fit, k: int) -> list[Finding]:
     if noiseless(fit)[k]:
         says = "residuals are round-off: y is constant, or without noise."
         return [Finding("misfit", "green", 0.0, says)]
-    agreement, steps = float(misfit.agreement[k]), float(misfit.step_rows[k])
+    agreement, steps = float(misfit.agreement[k]), float(misfit.step_gain[k])
     light = "green"
     if misfit.clustered[k]:
         light = "red" if agreement > STRONG_MISFIT else "yellow"
@@ -97,11 +97,13 @@ def misfit_findings(fit: Fit, k: int) -> list[Finding]:
         else "",
     )
     stepped = bool(misfit.stepped[k])
-    says = f"most of the change along an input is made within {steps:.0f} rows."
+    says = (
+        f"a step would explain the steepest change as well: it saves {steps:.1f} noise variances."
+    )
     step = Finding(
         "step",
         "yellow" if stepped else "green",
-        steps,
+        steps if stepped else 0.0,
         says if stepped else "the fit has no step along any input.",
         "where the step lies the data do not say: add rows around it, or an input that tells the "
         "two sides apart."
@@ -136,11 +138,9 @@ def leverage_finding(fit: Fit) -> list[Finding]:
     return [Finding("leverage", light, largest, says, remedy if light != "green" else "")]
 
 
-def extrapolation_finding(fit: Fit, X: Array, margin: float) -> Finding:
+def extrapolation_finding(fit: Fit, X: Array) -> Finding:
     """Share of the given points outside the training range, or with values never seen."""
-    low, high = fit.scale.low, fit.scale.high
-    wider = margin * (high - low)
-    outside = rows_outside(X, low - wider, high + wider)
+    outside = far_outside(X, fit.scale)
     inputs = fit.ensemble.layer.inputs
     unseen = max(inputs.unseen(dense(X)).values(), default=0) if inputs.levels else 0
     share = max(outside, unseen) / X.shape[0]
