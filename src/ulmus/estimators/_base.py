@@ -75,11 +75,12 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
             Points.
         component : {"total", "model", "noise", "weights"}, default="total"
             ``"model"`` is the variance of the prediction (its square root is the standard
-            error), ``"noise"`` that of a new observation around it (noise, and the bias that
-            residuals show: at least ``noise_variance_``), ``"total"`` their sum, and
-            ``"weights"`` the part of the model's that redrawing the hidden weights on the same
-            data would cause. After a fit with ``sample_weight``, the new observation has the
-            mean weight of the training rows.
+            error): the estimate, and what choosing alpha and a map adds to it. ``"noise"`` is that
+            of a new observation around it (noise, and the bias that residuals show: at least
+            ``noise_variance_`` on average), ``"total"`` their sum, and ``"weights"`` the part of
+            the model's that redrawing the hidden weights on the same data would cause. After a
+            fit with ``sample_weight``, the new observation has the mean weight of the training
+            rows.
         estimate : str, default=None
             One of the estimates computed in ``fit``, see the parameter ``variance``; the first
             of them by default.
@@ -124,8 +125,10 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
             ``"prediction"`` covers a new observation, ``"confidence"`` a value of a function.
         method : str, default="auto"
             For predictions: ``"jackknife+"`` and ``"jackknife"`` are conformal, from exact
-            leave-one-out residuals without any refit; ``"gaussian"`` is mean plus and minus a
-            Student quantile times the standard deviation. ``"auto"`` is jackknife+ with
+            leave-one-out residuals without any refit; ``"cv+"`` leaves each fifth of the rows out
+            of everything, the learned map and the choice of alpha included; ``"gaussian"`` is
+            mean plus and minus a Student quantile times the standard deviation. ``"auto"`` is
+            jackknife+ with
             residuals scaled by their own standard deviations, with unequal sides when
             residuals are skewed; with at least 5000 rows, and 20 for each degree of freedom, it
             leaves out the shifts by single rows, which are then far smaller than the noise.
@@ -139,7 +142,9 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
             its bias. ``"function"`` is for the true function f: its centre is an undersmoothed
             fit of wider networks, made of groups of members side by side. Where hidden features
             leave the span of the training rows it is widened by what a ridge regression would
-            expect of directions without data, with a warning.
+            expect of directions without data, and where left-out residuals of neighbours agree
+            in sign, or a step would explain a steep change as well, by what these show; each
+            with a warning.
         shape : {"equal", "shortest"}, default="equal"
             For prediction intervals. ``"equal"`` leaves half the error on each side,
             ``"shortest"`` as much as makes the interval short: with skewed residuals, more on the
@@ -157,10 +162,13 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
         -----
         Jackknife+ covers a new observation with probability at least :math:`1 - 2\alpha` for
         any distribution when hyper-parameters are fixed, and about :math:`1 - \alpha` in
-        practice (Barber et al., 2021). That proof covers neither an alpha chosen on the same
-        data nor the scaling of ``"auto"``; simulations do. Intervals for f are approximate:
-        undersmoothing makes bias small against the standard error where the hidden layers can
-        represent f, and nothing reveals bias where they cannot.
+        practice (Barber et al., 2021). That proof covers neither an alpha or a map chosen on the
+        same data nor the scaling of ``"auto"``; simulations do. CV+ has about the same guarantee
+        with everything chosen anew for each fold, and is wider. With at most 400 rows and a
+        learned map, left-out residuals come from maps that were learned without the row's fold,
+        which takes five times as long as the fit, once, when error bars are first asked for.
+        Intervals for f are approximate: undersmoothing makes bias small against the standard
+        error where the hidden layers can represent f. ``docs/honesty.md`` has the figures.
 
         A Pipeline has no ``predict_interval``; ask its last step, at points that the steps
         before it have transformed: ``pipe[-1].predict_interval(pipe[:-1].transform(X))``.
@@ -173,7 +181,7 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
         else:
             check.checked_choice("method", method, CONFIDENCE_METHODS)
             check.checked_choice("target", target, TARGETS)
-        if shape == "shortest" and (kind == "confidence" or method.startswith("jackknife")):
+        if shape == "shortest" and (kind == "confidence" or method not in ("auto", "gaussian")):
             raise ValueError(
                 f"shape='shortest' is for prediction intervals of method 'auto' or 'gaussian', got "
                 f"kind={kind!r}, method={method!r}; use shape='equal', whose sides are alike there."
