@@ -155,6 +155,36 @@ def test_a_fit_keeps_its_folds_when_it_travels(model):
     assert_allclose(twin.compress().predict(points, return_std=True)[1], sd, rtol=1e-8)
 
 
+@pytest.mark.parametrize("factor", [1e-6, -1.0, 3.3])
+def test_error_bars_follow_the_units_of_y(model, factor):
+    # Last digits of y in other units led the search for a fold's map elsewhere.
+    X, y, points = table()
+    other = small().fit(X, factor * y)
+    for one, two in zip(*(m.predict(points, return_std=True) for m in (model, other)), strict=True):
+        assert_allclose(np.abs(two / factor), np.abs(one), rtol=1e-6)
+
+
+def test_the_order_of_rows_changes_no_fold(model):
+    X, y, points = table()
+    order = np.random.default_rng(1).permutation(60)
+    other = small().fit(X[order], y[order])
+    expected = model.predict_interval(points, 0.9)
+    assert_allclose(other.predict_interval(points, 0.9), expected, rtol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWarning")
+def test_least_squares_behind_another_map_may_leave_no_residuals():
+    # The first error bar raised where a fold's layer had the rank of the rows.
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(40, 4))
+    y = np.sin(2 * X[:, 0]) + rng.exponential(size=40) - 1
+    fitted = ELMEnsembleRegressor(
+        alpha=0.0, activation="erf", expand_inputs=None, random_state=0
+    ).fit(X, y)
+    assert not fitted.fitted_.folded
+    assert np.all(fitted.predict(X, return_std=True)[1] > 0)
+
+
 # ---------------------------------------------------------------- CV+
 
 

@@ -36,6 +36,9 @@ from ulmus.core.source import Block
 # Noise variance is not let below this share of that of y: data without noise would drive it to 0.
 SMALLEST_NOISE = 1e-10
 
+# Standardised outputs are rounded to one part in so many.
+RESOLVED = 2.0**36
+
 
 class Gradient(NamedTuple):
     """Minus the log evidence, and its derivatives by the map and by log alpha."""
@@ -238,7 +241,9 @@ def networks(
     y, sd = (xp.take(a, xp.asarray(varying, device=y.device), axis=-1) for a in (y, sd))
     drawn = [law.even(seed, Z.shape[1], n_units) for seed in seeds]
     W, b = (like(np.stack(parts), Z) for parts in zip(*drawn, strict=True))
-    y = y / sd if root_weight is None else root_weight * y / sd
+    # Other units of y change the last digits, which a search would make more of.
+    y = xp.round(y / sd * RESOLVED) / RESOLVED
+    y = y if root_weight is None else root_weight * y
     return Networks(Z, y, root_weight, W, b, law.activation, centred, _free_threads(Z, len(seeds)))
 
 

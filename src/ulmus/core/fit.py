@@ -221,7 +221,8 @@ class Fit:
         """Whether the map rests on so few rows that their pull on it counts."""
         if self.retuning is None or self.rows is None:
             return self.kept_folds is not None
-        return self.n_rows <= MOST_FOLDED_ROWS and self.rows.tuned is None
+        few = self.n_rows <= MOST_FOLDED_ROWS and self.rows.tuned is None
+        return few and bool(self.folds)
 
     @cached_property
     def folds(self) -> tuple[Fold, ...]:

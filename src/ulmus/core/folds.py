@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse
 
-from ulmus.core.backend import Array, taken_rows
+from ulmus.core.backend import Array, taken_rows, to_numpy
 from ulmus.core.ensemble import Ensemble
 from ulmus.core.fitting import Specification, fitted_rows
 from ulmus.core.recipe import Recipe
@@ -75,11 +76,17 @@ class Retuning:
     spec: Specification
 
     def folds(self, data: RowBlocks) -> tuple[Fold, ...]:
-        """A fit of all rows for each fold, behind a map that was learned without it."""
-        used = np.flatnonzero(data.used)
-        shuffled = np.random.default_rng(self.recipe.map_seed).permutation(used)
+        """A fit of all rows for each fold, behind a map that was learned without it.
+
+        There are none where a fit behind another map is impossible.
+        """
+        shuffled = np.random.default_rng(self.recipe.map_seed).permutation(_by_value(data))
         parts = np.array_split(shuffled, N_FOLDS)
-        return tuple(self._fold(data, np.sort(part)) for part in parts)
+        try:
+            return tuple(self._fold(data, np.sort(part)) for part in parts)
+        except ValueError:
+            # Least squares behind another map may have no residuals left.
+            return ()
 
     def _fold(self, data: RowBlocks, rows: np.ndarray) -> Fold:
         others = _others(data, rows)
@@ -105,6 +112,16 @@ class Retuning:
     def _plain(self) -> Specification:
         """The same ridge rule without error bars."""
         return replace(self.spec, estimates=(), noise_variance="residual")
+
+
+def _by_value(data: RowBlocks) -> np.ndarray:
+    """Rows of positive weight in an order that does not depend on how they are listed."""
+    used = np.flatnonzero(data.used)
+    columns = [np.abs(data.y[k, used]) for k in range(len(data.y))]
+    if not scipy.sparse.issparse(data.X):
+        # The last columns count first: outputs decide only where inputs are equal.
+        columns = [*columns, *to_numpy(taken_rows(data.X, used)).T]
+    return used[np.lexsort(columns)]
 
 
 def _others(data: RowBlocks, rows: np.ndarray) -> RowBlocks:

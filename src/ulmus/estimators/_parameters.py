@@ -131,10 +131,10 @@ def checked_fraction(name: str, value: Any) -> float | None:
     """Return a share between 0 and 1, exclusive, or None."""
     if value is None:
         return None
-    number = checked_number(name, value, 0.0, strict=True)
-    if number >= 1:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not 0 < value < 1:
         raise ValueError(f"{name} must be None or lie between 0 and 1, exclusive, got {value!r}.")
-    return number
+    return float(value)
 
 
 def checked_expansions(value: Any) -> Any:

@@ -32,6 +32,8 @@ FEWEST_RESIDUALS = 20
 SMALLEST_RESIDUALS = 1e-6
 # Degrees of freedom from which on Student's distribution is the normal one.
 NORMAL_DOF = 1e6
+# With fewer Student's distribution has no variance.
+LEAST_DOF = 3.0
 # Scores over which moments are summed.
 SCORES = np.linspace(-12.0, 12.0, 4801)
 
@@ -154,7 +156,7 @@ def observation_sd(fit: Fit, X: Array, variance: Variance) -> tuple[FloatArray, 
     weights = variance.from_weights
     members = fit.ensemble.n_members
     dof = satterthwaite_dof(total - weights, weights, fit.n_rows - gamma, members - 1)
-    return np.sqrt(total), np.minimum(dof, NORMAL_DOF)
+    return np.sqrt(total), np.clip(dof, LEAST_DOF, NORMAL_DOF)
 
 
 def predictive_distribution(fit: Fit, X: Array, *, drop_output: bool = False) -> Any:
