@@ -47,10 +47,11 @@ def test_every_row_is_in_one_fold_and_left_out_behind_a_map_without_it(model):
     other[fold.rows] += 5.0
     again = small().fit(X, other).fitted_.folds[2]
     assert_array_equal(again.rows, fold.rows)
-    assert_array_equal(again.ensemble.layer.W, fold.ensemble.layer.W)
+    assert_array_equal(again.layer.W, fold.layer.W)
     # The regression behind the map left one row out, in closed form: here by a refit.
-    layer, i = fold.ensemble.layer, fold.rows[0]
-    alpha = fold.ensemble.regressions[0].smoother.alpha
+    alpha = 0.05
+    fold = small(alpha=alpha).fit(X, y).fitted_.folds[2]
+    layer, i = fold.layer, fold.rows[0]
     keep = np.arange(60) != i
     predictions = []
     for m in range(3):
@@ -69,7 +70,7 @@ def test_residuals_and_variance_of_the_folds(model):
     for fold in fit.folds:
         assert_array_equal(residuals[:, fold.rows], fold.residuals)
     assert_array_equal(unpulled((), residuals), residuals)
-    means = np.array([fold.ensemble.mean(points)[0] for fold in fit.folds])
+    means = np.array([fold.mean(points)[0] for fold in fit.folds])
     expected = [np.sum((column - column.mean()) ** 2) / (N_FOLDS - 1) for column in means.T]
     assert_allclose(map_variance(fit.folds, points)[0], expected, rtol=1e-10)
     # A row pulls the map: left-out residuals behind maps that never saw it are larger.
@@ -193,7 +194,7 @@ def test_cv_plus_is_its_definition(model):
     values = {"low": [], "high": []}
     for fold in model.fitted_.folds:
         others = np.setdiff1d(np.arange(60), fold.rows)
-        layer = fold.ensemble.layer
+        layer = fold.layer
         # The fold is left out of the map, the scale of the inputs and the regressions.
         held = next(h for h in model.fitted_.held_out if h.ensemble.layer is layer)
         assert held.ensemble.regressions[0].smoother.n_rows == len(others)

@@ -14,6 +14,8 @@ The story of a fit, a module for each word:
     noise/      what is assumed about the noise, and forms: bilinear sums over pairs of members
     ensemble    the regressions of all outputs, and second_pass: rows as they see them
     wide        groups of members as one rougher network
+    training    what is kept of the rows;  folds: fits behind maps learned without some of them
+    misfit      signs that the layer cannot follow the function
     shape       the distribution of scaled residuals, by its normal scores
     fit         the one immutable value, made by make, that answers every question; arrays lists it
 

@@ -18,7 +18,7 @@ from array_api_compat import is_array_api_obj
 
 from ulmus.core.backend import Array, is_foreign, like, to_numpy
 from ulmus.core.ensemble import Ensemble, Regression
-from ulmus.core.fit import Fit, Stream, TrainingRows
+from ulmus.core.fit import Fit
 from ulmus.core.fitting import Start
 from ulmus.core.folds import Fold
 from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm
@@ -34,6 +34,7 @@ from ulmus.core.scaling import FeatureScale
 from ulmus.core.shape import ResidualShape
 from ulmus.core.smoother import Smoother
 from ulmus.core.source import RowBlocks
+from ulmus.core.training import Stream, TrainingRows
 from ulmus.core.whitening import Whitening
 from ulmus.core.wide import WideNetworks
 

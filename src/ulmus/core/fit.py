@@ -15,18 +15,16 @@ import numpy as np
 
 from ulmus.core.backend import Array, double_precision, like, namespace, taken_rows, to_numpy
 from ulmus.core.ensemble import Ensemble, Regression, mean_and_spread, member_values
-from ulmus.core.fitting import Start
 from ulmus.core.folds import MOST_FOLDED_ROWS, Fold, HeldOut, Retuning, map_variance
 from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm, row_form
 from ulmus.core.misfit import Misfit, dense, mapped, misfit
-from ulmus.core.moments import Moments
 from ulmus.core.noise.model import NoiseModel
 from ulmus.core.pairing import COMMON, OWN, member_groups
 from ulmus.core.recipe import InputMap
 from ulmus.core.scaling import FeatureScale
 from ulmus.core.second_pass import SecondPass
 from ulmus.core.shape import ResidualShape
-from ulmus.core.source import RowBlocks
+from ulmus.core.training import Stream, TrainingRows
 from ulmus.core.variance import ESTIMATES, PointParts, WideParts
 from ulmus.core.wide import WideNetworks, wide_networks
 
@@ -34,56 +32,6 @@ ROWS_ARE_GONE = (
     "target='function' with heteroskedastic estimates needs residuals of the training rows, which "
     "a streamed fit does not keep; use target='expectation', or fit in memory."
 )
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """What an in-memory fit knows of its rows, in its units of y.
-
-    Parameters
-    ----------
-    data : RowBlocks
-        The rows, in the user's units.
-    leverage : ndarray of shape (K, n)
-        Leverage, mean over members.
-    largest_leverage : float
-        The largest of any row in any member.
-    loo : ndarray of shape (M, K, n)
-        Leave-one-out residuals of each member.
-    norm : ndarray of shape (K, n)
-        Squared error expected of each left-out prediction, in units of the noise.
-    noise : ndarray of shape (K, n)
-        Noise variance at weight 1 of each row, by a model fitted without it.
-    omega : ndarray of shape (K, n) or None
-        Squared residuals of the ensemble, discounted, where the default estimate needs them.
-    tuned : ndarray of shape (n,) or None
-        Which rows the map was learned from, where others were kept from it.
-    """
-
-    data: RowBlocks
-    leverage: np.ndarray
-    largest_leverage: float
-    loo: np.ndarray
-    norm: np.ndarray
-    noise: np.ndarray
-    omega: np.ndarray | None
-    tuned: np.ndarray | None = None
-
-    @property
-    def judges(self) -> np.ndarray:
-        """Rows whose left-out residuals make prediction intervals, shape (n,).
-
-        All of positive weight, but those that were set aside for the map.
-        """
-        return self.data.used if self.tuned is None else self.data.used & ~self.tuned
-
-
-@dataclass(frozen=True)
-class Stream:
-    """What rows that come later are added to: the sums so far, and what they rest on."""
-
-    start: Start
-    moments: Moments
 
 
 @dataclass(frozen=True)

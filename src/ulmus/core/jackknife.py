@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ulmus.core.backend import Array, like, namespace, taken_rows, to_numpy
-from ulmus.core.fit import Fit, TrainingRows
+from ulmus.core.fit import Fit
 from ulmus.core.folds import map_variance, unpulled
 from ulmus.core.smoother import square_lengths
+from ulmus.core.training import TrainingRows
 
 # Largest array of training rows times points, in elements: the features of a training row are
 # made again for every so many points.

@@ -9,7 +9,7 @@ import numpy as np
 
 from ulmus.core.backend import taken_rows, to_numpy
 from ulmus.core.ensemble import Ensemble
-from ulmus.core.fit import Fit, Stream, TrainingRows
+from ulmus.core.fit import Fit
 from ulmus.core.fitting import (
     FittedRows,
     Specification,
@@ -26,6 +26,7 @@ from ulmus.core.noise.model import kept_noise_model, streamed_noise_model
 from ulmus.core.recipe import InputMap, Recipe
 from ulmus.core.scaling import FeatureScale
 from ulmus.core.source import RowBlocks, Source
+from ulmus.core.training import Stream, TrainingRows
 from ulmus.core.whitening import sample_rows
 
 # Training rows at which a fit is compared with a rougher one.

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from ulmus.core.backend import to_numpy
-from ulmus.core.fit import Fit, TrainingRows
+from ulmus.core.fit import Fit
 from ulmus.core.jackknife import loo_residuals
+from ulmus.core.training import TrainingRows
 
 
 class FittedAttributes:

@@ -6,18 +6,15 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus.core.backend import is_foreign, like
-from ulmus.core.scaling import far_outside
 from ulmus.core.variance import ESTIMATES
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._attributes import FittedAttributes
 from ulmus.estimators._fitting import Fitting
-from ulmus.estimators._validation import checked_points, checked_table, require_dense
-from ulmus.exceptions import ExtrapolationWarning, warn
+from ulmus.estimators._points import Points
+from ulmus.estimators._validation import checked_table, require_dense
 from ulmus.honesty import HonestyReport, honesty_report
 from ulmus.intervals.confidence import expectation_bounds, function_bounds
 from ulmus.intervals.distribution import fit_shape, predictive_distribution
@@ -32,7 +29,7 @@ TARGETS = ("function", "expectation")
 SHAPES = ("equal", "shortest")
 
 
-class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class BaseELM(FittedAttributes, Fitting, Points, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Predictions, variances and intervals of a fitted ELM; subclasses have the parameters."""
 
     def _n_members(self) -> int:
@@ -372,50 +369,6 @@ class BaseELM(FittedAttributes, Fitting, MultiOutputMixin, RegressorMixin, BaseE
     def _sd(self, X: Any, variance: Variance) -> np.ndarray:
         """Standard deviation of a new observation, shape (p, K)."""
         return np.sqrt(variance.model + self.fitted_.noise_variance(X))
-
-    def _checked_points(self, X: Any) -> Any:
-        """Points that can be predicted; those far outside the training range warn."""
-        check_is_fitted(self)
-        X = checked_points(self, X)
-        require_dense(X, self.device, self.fitted_.ensemble.layer.W)
-        outside = far_outside(X, self.fitted_.scale)
-        if outside:
-            warn(
-                f"{outside} of {X.shape[0]} points lie outside the range of the training inputs "
-                "by more than a tenth of it; predictions and error bars there rest on "
-                "extrapolation.",
-                ExtrapolationWarning,
-            )
-        for j, count in self._unseen_levels(X).items():
-            warn(
-                f"{count} of {X.shape[0]} points have a value of input {j} that no training row "
-                "had, of those that its levels were taken from; its indicator inputs are zero "
-                "there. Use expand_inputs='scores' for an input whose values are not categories.",
-                ExtrapolationWarning,
-            )
-        return X
-
-    def _unseen_levels(self, X: Any) -> dict[int, int]:
-        """Points whose value is none of an input's levels, counted for each such input."""
-        inputs = self.fitted_.ensemble.layer.inputs
-        if not inputs.levels:
-            return {}
-        return inputs.unseen(X.toarray() if scipy.sparse.issparse(X) else X)
-
-    def _output(self, values: np.ndarray, X: Any) -> Any:
-        """Result in the shape of y, and in the array type and precision of X."""
-        return self._like_points(self._shaped(values), X)
-
-    def _interval_output(self, bounds: np.ndarray, X: Any, one_level: bool) -> Any:
-        """Bounds (2, k, p, K) in the shape of y, MAPIE's order of axes and the dtype of X."""
-        intervals = np.transpose(bounds, (2, 3, 0, 1))
-        if self.fitted_.one_output:
-            intervals = intervals[:, 0]
-        return self._like_points(intervals[..., 0] if one_level else intervals, X)
-
-    def _like_points(self, values: np.ndarray, X: Any) -> Any:
-        """Result in the array type and precision of X."""
-        return like(values, X) if is_foreign(X) else values.astype(X.dtype, copy=False)
 
     def __sklearn_tags__(self) -> Any:
         """Declare sparse input to scikit-learn."""

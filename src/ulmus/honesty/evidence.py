@@ -15,9 +15,10 @@ import scipy.sparse
 from scipy import special, stats
 
 from ulmus.core.backend import Array, to_numpy
-from ulmus.core.fit import Fit, TrainingRows
+from ulmus.core.fit import Fit
 from ulmus.core.jackknife import loo_residuals, scaled_residuals, unpulled_residuals
 from ulmus.core.smoother import square_lengths
+from ulmus.core.training import TrainingRows
 from ulmus.intervals.bounds import has_ranks, is_skewed, quantile_rank
 from ulmus.intervals.distribution import fit_shape, predictive_distribution
 from ulmus.intervals.prediction import prediction_bounds

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulmus.core.backend import Array
-from ulmus.core.fit import Fit, TrainingRows
+from ulmus.core.fit import Fit
 from ulmus.core.jackknife import (
     POINT_ELEMENTS,
     beyond_rows,
@@ -24,6 +24,7 @@ from ulmus.core.jackknife import (
 )
 from ulmus.core.scaling import far_outside
 from ulmus.core.shape import residual_shape
+from ulmus.core.training import TrainingRows
 from ulmus.exceptions import DegenerateFitWarning, ExtrapolationWarning, warn
 from ulmus.intervals.bounds import (
     conformal_bounds,
