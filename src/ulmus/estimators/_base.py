@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -15,12 +15,14 @@ from ulmus.estimators._attributes import FittedAttributes
 from ulmus.estimators._fitting import Fitting
 from ulmus.estimators._points import Points
 from ulmus.estimators._validation import checked_table, require_dense
-from ulmus.honesty import HonestyReport, honesty_report
 from ulmus.intervals.confidence import expectation_bounds, function_bounds
 from ulmus.intervals.distribution import fit_shape, predictive_distribution
 from ulmus.intervals.prediction import prediction_bounds
 from ulmus.intervals.prediction import quantiles as fit_quantiles
 from ulmus.intervals.standard_errors import Variance, prediction_variance
+
+if TYPE_CHECKING:
+    from ulmus.honesty import HonestyReport
 
 COMPONENTS = ("total", "model", "noise", "weights")
 PREDICTION_METHODS = ("auto", "jackknife+", "jackknife", "cv+", "gaussian")
@@ -321,6 +323,9 @@ class BaseELM(FittedAttributes, Fitting, Points, MultiOutputMixin, RegressorMixi
         >>> [(row.level, row.n) for row in report.coverage if row.group == "all"]
         [(0.5, 100), (0.8, 100), (0.9, 100), (0.95, 100)]
         """
+        # Its metrics load parts of scikit-learn that a fit does not need.
+        from ulmus.honesty import honesty_report
+
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         if X is None and y is None:
