@@ -155,6 +155,11 @@ def column_sums(a: Array, b: Array) -> Array:
     return xp.sum(a * b, axis=tuple(range(a.ndim - 1)))
 
 
+def dense(X: Any) -> Any:
+    """The same rows as a dense array."""
+    return X.toarray() if scipy.sparse.issparse(X) else X
+
+
 def taken_rows(X: Any, rows: slice | np.ndarray) -> Any:
     """Rows of a dense or sparse matrix, by slice or by index."""
     if isinstance(rows, slice) or not is_foreign(X):

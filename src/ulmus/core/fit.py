@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.core.backend import Array, double_precision, like, namespace, taken_rows, to_numpy
+from ulmus.core.backend import Array, dense, double_precision, like, namespace, taken_rows, to_numpy
 from ulmus.core.ensemble import Ensemble, Regression, mean_and_spread, member_values
 from ulmus.core.folds import MOST_FOLDED_ROWS, Fold, HeldOut, Retuning, map_variance
 from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm, row_form
-from ulmus.core.misfit import Misfit, dense, mapped, misfit
+from ulmus.core.misfit import Misfit, mapped, misfit
 from ulmus.core.noise.model import NoiseModel
 from ulmus.core.pairing import COMMON, OWN, member_groups
 from ulmus.core.recipe import InputMap
@@ -159,10 +159,13 @@ class Fit:
 
     def choice_variance(self, X: Array) -> np.ndarray:
         """Variance of the prediction because alpha and the map were chosen, shape (p, K)."""
-        variance = self.ensemble.alpha_variance(X)
-        if self.folded:
-            variance = variance + map_variance(self.folds, X)
-        return variance.T
+        return (self.ensemble.alpha_variance(X) + self.map_variance(X)).T
+
+    def map_variance(self, X: Array) -> np.ndarray:
+        """The part of it that the map has, where its rows are few, shape (K, p)."""
+        if not self.folded:
+            return np.zeros((self.ensemble.n_outputs, X.shape[0]))
+        return map_variance(self.folds, X)
 
     @property
     def folded(self) -> bool:
@@ -187,6 +190,12 @@ class Fit:
         if self.retuning is None or self.rows is None:
             return ()
         return self.retuning.held_out(self.rows.data, self.folds)
+
+    @property
+    def gamma(self) -> np.ndarray:
+        """Effective degrees of freedom of a member, shape (K,)."""
+        parts = self.ensemble.regressions
+        return self.ensemble.per_output(part.smoother.gamma for part in parts)
 
     @cached_property
     def sigma2(self) -> np.ndarray:
@@ -290,7 +299,7 @@ class Fit:
         """Signs that the layer cannot follow the function; None where the rows are gone."""
         if self.rows is None:
             return None
-        residuals = self.rows.loo.mean(axis=0) * self.ensemble.unit[:, None]
+        residuals = self.rows.residuals(self.ensemble.unit)
         return misfit(
             self.ensemble, self.rows.data, residuals, self.sigma2, self._matrix, self._relevance
         )

@@ -140,13 +140,7 @@ def _by_value(data: RowBlocks) -> np.ndarray:
 
 def _others(data: RowBlocks, rows: np.ndarray) -> RowBlocks:
     """All rows of positive weight but those of a fold."""
-    return some_rows(data, np.setdiff1d(np.flatnonzero(data.used), rows))
-
-
-def some_rows(data: RowBlocks, rows: np.ndarray) -> RowBlocks:
-    """Rows in memory, by index."""
-    weight = None if data.root_weight is None else data.root_weight[rows]
-    return replace(data, X=taken_rows(data.X, rows), y=data.y[:, rows], root_weight=weight)
+    return data.taken(np.setdiff1d(np.flatnonzero(data.used), rows))
 
 
 def unpulled(folds: tuple[Fold, ...], residuals: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ulmus.core.backend import Array, like, namespace, taken_rows, to_numpy
 from ulmus.core.fit import Fit
-from ulmus.core.folds import map_variance, unpulled
+from ulmus.core.folds import unpulled
 from ulmus.core.smoother import square_lengths
 from ulmus.core.training import TrainingRows
 
@@ -60,7 +60,7 @@ def row_sd(fit: Fit, rows: TrainingRows) -> np.ndarray:
     weight = 1.0 if root is None else np.where(root > 0, root, 1.0) ** 2
     model = smoothed_noise(fit, rows.noise) * rows.norm
     variance = (rows.noise / weight + model) * fit.ensemble.unit[:, None] ** 2
-    return _positive_root(variance + _map_variance(fit, rows.data.X))
+    return _positive_root(variance + fit.map_variance(rows.data.X))
 
 
 def smoothed_noise(fit: Fit, noise: np.ndarray) -> np.ndarray:
@@ -93,7 +93,7 @@ def point_spread(fit: Fit, X: Array) -> Spread:
     norm = np.concatenate(norms, axis=1)
     model = smoothed_noise(fit, noise) * norm
     variance = (noise / fit.mean_weight + model) * ensemble.unit[:, None] ** 2
-    sd = _positive_root(variance + _map_variance(fit, X))
+    sd = _positive_root(variance + fit.map_variance(X))
     return Spread(np.concatenate(means, axis=1), sd, norm)
 
 
@@ -109,11 +109,6 @@ def beyond_rows(rows: TrainingRows, norm: np.ndarray) -> np.ndarray:
     return np.any(norm > limit[:, None], axis=0)
 
 
-def _map_variance(fit: Fit, X: Array) -> np.ndarray | float:
-    """Variance that choosing a map costs, where rows are few."""
-    return map_variance(fit.folds, X) if fit.folded else 0.0
-
-
 def _positive_root(variance: np.ndarray) -> np.ndarray:
     """Square root; data without any noise get a scale of one."""
     return np.sqrt(np.where(variance > 0, variance, 1.0))
@@ -121,7 +116,7 @@ def _positive_root(variance: np.ndarray) -> np.ndarray:
 
 def loo_residuals(fit: Fit, rows: TrainingRows) -> np.ndarray:
     """Leave-one-out residuals of the ensemble in the units of y, shape (K, n)."""
-    return rows.loo.mean(axis=0) * fit.ensemble.unit[:, None]
+    return rows.residuals(fit.ensemble.unit)
 
 
 def unpulled_residuals(fit: Fit, rows: TrainingRows) -> np.ndarray:

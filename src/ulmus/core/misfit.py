@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
 from scipy.spatial import KDTree
 
-from ulmus.core.backend import Array, like, taken_rows, to_numpy
+from ulmus.core.backend import Array, dense, like, taken_rows, to_numpy
 from ulmus.core.ensemble import Ensemble
 from ulmus.core.source import RowBlocks
 
@@ -123,8 +122,7 @@ def misfit(
     relevance : ndarray of shape (d,) or None
         Shares of the inputs in the prediction.
     """
-    used = np.flatnonzero(data.used)
-    rows = used[np.unique(np.linspace(0, len(used) - 1, min(len(used), MOST_ROWS)).astype(int))]
+    rows = data.spread_out(MOST_ROWS)
     X = dense(taken_rows(data.X, rows))
     inputs, few = mapped(ensemble, X, matrix), residuals[:, rows]
     fitted = ensemble.mean(X)
@@ -134,11 +132,6 @@ def misfit(
     for j in _worth_a_look(relevance, X.shape[1]):
         gain = np.maximum(gain, step_gain(ensemble, to_numpy(X), data.y[:, rows], few, noise, j))
     return Misfit(largest, agreement, gain, len(rows), inputs, few, fitted)
-
-
-def dense(X: Array) -> Array:
-    """The same rows as a dense array."""
-    return X.toarray() if scipy.sparse.issparse(X) else X
 
 
 def mapped(ensemble: Ensemble, X: Array, matrix: np.ndarray | None) -> np.ndarray:

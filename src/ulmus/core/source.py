@@ -160,10 +160,19 @@ class RowBlocks:
 
     def sample(self, n_rows: int) -> Block:
         """Evenly spaced rows of positive weight."""
+        return self.block(self.spread_out(n_rows))
+
+    def spread_out(self, n_rows: int) -> np.ndarray:
+        """Numbers of evenly spaced rows of positive weight: ``n_rows``, or all if fewer."""
         used = np.flatnonzero(self.used)
         if len(used) <= n_rows:
-            return self.block(used)
-        return self.block(used[np.linspace(0, len(used) - 1, n_rows).astype(int)])
+            return used
+        return used[np.linspace(0, len(used) - 1, n_rows).astype(int)]
+
+    def taken(self, rows: np.ndarray) -> RowBlocks:
+        """Some of the rows, by index, as a source of their own."""
+        weight = None if self.root_weight is None else self.root_weight[rows]
+        return replace(self, X=taken_rows(self.X, rows), y=self.y[:, rows], root_weight=weight)
 
 
 def _copied(X: Any) -> Any:

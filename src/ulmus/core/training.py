@@ -44,6 +44,10 @@ class TrainingRows:
     omega: np.ndarray | None
     tuned: np.ndarray | None = None
 
+    def residuals(self, unit: np.ndarray) -> np.ndarray:
+        """Leave-one-out residuals of the ensemble in the units of y (K,), shape (K, n)."""
+        return self.loo.mean(axis=0) * unit[:, None]
+
     @property
     def judges(self) -> np.ndarray:
         """Rows whose left-out residuals make prediction intervals, shape (n,).

@@ -15,7 +15,6 @@ from ulmus.blocks import BlockSource, checked_blocks, progress_bar, reader, sile
 from ulmus.core.backend import Array, reference_array
 from ulmus.core.fit import Fit
 from ulmus.core.fitting import Specification
-from ulmus.core.folds import some_rows
 from ulmus.core.layer import UnitLaw
 from ulmus.core.make import Task, fit_of_more, fit_of_rows, fit_of_stream
 from ulmus.core.recipe import FEWEST_ROWS, Recipe
@@ -79,7 +78,7 @@ class Fitting:
         rows = rows.own_copy()
         scale = usable(rows.reduce(feature_scale))
         tuned = fresh._tuning_rows(rows)
-        source = rows if tuned is None else some_rows(rows, np.flatnonzero(tuned))
+        source = rows if tuned is None else rows.taken(np.flatnonzero(tuned))
         task = fresh._task(source, scale, one_output, rows.reference)
         return self._adopt(fresh, fit_of_rows(rows, replace(task, tuned=tuned)))
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus.core.backend import is_foreign, like
+from ulmus.core.backend import dense, is_foreign, like
 from ulmus.core.scaling import far_outside
 from ulmus.estimators._validation import checked_points, require_dense
 from ulmus.exceptions import ExtrapolationWarning, warn
@@ -47,7 +46,7 @@ class Points:
         inputs = self.fitted_.ensemble.layer.inputs
         if not inputs.levels:
             return {}
-        return inputs.unseen(X.toarray() if scipy.sparse.issparse(X) else X)
+        return inputs.unseen(dense(X))
 
     def _output(self, values: np.ndarray, X: Any) -> Any:
         """Result in the shape of y, and in the array type and precision of X."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from ulmus.core.backend import Array, taken_rows, to_numpy
+from ulmus.core.backend import Array, dense, taken_rows, to_numpy
 from ulmus.core.fit import Fit
-from ulmus.core.misfit import dense
 from ulmus.core.scaling import far_outside
 from ulmus.core.selection import RELATIVE_GRID
 from ulmus.core.shape import ResidualShape
@@ -199,7 +198,7 @@ def _deviation(fit: Fit) -> np.ndarray:
 
 def rows_finding(fit: Fit, k: int) -> Finding:
     """Whether there are enough rows for what the fit spends."""
-    gamma = float(next(p.smoother.gamma for p in fit.ensemble.regressions if k in p.outputs))
+    gamma = float(fit.gamma[k])
     n, ratio = fit.n_rows, fit.n_rows / max(gamma, 1.0)
     light = "yellow" if n < FEW_ROWS or ratio < ROWS_PER_DOF else "green"
     light = "red" if ratio < FEWEST_PER_DOF else light

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from ulmus.core.backend import Array
 from ulmus.core.fit import Fit
-from ulmus.core.folds import map_variance
 from ulmus.core.misfit import Misfit
 from ulmus.exceptions import BiasWarning, ExtrapolationWarning, warn
 from ulmus.intervals.bounds import normal_bounds, satterthwaite_dof
@@ -31,18 +30,18 @@ def expectation_bounds(
     fit: Fit, levels: Sequence[float], method: str, variance: Variance
 ) -> FloatArray:
     """Intervals for the mean of this estimator over noise and weights."""
-    dof = fit.per_regression(lambda part: np.full(len(part.outputs), part.smoother.gamma))
     groups = fit.ensemble.n_members
     total, weights = variance.model, variance.from_weights
-    return _student_bounds(variance.mean, total, weights, fit.n_rows - dof, groups, levels, method)
+    return _student_bounds(
+        variance.mean, total, weights, fit.n_rows - fit.gamma, groups, levels, method
+    )
 
 
 def function_bounds(fit: Fit, X: Array, levels: Sequence[float], method: str) -> FloatArray:
     """Intervals for the true function, centred on undersmoothed wide networks."""
     wide = fit.wide_parts(X)
-    variance, weights = wide.variance, wide.spread / wide.n_groups
-    if fit.folded:
-        variance = variance + map_variance(fit.folds, X).T
+    variance = wide.variance + fit.map_variance(X).T
+    weights = wide.spread / wide.n_groups
     _warn_about_bias(fit.mean(X).T, wide.mean, np.sqrt(variance))
     _warn_about_misfit(fit.misfit)
     unseen = np.any(wide.unseen > UNSEEN_SHARE * variance, axis=1) & np.any(variance > 0, axis=1)

@@ -152,10 +152,9 @@ def observation_sd(fit: Fit, X: Array, variance: Variance) -> tuple[FloatArray, 
     All of its variance rests on the residuals, but for what the members differ by.
     """
     total = variance.model + fit.noise_variance(X)
-    gamma = fit.per_regression(lambda part: np.full(len(part.outputs), part.smoother.gamma))
     weights = variance.from_weights
     members = fit.ensemble.n_members
-    dof = satterthwaite_dof(total - weights, weights, fit.n_rows - gamma, members - 1)
+    dof = satterthwaite_dof(total - weights, weights, fit.n_rows - fit.gamma, members - 1)
     return np.sqrt(total), np.clip(dof, LEAST_DOF, NORMAL_DOF)
 
 

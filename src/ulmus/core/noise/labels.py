@@ -1,8 +1,9 @@
 """What the noise variance is learned from: left-out residuals of the fit, row by row.
 
-The left-out residual of a row has variance noise x (1/weight + z'z); divided by the bracket, its
-square u^2 is an estimate of the noise variance there. All squares are in units of the mean noise
-variance, so that their logarithms have no unit.
+The left-out residual of a row has a mean square of noise x (1/weight + e), with e the error that is
+expected of its prediction, in units of the noise; divided by the bracket, its square u^2 is an
+estimate of the noise variance there. All squares are in units of the mean noise variance, so that
+their logarithms have no unit.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def unit_variance(ensemble: Ensemble) -> np.ndarray:
 
 
 def residual_squares(loo: Array, norm: Array, root_weight: Array | None, unit: Array) -> Array:
-    """Squares u^2 (K, n) from left-out residuals and their z'z by members, each (M, K, n)."""
+    """Squares u^2 (K, n) from left-out residuals and expected errors of members, (M, K, n)."""
     xp = namespace(loo)
     weight = 1.0 if root_weight is None else root_weight**2
     u2 = weight * xp.mean(loo, axis=0) ** 2 / (1 + weight * xp.mean(norm, axis=0))

@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy.sparse
 
-from ulmus.core.backend import to_numpy
+from ulmus.core.backend import dense, to_numpy
 from ulmus.core.evidence import networks
 from ulmus.core.inputs import Inputs
 from ulmus.core.layer import HiddenLayer, UnitLaw, drawn_layer
@@ -58,7 +57,7 @@ def noise_scales(inputs: Inputs, sample: Block) -> np.ndarray | None:
 
 def _on_host(sample: Block, inputs: Inputs) -> tuple[Block, Inputs]:
     """Both as NumPy arrays in double precision: a small task, and the same map on every device."""
-    X = sample.X.toarray() if scipy.sparse.issparse(sample.X) else to_numpy(sample.X)
+    X = to_numpy(dense(sample.X))
     root_weight = None if sample.root_weight is None else to_numpy(sample.root_weight)
     offset, scale = (to_numpy(a).astype(float) for a in (inputs.offset, inputs.scale))
     rows = Block(X.astype(float), to_numpy(sample.y).astype(float), root_weight)

@@ -93,7 +93,7 @@ def kept_noise_model(
 ) -> tuple[NoiseModel, np.ndarray]:
     """Model from rows in memory; and the noise variance of each by a model without it, (K, n).
 
-    ``loo`` and ``norm`` are the left-out residuals and their z'z by members, (M, K, n).
+    ``loo`` and ``norm`` are the left-out residuals and their expected errors by members, (M, K, n).
     """
     few, used = slice(NOISE_MEMBERS), used_rows(rows.root_weight)
     squares = residual_squares(loo[few], norm[few], rows.root_weight, unit_variance(ensemble))
