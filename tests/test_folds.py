@@ -10,7 +10,7 @@ from scipy import stats
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.arrays import listed, restored
-from ulmus.core.folds import N_FOLDS, map_variance, unpulled
+from ulmus.core.folds import N_FOLDS, unpulled
 from ulmus.core.jackknife import loo_residuals, unpulled_residuals
 
 LEVELS = [0.5, 0.9]
@@ -72,7 +72,7 @@ def test_residuals_and_variance_of_the_folds(model):
     assert_array_equal(unpulled((), residuals), residuals)
     means = np.array([fold.mean(points)[0] for fold in fit.folds])
     expected = [np.sum((column - column.mean()) ** 2) / (N_FOLDS - 1) for column in means.T]
-    assert_allclose(map_variance(fit.folds, points)[0], expected, rtol=1e-10)
+    assert_allclose(fit.map_variance(points)[0], expected, rtol=1e-10)
     # A row pulls the map: left-out residuals behind maps that never saw it are larger.
     assert np.mean(residuals**2) > np.mean(loo_residuals(fit, fit.rows) ** 2)
 
@@ -82,7 +82,7 @@ def test_standard_errors_hold_what_both_choices_cost(model):
     fit = model.fitted_
     parts = fit.parts(points)
     paper = parts.U + parts.spread / parts.n_members
-    alone = fit.ensemble.alpha_variance(points).T + map_variance(fit.folds, points).T
+    alone = fit.ensemble.alpha_shift(points).T ** 2 + fit.map_variance(points).T
     assert_allclose(model.predict_var(points, "model"), (paper + alone)[:, 0], rtol=1e-10)
 
 
@@ -100,8 +100,8 @@ def test_predictions_move_with_log_alpha_as_said(n, intercept):
     slope = fit.ensemble._ridge_slope(fit.features(points))[0] * fit.ensemble.unit[0]
     assert_allclose(slope, expected, rtol=1e-5, atol=1e-8)
     # An alpha that was given was not chosen.
-    assert_array_equal(fit.ensemble.alpha_variance(points), 0)
-    assert np.all(plain_ensemble(3).fit(X, y).fitted_.ensemble.alpha_variance(points) >= 0)
+    assert_array_equal(fit.ensemble.alpha_shift(points), 0)
+    assert np.any(plain_ensemble(3).fit(X, y).fitted_.ensemble.alpha_shift(points) != 0)
 
 
 def test_the_deviation_of_log_alpha_is_that_of_new_noise():

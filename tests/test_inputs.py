@@ -193,6 +193,18 @@ def test_columns_are_standardised_and_scores_are_of_raw_values(table):
     assert_array_equal(Z[d:], inputs_of(table)(table)[d:])
 
 
+def along(X, j):
+    """Directions of column j for all rows of X."""
+    return np.tile(np.eye(X.shape[1])[j], (len(X), 1))
+
+
+def test_slopes_of_scores_at_knots_are_limits_of_central_differences():
+    scores = Scores(0, np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0, 3.0]))
+    x = np.array([-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0])
+    assert_allclose(scores.slope(x), [0, 1, 2, 1.25, 0.5, 0.25, 0])
+    assert_allclose(scores.slope(x), (scores(x + 1e-6) - scores(x - 1e-6)) / 2e-6, atol=1e-9)
+
+
 @pytest.mark.parametrize("constant", [False, True])
 def test_features_of_expanded_inputs_change_by_their_derivative(table, rng, constant):
     d = table.shape[1]
@@ -203,8 +215,9 @@ def test_features_of_expanded_inputs_change_by_their_derivative(table, rng, cons
     for j in range(d):
         step = 1e-6 * (np.arange(d) == j)
         difference = (layer(X + step) - layer(X - step)) / 2e-6
-        assert_allclose(layer.derivative(X, j), difference, rtol=1e-5, atol=1e-8)
-    far = layer.derivative(X + 1e3 * (np.arange(d) == 0), 0)  # its score no longer changes
+        assert_allclose(layer.derivative(X, along(X, j)), difference, rtol=1e-5, atol=1e-8)
+    # Far away its score no longer changes.
+    far = layer.derivative(X + 1e3 * (np.arange(d) == 0), along(X, 0))
     u = layer.inputs(X + 1e3 * (np.arange(d) == 0))
     slope = 1 - np.tanh(np.einsum("mnk,kp->mnp", W, u) + b[:, :, None]) ** 2
     assert_allclose(far[:, int(constant) :], slope * W[:, :, :1], rtol=1e-10, atol=1e-300)
@@ -215,7 +228,8 @@ def test_sparse_points_of_an_expanded_layer_are_dense_points(table, rng):
     W, b = rng.normal(size=(2, 4, len(inputs.origin))), rng.normal(size=(2, 4))
     layer, rows = HiddenLayer(W, b, inputs, "tanh", True), scipy.sparse.csr_array(table)
     assert_array_equal(layer(rows), layer(table))
-    assert_array_equal(layer.derivative(rows, 1), layer.derivative(table, 1))
+    directions = along(table, 1)
+    assert_array_equal(layer.derivative(rows, directions), layer.derivative(table, directions))
 
 
 def in_library(inputs, xp, dtype):
@@ -245,9 +259,8 @@ def test_inputs_in_other_libraries(xp, table):
         assert_allclose(to_numpy(other(xp.asarray(X))), inputs(X), rtol=1e-13, atol=1e-14)
         assert other.unseen(xp.asarray(X)) == inputs.unseen(X) == {2: 3}
         for j in range(5):
-            changes = other.derivative(xp.asarray(X), j)
-            for k, change in inputs.derivative(X, j).items():
-                assert_allclose(to_numpy(changes[k]), change, rtol=1e-13)
+            changes = other.derivative(xp.asarray(X), xp.asarray(along(X, j)))
+            assert_allclose(to_numpy(changes), inputs.derivative(X, along(X, j)), rtol=1e-13)
 
 
 def test_inputs_in_single_precision(table):

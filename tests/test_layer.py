@@ -37,9 +37,18 @@ def test_features_change_by_their_derivative(make_layer, name, constant):
     for j in range(4):
         step = 1e-6 * (np.arange(4) == j)
         difference = (layer(X + step) - layer(X - step)) / 2e-6
-        assert_allclose(layer.derivative(X, j), difference, rtol=1e-6, atol=1e-8)
-        rows = scipy.sparse.csr_array(X)
-        assert_allclose(layer.derivative(rows, j), layer.derivative(X, j), rtol=1e-9, atol=1e-12)
+        along = np.tile(np.eye(4)[j], (7, 1))
+        derivative = layer.derivative(X, along)
+        assert_allclose(derivative, difference, rtol=1e-6, atol=1e-8)
+        rows, sparse = scipy.sparse.csr_array(X), scipy.sparse.csr_array(along)
+        assert_allclose(layer.derivative(rows, sparse), derivative, rtol=1e-9, atol=1e-12)
+
+
+def test_each_row_has_a_direction_of_its_own(make_layer):
+    layer = make_layer(3, 5, 4, activation="tanh", constant=True)
+    X, along = np.random.default_rng(0).standard_normal((2, 7, 4))
+    difference = (layer(X + 1e-6 * along) - layer(X - 1e-6 * along)) / 2e-6
+    assert_allclose(layer.derivative(X, along), difference, rtol=1e-6, atol=1e-8)
 
 
 def test_derivatives_in_other_libraries(xp, make_layer):
@@ -48,15 +57,15 @@ def test_derivatives_in_other_libraries(xp, make_layer):
     parts = (layer.W, layer.b, layer.inputs.offset, layer.inputs.scale)
     W, b, *scaling = map(xp.asarray, parts)
     foreign = type(layer)(W, b, Inputs(*scaling), "tanh", True)
-    assert_allclose(
-        to_numpy(foreign.derivative(xp.asarray(X), 2)), layer.derivative(X, 2), rtol=1e-10
-    )
+    along = np.tile(np.eye(4)[2], (7, 1))
+    ours = to_numpy(foreign.derivative(xp.asarray(X), xp.asarray(along)))
+    assert_allclose(ours, layer.derivative(X, along), rtol=1e-10)
 
 
 def test_a_function_of_ones_own_has_no_derivative(make_layer):
     layer = make_layer(2, 3, 2, activation=np.tanh)
     with pytest.raises(ValueError, match=r"derivative.*activation by name"):
-        layer.derivative(np.ones((2, 2)), 0)
+        layer.derivative(np.ones((2, 2)), np.ones((2, 2)))
 
 
 def test_some_members_are_a_layer_of_their_own(make_layer):

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ulmus.core.backend import Array, namespace, row_blocks, taken_rows, to_numpy, transposed
+from ulmus.core.backend import Array, namespace, to_numpy, transposed
 from ulmus.core.forms import PairForms
+from ulmus.core.functionals import Functionals, count, features
 from ulmus.core.layer import HiddenLayer
 from ulmus.core.noise.constant import NoiseVariance
 from ulmus.core.outputs import OutputUnits
 from ulmus.core.rows import RowFit, row_fit
-from ulmus.core.smoother import Smoother
+from ulmus.core.smoother import Smoother, square_lengths
 from ulmus.core.source import Block
 
 
@@ -101,14 +102,9 @@ class Ensemble:
         parts = zip(values, self.regressions, strict=True)
         return self.ordered(np.full(len(part.outputs), value) for value, part in parts)
 
-    def blocks(self, X: Array) -> Iterator[Array]:
-        """The rows of X in blocks of a good size."""
-        for rows in row_blocks(X.shape[0], self.layer.width, self.layer.W):
-            yield taken_rows(X, rows)
-
-    def mean(self, X: Array) -> np.ndarray:
-        """Prediction at the rows of X, shape (K, p)."""
-        return np.concatenate([self.mean_of(self.layer(part)) for part in self.blocks(X)], axis=1)
+    def mean(self, X: Array | Functionals) -> np.ndarray:
+        """Prediction at the rows of X, or of functionals, shape (K, p)."""
+        return np.concatenate([self.mean_of(h) for h in features(self.layer, X)], axis=1)
 
     def mean_of(self, h: Array) -> np.ndarray:
         """Prediction for features h (M, N', p), shape (K, p)."""
@@ -118,15 +114,24 @@ class Ensemble:
         for part in self.regressions:
             beta = xp.reshape(part.smoother.beta, (flat.shape[0], -1)) / self.n_members
             parts.append(to_numpy(beta.T @ flat))
-        return self.shift[:, None] + self.unit[:, None] * self.ordered(parts)
+        shift = self.shift[:, None] * to_numpy(self.layer.shares(h))
+        return shift + self.unit[:, None] * self.ordered(parts)
 
-    def alpha_variance(self, X: Array) -> np.ndarray:
-        """Variance of the prediction that choosing the ridge parameter costs, shape (K, p)."""
+    def leverage_of(self, h: Array) -> np.ndarray:
+        """Squared lengths of the coordinates of h (M, N', p), mean over members, shape (K, p)."""
+        parts = []
+        for part in self.regressions:
+            norm = to_numpy(square_lengths(part.smoother.coordinates(h))).mean(axis=0)
+            parts.append(np.repeat(norm[None, :], len(part.outputs), axis=0))
+        return self.ordered(parts)
+
+    def alpha_shift(self, X: Array | Functionals) -> np.ndarray:
+        """How far the prediction moves with alpha, by a standard deviation of it, shape (K, p)."""
         deviation = self.ordered([part.alpha_deviation for part in self.regressions])
         if not np.any(deviation > 0):
-            return np.zeros((self.n_outputs, X.shape[0]))
-        slopes = [self._ridge_slope(self.layer(part)) for part in self.blocks(X)]
-        return (np.concatenate(slopes, axis=1) * (deviation * self.unit)[:, None]) ** 2
+            return np.zeros((self.n_outputs, count(X)))
+        slopes = [self._ridge_slope(h) for h in features(self.layer, X)]
+        return np.concatenate(slopes, axis=1) * (deviation * self.unit)[:, None]
 
     def _ridge_slope(self, h: Array) -> np.ndarray:
         """How predictions in the fit's units move with log alpha, shape (K, p)."""
@@ -163,11 +168,17 @@ class Ensemble:
         return self.ordered(beta, axis=2) * self.unit
 
 
-def mean_and_spread(members: Array) -> tuple[Array, Array]:
-    """Mean and sample variance over the first axis."""
+def mean_and_spread(members: Array, others: Array | None = None) -> tuple[Array, Array]:
+    """Mean over members (M, K, p), and their sample variance, (K, p).
+
+    With predictions of the same members elsewhere, (M, K, p'), it is their covariance, (K, p, p').
+    """
     xp, M = namespace(members), members.shape[0]
     mean = xp.mean(members, axis=0)
-    return mean, xp.sum((members - mean) ** 2, axis=0) / max(M - 1, 1)
+    if others is None:
+        return mean, xp.sum((members - mean) ** 2, axis=0) / max(M - 1, 1)
+    left, right = (xp.permute_dims(a - xp.mean(a, axis=0), (1, 0, 2)) for a in (members, others))
+    return mean, transposed(left) @ right / max(M - 1, 1)
 
 
 def member_values(smoother: Smoother, t: Array) -> Array:

@@ -14,18 +14,20 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.backend import Array, dense, double_precision, like, namespace, taken_rows, to_numpy
-from ulmus.core.ensemble import Ensemble, Regression, mean_and_spread, member_values
-from ulmus.core.folds import MOST_FOLDED_ROWS, Fold, HeldOut, Retuning, map_variance
+from ulmus.core.ensemble import Ensemble, Regression
+from ulmus.core.folds import MOST_FOLDED_ROWS, Fold, HeldOut, Retuning, map_shifts
 from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm, row_form
+from ulmus.core.functionals import Functionals, count, features
 from ulmus.core.misfit import Misfit, mapped, misfit
 from ulmus.core.noise.model import NoiseModel
 from ulmus.core.pairing import COMMON, OWN, member_groups
+from ulmus.core.parts import point_parts, wide_parts
 from ulmus.core.recipe import InputMap
 from ulmus.core.scaling import FeatureScale
 from ulmus.core.second_pass import SecondPass
 from ulmus.core.shape import ResidualShape
 from ulmus.core.training import Stream, TrainingRows
-from ulmus.core.variance import ESTIMATES, PointParts, WideParts
+from ulmus.core.variance import ESTIMATES, PointParts, WideParts, joined
 from ulmus.core.wide import WideNetworks, wide_networks
 
 ROWS_ARE_GONE = (
@@ -117,34 +119,20 @@ class Fit:
         """Hidden features h of points, shape (M, N', p)."""
         return self.ensemble.layer(X)
 
-    def mean(self, X: Array) -> np.ndarray:
-        """Prediction at the rows of X, shape (K, p)."""
+    def mean(self, X: Array | Functionals) -> np.ndarray:
+        """Prediction at the rows of X, or of functionals, shape (K, p)."""
         return self.ensemble.mean(X)
 
-    def parts(self, X: Array, estimate: str | None = None) -> PointParts:
-        """Mean, spread and both means of the form at the rows of X, each (p, K)."""
-        parts = [self.parts_of(self.features(block), estimate) for block in self.ensemble.blocks(X)]
-        columns = zip(*(part[:4] for part in parts), strict=True)
-        mean, spread, A, U = (np.concatenate(a) for a in columns)
-        return PointParts(mean, spread, A, U, self.ensemble.n_members)
+    def parts(self, X: Array | Functionals, estimate: str | None = None) -> PointParts:
+        """Mean, spread and both means of the form at rows of X or of functionals, each (p, K)."""
+        return joined([self.parts_of(h, estimate) for h in features(self.ensemble.layer, X)])
 
-    def parts_of(self, h: Array, estimate: str | None = None) -> PointParts:
-        """The same for features h (M, N', p): of points, or any linear combination of points."""
+    def parts_of(
+        self, h: Array, estimate: str | None = None, other: Array | None = None
+    ) -> PointParts:
+        """The same for features h (M, N', p), or bilinear in them and other features."""
         pairing = ESTIMATES[self.estimates[0] if estimate is None else estimate].pairing
-        ensemble, units, columns = self.ensemble, self.ensemble.units, []
-        xp = namespace(h)
-        for part in ensemble.regressions:
-            t = part.smoother.coordinates(h)
-            mean, spread = mean_and_spread(member_values(part.smoother, t))
-            means = part.forms[pairing].means(t)
-            unit = units.outputs(part.outputs)
-            # The shift counts as often as the constant unit: once for a point.
-            shift = unit.shift[:, None] * (h[0, 0, :] if ensemble.layer.constant else 1.0)
-            square = unit.unit[:, None] ** 2
-            squares = (square * part for part in (spread, means.single, means.distinct))
-            columns.append(to_numpy(xp.stack([shift + unit.unit[:, None] * mean, *squares])))
-        mean, spread, A, U = ensemble.ordered(columns, axis=1)
-        return PointParts(mean.T, spread.T, A.T, U.T, ensemble.n_members)
+        return point_parts(self.ensemble, pairing, h, other)
 
     def noise_variance(self, X: Array) -> np.ndarray:
         """Variance of a new observation of mean weight around its prediction, shape (p, K)."""
@@ -157,15 +145,19 @@ class Fit:
         residual = self.per_regression(lambda part: part.variance.residual)
         return np.repeat(residual[:, None], X.shape[0], axis=1)
 
-    def choice_variance(self, X: Array) -> np.ndarray:
+    def choice_variance(self, X: Array | Functionals) -> np.ndarray:
         """Variance of the prediction because alpha and the map were chosen, shape (p, K)."""
-        return (self.ensemble.alpha_variance(X) + self.map_variance(X)).T
+        return (self.ensemble.alpha_shift(X) ** 2 + self.map_variance(X)).T
 
-    def map_variance(self, X: Array) -> np.ndarray:
+    def map_variance(self, X: Array | Functionals) -> np.ndarray:
         """The part of it that the map has, where its rows are few, shape (K, p)."""
+        return np.sum(self.map_shifts(X) ** 2, axis=0)
+
+    def map_shifts(self, X: Array | Functionals) -> np.ndarray:
+        """Shifts of the prediction, one for each fold, whose squares sum to it, (folds, K, p)."""
         if not self.folded:
-            return np.zeros((self.ensemble.n_outputs, X.shape[0]))
-        return map_variance(self.folds, X)
+            return np.zeros((1, self.ensemble.n_outputs, count(X)))
+        return map_shifts(self.folds, X)
 
     @property
     def folded(self) -> bool:
@@ -204,41 +196,16 @@ class Fit:
 
     # ------------------------------------------------------------ wide networks
 
-    def wide_parts(self, X: Array) -> WideParts:
-        """Mean and variance of the undersmoothed wide networks at the rows of X."""
-        parts = [self._wide_block(self.features(block)) for block in self.ensemble.blocks(X)]
-        mean, spread, noise, unseen = (np.concatenate(a) for a in zip(*parts, strict=True))
-        dof = self.ensemble.ordered([networks.dof for networks in self.networks])
-        return WideParts(mean, spread, noise, unseen, self.networks[0].n_groups, dof)
+    def wide_parts(self, X: Array | Functionals) -> WideParts:
+        """Mean and variance of the undersmoothed wide networks at rows of X or of functionals."""
+        parts = [self.wide_parts_of(h) for h in features(self.ensemble.layer, X)]
+        columns = zip(*(part[:4] for part in parts), strict=True)
+        mean, spread, noise, unseen = (np.concatenate(a) for a in columns)
+        return parts[0]._replace(mean=mean, spread=spread, noise=noise, unseen=unseen)
 
-    def _wide_block(self, h: Array) -> tuple[np.ndarray, ...]:
-        columns = []
-        parts = zip(self.ensemble.regressions, self.networks, self.wide_forms, strict=True)
-        for part, networks, forms in parts:
-            each = [
-                self._wide_output(part, networks, forms, h, k) for k in range(len(part.outputs))
-            ]
-            columns.append(np.stack(each, axis=1))
-        values = [self.ensemble.ordered([c[i] for c in columns]) for i in range(4)]
-        shift, unit = self.ensemble.shift[:, None], self.ensemble.unit[:, None]
-        scales = (unit, unit**2, unit**2, unit**2)
-        shifts = (shift, 0.0, 0.0, 0.0)
-        return tuple((a * v + b).T for a, v, b in zip(scales, values, shifts, strict=True))
-
-    def _wide_output(
-        self, part: Regression, networks: WideNetworks, forms: PairForms, h: Array, k: int
-    ) -> np.ndarray:
-        """Mean, spread, noise and unseen part of one output, shape (4, p)."""
-        xp, G = namespace(h), networks.n_groups
-        tau, beyond = networks.tau(h, k)
-        members = member_values(part.smoother, tau)[:, k, :]
-        groups = networks.groups(h.shape[0])
-        mean, spread = mean_and_spread(
-            xp.stack([xp.sum(members[group, :], axis=0) for group in groups])
-        )
-        noise = forms.total(tau)[k, :] / G**2
-        unseen = xp.mean(beyond, axis=0)
-        return to_numpy(xp.stack([mean, spread, noise, unseen]))
+    def wide_parts_of(self, h: Array, other: Array | None = None) -> WideParts:
+        """The same for features h (M, N', p), or bilinear in them and other features."""
+        return wide_parts(self.ensemble, self.networks, self.wide_forms, h, other)
 
     @cached_property
     def networks(self) -> tuple[WideNetworks, ...]:
@@ -304,10 +271,15 @@ class Fit:
             self.ensemble, self.rows.data, residuals, self.sigma2, self._matrix, self._relevance
         )
 
-    def misfit_allowance(self, X: Array) -> np.ndarray:
-        """What misfit adds to both sides of an interval for the function, shape (p, K)."""
-        if self.misfit is None:
-            return np.zeros((X.shape[0], self.ensemble.n_outputs))
+    def misfit_allowance(self, X: Array | Functionals) -> np.ndarray:
+        """What misfit adds to both sides of an interval for the function, shape (p, K).
+
+        Functionals get what the points they are made of add up to at most.
+        """
+        if self.misfit is None or not self.misfit.found:
+            return np.zeros((count(X), self.ensemble.n_outputs))
+        if isinstance(X, Functionals):
+            return X.largest_sum(lambda few: self.misfit_allowance(few).T, self.ensemble.layer)
         inputs = mapped(self.ensemble, dense(X), self._matrix)
         return self.misfit.allowance(inputs, self.mean(X)).T
 

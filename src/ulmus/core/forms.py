@@ -31,8 +31,8 @@ class Form(Protocol):
     def sums(self, t: Array, u: Array | None = None) -> PairSums:
         """Both sums."""
 
-    def total(self, t: Array) -> Array:
-        """Sum over all pairs, those of a member with itself included, shape (p,)."""
+    def total(self, t: Array, u: Array | None = None) -> Array:
+        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
 
     def primal(self) -> Form:
         """The same form without any training row."""
@@ -62,28 +62,17 @@ class RowForm:
 
     def sums(self, t: Array, u: Array | None = None) -> PairSums:
         """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
-        joint = u is not None
-        right = t if u is None else u
-        z, zeta = _summed(self.Q, t), None if u is None else _summed(self.Q, u)
-        zeta = z if zeta is None else zeta
-        shares = PAIRINGS[self.pairing].member
-        if shares is None:
-            pairs = contracted(z, zeta, joint=joint)
-        else:
-            shared = self.Q * shares(self.omega)[:, None, :]
-            pairs = contracted(z, _summed(shared, right), joint=joint)
-            if joint:
-                other = contracted(_summed(shared, t), zeta, joint=True)
-                pairs = 0.5 * (pairs + other)
+        joint, right = u is not None, t if u is None else u
+        pairs = _all_pairs(self.Q, t, u, PAIRINGS[self.pairing], self.omega)
         same = contracted(t, self.same @ right, joint=joint)
         return PairSums(contracted(t, self.single @ right, joint=joint), pairs - same)
 
-    def total(self, t: Array) -> Array:
-        """Sum over all pairs, those of a member with itself included, shape (p,)."""
+    def total(self, t: Array, u: Array | None = None) -> Array:
+        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
         pairing = PAIRINGS[self.pairing]
         if pairing.single is not pairing.member:
-            return sum(self.sums(t))
-        return _all_pairs(self.Q, t, pairing, self.omega)
+            return sum(self.sums(t, u))
+        return _all_pairs(self.Q, t, u, pairing, self.omega)
 
     def stacked(self, group: slice) -> Array:
         """Products of the rows Q of a group of members side by side, shape (k N, k N)."""
@@ -104,13 +93,20 @@ def _summed(Q: Array, t: Array) -> Array:
     return xp.reshape(Q, (-1, Q.shape[2])).T @ xp.reshape(t, (-1, t.shape[2]))
 
 
-def _all_pairs(Q: Array, t: Array, pairing: Pairing, omega: Array | None) -> Array:
-    """Sum over all pairs of members through rows Q (M, N, n), shape (p,)."""
+def _all_pairs(Q: Array, t: Array, u: Array | None, pairing: Pairing, omega: Array | None) -> Array:
+    """Sum over all pairs of members through rows Q (M, N, n), shape (p,) or (p, p')."""
+    joint, right = u is not None, t if u is None else u
     z = _summed(Q, t)
+    zeta = z if right is t else _summed(Q, right)
     if pairing.member is None:
-        return contracted(z, z, joint=False)
+        return contracted(z, zeta, joint=joint)
+    # Half of D_ml comes from either member.
     shared = Q * pairing.member(omega)[:, None, :]
-    return contracted(z, _summed(shared, t), joint=False)
+    pairs = contracted(z, _summed(shared, right), joint=joint)
+    if not joint:
+        return pairs
+    other = pairs.T if right is t else contracted(_summed(shared, t), zeta, joint=True)
+    return 0.5 * (pairs + other)
 
 
 def row_form(Q: Array, pairing: Pairing, omega: Array | None = None) -> RowForm:
@@ -150,9 +146,9 @@ class RegeneratedForm:
         parts = [row_form(Q, OWN, omega).sums(t, u) for Q, omega in self._rows()]
         return PairSums(sum(p.single for p in parts), sum(p.distinct for p in parts))
 
-    def total(self, t: Array) -> Array:
-        """Sum over all pairs, those of a member with itself included, shape (p,)."""
-        return sum(_all_pairs(Q, t, OWN, omega) for Q, omega in self._rows())
+    def total(self, t: Array, u: Array | None = None) -> Array:
+        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
+        return sum(_all_pairs(Q, t, u, OWN, omega) for Q, omega in self._rows())
 
     def primal(self) -> PairGram:
         """The same sums as matrices."""
@@ -221,9 +217,9 @@ class JackknifeForm:
         """z_m' r_k for all m and k, shape (M, M, p)."""
         return transposed(self.c) @ t
 
-    def total(self, t: Array) -> Array:
-        """Sum over all pairs, those of a member with itself included, shape (p,)."""
-        return sum(self.sums(t))
+    def total(self, t: Array, u: Array | None = None) -> Array:
+        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
+        return sum(self.sums(t, u))
 
     def primal(self) -> JackknifeForm:
         """The same form with its diagonal part as matrices."""
@@ -266,12 +262,14 @@ class PairForms:
         scale = xp.reshape(self.scale, (-1, *[1] * (single.ndim - 1)))
         return PairSums(single * scale, distinct * scale)
 
-    def total(self, t: Array) -> Array:
-        """Variance of the sum over members, shape (K, p)."""
+    def total(self, t: Array, u: Array | None = None) -> Array:
+        """Variance of the sum over members, (K, p), or its covariance, (K, p, p')."""
         xp = namespace(t)
-        parts = [form.total(t) for form in self.forms]
-        parts = parts * (self.scale.shape[0] if len(parts) == 1 else 1)
-        return xp.clip(xp.stack(parts), min=0.0) * self.scale[:, None]
+        parts = [form.total(t, u) for form in self.forms]
+        parts = xp.stack(parts * (self.scale.shape[0] if len(parts) == 1 else 1))
+        if u is None:
+            parts = xp.clip(parts, min=0.0)
+        return parts * xp.reshape(self.scale, (-1, *[1] * (parts.ndim - 1)))
 
     def primal(self) -> PairForms:
         """The same without any training row."""

@@ -127,13 +127,15 @@ class PairGram:
         distinct = namespace(t).zeros_like(single)
         for m, row in enumerate(self.upper[:-1]):
             distinct += contracted(t[m, :, :], row @ _after(right, m), joint=joint)
-            if joint:
+            if joint and right is not t:
                 distinct += contracted(row @ _after(t, m), right[m, :, :], joint=True)
-        return PairSums(single, distinct if joint else 2 * distinct)
+        if right is t:  # the pairs (l, m) are those of (m, l) the other way round
+            distinct = distinct + (distinct.T if joint else distinct)
+        return PairSums(single, distinct)
 
-    def total(self, t: Array) -> Array:
-        """Sum over all pairs, those of a member with itself included, shape (p,)."""
-        return sum(self.sums(t))
+    def total(self, t: Array, u: Array | None = None) -> Array:
+        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
+        return sum(self.sums(t, u))
 
     def primal(self) -> PairGram:
         """The form itself, which needs no training row."""

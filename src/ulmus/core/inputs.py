@@ -52,13 +52,20 @@ class Scores:
         return xp.take(self.heights, left) + share * xp.take(self._rises, left)
 
     def slope(self, x: Array) -> Array:
-        """Derivative of the scores at values x (n,), zero outside the knots."""
+        """Derivative of the scores at values x (n,), zero outside the knots.
+
+        At a knot it is the mean of both sides, the limit of central differences.
+        """
         xp = namespace(self.knots)
-        inside = (x >= self.knots[0]) & (x <= self.knots[-1])
         # Scores differ by less than 16, and the quotient must be a number.
         smallest = 16 * float(xp.finfo(x.dtype).smallest_normal)
-        gaps = xp.clip(self.knots[1:] - self.knots[:-1], min=smallest)
-        return xp.take(self._rises / gaps, self._found(x)[1]) * xp.astype(inside, x.dtype)
+        slopes = self._rises / xp.clip(self.knots[1:] - self.knots[:-1], min=smallest)
+        flat = xp.zeros_like(slopes[:1])
+        slopes = xp.concat([flat, slopes, flat])
+        x = 1.0 * x  # a column of a table is not in one piece, which torch complains about
+        sides = (xp.searchsorted(self.knots, x, side=side) for side in ("left", "right"))
+        left, right = (xp.take(slopes, side) for side in sides)
+        return 0.5 * (left + right)
 
     @property
     def _rises(self) -> Array:
@@ -140,17 +147,19 @@ class Inputs:
         scores = [part(X[:, part.column])[None, :] for part in self.scores]
         return xp.concat([Z, *scores, *(part(X[:, part.column]) for part in self.levels)])
 
-    def derivative(self, X: Array, j: int) -> dict[int, Array]:
-        """Derivatives by column j of the table: those inputs of the layer that change.
+    def derivative(self, X: Array, directions: Array) -> Array:
+        """Derivative of the inputs in a direction of the table's space for each row, (d', n).
 
-        Each has shape (n,), or (1,) where it is the same for all rows. Indicators are flat
-        between their values.
+        Indicators are flat between their values.
         """
-        changes = {j: 1 / self.scale[j : j + 1]}
-        for k, part in enumerate(self.scores, start=self.offset.shape[0]):
-            if part.column == j:
-                changes[k] = part.slope(like(X[:, j], self.offset))
-        return changes
+        xp, directions = namespace(self.offset), like(directions, self.offset)
+        changes = [(directions / self.scale).T]
+        for part in self.scores:
+            slope = part.slope(like(X[:, part.column], self.offset))
+            changes.append((slope * directions[:, part.column])[None, :])
+        flat = xp.zeros_like(directions[:, 0])[None, :]
+        n_levels = sum(part.values.shape[0] for part in self.levels)
+        return xp.concat([*changes, *[flat] * n_levels])
 
     def unseen(self, X: Array) -> dict[int, int]:
         """Rows whose value is none of the levels, counted for each such column of the table."""

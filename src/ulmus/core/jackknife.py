@@ -18,7 +18,7 @@ import numpy as np
 from ulmus.core.backend import Array, like, namespace, taken_rows, to_numpy
 from ulmus.core.fit import Fit
 from ulmus.core.folds import unpulled
-from ulmus.core.smoother import square_lengths
+from ulmus.core.functionals import features
 from ulmus.core.training import TrainingRows
 
 # Largest array of training rows times points, in elements: the features of a training row are
@@ -81,14 +81,9 @@ def point_spread(fit: Fit, X: Array) -> Spread:
     """Mean and conditional standard deviation at the rows of X."""
     means, norms = [], []
     ensemble = fit.ensemble
-    for block in ensemble.blocks(X):
-        h = fit.features(block)
+    for h in features(ensemble.layer, X):
         means.append(ensemble.mean_of(h))
-        parts = []
-        for part in ensemble.regressions:
-            norm = to_numpy(square_lengths(part.smoother.coordinates(h))).mean(axis=0)
-            parts.append(np.repeat(norm[None, :], len(part.outputs), axis=0))
-        norms.append(ensemble.ordered(parts))
+        norms.append(ensemble.leverage_of(h))
     noise = fit.unit_noise(X)
     norm = np.concatenate(norms, axis=1)
     model = smoothed_noise(fit, noise) * norm

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from scipy.stats.qmc import Sobol
 
 from ulmus.core.activations import named
-from ulmus.core.backend import Array, like, namespace
+from ulmus.core.backend import Array, dense, like, namespace
 from ulmus.core.inputs import Inputs
 
 # Largest array of features that is factorised at once: half a gigabyte.
@@ -156,6 +156,14 @@ class HiddenLayer:
         """Number of features of all members together."""
         return self.n_members * self.n_units
 
+    def shares(self, h: Array) -> Array:
+        """How often features h (M, N', p) hold the shift of the outputs, shape (p,).
+
+        It counts as often as the constant unit: once for a point, not at all in a difference.
+        """
+        # Without a constant the outputs are not shifted.
+        return h[0, 0, :] if self.constant else namespace(h).zeros_like(h[0, 0, :])
+
     def members(self, few: slice) -> HiddenLayer:
         """Some of the members as a layer of their own."""
         return replace(self, W=self.W[few, :, :], b=self.b[few, :])
@@ -173,18 +181,15 @@ class HiddenLayer:
             H[:, 0, :] = 1.0
         return H
 
-    def derivative(self, X: Array, j: int) -> Array:
-        """Derivative of the features by column j of X at its rows, shape (M, N', n)."""
-        slope = self._members(
-            named(self.activation).derivative(self._pre_activations(X)), X.shape[0]
-        )
-        first = int(self.constant)
-        changes = self.inputs.derivative(self._dense_if_expanded(X), j)
-        inner = sum(self.W[:, :, k][:, :, None] * change for k, change in changes.items())
-        slope[:, first:, :] = slope[:, first:, :] * inner
-        if self.constant:
-            slope[:, 0, :] = 0.0
-        return slope
+    def derivative(self, X: Array, directions: Array) -> Array:
+        """Derivative of the features at the rows of X, each in its direction (n, d), (M, N', n)."""
+        W, _ = self._stacked(namespace(self.W))
+        slope = named(self.activation).derivative(self._pre_activations(X))
+        if scipy.sparse.issparse(directions) and not self.inputs.expands:
+            return self._members(slope * (directions @ (W / self.inputs.scale).T).T, X.shape[0])
+        # The constant unit has no weights, and so no slope.
+        X, directions = self._dense_if_expanded(X), dense(directions)
+        return self._members(slope * (W @ self.inputs.derivative(X, directions)), X.shape[0])
 
     def _pre_activations(self, X: Array) -> Array:
         """Arguments u of the activation for all units of all members, shape (M N', n)."""

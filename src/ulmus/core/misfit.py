@@ -82,14 +82,17 @@ class Misfit:
         """Whether a step explains a change as well as the fit, shape (K,)."""
         return self.step_gain > 0
 
+    @property
+    def found(self) -> bool:
+        """Whether there is any sign."""
+        return bool(np.any(self.clustered | self.stepped))
+
     def allowance(self, inputs: np.ndarray, mean: np.ndarray) -> np.ndarray:
         """What an interval for the function adds to both sides, shape (K, p).
 
         Where residuals cluster, the mean residual of the nearest rows; where there is a step,
         the change of the prediction to the nearest rows.
         """
-        if not np.any(self.clustered | self.stepped):
-            return np.zeros_like(mean)
         _, near = KDTree(self.inputs).query(inputs, min(LOCAL, self.n_rows))
         near = near.reshape(len(inputs), -1)
         bias = np.abs(np.mean(self.residuals[:, near], axis=2))

@@ -66,6 +66,18 @@ class PointParts(NamedTuple):
     U: FloatArray
     n_members: int
 
+    def diagonal(self) -> PointParts:
+        """Parts of the points themselves, from those of all pairs of points."""
+        spread, A, U = (np.diagonal(a).T for a in (self.spread, self.A, self.U))
+        return PointParts(self.mean, spread, A, U, self.n_members)
+
+
+def joined(portions: list[PointParts]) -> PointParts:
+    """Parts of portions of points, one after another."""
+    columns = zip(*(part[:4] for part in portions), strict=True)
+    mean, spread, A, U = (np.concatenate(a) for a in columns)
+    return PointParts(mean, spread, A, U, portions[0].n_members)
+
 
 class WideParts(NamedTuple):
     """Undersmoothed wide networks at p points and K outputs, each (p, K).

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.backend import Array, column_sums, namespace, to_numpy, transposed
+from ulmus.core.backend import Array, namespace, to_numpy, transposed
 from ulmus.core.linalg import eigh, inverted_triangle
 from ulmus.core.pairing import member_groups
 from ulmus.core.smoother import RESOLUTION, Smoother
@@ -201,10 +201,10 @@ class WideNetworks:
         return _cut([v.shape[0] for v in self.values], sum(v.shape[0] for v in self.values) // M)
 
     def tau(self, h: Array, k: int) -> tuple[Array, Array]:
-        """Coordinates tau (M, N', p) for output k, and the variance of what is unseen, (G, p).
+        """Coordinates tau (M, N', p) for output k, and what is unseen of h, (sum of kN, p).
 
-        The latter is the squared part of h along directions that no training row has, times the
-        variance of an output weight before the data are seen.
+        The latter is the part of h along directions that no training row has, times the standard
+        deviation of an output weight before the data are seen.
         """
         xp, out, beyond = namespace(h), namespace(h).empty_like(h), []
         alpha, prior = float(self.alphas[k]), float(self.prior[k])
@@ -218,9 +218,8 @@ class WideNetworks:
                 # Every member carries the constant; the group has it once.
                 share = self.mass**-0.5 / (group.stop - group.start)
                 out[group, 0, :] = share * h[group, 0, :]
-            unseen = along * (1 - seen)
-            beyond.append(prior * column_sums(unseen, unseen))
-        return out, xp.stack(beyond)
+            beyond.append(prior**0.5 * along * (1 - seen))
+        return out, xp.concat(beyond)
 
 
 def _cut(widths: list[int], n_neurons: int) -> list[slice]:

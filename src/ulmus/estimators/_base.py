@@ -11,11 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.variance import ESTIMATES
 from ulmus.estimators import _parameters as check
+from ulmus.estimators._answers import OwnAnswers
 from ulmus.estimators._attributes import FittedAttributes
 from ulmus.estimators._fitting import Fitting
 from ulmus.estimators._points import Points
 from ulmus.estimators._validation import checked_table, require_dense
-from ulmus.intervals.confidence import expectation_bounds, function_bounds
+from ulmus.intervals.confidence import expectation_errors, function_errors
 from ulmus.intervals.distribution import fit_shape, predictive_distribution
 from ulmus.intervals.prediction import prediction_bounds
 from ulmus.intervals.prediction import quantiles as fit_quantiles
@@ -31,7 +32,9 @@ TARGETS = ("function", "expectation")
 SHAPES = ("equal", "shortest")
 
 
-class BaseELM(FittedAttributes, Fitting, Points, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class BaseELM(
+    FittedAttributes, Fitting, Points, OwnAnswers, MultiOutputMixin, RegressorMixin, BaseEstimator
+):
     """Predictions, variances and intervals of a fitted ELM; subclasses have the parameters."""
 
     def _n_members(self) -> int:
@@ -189,10 +192,10 @@ class BaseELM(FittedAttributes, Fitting, Points, MultiOutputMixin, RegressorMixi
         if kind == "prediction":
             bounds = prediction_bounds(self.fitted_, X, levels, method, shape=shape)
         elif target == "function":
-            bounds = function_bounds(self.fitted_, X, levels, method)
+            bounds = function_errors(self.fitted_, X).bounds(levels, method)
         else:
             variance = prediction_variance(self.fitted_, X)
-            bounds = expectation_bounds(self.fitted_, levels, method, variance)
+            bounds = expectation_errors(self.fitted_, variance).bounds(levels, method)
         return self._interval_output(bounds, X, np.ndim(confidence_level) == 0)
 
     def predict_quantiles(self, X: Any, quantiles: Any) -> Any:
@@ -272,7 +275,7 @@ class BaseELM(FittedAttributes, Fitting, Points, MultiOutputMixin, RegressorMixi
         index = X.index if hasattr(X, "iloc") else None
         X = self._checked_points(X)
         fit, variance = self.fitted_, prediction_variance(self.fitted_, X)
-        mean_ci = function_bounds(fit, X, levels, "auto")[:, 0, :, 0]
+        mean_ci = function_errors(fit, X).bounds(levels)[:, 0, :, 0]
         obs_ci = prediction_bounds(fit, X, levels, "auto", variance)[:, 0, :, 0]
         columns = {
             "mean": fit.mean(X)[0],

@@ -245,3 +245,15 @@ def drawn_seeds(random_state: Any, n_members: int) -> tuple[list[np.random.SeedS
     root = np.random.SeedSequence(entropy)
     of_map = np.random.SeedSequence(root.entropy, spawn_key=(2**32 - 1,))
     return root.spawn(n_members), int(of_map.generate_state(1)[0])
+
+
+def checked_generator(random_state: Any) -> np.random.Generator:
+    """Return a generator of draws."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"random_state must be a whole number >= 0, a Generator or None, got {random_state!r}."
+        ) from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,25 +23,38 @@ class Points:
 
     def _checked_points(self, X: Any) -> Any:
         """Points that can be predicted; those far outside the training range warn."""
+        X = self._valid_points(X)
+        self._warn_outside([X])
+        return X
+
+    def _valid_points(self, X: Any) -> Any:
+        """Points that can be predicted, wherever they are."""
         check_is_fitted(self)
         X = checked_points(self, X)
         require_dense(X, self.device, self.fitted_.ensemble.layer.W)
-        outside = far_outside(X, self.fitted_.scale)
+        return X
+
+    def _warn_outside(self, blocks: Iterable[Any]) -> None:
+        """Warn about points far outside the training range, and about values never seen."""
+        outside, total, unseen = 0, 0, Counter[int]()
+        for X in blocks:
+            total += X.shape[0]
+            outside += far_outside(X, self.fitted_.scale)
+            unseen.update(self._unseen_levels(X))
         if outside:
             warn(
-                f"{outside} of {X.shape[0]} points lie outside the range of the training inputs "
+                f"{outside} of {total} points lie outside the range of the training inputs "
                 "by more than a tenth of it; predictions and error bars there rest on "
                 "extrapolation.",
                 ExtrapolationWarning,
             )
-        for j, count in self._unseen_levels(X).items():
+        for j, count in unseen.items():
             warn(
-                f"{count} of {X.shape[0]} points have a value of input {j} that no training row "
+                f"{count} of {total} points have a value of input {j} that no training row "
                 "had, of those that its levels were taken from; its indicator inputs are zero "
                 "there. Use expand_inputs='scores' for an input whose values are not categories.",
                 ExtrapolationWarning,
             )
-        return X
 
     def _unseen_levels(self, X: Any) -> dict[int, int]:
         """Points whose value is none of an input's levels, counted for each such input."""

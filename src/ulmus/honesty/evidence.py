@@ -16,8 +16,8 @@ from scipy import special, stats
 
 from ulmus.core.backend import Array, to_numpy
 from ulmus.core.fit import Fit
+from ulmus.core.functionals import features
 from ulmus.core.jackknife import loo_residuals, scaled_residuals, unpulled_residuals
-from ulmus.core.smoother import square_lengths
 from ulmus.core.training import TrainingRows
 from ulmus.intervals.bounds import has_ranks, is_skewed, quantile_rank
 from ulmus.intervals.distribution import fit_shape, predictive_distribution
@@ -174,15 +174,8 @@ def noiseless(fit: Fit) -> BoolArray:
 
 def point_leverage(fit: Fit, X: Array) -> FloatArray:
     """Squared length of the coordinates of points, mean over members, shape (K, p)."""
-    blocks = []
-    for block in fit.ensemble.blocks(X):
-        h = fit.features(block)
-        parts = []
-        for part in fit.ensemble.regressions:
-            norm = to_numpy(square_lengths(part.smoother.coordinates(h))).mean(axis=0)
-            parts.append(np.repeat(norm[None, :], len(part.outputs), axis=0))
-        blocks.append(fit.ensemble.ordered(parts))
-    return np.concatenate(blocks, axis=1)
+    ensemble = fit.ensemble
+    return np.concatenate([ensemble.leverage_of(h) for h in features(ensemble.layer, X)], axis=1)
 
 
 def looked_at(fit: Fit, X: Array) -> npt.NDArray[np.intp]:

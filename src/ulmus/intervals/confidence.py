@@ -6,12 +6,15 @@ Bounds come as NumPy arrays in the units of y, shape (2, levels, p, K).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ulmus.core.backend import Array
 from ulmus.core.fit import Fit
+from ulmus.core.functionals import Functionals
+from ulmus.core.joint import bilinear, outer_sums, semidefinite
 from ulmus.core.misfit import Misfit
 from ulmus.exceptions import BiasWarning, ExtrapolationWarning, warn
 from ulmus.intervals.bounds import normal_bounds, satterthwaite_dof
@@ -26,19 +29,44 @@ LARGE_BIAS = 5.0
 UNSEEN_SHARE = 0.5
 
 
-def expectation_bounds(
-    fit: Fit, levels: Sequence[float], method: str, variance: Variance
-) -> FloatArray:
-    """Intervals for the mean of this estimator over noise and weights."""
-    groups = fit.ensemble.n_members
-    total, weights = variance.model, variance.from_weights
-    return _student_bounds(
-        variance.mean, total, weights, fit.n_rows - fit.gamma, groups, levels, method
-    )
+class Errors(NamedTuple):
+    """An estimate with what an interval around it is made of, each (p, K).
+
+    Parameters
+    ----------
+    center : ndarray
+        The estimate.
+    variance : ndarray
+        Its variance.
+    dof : ndarray
+        Degrees of freedom of the variance.
+    allowance : ndarray
+        What is added to both sides of an interval.
+    """
+
+    center: FloatArray
+    variance: FloatArray
+    dof: FloatArray
+    allowance: FloatArray
+
+    def bounds(self, levels: Sequence[float], method: str = "auto") -> FloatArray:
+        """Student intervals, or normal ones, shape (2, levels, p, K)."""
+        dof = np.inf if method == "normal" else self.dof
+        low, high = normal_bounds(self.center, np.sqrt(self.variance), levels, dof)
+        return np.stack([low - self.allowance, high + self.allowance])
 
 
-def function_bounds(fit: Fit, X: Array, levels: Sequence[float], method: str) -> FloatArray:
-    """Intervals for the true function, centred on undersmoothed wide networks."""
+def expectation_errors(fit: Fit, variance: Variance) -> Errors:
+    """Errors of the prediction around the mean of this estimator over noise and weights."""
+    weights = variance.from_weights
+    members = fit.ensemble.n_members
+    residual = fit.n_rows - fit.gamma
+    dof = satterthwaite_dof(variance.model - weights, weights, residual, members - 1)
+    return Errors(variance.mean, variance.model, dof, np.zeros_like(dof))
+
+
+def function_errors(fit: Fit, X: Array | Functionals) -> Errors:
+    """Errors of undersmoothed wide networks around the true function."""
     wide = fit.wide_parts(X)
     variance = wide.variance + fit.map_variance(X).T
     weights = wide.spread / wide.n_groups
@@ -52,12 +80,15 @@ def function_bounds(fit: Fit, X: Array, levels: Sequence[float], method: str) ->
             "rest on the smoothness that the ridge parameter assumes.",
             ExtrapolationWarning,
         )
-    spent = wide.dof + fit.ensemble.layer.constant
-    bounds = _student_bounds(
-        wide.mean, variance, weights, fit.n_rows - spent, wide.n_groups, levels, method
-    )
-    allowance = fit.misfit_allowance(X)
-    return np.stack([bounds[0] - allowance, bounds[1] + allowance])
+    residual = fit.n_rows - wide.dof - fit.ensemble.layer.constant
+    dof = satterthwaite_dof(variance - weights, weights, residual, wide.n_groups - 1)
+    return Errors(wide.mean, variance, dof, fit.misfit_allowance(X))
+
+
+def function_covariance(fit: Fit, X: Array | Functionals, errors: Errors) -> FloatArray:
+    """Joint covariance of the undersmoothed networks, shape (K, p, p)."""
+    covariance = bilinear(fit, X, lambda h, u: fit.wide_parts_of(h, u).variance)
+    return semidefinite(covariance + outer_sums(fit.map_shifts(X)), errors.variance.T)
 
 
 def _warn_about_misfit(misfit: Misfit | None) -> None:
@@ -78,21 +109,6 @@ def _warn_about_misfit(misfit: Misfit | None) -> None:
             "there, and may miss it near the step all the same.",
             BiasWarning,
         )
-
-
-def _student_bounds(
-    center: FloatArray,
-    variance: FloatArray,
-    weights: FloatArray,
-    residual_dof: FloatArray,
-    groups: int,
-    levels: Sequence[float],
-    method: str,
-) -> FloatArray:
-    degrees: FloatArray | float = np.inf
-    if method != "normal":
-        degrees = satterthwaite_dof(variance - weights, weights, residual_dof, groups - 1)
-    return normal_bounds(center, np.sqrt(variance), levels, degrees)
 
 
 def _warn_about_bias(mean: FloatArray, center: FloatArray, se: FloatArray) -> None:

@@ -1,4 +1,4 @@
-"""Variance of the prediction at points, as a value that is never negative."""
+"""Variance of the prediction at points and of functionals, as a value that is never negative."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from ulmus.core.backend import Array
 from ulmus.core.fit import Fit
-from ulmus.core.variance import PointParts, model_variance, positive_part
+from ulmus.core.functionals import Functionals
+from ulmus.core.joint import bilinear, outer_sums, semidefinite
+from ulmus.core.variance import PointParts, joined, model_variance, positive_part
 from ulmus.exceptions import NegativeVarianceWarning, warn
 
 FloatArray = npt.NDArray[np.float64]
@@ -29,15 +31,38 @@ class Variance:
         return np.minimum(self.redrawing, self.model)
 
 
-def prediction_variance(fit: Fit, X: Array, estimate: str | None = None) -> Variance:
+def prediction_variance(fit: Fit, X: Array | Functionals, estimate: str | None = None) -> Variance:
     """Mean and variance of the prediction, with what choosing alpha and the map adds to it.
 
     Negative estimates are replaced, with a warning.
     """
-    parts = fit.parts(X, estimate)
+    return _variance(fit, fit.parts(X, estimate), fit.choice_variance(X), estimate)
+
+
+def joint_variance(
+    fit: Fit, X: Array | Functionals, estimate: str | None = None
+) -> tuple[Variance, FloatArray]:
+    """The same with the joint covariance of the predictions, shape (K, p, p)."""
+    name, own = fit.estimates[0] if estimate is None else estimate, []
+
+    def form(h: Array, u: Array) -> FloatArray:
+        parts = fit.parts_of(h, name, u)
+        if u is h:
+            own.append(parts.diagonal())
+        return model_variance(name, parts)
+
+    covariance = bilinear(fit, X, form)
+    shifts = np.concatenate([fit.ensemble.alpha_shift(X)[None], fit.map_shifts(X)])
+    choice = np.sum(shifts**2, axis=0).T
+    variance = _variance(fit, joined(own), choice, name)
+    return variance, semidefinite(covariance + outer_sums(shifts), variance.model.T)
+
+
+def _variance(fit: Fit, parts: PointParts, choice: FloatArray, estimate: str | None) -> Variance:
     name = fit.estimates[0] if estimate is None else estimate
-    variance = _never_negative(parts, name) + fit.choice_variance(X)
-    return Variance(parts.mean, variance, parts.spread / parts.n_members)
+    return Variance(
+        parts.mean, _never_negative(parts, name) + choice, parts.spread / parts.n_members
+    )
 
 
 def _never_negative(parts: PointParts, name: str) -> FloatArray:

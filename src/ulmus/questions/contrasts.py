@@ -1,0 +1,109 @@
+"""What a comparison changes: a column, from one value to another."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ulmus.questions.tables import Table, named_column, numeric
+
+SPANS = ("sd", "iqr", "minmax")
+
+
+class Contrast(NamedTuple):
+    """A column that goes from one value to another.
+
+    Parameters
+    ----------
+    term : str
+        The column.
+    high, low : scalar or ndarray of shape (n,)
+        Its values after and before, for all rows or for each.
+    names : tuple of str
+        What the two are called.
+    """
+
+    term: str
+    high: Any
+    low: Any
+    names: tuple[str, str]
+
+    def label(self, comparison: str) -> str:
+        """The two in words."""
+        high, low = self.names
+        return f"{high} / {low}" if comparison == "ratio" else f"{high} - {low}"
+
+
+def contrasts(table: Table, variables: Any) -> list[Contrast]:
+    """Contrasts from a dict of columns and what to do with each, or from names alone."""
+    if not isinstance(variables, Mapping):
+        alone = isinstance(variables, (str, int, np.integer))
+        variables = dict.fromkeys([variables] if alone else variables)
+    if not variables:
+        raise ValueError("variables names no column; give for example variables={'t': (10, 20)}.")
+    return [c for key, how in variables.items() for c in _of_column(table, key, how)]
+
+
+def _of_column(table: Table, key: Any, how: Any) -> list[Contrast]:
+    term = named_column(table, key, "variables")
+    column = table.column(term)
+    assert column is not None  # a feature
+    if how is None:
+        how = 1 if numeric(column) else list(np.unique(column))
+    if isinstance(how, (list, tuple, np.ndarray)):
+        return _between(term, column, list(how))
+    if not numeric(column):
+        raise ValueError(
+            f"variables[{term!r}]={how!r} needs a column of numbers; give the values to compare, "
+            f"for example {[str(v) for v in np.unique(column)[:2]]}."
+        )
+    column = column.astype(float)
+    if isinstance(how, str):
+        return [_span(term, column, how)]
+    step = float(how) if isinstance(how, numbers.Real) and not isinstance(how, bool) else 0.0
+    if np.isfinite(step) and step != 0:
+        name = f"x {'+' if step > 0 else '-'} {abs(step):g}"
+        return [Contrast(term, column + step, column, (name, "x"))]
+    raise ValueError(
+        f"variables[{term!r}] must be two or more values, a step that is not zero, or one of "
+        f"{', '.join(map(repr, SPANS))}, got {how!r}."
+    )
+
+
+def _between(term: str, column: np.ndarray, levels: list[Any]) -> list[Contrast]:
+    """All values against the first."""
+    if len(levels) < 2:
+        raise ValueError(f"variables[{term!r}] needs at least two values, got {levels!r}.")
+    if numeric(column):
+        try:
+            levels = [float(v) for v in levels]
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"variables[{term!r}]={levels!r} must be numbers, as the column is."
+            ) from error
+        if not np.all(np.isfinite(levels)):
+            raise ValueError(f"variables[{term!r}]={levels!r} must be finite numbers.")
+    first = levels[0]
+    return [Contrast(term, high, first, (_text(high), _text(first))) for high in levels[1:]]
+
+
+def _span(term: str, column: np.ndarray, how: str) -> Contrast:
+    if how == "sd":
+        half = np.std(column, ddof=1) / 2 if len(column) > 1 else 0.0
+        return Contrast(term, column + half, column - half, ("(x + sd/2)", "(x - sd/2)"))
+    if how == "iqr":
+        low, high = np.quantile(column, [0.25, 0.75])
+        return Contrast(term, float(high), float(low), ("q75", "q25"))
+    if how == "minmax":
+        return Contrast(term, float(column.max()), float(column.min()), ("max", "min"))
+    raise ValueError(
+        f"variables[{term!r}] must be one of {', '.join(map(repr, SPANS))}, two or more values, or "
+        f"a step, got {how!r}."
+    )
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
