@@ -58,6 +58,26 @@ def test_primal_and_dual_forms_are_the_explicit_matrices(parts, pairing):
         assert_sums(form, expected, t, u)
 
 
+@pairings
+def test_sums_by_member_and_by_pair_are_blocks_of_the_explicit_matrices(
+    parts, pairing, monkeypatch
+):
+    monkeypatch.setattr("ulmus.core.backend.BLOCK_ELEMENTS", 1)  # several blocks of rows
+    _, _, t, rng = parts
+    Q, omega = rng.standard_normal((M, N, 700)), rng.uniform(0.2, 2, (M, 700))
+    D = explicit_pairing(pairing, [np.diag(o) for o in omega])
+    K = [[Q[m] @ D(m, k) @ Q[k].T for k in range(M)] for m in range(M)]
+    single = [K[m][m] @ t[m] for m in range(M)]
+    distinct = [sum(K[m][k] @ t[k] for k in range(M) if k != m) for m in range(M)]
+    by_pair = [[np.diagonal(t[m].T @ K[m][k] @ t[k]) for k in range(M)] for m in range(M)]
+    dual = row_form(Q, pairing, None if pairing is COMMON else omega)
+    for form in (dual, dual.primal()):
+        assert_allclose(form.applied(t), (single, distinct), rtol=1e-10, atol=1e-9)
+        assert_allclose(form.by_pair(t), by_pair, rtol=1e-10, atol=1e-9)
+    noise = [[np.diagonal(D(m, k)) for k in range(M)] for m in range(M)]
+    assert_allclose(pairing.between(omega), noise, rtol=1e-12)
+
+
 @pytest.mark.parametrize("pairing", [OWN, OTHERS], ids=lambda kind: kind.name)
 def test_the_jackknife_form_is_diagonal_minus_rank_one(parts, pairing):
     Q, _, t, rng = parts

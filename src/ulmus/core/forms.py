@@ -17,7 +17,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ulmus.core.backend import Array, contracted, member_products, namespace, transposed
+from ulmus.core.backend import (
+    Array,
+    contracted,
+    member_products,
+    namespace,
+    row_blocks,
+    transposed,
+)
 from ulmus.core.grams import PairGram, own_products
 from ulmus.core.layer import HiddenLayer
 from ulmus.core.pairing import COMMON, OWN, PAIRINGS, Pairing, PairSums
@@ -73,6 +80,29 @@ class RowForm:
         if pairing.single is not pairing.member:
             return sum(self.sums(t, u))
         return _all_pairs(self.Q, t, u, pairing, self.omega)
+
+    def applied(self, t: Array) -> PairSums:
+        """Both sums by member, before the product with the first t: each (M, N, p)."""
+        z, shares = _summed(self.Q, t), PAIRINGS[self.pairing].member
+        if shares is None:
+            pairs = self.Q @ z
+        else:
+            shared = self.Q * shares(self.omega)[:, None, :]
+            pairs = 0.5 * (shared @ z + self.Q @ _summed(shared, t))
+        return PairSums(self.single @ t, pairs - self.same @ t)
+
+    def by_pair(self, t: Array) -> Array:
+        """The terms of both sums, t_m with t_l for all m and l, shape (M, M, p)."""
+        xp, (M, _, p) = namespace(t), t.shape
+        shares, products = PAIRINGS[self.pairing].member, 0.0
+        v = None if shares is None else shares(self.omega)
+        for rows in row_blocks(self.Q.shape[2], M * p, self.Q):
+            z = xp.permute_dims(transposed(t) @ self.Q[:, :, rows], (1, 0, 2))
+            left = z if v is None else z * v[:, rows]
+            products = products + left @ transposed(z)
+        pairs = xp.permute_dims(0.5 * (products + transposed(products)), (1, 2, 0))
+        same = xp.eye(M, dtype=t.dtype, device=t.device)[:, :, None]
+        return pairs * (1 - same) + xp.sum(t * (self.single @ t), axis=1) * same
 
     def stacked(self, group: slice) -> Array:
         """Products of the rows Q of a group of members side by side, shape (k N, k N)."""

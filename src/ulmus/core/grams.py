@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ulmus.core.backend import (
     Array,
+    column_sums,
     contracted,
     is_on_host,
     member_products,
@@ -136,6 +137,27 @@ class PairGram:
     def total(self, t: Array, u: Array | None = None) -> Array:
         """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
         return sum(self.sums(t, u))
+
+    def applied(self, t: Array) -> PairSums:
+        """Both sums by member, before the product with the first t: each (M, N, p)."""
+        xp, N = namespace(t), t.shape[1]
+        distinct = xp.zeros_like(t)
+        for m, row in enumerate(self.upper[:-1]):
+            distinct[m, :, :] += row @ _after(t, m)
+            distinct[m + 1 :, :, :] += xp.reshape(row.T @ t[m, :, :], (-1, N, t.shape[2]))
+        return PairSums(self.single @ t, distinct)
+
+    def by_pair(self, t: Array) -> Array:
+        """The terms of both sums, t_m with t_l for all m and l, shape (M, M, p)."""
+        xp, (M, N, p) = namespace(t), t.shape
+        terms = xp.zeros((M, M, p), dtype=t.dtype, device=t.device)
+        for m, row in enumerate(self.upper):
+            terms[m, m, :] = column_sums(t[m, :, :], self.single[m, :, :] @ t[m, :, :])
+            for k in range(m + 1, M):
+                block = row[:, (k - m - 1) * N : (k - m) * N]
+                terms[m, k, :] = column_sums(t[m, :, :], block @ t[k, :, :])
+                terms[k, m, :] = terms[m, k, :]
+        return terms
 
     def primal(self) -> PairGram:
         """The form itself, which needs no training row."""

@@ -21,7 +21,10 @@ GROUP_UNITS = 800
 
 
 class PairSums(NamedTuple):
-    """Sums over single members and over ordered pairs of distinct members, (p,) or (p, p')."""
+    """Sums over single members and over ordered pairs of distinct members.
+
+    Each is (p,) or (p, p'), or (M, N, p) before the product with the first factor is taken.
+    """
 
     single: Array
     distinct: Array
@@ -55,6 +58,15 @@ class Pairing:
         pairs = M * (M - 1) * (M - 2 if self.degree == 3 else 1)
         distinct = sums.distinct / pairs if pairs else sums.distinct
         return PairSums(sums.single / (M * others) if others else sums.single, distinct)
+
+    def between(self, omega: Array) -> Array:
+        """D_ml of rows with noise variances omega (M, n), for all m and l, shape (M, M, n)."""
+        xp, (M, n) = namespace(omega), omega.shape
+        if self.single is None or self.member is None:
+            return xp.ones((M, M, n), dtype=omega.dtype, device=omega.device)
+        v = self.member(omega)
+        own = xp.eye(M, dtype=omega.dtype, device=omega.device)[:, :, None]
+        return 0.5 * (v[:, None, :] + v) + own * (self.single(omega) - v)
 
 
 def _own(omega: Array) -> Array:

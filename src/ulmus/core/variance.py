@@ -142,6 +142,13 @@ def model_variance(name: str, parts: PointParts) -> FloatArray:
     return ESTIMATES[name].part(parts.A, parts.U, M) + parts.spread / M
 
 
+def never_negative(name: str, parts: PointParts) -> FloatArray:
+    """The estimate, and its positive part where it is negative."""
+    variance = model_variance(name, parts)
+    negative = variance < 0
+    return np.where(negative, positive_part(parts), variance) if np.any(negative) else variance
+
+
 def positive_part(parts: PointParts) -> FloatArray:
     """Variance given the weights, plus the positive part of their bias variation.
 

@@ -11,7 +11,7 @@ from ulmus.core.backend import Array
 from ulmus.core.fit import Fit
 from ulmus.core.functionals import Functionals
 from ulmus.core.joint import bilinear, outer_sums, semidefinite
-from ulmus.core.variance import PointParts, joined, model_variance, positive_part
+from ulmus.core.variance import PointParts, joined, model_variance, never_negative
 from ulmus.exceptions import NegativeVarianceWarning, warn
 
 FloatArray = npt.NDArray[np.float64]
@@ -60,20 +60,18 @@ def joint_variance(
 
 def _variance(fit: Fit, parts: PointParts, choice: FloatArray, estimate: str | None) -> Variance:
     name = fit.estimates[0] if estimate is None else estimate
-    return Variance(
-        parts.mean, _never_negative(parts, name) + choice, parts.spread / parts.n_members
-    )
+    _warn_of_negative(parts, name)
+    variance = never_negative(name, parts) + choice
+    return Variance(parts.mean, variance, parts.spread / parts.n_members)
 
 
-def _never_negative(parts: PointParts, name: str) -> FloatArray:
+def _warn_of_negative(parts: PointParts, name: str) -> None:
     variance = model_variance(name, parts)
-    negative = variance < 0
-    if np.any(negative):
+    n_negative = int(np.sum(variance < 0))
+    if n_negative:
         warn(
-            f"{int(negative.sum())} of {variance.size} variances estimated by {name!r} were "
+            f"{n_negative} of {variance.size} variances estimated by {name!r} were "
             "negative and are replaced by their positive-part form; more n_estimators make "
             "this rare.",
             NegativeVarianceWarning,
         )
-        variance = np.where(negative, positive_part(parts), variance)
-    return variance
