@@ -1,7 +1,8 @@
 """Regression by ensembles of Extreme Learning Machines with error bars in closed form."""
 
 from ulmus.estimators import ELMEnsembleRegressor, ELMRegressor
+from ulmus.pipelines import answers
 
 __version__ = "0.1.0"
 
-__all__ = ["ELMEnsembleRegressor", "ELMRegressor", "__version__"]
+__all__ = ["ELMEnsembleRegressor", "ELMRegressor", "__version__", "answers"]

@@ -1,1 +1,219 @@
-"""Answers of a model inside a Pipeline."""
+"""Answers of a model inside a Pipeline, about the columns that the Pipeline was fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ulmus.core.backend import Array, dense, to_numpy
+from ulmus.core.fit import Fit
+from ulmus.core.functionals import Functionals, Rows
+from ulmus.estimators._answers import Answers
+from ulmus.estimators._base import BaseELM
+from ulmus.estimators._subject import blocks_of
+from ulmus.estimators._together import Together
+from ulmus.questions.tables import Changes, Table
+
+# Questions about points, which only need the points transformed.
+ABOUT_POINTS = (
+    "check",
+    "member_correlation",
+    "predict",
+    "predict_dist",
+    "predict_interval",
+    "predict_quantiles",
+    "predict_var",
+    "suggest_n_estimators",
+    "summary_frame",
+    "variance_at",
+    "variance_components",
+)
+# Columns move by this share of their size when transformers are differentiated.
+STEP = 1e-5
+
+
+def answers(model: Any) -> Any:
+    """Everything that can be asked of a model, also when it is the last step of a Pipeline.
+
+    Parameters
+    ----------
+    model : Pipeline, search over one, ELMEnsembleRegressor or ELMRegressor
+        A fitted model. Of a search (``GridSearchCV``) the best model is taken.
+
+    Returns
+    -------
+    answering : object
+        With the methods of the last step for points (``predict_interval``, ``predict_var``,
+        ``predict_dist``, ...) and for answers (``average``, ``compare``, ``slope``,
+        ``partial_dependence``, ``exceedance``, ``simulate``, ``next_points``, ...). They take
+        tables of the *original* columns and name these; what a question changes goes through
+        the transformers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import OneHotEncoder
+    >>> import ulmus
+    >>> X = pd.DataFrame({"t": range(60), "kind": ["a", "b", "c"] * 20})
+    >>> y = 0.1 * X.t + 2.0 * (X.kind == "b")
+    >>> encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
+    >>> model = ulmus.ELMEnsembleRegressor(n_neurons=20, input_map=None, random_state=0)
+    >>> pipe = make_pipeline(encode, model).fit(X, y)
+    >>> frame = ulmus.answers(pipe).compare(X, {"kind": ["a", "b"]})
+    >>> frame.contrast[0], round(frame.estimate[0])
+    ('b - a', 2)
+    """
+    model = getattr(model, "best_estimator_", model)
+    if isinstance(model, BaseELM):
+        check_is_fitted(model)
+        return model
+    steps = getattr(model, "steps", None)
+    if not steps or not isinstance(steps[-1][1], BaseELM):
+        raise ValueError(
+            "model must be a fitted ELMEnsembleRegressor or ELMRegressor, or a Pipeline whose last "
+            f"step is one, got {type(model).__name__}."
+        )
+    check_is_fitted(steps[-1][1])
+    return PipelineAnswers(model)
+
+
+class PipelineAnswers(Answers, Together):
+    """Answers of the last step of a Pipeline; made by ``ulmus.answers``."""
+
+    def __init__(self, pipe: Any) -> None:
+        self.pipe = pipe
+
+    def __repr__(self) -> str:
+        return f"ulmus.answers({self.pipe!r})"
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ABOUT_POINTS or not hasattr(self._model, name):
+            raise AttributeError(f"answers of a Pipeline have no attribute {name!r}")
+        method: Callable[..., Any] = getattr(self._model, name)
+
+        @wraps(method)
+        def about(X: Any = None, *args: Any, **options: Any) -> Any:
+            return method(None if X is None else self._transformed(X), *args, **options)
+
+        return about
+
+    @property
+    def _model(self) -> Any:
+        return self.pipe.steps[-1][1]
+
+    def _transformed(self, X: Any) -> Any:
+        """A table as the last step sees it."""
+        return self.pipe[:-1].transform(X) if len(self.pipe.steps) > 1 else X
+
+    def _answering_fit(self) -> Fit:
+        return self._model.fitted_
+
+    def _points_of(self, X: Any) -> Any:
+        return self._model._checked_points(self._transformed(X))
+
+    def _table(self, X: Any) -> Table:
+        given = X.to_pandas() if hasattr(X, "to_pandas") else X
+        names = getattr(self.pipe, "feature_names_in_", None)
+        if names is None:
+            inputs = np.asarray(given) if not hasattr(given, "iloc") else given
+            names = getattr(given, "columns", [f"x{j}" for j in range(np.shape(inputs)[1])])
+        else:
+            if not hasattr(given, "columns"):
+                raise ValueError(
+                    "X has no column names, but the Pipeline was fitted to a data frame; give one "
+                    "with the same columns."
+                )
+            missing = [name for name in names if name not in given.columns]
+            if missing:
+                raise ValueError(f"X lacks the column {missing[0]!r} of the Pipeline.")
+            inputs = given[list(names)]
+        table = PipelineTable(given, inputs, tuple(map(str, names)), self._valid)
+        table.points(slice(0, 1), {})  # a table that cannot be transformed fails here
+        return table
+
+    def _valid(self, X: Any) -> Array:
+        return self._model._valid_points(self._transformed(X))
+
+    def _warn_about(self, asked: Functionals) -> None:
+        self._model._warn_outside(blocks_of(asked, self._answering_fit()))
+
+
+@dataclass(frozen=True)
+class PipelineTable:
+    """A table whose rows become points by the transformers of a Pipeline.
+
+    Parameters
+    ----------
+    given : data frame or array
+        The table as it was given, perhaps with further columns.
+    inputs : data frame or array
+        The columns that the Pipeline was fitted to.
+    features : tuple of str
+        Their names.
+    valid : callable
+        From such a table to points (b, d).
+    """
+
+    given: Any
+    inputs: Any
+    features: tuple[str, ...]
+    valid: Callable[[Any], Array]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.inputs)
+
+    @property
+    def index(self) -> Any:
+        """Labels of the rows."""
+        return getattr(self.given, "index", np.arange(self.n_rows))
+
+    def column(self, name: str) -> np.ndarray | None:
+        """Values of a column, whether the model uses it or not; None if there is none."""
+        if hasattr(self.given, "columns"):
+            return np.asarray(self.given[name]) if name in self.given.columns else None
+        if name not in self.features:
+            return None
+        column = self.inputs[:, self.features.index(name)]
+        try:
+            return column.astype(float)
+        except (TypeError, ValueError):
+            return column
+
+    def points(self, rows: Rows, changes: Changes) -> Array:
+        """Points (b, d) of some rows after changes."""
+        return self.valid(self._changed(rows, changes))
+
+    def directions(self, rows: Rows, changes: Changes, name: str) -> Array:
+        """How these points move with a column, shape (b, d).
+
+        Transformers are differentiated by central differences: exact for those that are linear.
+        """
+        x = changes.get(name, self.column(name))
+        x = np.broadcast_to(np.asarray(x, dtype=float), self.n_rows)
+        step = STEP * np.maximum(np.abs(x), np.std(x))
+        step = np.where(step > 0, step, STEP)
+        high, low = (
+            to_numpy(dense(self.points(rows, {**changes, name: x + side * step})))
+            for side in (1.0, -1.0)
+        )
+        return (high - low) / (2 * step[rows, None])
+
+    def _changed(self, rows: Rows, changes: Changes) -> Any:
+        if not hasattr(self.inputs, "iloc"):
+            block = self.inputs[rows].copy()
+            for name, value in changes.items():
+                values = value if np.ndim(value) == 0 else value[rows]
+                block[:, self.features.index(name)] = values
+            return block
+        block = self.inputs.iloc[rows]
+        values = {n: v if np.ndim(v) == 0 else v[rows] for n, v in changes.items()}
+        return block.assign(**values) if values else block

@@ -32,6 +32,7 @@ from ulmus.core.backend import Array, column_sums, like, namespace, to_numpy, tr
 from ulmus.core.ensemble import Regression, mean_and_spread, member_values
 from ulmus.core.fit import Fit
 from ulmus.core.forms import JackknifeForm, row_form
+from ulmus.core.functionals import features
 from ulmus.core.pairing import COMMON, PAIRINGS, Pairing, PairSums
 from ulmus.core.variance import ESTIMATES, PointParts, never_negative
 
@@ -258,7 +259,7 @@ def outlook(fit: Fit, part: Regression, candidates: Array, targets: Array) -> Ou
         )
 
     def coordinates(X: Array) -> Array:
-        blocks = [part.smoother.coordinates(fit.features(b)) for b in fit.ensemble.blocks(X)]
+        blocks = [part.smoother.coordinates(h) for h in features(fit.ensemble.layer, X)]
         return namespace(*blocks).concat(blocks, axis=2)
 
     t, q = coordinates(targets), coordinates(candidates) * fit.mean_weight**0.5

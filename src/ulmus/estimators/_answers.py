@@ -1,4 +1,4 @@
-"""Answers about the fitted function: averages, differences, slopes, curves and probabilities."""
+"""Answers about the fitted function: averages, differences, slopes and curves."""
 
 from __future__ import annotations
 
@@ -7,44 +7,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ulmus.core.backend import namespace
-from ulmus.core.fit import Fit
-from ulmus.core.functionals import Functionals
 from ulmus.estimators import _parameters as check
-from ulmus.intervals.standard_errors import joint_variance
+from ulmus.estimators._subject import TARGETS, Subject
 from ulmus.questions import functions as ask
 from ulmus.questions import grids
 from ulmus.questions.answers import answer, centered, ratios
-from ulmus.questions.draws import mean_draws, observation_draws
 from ulmus.questions.frames import How, framed
-from ulmus.questions.probabilities import mean_exceedance, observation_exceedance
-from ulmus.questions.tables import PlainTable, Table
-
-TARGETS = ("expectation", "function")
-KINDS = ("mean", "observation")
-COVARIANCES = ("model", "total", "noise")
+from ulmus.questions.tables import Table
 
 
-class Answers:
-    """Questions about the function, each answered with an error bar.
-
-    What they are asked about is a table: rows of the columns that the model was fitted to, perhaps
-    with further columns to group by. Subclasses say what its rows are to the fit.
-    """
-
-    def _answering_fit(self) -> Fit:
-        raise NotImplementedError
-
-    def _table(self, X: Any) -> Table:
-        raise NotImplementedError
-
-    def _points_of(self, X: Any) -> Any:
-        raise NotImplementedError
-
-    def _warn_about(self, asked: Functionals) -> None:
-        raise NotImplementedError
-
-    # ------------------------------------------------------------ functionals
+class Answers(Subject):
+    """Averages, differences, slopes and curves of the function, as frames with error bars."""
 
     def functional(
         self,
@@ -358,164 +331,6 @@ class Answers:
         given = answer(fit, question.asked, question.labels, how.target, together=together)
         return framed(centered(given) if subtract_mean else given, how)
 
-    # ------------------------------------------------------------ points together
-
-    def predict_cov(
-        self, X: Any, X2: Any = None, *, component: str = "model", estimate: str | None = None
-    ) -> Any:
-        """Joint covariance of predictions, or of new observations, at points.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        X2 : array-like of shape (n_samples_2, n_features), default=None
-            Other points: the covariances of those of X with these. With None, of the points of X
-            with one another.
-        component : {"model", "total", "noise"}, default="model"
-            Of the predictions, of new observations (whose noise is independent, and adds to the
-            diagonal only), or of their noise.
-        estimate : str, default=None
-            One of the estimates computed in ``fit``; the first by default.
-
-        Returns
-        -------
-        covariance : ndarray of shape (n_samples, n_samples_2)
-            Symmetric and positive semidefinite if X2 is None; its diagonal is ``predict_var`` of
-            the same component. With several outputs, (n_outputs, n_samples, n_samples_2).
-
-        Notes
-        -----
-        The estimates over distinct pairs of members (BR, S2, S3) are unbiased and need not be
-        positive semidefinite. Negative eigenvalues of the correlations are replaced by zero, the
-        nearest such matrix, and its diagonal is scaled back to ones; variances stay what they
-        are. With X2, this is done for all points together.
-        """
-        check.checked_choice("component", component, COVARIANCES)
-        first = self._points_of(X)
-        n, fit = first.shape[0], self._answering_fit()
-        second = None if X2 is None else self._points_of(X2)
-        shape = (fit.ensemble.n_outputs, n, n if second is None else second.shape[0])
-        covariance = np.zeros(shape)
-        if component != "noise":
-            both = first if second is None else _stacked(first, second)
-            covariance = joint_variance(fit, both, estimate)[1]
-            covariance = covariance if second is None else covariance[:, :n, n:]
-        if component != "model" and second is None:
-            covariance[:, np.arange(n), np.arange(n)] += fit.noise_variance(first).T
-        return covariance[0] if fit.one_output else covariance
-
-    def exceedance(
-        self,
-        X: Any,
-        threshold: Any,
-        *,
-        of: str = "observation",
-        target: str = "expectation",
-    ) -> Any:
-        """Probability of lying above a threshold.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        threshold : float or list of float
-            Values of y.
-        of : {"observation", "mean"}, default="observation"
-            A new observation, by ``predict_dist``; or the function itself, by the distribution
-            that its confidence intervals have.
-        target : {"expectation", "function"}, default="expectation"
-            For ``of="mean"``: which function, as in ``functional``.
-
-        Returns
-        -------
-        probability : ndarray of shape (n_samples,) or (n_samples, n_thresholds)
-            With several outputs, their axis comes second.
-        """
-        check.checked_choice("of", of, KINDS)
-        check.checked_choice("target", target, TARGETS)
-        thresholds = _checked_thresholds(threshold)
-        points, fit = self._points_of(X), self._answering_fit()
-        if of == "observation":
-            probability = observation_exceedance(fit, points, thresholds)
-        else:
-            probability = mean_exceedance(fit, points, thresholds, target)
-        probability = probability[..., 0] if np.ndim(threshold) == 0 else probability
-        return probability[:, 0] if fit.one_output else probability
-
-    def simulate(
-        self,
-        X: Any,
-        n_draws: int,
-        *,
-        of: str = "mean",
-        target: str = "expectation",
-        random_state: Any = None,
-    ) -> Any:
-        """Joint draws of the function, or of new observations, for questions not foreseen here.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        n_draws : int
-            Number of draws.
-        of : {"mean", "observation"}, default="mean"
-            Draws of the function, normal with the covariance of ``predict_cov``: along a line of
-            points each is a smooth curve. Or of new observations, each with the distribution of
-            ``predict_dist`` at its point and correlated by the error of the function.
-        target : {"expectation", "function"}, default="expectation"
-            For ``of="mean"``: which function, as in ``functional``.
-        random_state : int, Generator or None, default=None
-            Seed of the draws.
-
-        Returns
-        -------
-        draws : ndarray of shape (n_draws, n_samples) or (n_draws, n_samples, n_outputs)
-            One draw in each row.
-        """
-        check.checked_choice("of", of, KINDS)
-        check.checked_choice("target", target, TARGETS)
-        check.checked_count("n_draws", n_draws)
-        points, fit = self._points_of(X), self._answering_fit()
-        rng = check.checked_generator(random_state)
-        if of == "mean":
-            draws = mean_draws(fit, points, n_draws, target, rng)
-        else:
-            draws = observation_draws(fit, points, n_draws, rng)
-        return draws[:, :, 0] if fit.one_output else draws
-
-
-class OwnAnswers(Answers):
-    """Answers of an estimator about tables of its own inputs."""
-
-    fitted_: Any
-
-    def _answering_fit(self) -> Fit:
-        return self.fitted_
-
-    def _points_of(self, X: Any) -> Any:
-        return self._checked_points(X)  # type: ignore[attr-defined]
-
-    def _table(self, X: Any) -> Table:
-        names = getattr(self, "feature_names_in_", None)
-        inputs = X
-        if names is not None and hasattr(X, "columns") and set(names) <= set(X.columns):
-            inputs = X[list(names)]
-        points = self._valid_points(inputs)  # type: ignore[attr-defined]
-        if names is None:
-            names = [f"x{j}" for j in range(points.shape[1])]
-        return PlainTable(X, points, tuple(map(str, names)))
-
-    def _warn_about(self, asked: Functionals) -> None:
-        layer = self.fitted_.ensemble.layer
-        blocks = (
-            piece.points(rows)
-            for piece in asked.pieces
-            for rows, _ in piece.blocks(slice(0, asked.count), layer)
-        )
-        self._warn_outside(blocks)  # type: ignore[attr-defined]
-
 
 def _checked_matrix(A: Any, n_rows: int) -> Any:
     """Weights (q, n_rows), dense or sparse."""
@@ -531,19 +346,3 @@ def _checked_matrix(A: Any, n_rows: int) -> Any:
     if not np.all(np.isfinite(A.data if scipy.sparse.issparse(A) else A)):
         raise ValueError("A holds NaN or infinity; give finite weights.")
     return A
-
-
-def _checked_thresholds(threshold: Any) -> list[float]:
-    try:
-        values = np.atleast_1d(np.asarray(threshold, dtype=float))
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    if values.ndim != 1 or len(values) == 0 or np.any(np.isnan(values)):
-        raise ValueError(f"threshold must be a number or a list of numbers, got {threshold!r}.")
-    return values.tolist()
-
-
-def _stacked(first: Any, second: Any) -> Any:
-    if scipy.sparse.issparse(first) or scipy.sparse.issparse(second):
-        return scipy.sparse.vstack([first, second], format="csr")
-    return namespace(first, second).concat([first, second])

@@ -11,10 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.variance import ESTIMATES
 from ulmus.estimators import _parameters as check
-from ulmus.estimators._answers import OwnAnswers
+from ulmus.estimators._answers import Answers
 from ulmus.estimators._attributes import FittedAttributes
 from ulmus.estimators._fitting import Fitting
 from ulmus.estimators._points import Points
+from ulmus.estimators._subject import OwnTables
+from ulmus.estimators._together import Together
 from ulmus.estimators._validation import checked_table, require_dense
 from ulmus.intervals.confidence import expectation_errors, function_errors
 from ulmus.intervals.distribution import fit_shape, predictive_distribution
@@ -33,7 +35,15 @@ SHAPES = ("equal", "shortest")
 
 
 class BaseELM(
-    FittedAttributes, Fitting, Points, OwnAnswers, MultiOutputMixin, RegressorMixin, BaseEstimator
+    FittedAttributes,
+    Fitting,
+    OwnTables,
+    Answers,
+    Together,
+    Points,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
 ):
     """Predictions, variances and intervals of a fitted ELM; subclasses have the parameters."""
 
@@ -172,8 +182,7 @@ class BaseELM(
         Intervals for f are approximate: undersmoothing makes bias small against the standard
         error where the hidden layers can represent f. ``docs/honesty.md`` has the figures.
 
-        A Pipeline has no ``predict_interval``; ask its last step, at points that the steps
-        before it have transformed: ``pipe[-1].predict_interval(pipe[:-1].transform(X))``.
+        A Pipeline has no ``predict_interval``; ``ulmus.answers(pipe)`` has.
         """
         check.checked_choice("kind", kind, ("prediction", "confidence"))
         levels = check.checked_levels(confidence_level)

@@ -8,9 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from ulmus.core.placement import Placement
 from ulmus.questions.answers import Answer
 from ulmus.questions.bands import Band, band
+from ulmus.questions.functions import free_name
 from ulmus.questions.hypotheses import Wald, combined, holm
+from ulmus.questions.tables import Table
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -88,21 +91,45 @@ def framed(given: Answer, how: How) -> Any:
     return frame
 
 
+def placed(placement: Placement, table: Table) -> Any:
+    """New measurements as a data frame, one row for each."""
+    labels, n = list(table.index), len(placement.rows)
+    columns: dict[str, Any] = {
+        "step": list(range(1, n + 1)),
+        "row": [labels[i] for i in placement.rows],
+    }
+    for name in table.features:
+        column = table.column(name)
+        assert column is not None  # a feature
+        columns[free_name(name, columns)] = column[placement.rows]
+    left = placement.variance.sum(axis=1)
+    names = ["variance"] if left.shape[1] == 1 else [f"variance_{k}" for k in range(left.shape[1])]
+    for name, values in zip(names, left.T, strict=True):
+        columns[name] = values
+    frame = _pandas().DataFrame(columns)
+    frame.attrs["before"] = placement.before.sum(axis=0).tolist()
+    return frame
+
+
 def _frame(labels: dict[str, list[Any]], values: dict[str, FloatArray], one_output: bool) -> Any:
+    q, K = values["estimate"].shape
+    columns = {name: list(each) * K for name, each in labels.items()}
+    if not one_output:
+        columns["output"] = np.repeat(np.arange(K), q).tolist()
+    columns = {free_name(name, values): each for name, each in columns.items()}
+    made = columns | {name: each.T.ravel() for name, each in values.items()}
+    return _pandas().DataFrame(made)
+
+
+def _pandas() -> Any:
     try:
-        import pandas as pd
+        import pandas
     except ImportError as error:
         raise ImportError(
             "answers come as data frames of pandas, which is not installed; install "
             "ulmus[answers], or use predict_cov and predict, which return arrays."
         ) from error
-    q, K = values["estimate"].shape
-    columns = {name: list(each) * K for name, each in labels.items()}
-    if not one_output:
-        columns["output"] = np.repeat(np.arange(K), q).tolist()
-    taken = [name for name in columns if name in values]
-    columns = {f"{name}_" if name in taken else name: each for name, each in columns.items()}
-    return pd.DataFrame(columns | {name: each.T.ravel() for name, each in values.items()})
+    return pandas
 
 
 def _bands(given: Answer, how: How) -> list[Band]:
