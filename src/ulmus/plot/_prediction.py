@@ -32,6 +32,8 @@ from ulmus.plot._points import (
     target_name,
 )
 
+TARGETS = {"function": "the function", "expectation": "the mean of the estimator"}
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PredictionDisplay:
@@ -52,6 +54,8 @@ class PredictionDisplay:
         each has bars of its own.
     confidence_level : float, default=0.95
         Level of the intervals.
+    target : {"function", "expectation"}, default="function"
+        What the intervals ``confidence`` are for.
     x_label, y_label : str
         Names of the axes.
 
@@ -78,6 +82,7 @@ class PredictionDisplay:
     y: FloatArray | None = None
     connected: bool = True
     confidence_level: float = 0.95
+    target: str = "function"
     x_label: str = "x"
     y_label: str = "y"
     ax_: Any = field(init=False, default=None)
@@ -94,6 +99,7 @@ class PredictionDisplay:
         others: str = "median",
         grid_resolution: int = 200,
         confidence_level: float = 0.95,
+        target: str = "function",
         output: int = 0,
         y_name: str | None = None,
         ax: Any = None,
@@ -119,6 +125,8 @@ class PredictionDisplay:
             Number of points of a curve. A feature with at most ten values is drawn at these.
         confidence_level : float, default=0.95
             Level of the intervals.
+        target : {"function", "expectation"}, default="function"
+            What the inner band is for, as in ``predict_interval``.
         output : int, default=0
             Which of several outputs.
         y_name : str, optional
@@ -135,21 +143,20 @@ class PredictionDisplay:
         """
         points = points_along(estimator, X, feature, others, grid_resolution)
         mean = one_output(estimator.predict(points.table), output)
-        confidence, prediction = (
-            one_output(
-                estimator.predict_interval(points.table, confidence_level, kind=kind), output, 2
-            )
-            for kind in ("confidence", "prediction")
+        prediction = estimator.predict_interval(points.table, confidence_level)
+        confidence = estimator.predict_interval(
+            points.table, confidence_level, kind="confidence", target=target
         )
         display = cls(
             x=points.x,
             mean=mean,
-            confidence=confidence,
-            prediction=prediction,
+            confidence=one_output(confidence, output, 2),
+            prediction=one_output(prediction, output, 2),
             x_observed=None if y is None else points.rows,
             y=None if y is None else observed_output(y, output, len(points.rows)),
             connected=points.connected,
             confidence_level=confidence_level,
+            target=target,
             x_label=points.label,
             y_label=target_name(y, output, y_name),
         )
@@ -248,7 +255,7 @@ class PredictionDisplay:
         level = percent(self.confidence_level)
         bands = (
             (self.prediction, OUTER, f"{level} for new observations"),
-            (self.confidence, INNER, f"{level} for the function"),
+            (self.confidence, INNER, f"{level} for {TARGETS[self.target]}"),
         )
         for bounds, style, label in bands:
             if bounds is not None:

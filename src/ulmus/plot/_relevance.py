@@ -111,7 +111,7 @@ class RelevanceDisplay:
         ax.set_xlim(left=0)
         hidden = len(self.relevance) - len(shown)
         error_bar = "" if self.deviation is None else ", ± one standard deviation"
-        note = f" ({hidden} smaller ones not shown)" if hidden else ""
+        note = f" ({hidden} more not shown)" if hidden else ""
         ax.set_xlabel(f"share in the prediction{error_bar}{note}")
         self.ax_, self.figure_ = ax, ax.figure
         return self
