@@ -174,15 +174,18 @@ def test_a_surface_keeps_its_values_in_any_order_of_rows(X):
 
 
 def test_two_features_are_a_map_and_a_map_of_standard_errors(X):
+    model = Answerer()
     display = PartialDependenceDisplay.from_estimator(
-        Answerer(), X, [("age", "bmi")], grid_resolution=12
+        model, X, [("age", "bmi")], grid_resolution=12, simultaneous=True
     )
+    # A map has no band, so that one for the whole of it is not asked for.
+    assert [call["simultaneous"] for call in model.asked] == [False]
     left, right = display.axes_
     for ax, values in ((left, display.terms[0].estimate), (right, display.terms[0].std_error)):
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "bmi")
-        contours = ax.collections[0]
-        assert contours.levels[0] <= values.min()
-        assert contours.levels[-1] >= values.max()
+        levels = ax.collections[0].levels
+        assert levels[0] <= values.min() < levels[1]
+        assert levels[-2] < values.max() <= levels[-1]
     words = [ax.get_ylabel() for ax in display.figure_.axes[2:]]
     assert words == ["mean prediction", "standard error"]
     display.figure_.canvas.draw()

@@ -9,7 +9,7 @@ import numpy as np
 
 from ulmus.plot._axes import drawing_axes
 from ulmus.plot._curves import Curve, draw_curve, draw_deciles, feature_deciles
-from ulmus.plot._marks import BLACK, GREEN, VERMILION, draw_legend
+from ulmus.plot._marks import BLACK, GREEN, VERMILION, draw_legend, make_room
 
 RISES, FALLS = "rises: band above zero", "falls: band below zero"
 
@@ -136,9 +136,10 @@ class SlopeDisplay:
         _draw_part(ax, curve, low > 0, color=GREEN, linestyle="-", marker="^", label=RISES)
         _draw_part(ax, curve, high < 0, color=VERMILION, linestyle="--", marker="v", label=FALLS)
         ax.set_ylabel(self.y_label)
+        make_room(ax)
         if deciles and curve.connected:
             draw_deciles(ax, curve.deciles)
-        draw_legend(ax)
+        draw_legend(ax, loc="upper left", ncols=2)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

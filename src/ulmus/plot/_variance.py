@@ -28,7 +28,7 @@ SHARED = "training noise, shared by members"
 OWN = "training noise, single members"
 WEIGHTS = "random hidden weights"
 CHOICE = "choice of alpha and map"
-MODEL = "training noise, hidden weights as drawn"
+MODEL = "the fit, its hidden weights as drawn"
 
 # Neighbours in a stack differ in lightness, and hatches tell the others apart in grey.
 LOOKS: dict[str, dict[str, Any]] = {
