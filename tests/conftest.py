@@ -155,3 +155,13 @@ def xp(request):
 def torch():
     """The library, where it is installed."""
     return pytest.importorskip("torch", reason="needs torch")
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """The module pyplot without a screen; a test that shows a figure fails, and all are closed."""
+    plt = pytest.importorskip("matplotlib.pyplot", reason="needs matplotlib")
+    plt.switch_backend("Agg")
+    monkeypatch.setattr(plt, "show", lambda *args, **kwargs: pytest.fail("a figure was shown"))
+    yield plt
+    plt.close("all")

@@ -1,0 +1,296 @@
+"""Whether predicted distributions and intervals keep their promise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from ulmus.metrics import (
+    GroupCoverage,
+    coverage,
+    coverage_by_group,
+    pit_quantiles,
+    quantile_intervals,
+)
+from ulmus.metrics._validation import check_shape, checked_target
+from ulmus.plot._axes import drawing_grid
+from ulmus.plot._marks import (
+    BLACK,
+    BLUE,
+    PALE,
+    SKY,
+    VERMILION,
+    FloatArray,
+    draw_legend,
+    percent,
+)
+from ulmus.plot._points import observed_output, one_output
+
+LEVELS = np.arange(1, 20) / 20
+# Chance leaves the bands in one of twenty cases.
+CHANCE = 0.05
+# Inches that a group needs.
+GROUP_HEIGHT = 0.3
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CalibrationDisplay:
+    """Places of observations in their distributions, and coverage against what was promised.
+
+    Parameters
+    ----------
+    pit : ndarray of shape (n,)
+        Predicted distribution function at each observation: uniform if it is right.
+    levels, coverage : ndarray of shape (k,)
+        Levels of intervals, and the shares of observations that these hold.
+    groups : mapping of label to GroupCoverage, optional
+        Coverage at ``group_level`` in groups of rows.
+    group_level : float, default=0.9
+        Level at which groups are compared.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        One for each panel, where ``plot`` has drawn last.
+    figure_ : matplotlib Figure
+        Their figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import stats
+    >>> from ulmus.plot import CalibrationDisplay
+    >>> y = np.random.default_rng(0).standard_normal(200)
+    >>> display = CalibrationDisplay.from_predictions(y, stats.norm(np.zeros(200)))
+    >>> len(display.axes_)
+    2
+    """
+
+    pit: FloatArray
+    levels: FloatArray
+    coverage: FloatArray
+    groups: Mapping[Any, GroupCoverage] | None = None
+    group_level: float = 0.9
+    axes_: npt.NDArray[np.object_] | None = field(init=False, default=None)
+    figure_: Any = field(init=False, default=None)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        group_level: float = 0.9,
+        output: int = 0,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Ask a fitted estimator about rows that it has not seen, and draw.
+
+        Places come from ``predict_dist``, and coverage from ``predict_interval``.
+
+        Parameters
+        ----------
+        estimator : ELMRegressor or ELMEnsembleRegressor
+            A fitted estimator.
+        X : array-like of shape (n_samples, n_features)
+            New rows. Training rows would look better than they are; for these see ``check``.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            What was observed there.
+        groups : array-like of shape (n_samples,), optional
+            A label for each row; for a numeric variable see
+            :func:`ulmus.metrics.quantile_groups`.
+        group_level : float, default=0.9
+            Level at which groups are compared.
+        output : int, default=0
+            Which of several outputs.
+        ax : array of matplotlib Axes, optional
+            One for each panel; a new figure by default.
+        **options
+            As in ``plot``.
+
+        Returns
+        -------
+        display : CalibrationDisplay
+            Drawn.
+        """
+        intervals = estimator.predict_interval(X, [*LEVELS, group_level])
+        ends = one_output(intervals, output, 3)
+        observed = observed_output(y, output, len(ends))
+        several = np.ndim(intervals) > 3
+        pit = estimator.predict_dist(X).cdf(observed[:, None] if several else observed)
+        display = cls(
+            pit=one_output(pit, output),
+            levels=LEVELS,
+            coverage=np.asarray(coverage(observed, ends[..., :-1])),
+            groups=_group_coverage(observed, ends[..., -1], groups),
+            group_level=group_level,
+        )
+        return display.plot(ax, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        distribution: Any = None,
+        *,
+        quantile_predictions: Any = None,
+        quantiles: Any = None,
+        groups: Any = None,
+        group_level: float = 0.9,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw distributions or quantiles that any model has predicted.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Observations.
+        distribution : object with methods ``cdf`` and ``ppf``, optional
+            Predicted distributions, as a frozen distribution of ``scipy.stats`` with arrays of
+            shape (n,).
+        quantile_predictions, quantiles : array-like of shape (n, q) and (q,), optional
+            Instead of distributions: predicted quantiles and their levels, which must pair up as
+            t and 1 - t. Groups are then compared at the level nearest to ``group_level``.
+        groups : array-like of shape (n,), optional
+            A label for each row.
+        group_level : float, default=0.9
+            Level at which groups are compared.
+        ax : array of matplotlib Axes, optional
+            One for each panel; a new figure by default.
+        **options
+            As in ``plot``.
+
+        Returns
+        -------
+        display : CalibrationDisplay
+            Drawn.
+        """
+        observed = checked_target(y)
+        check_shape("y", observed, (len(observed),), "give the observations of one output")
+        if (distribution is None) == (quantile_predictions is None):
+            raise ValueError(
+                "from_predictions needs either distribution or quantile_predictions, got "
+                f"{'neither' if distribution is None else 'both'}; give one of them."
+            )
+        if distribution is not None:
+            tails = np.concatenate([LEVELS, [group_level]])
+            quantiles = np.unique(np.round([(1 - tails) / 2, (1 + tails) / 2], 12))
+            quantile_predictions = np.stack([distribution.ppf(q) for q in quantiles], axis=-1)
+            pit = np.asarray(distribution.cdf(observed))
+        else:
+            pit = pit_quantiles(observed, quantile_predictions, quantiles)
+        ends, levels = quantile_intervals(quantile_predictions, quantiles)
+        nearest = int(np.argmin(np.abs(levels - group_level)))
+        display = cls(
+            pit=pit,
+            levels=levels,
+            coverage=np.atleast_1d(coverage(observed, ends)),
+            groups=_group_coverage(observed, ends[..., nearest], groups),
+            group_level=float(levels[nearest]),
+        )
+        return display.plot(ax, **options)
+
+    def plot(
+        self, ax: Any = None, *, panels: Sequence[str] | None = None, n_bins: int = 10
+    ) -> Self:
+        """Draw, with bands that right predictions leave by chance in one of twenty cases.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array of them, optional
+            One for each panel; a new figure by default.
+        panels : list of "pit", "coverage" and "groups", optional
+            What to draw; by default all that there is.
+        n_bins : int, default=10
+            Bins of the histogram.
+
+        Returns
+        -------
+        display : CalibrationDisplay
+            Itself.
+        """
+        known = {"pit": self._draw_pit, "coverage": self._draw_coverage}
+        if self.groups is not None:
+            known["groups"] = self._draw_groups
+        chosen = list(known) if panels is None else list(panels)
+        for name in chosen:
+            if name not in known:
+                raise ValueError(
+                    f"panels has {name!r}, but there are only {list(known)}; groups need labels."
+                )
+        n_groups = len(self.groups or ()) if "groups" in chosen else 0
+        axes = drawing_grid(ax, len(chosen), GROUP_HEIGHT * n_groups)
+        for one, name in zip(axes, chosen, strict=True):
+            known[name](one, n_bins)
+        self.axes_, self.figure_ = axes, axes[0].figure
+        return self
+
+    def _draw_pit(self, ax: Any, n_bins: int) -> None:
+        """Histogram of the places, whose bars would be equal if the distributions were right."""
+        n = len(self.pit)
+        low, high = _chance_band(n, 1 / n_bins) * n_bins
+        ax.hist(
+            self.pit,
+            np.linspace(0, 1, n_bins + 1),
+            weights=np.full(n, n_bins / n),
+            facecolor=SKY,
+            edgecolor=BLACK,
+            linewidth=0.6,
+        )
+        ax.axhspan(low, high, color=BLACK, alpha=0.15, linewidth=0, label="by chance, 19 of 20")
+        ax.axhline(1, color=BLACK, linestyle="--", linewidth=1, label="right distributions")
+        ax.set(xlabel="place in the predicted distribution", ylabel="density", xlim=(0, 1))
+        ax.set_ylim(top=1.3 * max(ax.dataLim.y1, high))
+        draw_legend(ax, loc="upper center")
+
+    def _draw_coverage(self, ax: Any, n_bins: int) -> None:
+        """Coverage against level."""
+        levels = np.linspace(0, 1, 201)[1:-1]
+        low, high = _chance_band(len(self.pit), levels)
+        ax.fill_between(
+            levels, low, high, color=BLACK, alpha=0.15, linewidth=0, label="by chance, 19 of 20"
+        )
+        ax.plot([0, 1], [0, 1], color=BLACK, linestyle="--", linewidth=1, label="as promised")
+        ax.plot(self.levels, self.coverage, color=BLUE, marker="o", markersize=4, label="observed")
+        ax.set(xlabel="level of the intervals", ylabel="coverage", xlim=(0, 1), ylim=(0, 1))
+        draw_legend(ax, loc="upper left")
+
+    def _draw_groups(self, ax: Any, n_bins: int) -> None:
+        """Coverage of each group at one level, the groups below each other."""
+        groups = dict(self.groups or {})
+        places = np.arange(len(groups))
+        counts = np.array([group.n_samples for group in groups.values()])
+        share = np.array([group.coverage for group in groups.values()], dtype=float)
+        low, high = _chance_band(counts, self.group_level)
+        ax.hlines(places, low, high, color=PALE, linewidth=9, label="by chance, 19 of 20")
+        ax.axvline(self.group_level, color=BLACK, linestyle="--", linewidth=1, label="as promised")
+        outside = (share < low) | (share > high)
+        looks = ((~outside, "o", BLUE, "observed"), (outside, "D", VERMILION, "beyond chance"))
+        for here, marker, colour, label in looks:
+            if np.any(here):
+                ax.plot(share[here], places[here], marker, color=colour, label=label)
+        ax.set_yticks(places, [f"{k} (n = {n})" for k, n in zip(groups, counts, strict=True)])
+        # The first group is on top, under the legend.
+        ax.set_ylim(len(groups) - 0.4, -0.6 - 0.5 * min(len(groups), 8))
+        ax.margins(x=0.08)
+        ax.set_xlabel(f"coverage of {percent(self.group_level)} intervals")
+        draw_legend(ax, loc="upper left")
+
+
+def _chance_band(n: Any, level: Any) -> FloatArray:
+    """Shares of n rows that 19 of 20 samples of honest hits lie between, shape (2, ...)."""
+    law = stats.binom(n, level)
+    return np.stack([law.ppf(CHANCE / 2) / n, law.ppf(1 - CHANCE / 2) / n])
+
+
+def _group_coverage(y: FloatArray, ends: FloatArray, groups: Any) -> Any:
+    return None if groups is None else coverage_by_group(y, ends, groups)

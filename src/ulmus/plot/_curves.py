@@ -1,0 +1,180 @@
+"""Curves and surfaces over features, read from the frames in which an estimator answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ulmus.plot._marks import (
+    BLACK,
+    INNER,
+    OUTER,
+    FloatArray,
+    draw_band,
+    draw_centre,
+    draw_values,
+    percent,
+)
+from ulmus.plot._points import FEW_VALUES, dense_table, feature_number
+
+# Columns of an answer that are no features.
+ANSWER_COLUMNS = {"term", "contrast", "output", "estimate", "std_error", "statistic"} | {
+    "p_value",
+    "conf_low",
+    "conf_high",
+}
+TICK_HEIGHT = 0.03
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """An estimate along one feature.
+
+    Parameters
+    ----------
+    name : str
+        Name of the feature.
+    grid, estimate : ndarray of shape (p,)
+        Values of the feature, increasing, and the estimate there.
+    bounds : ndarray of shape (p, 2)
+        Interval at each point.
+    whole : ndarray of shape (p, 2), optional
+        Band that covers the whole curve at once.
+    deciles : ndarray of shape (9,), optional
+        Deciles of the feature among the rows.
+    """
+
+    name: str
+    grid: FloatArray
+    estimate: FloatArray
+    bounds: FloatArray
+    whole: FloatArray | None = None
+    deciles: FloatArray | None = None
+
+    @classmethod
+    def from_frame(
+        cls, frame: Any, whole: Any = None, output: int = 0, deciles: Sequence[FloatArray] = ()
+    ) -> Self:
+        """Read a frame with one feature, and one whose bounds are for the whole curve."""
+        rows = frame_of_output(frame, output)
+        (name,) = feature_columns(frame)
+        grid = column(rows, name)
+        order = np.argsort(grid, kind="stable")
+        return cls(
+            str(name),
+            grid[order],
+            column(rows, "estimate")[order],
+            _bounds(rows)[order],
+            None if whole is None else _bounds(frame_of_output(whole, output))[order],
+            deciles[0] if deciles else None,
+        )
+
+    @property
+    def connected(self) -> bool:
+        """Whether the feature has so many values that a line through them makes sense."""
+        return len(self.grid) > FEW_VALUES
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """An estimate over the grid of two features.
+
+    Parameters
+    ----------
+    names : tuple of two str
+        Names of the features.
+    grids : tuple of two ndarrays of shapes (p,) and (q,)
+        Values of the features, increasing.
+    estimate, std_error : ndarray of shape (q, p)
+        The estimate and its standard error; the first feature runs along the last axis.
+    deciles : sequence of two ndarrays of shape (9,), or empty
+        Deciles of the features among the rows.
+    """
+
+    names: tuple[str, str]
+    grids: tuple[FloatArray, FloatArray]
+    estimate: FloatArray
+    std_error: FloatArray
+    deciles: Sequence[FloatArray] = ()
+
+    @classmethod
+    def from_frame(cls, frame: Any, output: int = 0, deciles: Sequence[FloatArray] = ()) -> Self:
+        """Read a frame with two features, whose rows may come in any order."""
+        rows = frame_of_output(frame, output)
+        first, second = feature_columns(frame)
+        x, i = np.unique(column(rows, first), return_inverse=True)
+        y, j = np.unique(column(rows, second), return_inverse=True)
+        estimate, std_error = (np.full((len(y), len(x)), np.nan) for _ in range(2))
+        estimate[j, i] = column(rows, "estimate")
+        std_error[j, i] = column(rows, "std_error")
+        return cls((str(first), str(second)), (x, y), estimate, std_error, deciles)
+
+    @property
+    def smooth_deciles(self) -> list[FloatArray | None]:
+        """Deciles of the features with so many values that ticks do not tell where data are."""
+        pairs = zip(self.grids, self.deciles, strict=True)
+        return [deciles if len(grid) > FEW_VALUES else None for grid, deciles in pairs]
+
+
+def feature_columns(frame: Any) -> list[Any]:
+    """Columns with values of features."""
+    found = [name for name in frame.columns if name not in ANSWER_COLUMNS]
+    if not 1 <= len(found) <= 2:
+        raise ValueError(
+            f"a frame must have the columns of one or two features, got {found}; give one frame "
+            "for each feature or pair of features."
+        )
+    return found
+
+
+def frame_of_output(frame: Any, output: int) -> Any:
+    """Rows of one output; a frame of one output has no column that says which."""
+    outputs = list(dict.fromkeys(frame["output"])) if "output" in frame.columns else [0]
+    if not 0 <= output < len(outputs):
+        raise ValueError(
+            f"output={output} does not exist; the model has {len(outputs)}, use a number from 0 "
+            f"to {len(outputs) - 1}."
+        )
+    return frame[frame["output"] == outputs[output]] if "output" in frame.columns else frame
+
+
+def column(frame: Any, name: Any) -> FloatArray:
+    """A column as an array of numbers."""
+    return np.asarray(frame[name], dtype=float)
+
+
+def _bounds(frame: Any) -> FloatArray:
+    return np.stack([column(frame, "conf_low"), column(frame, "conf_high")], axis=1)
+
+
+def feature_deciles(estimator: Any, X: Any, features: Sequence[int | str]) -> list[FloatArray]:
+    """Deciles of each of the features among the rows of a table."""
+    values = dense_table(X)
+    numbers = [feature_number(estimator, X, feature) for feature in features]
+    return [np.quantile(values[:, j], np.arange(1, 10) / 10) for j in numbers]
+
+
+def draw_curve(ax: Any, curve: Curve, confidence_level: float, **line: Any) -> None:
+    """Draw the bands and the curve, or bars and marks for a feature with few values."""
+    level, connected = percent(confidence_level), curve.connected
+    if curve.whole is not None:
+        words = "for the whole curve" if connected else "for all values at once"
+        draw_band(ax, curve.grid, curve.whole, OUTER, f"{level} {words}", connected)
+    words = "at each point" if connected else "at each value"
+    draw_band(ax, curve.grid, curve.bounds, INNER, f"{level} {words}", connected)
+    draw_centre(ax, curve.grid, curve.estimate, connected, **line)
+    ax.set_xlabel(curve.name)
+    if not connected:
+        draw_values(ax, curve.grid)
+
+
+def draw_deciles(ax: Any, x: FloatArray | None, y: FloatArray | None = None) -> None:
+    """Short ticks inside the axes at the deciles of the data."""
+    look = {"color": BLACK, "linewidth": 1.0}
+    if x is not None:
+        ax.vlines(x, 0, TICK_HEIGHT, transform=ax.get_xaxis_transform(), **look)
+    if y is not None:
+        ax.hlines(y, 0, TICK_HEIGHT, transform=ax.get_yaxis_transform(), **look)

@@ -1,0 +1,102 @@
+"""Colours, bands and legends that all displays share.
+
+The colours are those of Okabe and Ito (2008), which colour-blind readers can tell apart. Bands and
+lines differ in line style and lightness too, for readers of a grey print.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+BLACK = "#000000"
+ORANGE = "#E69F00"
+SKY = "#56B4E9"
+GREEN = "#009E73"
+YELLOW = "#F0E442"
+BLUE = "#0072B2"
+VERMILION = "#D55E00"
+GREY = "#666666"
+PALE = "#DDDDDD"
+
+
+# So many bars beside each other have their full width.
+MOST_THICK_BARS = 70
+
+
+class Band(NamedTuple):
+    """How a band looks: as an area between two curves, or as a bar at each point."""
+
+    color: str
+    opacity: float
+    edge: str
+    bar_width: float
+
+
+INNER = Band(BLUE, 0.4, "-", 4.0)
+OUTER = Band(SKY, 0.25, "--", 1.4)
+
+
+def draw_band(
+    ax: Any, x: FloatArray, bounds: FloatArray, style: Band, label: str, connected: bool
+) -> None:
+    """Draw bounds (p, 2): an area where points are connected, else a bar at each point."""
+    low, high = bounds.T
+    if connected:
+        ax.fill_between(
+            x,
+            low,
+            high,
+            facecolor=(style.color, style.opacity),
+            edgecolor=style.color,
+            linestyle=style.edge,
+            linewidth=0.8,
+            label=label,
+        )
+    else:
+        width = style.bar_width * thinness(len(x))
+        ax.vlines(x, low, high, color=style.color, linewidth=width, label=label)
+
+
+def draw_centre(ax: Any, x: FloatArray, values: FloatArray, connected: bool, **style: Any) -> None:
+    """Draw a curve where points are connected, else a mark at each point."""
+    shape: dict[str, Any] = {"linewidth": 1.8} if connected else {"linestyle": "", "marker": "o"}
+    if not connected:
+        size = 5.0 * np.sqrt(thinness(len(x)))
+        shape |= {"markersize": size, "markerfacecolor": "white", "zorder": 3}
+    ax.plot(x, values, **{"color": BLACK} | shape | style)
+
+
+def draw_values(ax: Any, values: FloatArray) -> None:
+    """Ticks at the values of a feature that has few, and a margin at their sides."""
+    ax.set_xticks(values, [f"{value:.4g}" for value in values])
+    ax.margins(x=0.15)
+
+
+def thinness(n: int) -> float:
+    """Bars beside each other get thinner where there are many."""
+    return max(0.3, min(1.0, MOST_THICK_BARS / n))
+
+
+def make_room(ax: Any) -> None:
+    """Leave the upper quarter of the axes free for a legend."""
+    low, high = ax.dataLim.intervaly
+    if high > low:
+        ax.set_ylim(low - 0.05 * (high - low), high + 0.28 * (high - low))
+
+
+def draw_legend(ax: Any, **options: Any) -> None:
+    """Explain every label once, even where two displays share the axes."""
+    handles, labels = ax.get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    if unique:
+        ax.legend(unique.values(), unique.keys(), **{"fontsize": "small"} | options)
+
+
+def percent(level: float) -> str:
+    """A level in words: 95 % for 0.95."""
+    return f"{100 * level:.4g} %"

@@ -1,0 +1,150 @@
+"""Points along which an estimator is asked, and the names of what it answers about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from ulmus.core.backend import to_numpy
+from ulmus.plot._marks import FloatArray
+
+# A feature with at most so many values is drawn at these values, and nothing between them.
+FEW_VALUES = 10
+OTHERS = ("median", "observed")
+
+
+class Points(NamedTuple):
+    """Points to ask about, and where answers are drawn.
+
+    Parameters
+    ----------
+    table : array or frame of shape (p, d)
+        The points, in the form of the user's table.
+    x : ndarray of shape (p,)
+        Their places on the axis.
+    label : str
+        Name of the axis.
+    connected : bool
+        Whether the points follow each other along a curve.
+    rows : ndarray of shape (n,)
+        Places of the user's own rows on the axis.
+    """
+
+    table: Any
+    x: FloatArray
+    label: str
+    connected: bool
+    rows: FloatArray
+
+
+def points_along(
+    estimator: Any, X: Any, feature: int | str | None, others: str, grid_resolution: int
+) -> Points:
+    """Points along a feature, or the rows themselves where several features have none chosen.
+
+    With ``others="median"`` the other features stay at their median (an observed value), with
+    ``"observed"`` the points are the rows as they are.
+    """
+    if others not in OTHERS:
+        raise ValueError(f"others must be one of {OTHERS}, got {others!r}; 'median' draws a curve.")
+    values = dense_table(X)
+    n_rows, n_features = values.shape
+    if feature is None and n_features > 1:
+        places = np.arange(n_rows, dtype=float)
+        return Points(X, places, "row", False, places)
+    j = feature_number(estimator, X, 0 if feature is None else feature)
+    name, column = feature_names(estimator, X)[j], values[:, j]
+    if others == "observed":
+        return Points(X, column, name, False, column)
+    x = feature_grid(column, grid_resolution)
+    middle = np.quantile(values, 0.5, axis=0, method="inverted_cdf")
+    table = np.tile(middle, (len(x), 1))
+    table[:, j] = x
+    label = name if n_features == 1 else f"{name} (other features at their median)"
+    return Points(like_table(table, X), x, label, len(x) > FEW_VALUES, column)
+
+
+def feature_grid(column: FloatArray, grid_resolution: int) -> FloatArray:
+    """The values of a feature that has few, else equal steps over its range."""
+    observed = np.unique(column)
+    if len(observed) <= FEW_VALUES:
+        return observed
+    return np.linspace(observed[0], observed[-1], grid_resolution)
+
+
+def dense_table(X: Any) -> FloatArray:
+    """A table as a NumPy array of numbers, shape (n, d)."""
+    values = X.toarray() if scipy.sparse.issparse(X) else to_numpy(X)
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 2 or len(values) == 0:
+        raise ValueError(
+            f"X must be a table with rows and columns, got shape {values.shape}; reshape one "
+            "feature with X.reshape(-1, 1)."
+        )
+    return values
+
+
+def like_table(values: FloatArray, X: Any) -> Any:
+    """The values as a frame with the columns of X, where X is a frame."""
+    if not hasattr(X, "columns"):
+        return values
+    return type(X)(dict(zip(X.columns, values.T, strict=True)))
+
+
+def feature_names(estimator: Any, X: Any = None) -> list[str]:
+    """Names of the features: those of the fit, else of the frame, else x0, x1 and so on."""
+    names: Sequence[Any] | None = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        names = getattr(X, "columns", None)
+    if names is None:
+        return [f"x{j}" for j in range(estimator.n_features_in_)]
+    return [str(name) for name in names]
+
+
+def feature_number(estimator: Any, X: Any, feature: int | str) -> int:
+    """Column of a feature given by its name or number."""
+    names = feature_names(estimator, X)
+    if isinstance(feature, str) and feature in names:
+        return names.index(feature)
+    if isinstance(feature, int | np.integer) and 0 <= feature < len(names):
+        return int(feature)
+    shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    raise ValueError(
+        f"feature={feature!r} is not in the table; use one of its names ({shown}) or a number "
+        f"from 0 to {len(names) - 1}."
+    )
+
+
+def one_output(values: Any, output: int, ndim: int = 1) -> FloatArray:
+    """The part of one output; a result for one output has ``ndim`` axes, one less than others."""
+    array = np.asarray(to_numpy(values), dtype=float)
+    n_outputs = array.shape[1] if array.ndim > ndim else 1
+    if not 0 <= output < n_outputs:
+        raise ValueError(
+            f"output={output} does not exist; the model has {n_outputs}, use a number from 0 to "
+            f"{n_outputs - 1}."
+        )
+    return array[:, output] if array.ndim > ndim else array
+
+
+def observed_output(y: Any, output: int, n_rows: int) -> FloatArray:
+    """Observations of one output, one for each row."""
+    values = one_output(y, output)
+    if len(values) != n_rows:
+        raise ValueError(
+            f"y has {len(values)} rows, but X has {n_rows}; give one observation for each row."
+        )
+    return values
+
+
+def target_name(y: Any, output: int, given: str | None) -> str:
+    """What the vertical axis is called: as given, or as a series or a frame names it, or y."""
+    if given is not None:
+        return given
+    if getattr(y, "columns", None) is not None:
+        return str(y.columns[output])
+    name = getattr(y, "name", None)
+    return "y" if name is None else str(name)

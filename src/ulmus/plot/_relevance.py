@@ -1,0 +1,121 @@
+"""Which features matter for the prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ulmus.plot._axes import FIGURE_SIZE, drawing_axes
+from ulmus.plot._marks import BLACK, SKY, FloatArray
+from ulmus.plot._points import feature_names
+
+BAR_HEIGHT, FRAME_HEIGHT = 0.28, 0.9
+LONGEST_NAME = 30
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RelevanceDisplay:
+    """Share of each feature in the prediction, the largest on top.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the features.
+    relevance : ndarray of shape (d,)
+        Share of each.
+    deviation : ndarray of shape (d,), optional
+        Its standard deviation.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where ``plot`` has drawn last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ulmus.plot import RelevanceDisplay
+    >>> display = RelevanceDisplay(names=["age", "bmi"], relevance=np.array([0.2, 0.8])).plot()
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['bmi', 'age']
+    """
+
+    names: Sequence[str]
+    relevance: FloatArray
+    deviation: FloatArray | None = None
+    ax_: Any = field(init=False, default=None)
+    figure_: Any = field(init=False, default=None)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **options: Any) -> Self:
+        """Read the relevance of the features of a fitted estimator and draw.
+
+        Parameters
+        ----------
+        estimator : ELMRegressor or ELMEnsembleRegressor
+            A fitted estimator with a learned map of its inputs.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            As in ``plot``.
+
+        Returns
+        -------
+        display : RelevanceDisplay
+            Drawn.
+        """
+        check_is_fitted(estimator)
+        try:
+            relevance, deviation = estimator.feature_relevance_, estimator.feature_relevance_std_
+        except AttributeError as error:
+            raise ValueError(f"estimator has no feature_relevance_: {error}") from error
+        names = feature_names(estimator)
+        return cls(names=names, relevance=relevance, deviation=deviation).plot(ax, **options)
+
+    def plot(
+        self, ax: Any = None, *, max_features: int = 20, bar_kw: dict[str, Any] | None = None
+    ) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        max_features : int, default=20
+            How many features are shown at most.
+        bar_kw : dict, optional
+            Matplotlib's options of the bars.
+
+        Returns
+        -------
+        display : RelevanceDisplay
+            Itself.
+        """
+        if max_features < 1:
+            raise ValueError(f"max_features must be at least 1, got {max_features}; 20 is usual.")
+        shown = np.argsort(-self.relevance, kind="stable")[:max_features]
+        ax = drawing_axes(ax, (FIGURE_SIZE[0], BAR_HEIGHT * len(shown) + FRAME_HEIGHT))
+        share, places = self.relevance[shown], np.arange(len(shown))
+        ax.barh(places, share, **{"color": SKY, "edgecolor": BLACK} | (bar_kw or {}))
+        if self.deviation is not None:
+            # A share is never negative.
+            error = self.deviation[shown]
+            low = np.minimum(error, share)
+            ax.errorbar(share, places, xerr=[low, error], fmt="none", ecolor=BLACK, capsize=2.5)
+        ax.set_yticks(places, [_shortened(self.names[j]) for j in shown])
+        ax.set_ylim(len(shown) - 0.4, -0.6)
+        ax.set_xlim(left=0)
+        hidden = len(self.relevance) - len(shown)
+        error_bar = "" if self.deviation is None else ", ± one standard deviation"
+        note = f" ({hidden} more not shown)" if hidden else ""
+        ax.set_xlabel(f"share in the prediction{error_bar}{note}")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"

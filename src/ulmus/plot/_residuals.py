@@ -1,0 +1,220 @@
+"""Leave-one-out residuals, and the rows that stand out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ulmus.metrics._validation import check_shape, checked_array
+from ulmus.plot._axes import drawing_axes
+from ulmus.plot._marks import BLUE, FloatArray, draw_legend
+from ulmus.plot._points import one_output
+
+SMALLEST_DOT, LARGEST_DOT = 6.0, 110.0
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ResidualsDisplay:
+    """Left-out residuals against left-out predictions, larger dots for rows of more leverage.
+
+    Parameters
+    ----------
+    predictions, residuals : ndarray of shape (n,)
+        Prediction of each row without it, and what was observed less that.
+    leverage : ndarray of shape (n,), optional
+        How much each row weighs in its own prediction, from 0 to 1.
+    labels : sequence of length n, optional
+        Names of the rows; their numbers by default.
+    y_name : str, default="y"
+        Name of what is predicted.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where ``plot`` has drawn last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.plot import ResidualsDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 6, size=(100, 1))
+    >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(100)
+    >>> model = ELMEnsembleRegressor(5, 30, input_map=None, random_state=0).fit(X, y)
+    >>> display = ResidualsDisplay.from_estimator(model)
+    >>> display.residuals.shape
+    (100,)
+    """
+
+    predictions: FloatArray
+    residuals: FloatArray
+    leverage: FloatArray | None = None
+    labels: Sequence[Any] | None = None
+    y_name: str = "y"
+    ax_: Any = field(init=False, default=None)
+    figure_: Any = field(init=False, default=None)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        labels: Sequence[Any] | None = None,
+        output: int = 0,
+        y_name: str = "y",
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Read the residuals of a fitted estimator and draw.
+
+        Parameters
+        ----------
+        estimator : ELMRegressor or ELMEnsembleRegressor
+            An estimator fitted in memory, with its training rows.
+        labels : sequence of length n_samples, optional
+            Names of the training rows; their numbers, from 0, by default.
+        output : int, default=0
+            Which of several outputs.
+        y_name : str, default="y"
+            Name of what is predicted.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            As in ``plot``.
+
+        Returns
+        -------
+        display : ResidualsDisplay
+            Drawn.
+        """
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "loo_residuals_"):
+            raise ValueError(
+                "estimator has no training rows, which compress() drops and streamed fits never "
+                "keep; draw the residuals before compress(), or fit in memory with fit(X, y)."
+            )
+        return cls.from_predictions(
+            one_output(estimator.loo_predictions_, output),
+            one_output(estimator.loo_residuals_, output),
+            one_output(estimator.leverage_, output),
+            labels=labels,
+            y_name=y_name,
+            ax=ax,
+            **options,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        predictions: Any,
+        residuals: Any,
+        leverage: Any = None,
+        *,
+        labels: Sequence[Any] | None = None,
+        y_name: str = "y",
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw residuals of any model.
+
+        Parameters
+        ----------
+        predictions, residuals : array-like of shape (n,)
+            Predictions, best of models that have not seen the row, and observations less these.
+        leverage : array-like of shape (n,), optional
+            Leverage of the rows.
+        labels : sequence of length n, optional
+            Names of the rows; their numbers, from 0, by default.
+        y_name : str, default="y"
+            Name of what is predicted.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            As in ``plot``.
+
+        Returns
+        -------
+        display : ResidualsDisplay
+            Drawn.
+        """
+        mean = checked_array("predictions", predictions, ndims=(1,))
+        errors = checked_array("residuals", residuals, ndims=(1,))
+        check_shape("residuals", errors, mean.shape, "give one for each prediction")
+        weight = None if leverage is None else checked_array("leverage", leverage, ndims=(1,))
+        if weight is not None:
+            check_shape("leverage", weight, mean.shape, "give one for each prediction")
+        if labels is not None and len(labels) != len(mean):
+            raise ValueError(
+                f"labels has {len(labels)} entries for {len(mean)} rows; give one for each row."
+            )
+        display = cls(
+            predictions=mean, residuals=errors, leverage=weight, labels=labels, y_name=y_name
+        )
+        return display.plot(ax, **options)
+
+    def plot(
+        self, ax: Any = None, *, n_labels: int = 5, scatter_kw: dict[str, Any] | None = None
+    ) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        n_labels : int, default=5
+            How many of the largest residuals are named.
+        scatter_kw : dict, optional
+            Matplotlib's options of the dots.
+
+        Returns
+        -------
+        display : ResidualsDisplay
+            Itself.
+        """
+        ax = drawing_axes(ax)
+        sizes = _dot_sizes(self.leverage, len(self.residuals))
+        look = {"facecolor": (BLUE, 0.35), "edgecolor": BLUE, "linewidths": 0.5}
+        dots = ax.scatter(self.predictions, self.residuals, sizes, **look | (scatter_kw or {}))
+        ax.axhline(0, color="black", linewidth=1)
+        middle = np.median(self.predictions)
+        for i in np.argsort(-np.abs(self.residuals), kind="stable")[:n_labels]:
+            left = self.predictions[i] > middle
+            ax.annotate(
+                str(i if self.labels is None else self.labels[i]),
+                (self.predictions[i], self.residuals[i]),
+                xytext=(-7 if left else 7, 0),
+                textcoords="offset points",
+                ha="right" if left else "left",
+                va="center",
+                fontsize="small",
+            )
+        ax.set(
+            xlabel=f"prediction of {self.y_name} without the row",
+            ylabel=f"{self.y_name} less that prediction",
+        )
+        self._explain_sizes(ax, dots)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _explain_sizes(self, ax: Any, dots: Any) -> None:
+        """A legend with the leverage of the smallest, a middle and the largest dot."""
+        if self.leverage is None or not np.ptp(self.leverage) > 0:
+            return
+        for value in np.linspace(np.min(self.leverage), np.max(self.leverage), 3):
+            size = _dot_sizes(np.append(self.leverage, value), len(self.leverage) + 1)[-1]
+            look = {"facecolor": dots.get_facecolor(), "edgecolor": dots.get_edgecolor()}
+            ax.scatter([], [], size, label=f"{value:.2g}", **look)
+        draw_legend(ax, title="leverage", title_fontsize="small")
+
+
+def _dot_sizes(leverage: FloatArray | None, n: int) -> FloatArray:
+    """Areas of the dots, which grow with the leverage."""
+    if leverage is None or not np.ptp(leverage) > 0:
+        return np.full(n, 16.0)
+    share = leverage / np.max(leverage)
+    return SMALLEST_DOT + (LARGEST_DOT - SMALLEST_DOT) * np.maximum(share, 0)

@@ -1,0 +1,164 @@
+"""What more members of an ensemble would gain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ulmus.plot._axes import drawing_axes
+from ulmus.plot._marks import BLUE, GREY, VERMILION, FloatArray, draw_legend
+from ulmus.plot._points import one_output
+
+# An ensemble of this size is as good as an infinite one.
+ENDLESS = 10**9
+N_SIZES = 15
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class EnsembleSizeDisplay:
+    """Mean variance of the prediction against the number of members.
+
+    Parameters
+    ----------
+    n_estimators : ndarray of int, shape (k,)
+        Numbers of members.
+    variance : ndarray of shape (k,)
+        Variance of the prediction with so many members, mean over points.
+    limit : float
+        The variance that no number of members gets below.
+    fitted, suggested : int
+        Members of the fit, and members that are enough.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where ``plot`` has drawn last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.plot import EnsembleSizeDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 6, size=(100, 1))
+    >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(100)
+    >>> model = ELMEnsembleRegressor(5, 30, input_map=None, random_state=0).fit(X, y)
+    >>> display = EnsembleSizeDisplay.from_estimator(model, X)
+    >>> display.fitted, display.suggested > display.fitted
+    (5, True)
+    """
+
+    n_estimators: npt.NDArray[np.intp]
+    variance: FloatArray
+    limit: float
+    fitted: int
+    suggested: int
+    ax_: Any = field(init=False, default=None)
+    figure_: Any = field(init=False, default=None)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        sizes: Sequence[int] | None = None,
+        tolerance: float = 0.05,
+        output: int = 0,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Ask a fitted ensemble what other numbers of members would give, and draw.
+
+        Parameters
+        ----------
+        estimator : ELMEnsembleRegressor
+            A fitted ensemble of at least two members.
+        X : array-like of shape (n_samples, n_features)
+            Points that matter.
+        sizes : sequence of int, optional
+            Numbers of members to draw; by default from 2 to well beyond those of the fit and
+            those suggested.
+        tolerance : float, default=0.05
+            As in ``suggest_n_estimators``, which looks at all outputs.
+        output : int, default=0
+            Which of several outputs to draw.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            As in ``plot``.
+
+        Returns
+        -------
+        display : EnsembleSizeDisplay
+            Drawn.
+        """
+        if not hasattr(estimator, "variance_at"):
+            raise ValueError(
+                f"estimator must be an ensemble, got {type(estimator).__name__}, which has one "
+                "member; fit an ELMEnsembleRegressor."
+            )
+        suggested = estimator.suggest_n_estimators(X, tolerance)
+        fitted = len(estimator.rank_)
+        chosen = _sizes(max(4 * fitted, 2 * suggested)) if sizes is None else np.unique(sizes)
+
+        def mean_variance(size: int) -> float:
+            return float(np.mean(one_output(estimator.variance_at(X, size), output)))
+
+        display = cls(
+            n_estimators=chosen,
+            variance=np.array([mean_variance(int(size)) for size in chosen]),
+            limit=mean_variance(ENDLESS),
+            fitted=fitted,
+            suggested=suggested,
+        )
+        return display.plot(ax, **options)
+
+    def plot(self, ax: Any = None, *, line_kw: dict[str, Any] | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        line_kw : dict, optional
+            Matplotlib's options of the curve.
+
+        Returns
+        -------
+        display : EnsembleSizeDisplay
+            Itself.
+        """
+        ax = drawing_axes(ax)
+        curve = {"color": BLUE, "marker": ".", "label": "mean over the points"}
+        ax.plot(self.n_estimators, self.variance, **curve | (line_kw or {}))
+        ax.axhline(self.limit, color=GREY, linestyle=":", label="infinitely many members")
+        ax.axvline(self.fitted, color="black", linestyle="-", label=f"fitted: {self.fitted}")
+        ax.axvline(
+            self.suggested, color=VERMILION, linestyle="--", label=f"enough: {self.suggested}"
+        )
+        ax.set_xscale("log")
+        ax.xaxis.set_major_locator(_locator())
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_formatter("")
+        ax.set_ylim(0, 1.1 * max(self.limit, float(np.max(self.variance))))
+        ax.set(xlabel="members of the ensemble", ylabel="variance of the prediction")
+        draw_legend(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _sizes(largest: int) -> npt.NDArray[np.intp]:
+    """Numbers from 2 to the largest, in nearly equal ratios."""
+    return np.unique(np.round(np.geomspace(2, largest, N_SIZES)).astype(np.intp))
+
+
+def _locator() -> Any:
+    """Ticks at 1, 2 and 5 times the powers of ten."""
+    from matplotlib.ticker import LogLocator
+
+    return LogLocator(subs=(1, 2, 5))

@@ -1,0 +1,198 @@
+"""What the variance of a new observation is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from ulmus.plot._axes import drawing_axes
+from ulmus.plot._marks import (
+    BLACK,
+    BLUE,
+    ORANGE,
+    PALE,
+    SKY,
+    VERMILION,
+    YELLOW,
+    FloatArray,
+    draw_legend,
+    draw_values,
+)
+from ulmus.plot._points import FEW_VALUES, one_output, points_along
+
+OBSERVATION = "noise of a new observation"
+SHARED = "training noise, shared by members"
+OWN = "training noise, single members"
+WEIGHTS = "random hidden weights"
+CHOICE = "choice of alpha and map"
+MODEL = "the fit, its hidden weights as drawn"
+
+# Neighbours in a stack differ in lightness, and hatches tell the others apart in grey.
+LOOKS: dict[str, dict[str, Any]] = {
+    SHARED: {"facecolor": BLUE},
+    OWN: {"facecolor": SKY, "hatch": "///"},
+    WEIGHTS: {"facecolor": VERMILION},
+    CHOICE: {"facecolor": YELLOW, "hatch": "..."},
+    MODEL: {"facecolor": BLUE},
+    OBSERVATION: {"facecolor": PALE},
+}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class VarianceDisplay:
+    """The parts of a variance on top of each other, along a feature or for each row.
+
+    Parameters
+    ----------
+    x : ndarray of shape (p,)
+        Places of the points on the axis.
+    parts : mapping of str to ndarray of shape (p,)
+        Parts of the prediction's variance, by what they come from. Estimates of parts may be
+        negative; they are drawn as nothing, and the others so that they add up to the same.
+    noise : ndarray of shape (p,)
+        Variance of a new observation around the function.
+    connected : bool, default=True
+        Whether the points follow each other along a curve and are drawn as areas; else as bars.
+    x_label : str
+        Name of the horizontal axis.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where ``plot`` has drawn last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.plot import VarianceDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 6, size=(100, 1))
+    >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(100)
+    >>> model = ELMEnsembleRegressor(5, 30, input_map=None, random_state=0).fit(X, y)
+    >>> VarianceDisplay.from_estimator(model, X).ax_.get_ylabel()
+    'variance of a new observation'
+    """
+
+    x: FloatArray
+    parts: Mapping[str, FloatArray]
+    noise: FloatArray
+    connected: bool = True
+    x_label: str = "x"
+    ax_: Any = field(init=False, default=None)
+    figure_: Any = field(init=False, default=None)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        feature: int | str | None = None,
+        grid_resolution: int = 200,
+        output: int = 0,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Ask a fitted estimator along a feature, or at the rows of a table, and draw.
+
+        Parameters
+        ----------
+        estimator : ELMRegressor or ELMEnsembleRegressor
+            A fitted estimator. The variance of a single ELM has no parts besides the noise.
+        X : array-like of shape (n_samples, n_features)
+            Rows that give the range of the feature and the medians of the others.
+        feature : int or str, optional
+            The feature along which to draw; the only one by default. Where a table has several
+            and none is chosen, each of its rows gets a bar.
+        grid_resolution : int, default=200
+            Number of points of a curve.
+        output : int, default=0
+            Which of several outputs.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            As in ``plot``.
+
+        Returns
+        -------
+        display : VarianceDisplay
+            Drawn.
+        """
+        points = points_along(estimator, X, feature, "median", grid_resolution)
+        noise = one_output(estimator.predict_var(points.table, component="noise"), output)
+        display = cls(
+            x=points.x,
+            parts=_model_parts(estimator, points.table, output),
+            noise=noise,
+            connected=points.connected,
+            x_label=points.label,
+        )
+        return display.plot(ax, **options)
+
+    def plot(self, ax: Any = None, *, noise: bool = True) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        noise : bool, default=True
+            Whether the noise of a new observation is drawn on top. It is often far larger than
+            the variance of the prediction; without it the parts of that are easier to see.
+
+        Returns
+        -------
+        display : VarianceDisplay
+            Itself.
+        """
+        ax = drawing_axes(ax)
+        stack = _positive_stack(self.parts)
+        if noise:
+            stack[OBSERVATION] = self.noise
+        below = np.zeros(len(self.x))
+        for name, height in stack.items():
+            look = {"edgecolor": BLACK, "linewidth": 0.4} | LOOKS.get(name, {"facecolor": ORANGE})
+            if self.connected:
+                ax.fill_between(self.x, below, below + height, label=name, **look)
+            else:
+                ax.bar(self.x, height, _bar_width(self.x), bottom=below, label=name, **look)
+            below = below + height
+        what = "a new observation" if noise else "the prediction"
+        ax.set(xlabel=self.x_label, ylabel=f"variance of {what}")
+        if self.connected or len(self.x) > FEW_VALUES:
+            ax.margins(x=0.01)
+        else:
+            draw_values(ax, self.x)
+        # Room for the legend above the stack.
+        ax.set_ylim(0, max(1.35 * float(np.max(below)), np.finfo(float).tiny))
+        draw_legend(ax, loc="upper left", ncols=2, reverse=True)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _model_parts(estimator: Any, table: Any, output: int) -> dict[str, FloatArray]:
+    """Parts of the prediction's variance, from the bottom of the stack to its top."""
+    model = one_output(estimator.predict_var(table, component="model"), output)
+    if not hasattr(estimator, "variance_components"):
+        return {MODEL: model}
+    components = estimator.variance_components(table)
+    own, shared, weights = (one_output(part, output) for part in components)
+    rest = model - (own + shared + weights)
+    return {SHARED: shared, OWN: own, WEIGHTS: weights, CHOICE: rest}
+
+
+def _positive_stack(parts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Parts without negative ones, in proportion, so that they add up to the same."""
+    positive = {name: np.maximum(values, 0) for name, values in parts.items()}
+    wanted, total = sum(parts.values()), sum(positive.values())
+    share = np.divide(wanted, total, out=np.zeros_like(wanted), where=np.asarray(total) > 0)
+    return {name: values * share for name, values in positive.items()}
+
+
+def _bar_width(x: FloatArray) -> float:
+    """A width with which bars stand beside each other."""
+    return 0.7 * float(np.min(np.diff(x))) if len(x) > 1 else 0.7
