@@ -18,6 +18,7 @@ The story of a fit, a module for each word:
     misfit      signs that the layer cannot follow the function
     shape       the distribution of scaled residuals, by its normal scores
     fit         the one immutable value, made by make, that answers every question; arrays lists it
+    directions  a fit of one output as a linear model of few coefficients
 
 Symbols, as in the paper where it has them:
 
