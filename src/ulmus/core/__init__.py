@@ -15,10 +15,13 @@ The story of a fit, a module for each word:
     ensemble    the regressions of all outputs, and second_pass: rows as they see them
     wide        groups of members as one rougher network
     training    what is kept of the rows;  folds: fits behind maps learned without some of them
+    functionals averages, differences and slopes as features;  parts: what members say about them
     misfit      signs that the layer cannot follow the function
     shape       the distribution of scaled residuals, by its normal scores
     fit         the one immutable value, made by make, that answers every question; arrays lists it
+    joint       covariances of several functionals, positive semidefinite
     placement   where to measure next: the same regressions with rows added one by one
+    directions  a fit of one output as a linear model of few coefficients
 
 Symbols, as in the paper where it has them:
 
