@@ -37,7 +37,6 @@ from settings import (
 )
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.model_selection import LeaveOneOut
-from threadpoolctl import threadpool_limits
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.metrics import coverage, interval_score, mean_width
@@ -374,30 +373,5 @@ PARTS: dict[str, Callable[[int, int | None], Report]] = {
 }
 
 
-def main() -> None:
-    parser = report.parser(__doc__, PARTS)
-    parser.add_argument("--replications", type=int, help="of each simulation")
-    parser.add_argument("--jobs", type=int, default=2, help="processes")
-    options = parser.parse_args()
-    threadpool_limits(1)
-    printer = report.Printer("coverage.py", options)
-    printer.text(", ".join(printer.context[1:]))
-    if options.markdown:
-        printer.titles()
-    for name in [options.only] if options.only else PARTS:
-        start, rows = time.perf_counter(), []
-        for item in PARTS[name](options.jobs, options.replications):
-            if isinstance(item, Row):
-                rows.append(item)
-            else:
-                printer.text(item)
-        if not options.markdown:
-            print()
-            printer.titles()
-        for row in rows:
-            printer.row(row)
-        printer.text(f"({time.perf_counter() - start:.0f} s)\n")
-
-
 if __name__ == "__main__":
-    main()
+    report.simulate("coverage.py", __doc__, PARTS)

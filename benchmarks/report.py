@@ -4,11 +4,13 @@ import argparse
 import datetime
 import os
 import platform
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 FORMATS = {"x": "{:.1f} x", "ratio": "{:.2f}", "MB": "{:.0f} MB", "share": "{:.0%}"}
 FORMATS |= {"Gflop/s": "{:.1f} Gflop/s", "difference": "{:.1e}"}
@@ -100,3 +102,29 @@ def print_parts(
             for row in part():
                 printer.row(row)
     printer.text(f"\nload at the end {os.getloadavg()[0]:.1f}")
+
+
+def simulate(script: str, doc: str, parts: dict[str, Callable]) -> None:
+    """Command line of simulations: each part yields lines, and rows that are printed after them."""
+    options = parser(doc, parts)
+    options.add_argument("--replications", type=int, help="of each simulation")
+    options.add_argument("--jobs", type=int, default=2, help="processes")
+    chosen = options.parse_args()
+    threadpool_limits(1)
+    printer = Printer(script, chosen)
+    printer.text(", ".join(printer.context[1:]))
+    if chosen.markdown:
+        printer.titles()
+    for name in [chosen.only] if chosen.only else parts:
+        start, rows = time.perf_counter(), []
+        for item in parts[name](chosen.jobs, chosen.replications):
+            if isinstance(item, Row):
+                rows.append(item)
+            else:
+                printer.text(item)
+        if not chosen.markdown:
+            print()
+            printer.titles()
+        for row in rows:
+            printer.row(row)
+        printer.text(f"({time.perf_counter() - start:.0f} s)\n")

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.backend import to_numpy
-from ulmus.core.inputs import EXPANSIONS, SCORE_KNOTS, Inputs, Levels, Scores, expanded
+from ulmus.core.inputs import EXPANSIONS, KNOT_STEP, Inputs, Levels, Scores, expanded
 from ulmus.core.layer import HiddenLayer
 from ulmus.core.sample import SamplePass
 from ulmus.core.source import Block
@@ -66,7 +68,21 @@ def table(rng):
 @pytest.mark.parametrize("column", [0, 1, 2])
 def test_scores_are_normal_quantiles_of_average_ranks(table, column):
     x = table[:, column]
-    assert_allclose(scores_of(x)(x), oracle_scores(x), rtol=1e-10, atol=1e-12)
+    curve, expected = scores_of(x), oracle_scores(x)
+    knots = np.isin(x, curve.knots)
+    assert_allclose(curve(x)[knots], expected[knots], rtol=1e-10, atol=1e-12)
+    assert_allclose(curve(x), expected, atol=0.3)
+
+
+def test_curves_are_those_of_scipy_with_flat_ends(table):
+    curve = scores_of(table[:, 0])
+    # Two more knots at the same height make the tangents at the ends zero.
+    knots = np.concatenate([curve.knots[:1] - 1, curve.knots, curve.knots[-1:] + 1])
+    heights = np.concatenate([curve.heights[:1], curve.heights, curve.heights[-1:]])
+    theirs = PchipInterpolator(knots, heights)
+    x = np.linspace(curve.knots[0] - 0.5, curve.knots[-1] + 0.5, 999)
+    assert_allclose(curve(x), theirs(x), rtol=1e-10, atol=1e-12)
+    assert_allclose(curve.slope(x), theirs(x, 1), rtol=1e-8, atol=1e-10)
 
 
 def test_a_row_of_weight_two_is_two_rows(table, rng):
@@ -87,15 +103,22 @@ def test_weights_below_round_off_leave_scores_finite():
         assert np.all(np.diff(heights) > 0)
 
 
-def test_many_values_leave_some_hundred_knots(rng):
+def test_knots_of_many_values_are_evenly_spaced_in_scores(rng):
     x = rng.exponential(size=5000) ** 2
     curve = scores_of(x)
-    assert len(curve.knots) == SCORE_KNOTS == 256
     assert (curve.knots[0], curve.knots[-1]) == (x.min(), x.max())
+    assert np.all(np.abs(np.diff(curve.heights)[2:-2] - KNOT_STEP) < 0.1)
     assert np.all(np.diff(curve(np.linspace(x.min() - 1, x.max() + 1, 20_000))) >= 0)
-    # Between knots that are twenty rows apart, a straight line is near the scores themselves.
     inner = np.argsort(x)[100:-100]
-    assert_allclose(curve(x)[inner], oracle_scores(x)[inner], atol=0.03)
+    assert_allclose(curve(x)[inner], oracle_scores(x)[inner], atol=0.05)
+
+
+def test_slopes_of_scores_do_not_depend_on_how_single_values_lie(rng):
+    x = rng.uniform(size=1000)
+    there = np.linspace(0.1, 0.9, 50)
+    expected = 1 / stats.norm.pdf(stats.norm.ppf(there))
+    assert_allclose(scores_of(x).slope(there), expected, rtol=0.5)
+    assert_allclose(np.mean(scores_of(x).slope(there) / expected), 1, atol=0.05)
 
 
 def test_scores_are_flat_outside_the_range(table):
@@ -106,18 +129,17 @@ def test_scores_are_flat_outside_the_range(table):
     assert_array_equal(curve.slope(np.array([low - 1e-6, high + 1e-6, -1e300])), 0)
 
 
-def test_slope_is_the_central_difference_between_knots(table):
+def test_slope_is_the_central_difference(table):
     curve = scores_of(table[:, 0])
-    x = (curve.knots[1:] + curve.knots[:-1]) / 2
-    step = 1e-3 * np.diff(curve.knots)
+    x = np.concatenate([(curve.knots[1:] + curve.knots[:-1]) / 2, curve.knots])
+    step = 1e-6
     difference = (curve(x + step) - curve(x - step)) / (2 * step)
-    assert_allclose(curve.slope(x), difference, rtol=1e-8)
-    assert np.all(difference > 0)
+    assert_allclose(curve.slope(x), difference, rtol=1e-4, atol=1e-4)
 
 
-def test_a_stretched_column_has_the_same_scores(table):
+def test_a_stretched_column_has_nearly_the_same_scores(table):
     x = table[:, 0]
-    assert_array_equal(scores_of(np.exp(x))(np.exp(x)), scores_of(x)(x))
+    assert_allclose(scores_of(np.exp(x))(np.exp(x)), scores_of(x)(x), atol=0.05)
 
 
 def test_values_beside_each_other_have_finite_scores():
@@ -125,8 +147,8 @@ def test_values_beside_each_other_have_finite_scores():
     curve = scores_of(x)
     assert_allclose(curve(x), oracle_scores(x), rtol=1e-10, atol=1e-12)
     assert np.all(np.isfinite(curve.slope(x)))
-    tiny = scores_of(1e-100 * np.arange(5.0))
-    assert_allclose(tiny.slope(np.array([2.5e-100])), np.diff(tiny.heights)[2] * 1e100, rtol=1e-9)
+    tiny, plain = scores_of(1e-100 * np.arange(5.0)), scores_of(np.arange(5.0))
+    assert_allclose(tiny.slope(np.array([2.5e-100])), plain.slope(np.array([2.5])) * 1e100)
 
 
 @pytest.mark.parametrize("values", [[1.0], [0.0, 5.0]], ids=["constant", "two values"])
@@ -180,7 +202,7 @@ def test_inputs_come_in_the_order_of_their_origin(table):
     assert Z.shape == (12, N_ROWS)
     assert_array_equal(Z[:5], table.T)
     for j in range(3):
-        assert_allclose(Z[5 + j], oracle_scores(table[:, j]), rtol=1e-9, atol=1e-11)
+        assert_allclose(Z[5 + j], scores_of(table[:, j])(table[:, j]), rtol=1e-12)
     assert_array_equal(np.sum(Z[8:], axis=0), 1)
 
 
@@ -196,13 +218,6 @@ def test_columns_are_standardised_and_scores_are_of_raw_values(table):
 def along(X, j):
     """Directions of column j for all rows of X."""
     return np.tile(np.eye(X.shape[1])[j], (len(X), 1))
-
-
-def test_slopes_of_scores_at_knots_are_limits_of_central_differences():
-    scores = Scores(0, np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0, 3.0]))
-    x = np.array([-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0])
-    assert_allclose(scores.slope(x), [0, 1, 2, 1.25, 0.5, 0.25, 0])
-    assert_allclose(scores.slope(x), (scores(x + 1e-6) - scores(x - 1e-6)) / 2e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("constant", [False, True])

@@ -71,8 +71,10 @@ class RowForm:
         """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
         joint, right = u is not None, t if u is None else u
         pairs = _all_pairs(self.Q, t, u, PAIRINGS[self.pairing], self.omega)
-        same = contracted(t, self.same @ right, joint=joint)
-        return PairSums(contracted(t, self.single @ right, joint=joint), pairs - same)
+        single = contracted(t, self.single @ right, joint=joint)
+        if self.same is self.single:
+            return PairSums(single, pairs - single)
+        return PairSums(single, pairs - contracted(t, self.same @ right, joint=joint))
 
     def total(self, t: Array, u: Array | None = None) -> Array:
         """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""

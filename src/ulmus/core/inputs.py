@@ -8,6 +8,7 @@ layer; which of them matter is left to the map in front of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri
@@ -17,8 +18,9 @@ from ulmus.core.scaling import FeatureScale
 from ulmus.core.source import Block
 
 EXPANSIONS = ("scores", "levels")
-# Points that a curve of scores is kept at.
-SCORE_KNOTS = 256
+# Knots of a curve of scores are so far apart in scores, or as far as holds so many rows where these
+# are densest; with at most so many values all of them are knots.
+KNOT_STEP, ROWS_PER_KNOT, ALL_KNOTS = 0.25, 16, 32
 # Inputs with so many distinct values get an indicator of each.
 FEWEST_LEVELS, MOST_LEVELS = 3, 10
 # Values that hardly repeat are no levels.
@@ -29,7 +31,11 @@ SAME_LEVEL = 1e-3
 
 @dataclass(frozen=True)
 class Scores:
-    """Normal scores of one input: a rising curve, straight between its knots and flat outside.
+    """Normal scores of one input: a smooth rising curve through its knots, flat outside them.
+
+    Between knots it is the cubic with the tangents of Fritsch and Butland (1984), which rises where
+    the heights do; so the curve has a slope everywhere, and one that does not depend on how single
+    values happen to lie.
 
     Parameters
     ----------
@@ -46,37 +52,50 @@ class Scores:
     def __call__(self, x: Array) -> Array:
         """Scores of values x (n,)."""
         xp = namespace(self.knots)
-        x, left = self._found(x)
-        # As a share of the gap, since a gap may be so small that its slope is no number.
-        share = (x - xp.take(self.knots, left)) / xp.take(self.knots[1:] - self.knots[:-1], left)
-        return xp.take(self.heights, left) + share * xp.take(self._rises, left)
+        share, left = self._found(x)
+        rise, start, end = (xp.take(a, left) for a in self._pieces)
+        low = xp.take(self.heights, left)
+        bend = start + end - 2 * rise
+        return low + share * (start + share * (3 * rise - 2 * start - end + share * bend))
 
     def slope(self, x: Array) -> Array:
-        """Derivative of the scores at values x (n,), zero outside the knots.
-
-        At a knot it is the mean of both sides, the limit of central differences.
-        """
+        """Derivative of the scores at values x (n,), zero outside the knots."""
         xp = namespace(self.knots)
+        share, left = self._found(x)
+        rise, start, end = (xp.take(a, left) for a in self._pieces)
+        bend = start + end - 2 * rise
+        steep = start + share * (2 * (3 * rise - 2 * start - end) + 3 * share * bend)
+        inside = xp.astype((x > self.knots[0]) & (x < self.knots[-1]), x.dtype)
         # Scores differ by less than 16, and the quotient must be a number.
-        smallest = 16 * float(xp.finfo(x.dtype).smallest_normal)
-        slopes = self._rises / xp.clip(self.knots[1:] - self.knots[:-1], min=smallest)
-        flat = xp.zeros_like(slopes[:1])
-        slopes = xp.concat([flat, slopes, flat])
-        x = 1.0 * x  # a column of a table is not in one piece, which torch complains about
-        sides = (xp.searchsorted(self.knots, x, side=side) for side in ("left", "right"))
-        left, right = (xp.take(slopes, side) for side in sides)
-        return 0.5 * (left + right)
+        gaps = xp.clip(self._gaps, min=16 * float(xp.finfo(x.dtype).smallest_normal))
+        return inside * steep / xp.take(gaps, left)
 
     @property
-    def _rises(self) -> Array:
-        """How much the scores rise from knot to knot."""
-        return self.heights[1:] - self.heights[:-1]
+    def _gaps(self) -> Array:
+        return self.knots[1:] - self.knots[:-1]
+
+    @cached_property
+    def _pieces(self) -> tuple[Array, Array, Array]:
+        """Rise from knot to knot, and slopes at both its ends for each gap, each (k - 1,)."""
+        xp, rise = namespace(self.knots), self.heights[1:] - self.heights[:-1]
+        span = self.knots[-1] - self.knots[0]
+        # Products of smaller shares of the range would be no numbers.
+        smallest = float(xp.finfo(self.knots.dtype).smallest_normal) ** 0.25
+        gap = xp.clip(self._gaps / span, min=smallest)
+        before, after = 2 * gap[1:] + gap[:-1], gap[1:] + 2 * gap[:-1]
+        inverse = gap / rise
+        inner = (before + after) / (before * inverse[:-1] + after * inverse[1:])
+        flat = xp.zeros_like(rise[:1])
+        tangents = xp.concat([flat, inner, flat])
+        return rise, tangents[:-1] * gap, tangents[1:] * gap
 
     def _found(self, x: Array) -> tuple[Array, Array]:
-        """Values, those outside the knots brought there, and the index of the knot to the left."""
+        """How far values are from the knot to their left to the next, and which knot that is."""
         xp, last = namespace(self.knots), self.knots.shape[0] - 2
         x = xp.clip(x, min=self.knots[0], max=self.knots[-1])
-        return x, xp.clip(xp.searchsorted(self.knots, x, side="right") - 1, min=0, max=last)
+        left = xp.clip(xp.searchsorted(self.knots, x, side="right") - 1, min=0, max=last)
+        # As a share of the gap, since a gap may be so small that its slope is no number.
+        return (x - xp.take(self.knots, left)) / xp.take(self._gaps, left), left
 
 
 @dataclass(frozen=True)
@@ -186,7 +205,7 @@ def expanded(inputs: Inputs, sample: Block, expansions: tuple[str, ...]) -> Inpu
         values, group = np.unique(X[:, j], return_inverse=True)
         if "scores" in expansions and len(values) > 2:
             heights = _normal_scores(np.bincount(group, weight))
-            kept = _spread_out(len(values))
+            kept = _knots(heights, len(X))
             knots = (like(a[kept], inputs.offset) for a in (values, heights))
             scores.append(Scores(j, *knots))
         most = min(MOST_LEVELS, len(X) // ROWS_PER_LEVEL)
@@ -205,6 +224,12 @@ def _normal_scores(mass: np.ndarray) -> np.ndarray:
     return (scores - mean) / np.sqrt(share @ (scores - mean) ** 2)
 
 
-def _spread_out(n_values: int) -> np.ndarray:
-    """Indices of the knots among sorted values, the first and the last included."""
-    return np.unique(np.linspace(0, n_values - 1, min(n_values, SCORE_KNOTS)).round().astype(int))
+def _knots(heights: np.ndarray, n_rows: int) -> np.ndarray:
+    """Indices of knots among values with rising scores, the first and the last included."""
+    k = len(heights)
+    if k <= ALL_KNOTS:
+        return np.arange(k)
+    # A normal density has 0.4 of the rows in a score's unit where these are densest.
+    step = max(KNOT_STEP, ROWS_PER_KNOT / (0.4 * n_rows))
+    wanted = np.searchsorted(heights, np.arange(heights[0], heights[-1], step))
+    return np.unique([*wanted, k - 1])
