@@ -76,7 +76,8 @@ class PlainTable:
     def column(self, name: str) -> np.ndarray | None:
         """Values of a column, whether the model uses it or not; None if there is none."""
         if name in self.features:
-            column = self.X[:, [self.features.index(name)]]
+            j = self.features.index(name)
+            column = self.X[:, j : j + 1]
             return to_numpy(column.toarray() if scipy.sparse.issparse(column) else column)[:, 0]
         if hasattr(self.given, "columns") and name in self.given.columns:
             return np.asarray(self.given[name])
