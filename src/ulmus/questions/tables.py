@@ -6,7 +6,7 @@ they are needed, a block at a time, so that scenarios of a long table cost no me
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -110,6 +110,12 @@ def _replaced(X: Array, j: int, values: Any) -> Array:
     X = namespace(X).asarray(X, copy=True)
     X[:, j] = like(np.asarray(values), X) if is_foreign(X) else values
     return X
+
+
+def listed(given: Any) -> list[Any]:
+    """What is asked for as a list; one may come by itself."""
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    return list(given) if several else [given]
 
 
 def named_column(table: Table, key: Any, parameter: str) -> str:
