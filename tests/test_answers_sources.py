@@ -58,7 +58,10 @@ def table(make_table):
 def test_a_compressed_model(make_table, noise, n):
     X, y, w, X_new = make_table(n)
     model = small(noise=noise).fit(X, y, w)
-    assert_same(small(noise=noise).fit(X, y, w).compress(), model, X_new, X_new)
+    ours = small(noise=noise).fit(X, y, w).compress()
+    assert_same(ours, model, X_new, X_new)
+    frames = [m.slope(X_new, 0, by=GROUPS, target="function") for m in (ours, model)]
+    assert_allclose(frames[0][NUMBERS], frames[1][NUMBERS], rtol=1e-7)
 
 
 @noises
