@@ -177,6 +177,7 @@ CURVES = {
     "one": ("t", {}),
     "resolution": (["u"], {"grid_resolution": 7}),
     "percentiles": ("u", {"grid_resolution": 6, "percentiles": (0.2, 0.7)}),
+    "as many values as nodes": ("t", {"grid_resolution": 30}),
     "few values": ("v", {}),
     "two": (["t", "u"], {"grid_resolution": 4}),
     "two, one with few values": (["t", "v"], {"grid_resolution": 5}),
@@ -351,3 +352,18 @@ def test_an_average_over_a_long_table_needs_the_memory_of_a_block(data):
     # All hidden features at once would be 1.8 GB.
     assert peak < X.nbytes + 100e6
     assert len(ours) == 3
+
+
+def test_long_tables_are_summed_over_all_blocks(data):
+    fitted = plain_ensemble(8, 140, alpha=0.1, variance="NHo", random_state=0).fit(data.X, data.y)
+    X = np.random.default_rng(0).uniform(-0.7, 0.7, (2500, 3))
+    groups = np.arange(len(X)) % 3
+    assert len(list(row_blocks(len(X), fitted.fitted_.ensemble.layer.width))) == 3
+    frame = fitted.compare(X, {0: 0.1, 1: (-0.2, 0.2)}, by=groups)
+    step = fitted.predict(changed(X, 0, X[:, 0] + 0.1)) - fitted.predict(X)
+    values = fitted.predict(changed(X, 1, 0.2)) - fitted.predict(changed(X, 1, -0.2))
+    expected = [change[groups == g].mean() for change in (step, values) for g in range(3)]
+    assert_allclose(frame.estimate, expected, rtol=1e-8)
+    last = X[groups == 2]
+    joint = fitted.predict_cov(last)
+    assert_allclose(fitted.average(X, by=groups).std_error[2] ** 2, joint.mean(), rtol=1e-6)

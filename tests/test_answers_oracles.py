@@ -213,6 +213,7 @@ def test_slopes_of_an_ensemble_have_the_variance_of_the_oracle(fitted, make_tabl
 def test_small_portions_give_the_same_covariance(fitted, monkeypatch):
     model, _, X = fitted(5, 9, variance="all")
     whole, frame = model.predict_cov(X), model.slope(X, by="row")
+    of_function = model.slope(X, by="row", target="function")
     monkeypatch.setattr(functionals, "CHUNK_ELEMENTS", 110)
     assert len(functionals.portions(model.fitted_.ensemble.layer, X)) > 3
     assert_allclose(model.predict_cov(X), whole, rtol=1e-10)
@@ -220,6 +221,9 @@ def test_small_portions_give_the_same_covariance(fitted, monkeypatch):
     assert_allclose(again.std_error, frame.std_error, rtol=1e-10)
     joint, size = frame.attrs["covariance"], np.abs(frame.attrs["covariance"]).max()
     assert_allclose(again.attrs["covariance"], joint, rtol=1e-9, atol=1e-10 * size)
+    again, joint = model.slope(X, by="row", target="function"), of_function.attrs["covariance"]
+    assert_allclose(again.conf_low, of_function.conf_low, rtol=1e-9)
+    assert_allclose(again.attrs["covariance"], joint, rtol=1e-8, atol=1e-9 * np.abs(joint).max())
 
 
 # ---------------------------------------------------------------- predict_cov
@@ -282,7 +286,8 @@ def test_several_outputs_have_a_matrix_each(make_table):
 def learned(make_table):
     """An ensemble behind a learned map, with an alpha of its own choice, and points."""
     X, y, _, X_new = make_table(60)
-    model = ELMEnsembleRegressor(3, 40, noise="homoskedastic", random_state=0).fit(X, y)
+    how = {"noise": "homoskedastic", "variance": ["BR", "NHo"], "random_state": 0}
+    model = ELMEnsembleRegressor(3, 40, **how).fit(X, y)
     assert model.fitted_.folded
     return model, X_new
 
@@ -292,9 +297,12 @@ def test_choices_covary_by_their_shifts(learned):
     fit = model.fitted_
     shifts = np.concatenate([fit.ensemble.alpha_shift(X)[None], fit.map_shifts(X)])
     assert np.all(np.sum(shifts**2, axis=(1, 2))[[0, 1]] > 0)
-    expected = raw_covariance(fit, X, "BR")[0]
-    expected += sum(np.outer(s[0], s[0]) for s in shifts)
-    assert_allclose(outer_sums(shifts)[0], sum(np.outer(s[0], s[0]) for s in shifts), rtol=1e-12)
+    choices = sum(np.outer(s[0], s[0]) for s in shifts)
+    assert_allclose(outer_sums(shifts)[0], choices, rtol=1e-12)
+    expected = raw_covariance(fit, X, "BR")[0] + choices
+    # Naive estimates are semidefinite and stay as they are.
+    naive = raw_covariance(fit, X, "NHo")[0] + choices
+    assert_allclose(model.predict_cov(X, estimate="NHo"), naive, rtol=1e-8)
     assert_covariance(model.predict_cov(X), model.predict_var(X, "model"))
     assert_allclose(np.diag(expected), model.predict_var(X, "model"), rtol=1e-10)
     frame = model.functional(A, X)
@@ -333,6 +341,15 @@ def test_single_points_have_the_bounds_of_predict_interval(fitted, target, noise
     assert frame.attrs["target"] == target
 
 
+def test_the_function_covaries_by_the_shifts_of_its_map(learned):
+    model, X = learned
+    fit = model.fitted_
+    wide = bilinear(fit, X, lambda h, u: fit.wide_parts_of(h, u).variance)[0]
+    expected = wide + sum(np.outer(s[0], s[0]) for s in fit.map_shifts(X))
+    frame = model.average(X, by="row", target="function")
+    assert_allclose(frame.attrs["covariance"], expected, rtol=1e-8)
+
+
 def test_learned_maps_have_the_bounds_of_predict_interval(learned):
     model, X = learned
     for target in ("function", "expectation"):
@@ -351,20 +368,39 @@ def test_functionals_of_the_function_combine_its_covariance(fitted, noise):
     assert_allclose(frame.attrs["covariance"], C, rtol=1e-6, atol=1e-8 * np.abs(C).max())
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
-def test_a_functional_is_widened_by_what_its_points_are():
-    # A step that smooth units cannot follow: intervals for the function are widened.
+@pytest.fixture(scope="module")
+def misfit():
+    """A step that smooth units cannot follow, so that intervals for the function are widened."""
     rng = np.random.default_rng(0)
     X = np.sort(rng.uniform(-1, 1, 200))[:, None]
     y = np.sign(X[:, 0]) + 0.05 * rng.standard_normal(200)
     model = plain_ensemble(4, 8, random_state=0, alpha=0.1).fit(X, y)
-    points, weights = np.array([[-0.1], [0.1], [0.5]]), np.array([0.5, -2.0, 1.0])
+    points = np.array([[-0.1], [0.1], [0.5]])
     allowance = model.fitted_.misfit_allowance(points)[:, 0]
     assert np.all(allowance[:2] > 0)
-    frame = model.functional(weights, points, target="function")
-    quantile = stats.t.isf(0.025, frame.attrs["df"])
-    half = quantile * frame.std_error + np.abs(weights) @ allowance
+    return model, points, allowance
+
+
+def assert_widened(frame, allowance):
+    """Both sides of an interval get the allowance, and a test leaves as much out."""
+    half = stats.t.isf(0.025, frame.attrs["df"]) * frame.std_error + allowance
     assert_allclose(frame.conf_high, frame.estimate + half, rtol=1e-8)
     assert_allclose(frame.conf_low, frame.estimate - half, rtol=1e-8)
-    # The test allows for the same: it rejects zero where the interval does not hold it.
-    assert (frame.p_value[0] < 0.05) == (frame.conf_low[0] * frame.conf_high[0] > 0)
+    beyond = np.maximum(np.abs(frame.estimate) - allowance, 0) / frame.std_error
+    assert_allclose(frame.p_value, 2 * stats.t.sf(beyond, frame.attrs["df"]), rtol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
+def test_a_functional_is_widened_by_what_its_points_are(misfit):
+    model, points, allowance = misfit
+    weights = np.array([[0.5, -2.0, 1.0], [0.0, 0.1, 0.0]])
+    frame = model.functional(weights, points, target="function")
+    assert_widened(frame, np.abs(weights) @ allowance)
+    L = np.array([[1.0, -1.0]])
+    combined = model.functional(weights, points, target="function", hypothesis=L)
+    assert_widened(combined, np.abs(L) @ np.abs(weights) @ allowance)
+    # A bound of a function says nothing about its slope.
+    assert_widened(model.slope(points, target="function"), 0.0)
+    low = model.average(points, by="row", target="function").conf_low.tolist()
+    exceeds = model.exceedance(points, low, of="mean", target="function")
+    assert_allclose(np.diag(exceeds), 0.975, rtol=1e-8)
