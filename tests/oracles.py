@@ -11,6 +11,8 @@ quadratic forms there; predictions, residuals and leave-one-out residuals are on
 Equations and sections are those of Guignard, Amato & Kanevski (2021).
 """
 
+import itertools
+
 import numpy as np
 
 # ---------------------------------------------------------------- the linear smoother
@@ -258,6 +260,27 @@ def variance(name, H, h, y, alpha, intercept=False, w=None, hc="HC3"):
     """mu' Sigma mu as estimated by `name`, plus spread / M; shape (p,)."""
     first = noise_part(name, H, h, y, alpha, intercept, w, hc)
     return first + spread(H, h, y, alpha, intercept, w) / len(H)
+
+
+def covariance(name, H, h, y, alpha, intercept=False, w=None, hc="HC3"):
+    """The same estimates for all pairs of points, negative eigenvalues included; (p, p)."""
+    z = smoother_rows(H, h, alpha, intercept, w, weighted=True)
+    kind = "homoskedastic" if name in ("NHo", "BR") else hc
+    S = sigma_matrices(kind, H, y, alpha, intercept, w)
+    counted = {  # which z_m' S_j z_k are averaged
+        "NHo": lambda m, k, j: j == m,
+        "NHe": lambda m, k, j: j == m,
+        "BR": lambda m, k, j: j == m != k,
+        "S2": lambda m, k, j: j == m != k,
+        "S1": lambda m, k, j: j == m == k,
+        "S3": lambda m, k, j: len({m, k, j}) == 3,
+    }[name]
+    triples = [t for t in itertools.product(range(len(H)), repeat=3) if counted(*t)]
+    noise = np.mean([z[m] @ S[j] @ z[k].T for m, k, j in triples], axis=0)
+    f = predictions(H, h, y, alpha, intercept, w)
+    away = f - np.mean(f, axis=0)
+    redrawing = sum(np.outer(a, a) for a in away) / (len(H) - 1) / len(H)
+    return (noise + noise.T) / 2 + redrawing
 
 
 def pair_forms(H, h, y, alpha, intercept=False, w=None, kind="homoskedastic"):

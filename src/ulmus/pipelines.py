@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.backend import Array, dense, to_numpy
@@ -122,8 +123,8 @@ class PipelineAnswers(Answers, Together):
         given = X.to_pandas() if hasattr(X, "to_pandas") else X
         names = getattr(self.pipe, "feature_names_in_", None)
         if names is None:
-            inputs = np.asarray(given) if not hasattr(given, "iloc") else given
-            names = getattr(given, "columns", [f"x{j}" for j in range(np.shape(inputs)[1])])
+            inputs = given if hasattr(given, "iloc") else _checked_array(given)
+            names = getattr(given, "columns", [f"x{j}" for j in range(inputs.shape[1])])
         else:
             if not hasattr(given, "columns"):
                 raise ValueError(
@@ -143,6 +144,19 @@ class PipelineAnswers(Answers, Together):
 
     def _warn_about(self, asked: Functionals) -> None:
         self._model._warn_outside(blocks_of(asked, self._answering_fit()))
+
+
+def _checked_array(X: Any) -> np.ndarray:
+    """Rows and columns without names; whole numbers as floats, so that they can move a little."""
+    if scipy.sparse.issparse(X):
+        raise ValueError(
+            "X is sparse, and answers of a Pipeline change columns of a dense table; give "
+            "X.toarray(), or ask the last step about transformed rows."
+        )
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X must have rows and columns, got {X.ndim} axes.")
+    return X.astype(float) if X.dtype.kind in "biu" else X
 
 
 @dataclass(frozen=True)
@@ -174,7 +188,7 @@ class PipelineTable:
     @property
     def index(self) -> Any:
         """Labels of the rows."""
-        return getattr(self.given, "index", np.arange(self.n_rows))
+        return self.given.index if hasattr(self.given, "iloc") else np.arange(self.n_rows)
 
     def column(self, name: str) -> np.ndarray | None:
         """Values of a column, whether the model uses it or not; None if there is none."""

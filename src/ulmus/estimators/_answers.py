@@ -13,7 +13,7 @@ from ulmus.questions import functions as ask
 from ulmus.questions import grids
 from ulmus.questions.answers import answer, centered, ratios
 from ulmus.questions.frames import How, framed
-from ulmus.questions.tables import Table
+from ulmus.questions.tables import Table, listed
 
 
 class Answers(Subject):
@@ -298,11 +298,11 @@ class Answers(Subject):
             raise ValueError("kind='slope' is for one of the features; give one column.")
         if kind == "slope":
             ask.require_numeric(table, names[0], "features")
-        custom = [grid] if len(names) == 1 else grid
+        custom = [grid] if len(names) == 1 else listed(grid)
         if grid is None:
             custom = [None] * len(names)
         elif len(custom) != len(names):
-            raise ValueError(f"grid must have values for each of {names}, got {len(custom)} lists.")
+            raise ValueError(f"grid must have values for each of {names}, got {grid!r}.")
         shares = grids.checked_percentiles(percentiles)
         each = [
             grids.grid(table, name, resolution, shares, own)
@@ -334,7 +334,9 @@ class Answers(Subject):
 
 def _checked_matrix(A: Any, n_rows: int) -> Any:
     """Weights (q, n_rows), dense or sparse."""
-    if not scipy.sparse.issparse(A):
+    if scipy.sparse.issparse(A):
+        A = scipy.sparse.csr_array(A)
+    else:
         try:
             A = np.atleast_2d(np.asarray(A, dtype=float))
         except (TypeError, ValueError) as error:

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus.core.variance import ESTIMATES
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._answers import Answers
 from ulmus.estimators._attributes import FittedAttributes
@@ -104,7 +103,8 @@ class BaseELM(
         """
         check.checked_choice("component", component, COMPONENTS)
         X = self._checked_points(X)
-        fit, name = self.fitted_, self._estimate(estimate)
+        fit = self.fitted_
+        name = check.checked_estimate(estimate, fit.estimates)
         if component == "noise":
             return self._output(fit.noise_variance(X), X)
         if component == "weights":
@@ -369,19 +369,6 @@ class BaseELM(
         return self
 
     # ------------------------------------------------------------ points in, answers out
-
-    def _estimate(self, estimate: str | None) -> str:
-        computed = self.fitted_.estimates
-        if estimate is None:
-            return computed[0]
-        if estimate not in computed:
-            check.checked_choice("estimate", estimate, ESTIMATES)
-            raise ValueError(
-                f"estimate={estimate!r} was not computed in fit, only "
-                f"{', '.join(map(repr, computed))}; set the parameter variance to {estimate!r}, a "
-                "list with it, or 'all', and fit again."
-            )
-        return estimate
 
     def _sd(self, X: Any, variance: Variance) -> np.ndarray:
         """Standard deviation of a new observation, shape (p, K)."""

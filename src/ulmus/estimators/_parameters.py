@@ -203,6 +203,20 @@ def resolved_estimates(variance: Any, noise: str, n_members: int) -> tuple[str, 
     return tuple(dict.fromkeys(names))
 
 
+def checked_estimate(estimate: Any, computed: tuple[str, ...]) -> str:
+    """Return one of the estimates that a fit has; the first by default."""
+    if estimate is None:
+        return computed[0]
+    checked_choice("estimate", estimate, ESTIMATES)
+    if estimate not in computed:
+        raise ValueError(
+            f"estimate={estimate!r} was not computed in fit, only "
+            f"{', '.join(map(repr, computed))}; set the parameter variance to {estimate!r}, a "
+            "list with it, or 'all', and fit again."
+        )
+    return estimate
+
+
 def require_members(name: str, n_members: int) -> None:
     """Refuse an estimate that needs more members than there are."""
     needed = ESTIMATES[name].min_members

@@ -57,12 +57,13 @@ class Together(Subject):
         check.checked_choice("component", component, COVARIANCES)
         first = self._points_of(X)
         n, fit = first.shape[0], self._answering_fit()
+        name = check.checked_estimate(estimate, fit.estimates)
         second = None if X2 is None else self._points_of(X2)
         shape = (fit.ensemble.n_outputs, n, n if second is None else second.shape[0])
         covariance = np.zeros(shape)
         if component != "noise":
             both = first if second is None else _stacked(first, second)
-            covariance = joint_variance(fit, both, estimate)[1]
+            covariance = joint_variance(fit, both, name)[1]
             covariance = covariance if second is None else covariance[:, :n, n:]
         if component != "model" and second is None:
             covariance[:, np.arange(n), np.arange(n)] += fit.noise_variance(first).T

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ulmus.questions.tables import Table, named_column, numeric
+from ulmus.questions.tables import Table, listed, named_column, numeric
 
 SPANS = ("sd", "iqr", "minmax")
 
@@ -39,12 +39,13 @@ class Contrast(NamedTuple):
 
 def contrasts(table: Table, variables: Any) -> list[Contrast]:
     """Contrasts from a dict of columns and what to do with each, or from names alone."""
-    if not isinstance(variables, Mapping):
-        alone = isinstance(variables, (str, int, np.integer))
-        variables = dict.fromkeys([variables] if alone else variables)
-    if not variables:
+    if isinstance(variables, Mapping):
+        pairs = list(variables.items())
+    else:
+        pairs = [(key, None) for key in listed(variables)]
+    if not pairs:
         raise ValueError("variables names no column; give for example variables={'t': (10, 20)}.")
-    return [c for key, how in variables.items() for c in _of_column(table, key, how)]
+    return [c for key, how in pairs for c in _of_column(table, key, how)]
 
 
 def _of_column(table: Table, key: Any, how: Any) -> list[Contrast]:
@@ -93,16 +94,23 @@ def _between(term: str, column: np.ndarray, levels: list[Any]) -> list[Contrast]
 def _span(term: str, column: np.ndarray, how: str) -> Contrast:
     if how == "sd":
         half = np.std(column, ddof=1) / 2 if len(column) > 1 else 0.0
-        return Contrast(term, column + half, column - half, ("(x + sd/2)", "(x - sd/2)"))
-    if how == "iqr":
+        made = Contrast(term, column + half, column - half, ("(x + sd/2)", "(x - sd/2)"))
+    elif how == "iqr":
         low, high = np.quantile(column, [0.25, 0.75])
-        return Contrast(term, float(high), float(low), ("q75", "q25"))
-    if how == "minmax":
-        return Contrast(term, float(column.max()), float(column.min()), ("max", "min"))
-    raise ValueError(
-        f"variables[{term!r}] must be one of {', '.join(map(repr, SPANS))}, two or more values, or "
-        f"a step, got {how!r}."
-    )
+        made = Contrast(term, float(high), float(low), ("q75", "q25"))
+    elif how == "minmax":
+        made = Contrast(term, float(column.max()), float(column.min()), ("max", "min"))
+    else:
+        raise ValueError(
+            f"variables[{term!r}] must be one of {', '.join(map(repr, SPANS))}, two or more "
+            f"values, or a step, got {how!r}."
+        )
+    if np.all(made.high == made.low):
+        raise ValueError(
+            f"variables[{term!r}]={how!r} goes nowhere, as the column hardly varies in these "
+            f"{len(column)} rows; give the values to compare, or a step."
+        )
+    return made
 
 
 def _text(value: Any) -> str:

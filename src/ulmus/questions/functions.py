@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-import numpy as np
 import scipy.sparse
 
 from ulmus.core.functionals import Functionals
 from ulmus.questions.contrasts import contrasts
 from ulmus.questions.groups import Groups, groups
-from ulmus.questions.tables import Table, named_column, numeric, slopes, values
+from ulmus.questions.tables import Table, listed, named_column, numeric, slopes, values
 
 
 class Question(NamedTuple):
@@ -123,8 +122,7 @@ def _numeric_columns(table: Table, variables: Any) -> list[str]:
         if not found:
             raise ValueError("X has no column of numbers, so there are no slopes; use compare.")
         return found
-    alone = isinstance(variables, (str, int, np.integer))
-    names = [named_column(table, v, "variables") for v in ([variables] if alone else variables)]
+    names = [named_column(table, key, "variables") for key in listed(variables)]
     if not names:
         raise ValueError("variables names no column; leave it out for all of them.")
     for name in names:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats.mstats import mquantiles
 
-from ulmus.questions.tables import Table, named_column, numeric
+from ulmus.questions.tables import Table, listed, named_column, numeric
 
 # Points of a curve, and of each axis of a surface.
 CURVE, SURFACE = 50, 20
@@ -16,7 +16,7 @@ CURVE, SURFACE = 50, 20
 
 def asked_features(table: Table, features: Any) -> list[str]:
     """Names of one or two features."""
-    parts = list(features) if isinstance(features, (list, tuple, np.ndarray)) else [features]
+    parts = listed(features)
     if len(parts) not in (1, 2):
         raise ValueError(
             f"features must be one or two columns, got {len(parts)}; call partial_dependence once "
@@ -69,7 +69,7 @@ def checked_percentiles(percentiles: Any) -> tuple[float, float]:
 
 
 def _checked_values(name: str, column: np.ndarray, custom: Any) -> list[Any]:
-    values = list(custom)
+    values = listed(custom)
     if not values:
         raise ValueError(f"grid of column {name!r} has no values; give at least one.")
     if not numeric(column):

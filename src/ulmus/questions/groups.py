@@ -80,14 +80,14 @@ def _keys(table: Table, by: Any) -> dict[str, np.ndarray]:
     parts = list(by) if isinstance(by, (list, tuple)) else [by]
     if not any(isinstance(part, str) or np.ndim(part) for part in parts):
         parts = [by]  # a plain list of labels, one for each row
-    keys = {}
+    keys: dict[str, np.ndarray] = {}
     for i, part in enumerate(parts):
-        if isinstance(part, str):
-            keys[part] = _by_name(table, part)
-            continue
-        name = getattr(part, "name", None)
         own = "by" if len(parts) == 1 else f"by{i}"
-        keys[name if isinstance(name, str) else own] = _by_array(table, part)
+        name = part if isinstance(part, str) else getattr(part, "name", None)
+        name = name if isinstance(name, str) else own
+        if name in keys:
+            raise ValueError(f"by has two keys called {name!r}; leave one out, or rename it.")
+        keys[name] = _by_name(table, part) if isinstance(part, str) else _by_array(table, part)
     return keys
 
 
@@ -111,11 +111,25 @@ def _by_array(table: Table, labels: Any) -> np.ndarray:
     return values
 
 
+def _has_missing(labels: np.ndarray) -> bool:
+    """Whether a label is NaN, NaT, None or NA."""
+    if labels.dtype.kind != "O":
+        return labels.dtype.kind in "fmM" and bool(np.any(labels != labels))
+    return any(map(_is_missing, labels))
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True  # NA of pandas is neither equal to itself nor different
+
+
 def _codes(keys: dict[str, np.ndarray], n: int) -> tuple[np.ndarray, dict[str, list[Any]]]:
     """Number of each row's group, and the labels of the groups in their sorted order."""
     code, combined = np.zeros(n, dtype=np.int64), []
     for name, values in keys.items():
-        if values.dtype.kind in "OfmM" and np.any(values != values):
+        if _has_missing(values):
             raise ValueError(f"by={name!r} has missing values; drop those rows or name them.")
         try:
             levels, own = np.unique(values, return_inverse=True)

@@ -6,7 +6,7 @@ they are needed, a block at a time, so that scenarios of a long table cost no me
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -76,7 +76,8 @@ class PlainTable:
     def column(self, name: str) -> np.ndarray | None:
         """Values of a column, whether the model uses it or not; None if there is none."""
         if name in self.features:
-            column = self.X[:, [self.features.index(name)]]
+            j = self.features.index(name)
+            column = self.X[:, j : j + 1]
             return to_numpy(column.toarray() if scipy.sparse.issparse(column) else column)[:, 0]
         if hasattr(self.given, "columns") and name in self.given.columns:
             return np.asarray(self.given[name])
@@ -109,6 +110,12 @@ def _replaced(X: Array, j: int, values: Any) -> Array:
     X = namespace(X).asarray(X, copy=True)
     X[:, j] = like(np.asarray(values), X) if is_foreign(X) else values
     return X
+
+
+def listed(given: Any) -> list[Any]:
+    """What is asked for as a list; one may come by itself."""
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    return list(given) if several else [given]
 
 
 def named_column(table: Table, key: Any, parameter: str) -> str:
