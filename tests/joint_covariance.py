@@ -17,8 +17,8 @@ def joint_covariance(fit, X, estimate=None):
     total = ESTIMATES[name].part(single[0], distinct[0], M)
     if M > 1:
         total = total + np.cov(member_values(part.smoother, t)[:, 0], rowvar=False) / M
-    slope = fit.ensemble._ridge_slope(h)[0] * part.alpha_deviation[0]
-    total = (total + np.outer(slope, slope)) * fit.ensemble.unit[0] ** 2
+    first, second = fit.ensemble.alpha_shifts(X)[:, 0]
+    total = total * fit.ensemble.unit[0] ** 2 + np.outer(first, first) - np.outer(second, second)
     if fit.folded:
         total = total + np.cov([fold.mean(X)[0] for fold in fit.folds], rowvar=False)
     return total

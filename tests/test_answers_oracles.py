@@ -295,35 +295,52 @@ def learned(make_table):
 def test_choices_covary_by_their_shifts(learned):
     model, X = learned
     fit = model.fitted_
-    shifts = np.concatenate([fit.ensemble.alpha_shift(X)[None], fit.map_shifts(X)])
-    assert np.all(np.sum(shifts**2, axis=(1, 2))[[0, 1]] > 0)
-    choices = sum(np.outer(s[0], s[0]) for s in shifts)
-    assert_allclose(outer_sums(shifts)[0], choices, rtol=1e-12)
-    expected = raw_covariance(fit, X, "BR")[0] + choices
-    # Naive estimates are semidefinite and stay as they are.
-    naive = raw_covariance(fit, X, "NHo")[0] + choices
-    assert_allclose(model.predict_cov(X, estimate="NHo"), naive, rtol=1e-8)
+    first, second = fit.ensemble.alpha_shifts(X)[:, 0]
+    maps = fit.map_shifts(X)
+    assert np.all(first != 0)
+    assert np.any(maps != 0)
+    of_maps = sum(np.outer(s[0], s[0]) for s in maps)
+    assert_allclose(outer_sums(maps)[0], of_maps, rtol=1e-12)
+
+    def variance(weights):
+        noise = np.diag(weights @ (raw_covariance(fit, X, "BR")[0] + of_maps) @ weights.T)
+        # Choosing alpha never lowers a variance.
+        return noise + np.maximum((weights @ first) ** 2 - (weights @ second) ** 2, 0)
+
     assert_covariance(model.predict_cov(X), model.predict_var(X, "model"))
-    assert_allclose(np.diag(expected), model.predict_var(X, "model"), rtol=1e-10)
+    assert_allclose(variance(np.eye(len(X))), model.predict_var(X, "model"), rtol=1e-10)
     frame = model.functional(A, X)
-    assert_allclose(frame.std_error**2, np.diag(A @ expected @ A.T), rtol=1e-8)
+    assert_allclose(frame.std_error**2, variance(A), rtol=1e-8)
     assert_allclose(frame.estimate, A @ model.predict(X), rtol=1e-8)
 
 
-def test_the_alpha_shift_is_how_predictions_move_with_alpha(make_table):
-    X, y, _, X_new = make_table(60)
-    how = {"weight_scale": 2.0, "random_state": 0}
-    model = plain_ensemble(4, 12, **how).fit(X, y)
-    sides = [
-        plain_ensemble(4, 12, alpha=model.alpha_ * np.exp(s), **how).fit(X, y)
-        for s in (1e-4, -1e-4)
-    ]
-    slope = (sides[0].functional(A, X_new).estimate - sides[1].functional(A, X_new).estimate) / 2e-4
-    variance = [m.functional(A, X_new).std_error ** 2 for m in (model, *sides)]
-    added = variance[0] - (variance[1] + variance[2]) / 2
-    # One deviation of log alpha for all functionals.
-    deviation = np.sqrt(added / slope**2)
-    assert_allclose(deviation, deviation[0], rtol=1e-4)
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("n", [60, 900])  # triangular and spectral coordinates
+def test_choosing_alpha_adds_the_variance_of_the_total_derivative(make_table, n, intercept):
+    """By explicit smoothers: alpha follows the slope of the score, which follows the noise."""
+    X, y, _, X_new = make_table(n)
+    how = {"weight_scale": 2.0, "random_state": 0, "fit_intercept": intercept}
+    model = plain_member(8, alpha="loo", **how).fit(X, y)
+    (part,), layer = model.fitted_.ensemble.regressions, model.fitted_.ensemble.layer
+    H, h = (layer(points)[0, int(intercept) :].T for points in (X, X_new))
+    if intercept:
+        y, h, H = y - y.mean(), h - H.mean(axis=0), H - H.mean(axis=0)
+    inverse = np.linalg.inv(H.T @ H + model.alpha_ * np.eye(8))
+    z, P = h @ inverse @ H.T, H @ inverse @ H.T
+    left = np.eye(n) - P
+    slope = -model.alpha_ * h @ inverse @ inverse @ H.T @ y
+
+    def score_slope(y):
+        return 2 * (y @ P @ left @ left @ y) / (y @ left @ left @ y)
+
+    step = 1e-5 * np.std(y)
+    gradient = np.array(
+        [(score_slope(y + step * e) - score_slope(y - step * e)) / (2 * step) for e in np.eye(n)]
+    )
+    covariance = -part.alpha_response[0] * model.noise_variance_ * z @ gradient
+    expected = slope**2 * part.alpha_deviation[0] ** 2 + 2 * slope * covariance
+    first, second = model.fitted_.ensemble.alpha_shifts(X_new)[:, 0]
+    assert_allclose(first**2 - second**2, expected, rtol=1e-4, atol=1e-8 * np.max(expected))
 
 
 # ---------------------------------------------------------------- targets

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -472,13 +473,9 @@ def test_verbose_tells_how_the_map_was_found(table, capsys, verbose, lines):
     assert bool(told) == lines
     if lines:
         assert all(line.startswith("input map: ") for line in told)
-        assert [line.split(":")[1].strip() for line in told] == [
-            "one scale",
-            "from common scale",
-            "from gradients",
-            "scales",
-            "6 of 12 inputs kept",
-        ]
+        told = [line.split(":")[1].strip() for line in told]
+        assert told[:-1] == ["one scale", "from common scale", "from gradients", "scales"]
+        assert re.fullmatch(r"\d+ of 12 inputs kept", told[-1])
 
 
 def test_parameters_of_the_map_are_parameters_of_the_estimator():

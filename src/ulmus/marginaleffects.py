@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.directions import Directions, error_directions
+from ulmus.estimators._parameters import checked_estimate
 
 try:
     import polars as pl
@@ -126,7 +127,7 @@ class ELMModel(ModelAbstract):
     ) -> None:
         self._directions, self._features = directions, features
         self._covariances: dict[str, np.ndarray] = {}
-        covariance = self._covariance(estimator._estimate(None))
+        covariance = self._covariance(checked_estimate(None, estimator.fitted_.estimates))
         self._unit = UNITS * (np.sqrt(np.max(np.abs(covariance), initial=0.0)) or 1.0)
         coefficients = np.zeros(1 + directions.n_directions)
         coefficients[0] = 1.0
@@ -168,7 +169,7 @@ class ELMModel(ModelAbstract):
         """Covariance of the coefficients: of the first estimate, or of the named one."""
         if vcov is None or vcov is False:
             return None
-        name = self.model._estimate(None if vcov is True else vcov)
+        name = checked_estimate(None if vcov is True else vcov, self.model.fitted_.estimates)
         # The first coefficient, that of the prediction itself, is not estimated.
         return np.pad(self._covariance(name) / self._unit**2, ((1, 0), (1, 0)))
 

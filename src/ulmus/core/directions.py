@@ -62,9 +62,9 @@ class Directions:
         K = chosen.part(to_numpy(single)[0], to_numpy(distinct)[0], M)
         members = to_numpy(member_values(part.smoother, t))[:, 0, :]
         deviations = members - members.mean(axis=0)
-        slope = to_numpy(transposed(part.smoother.ridge_slope) @ t)[:, 0, :]
-        slope = part.alpha_deviation[0] * slope.mean(axis=0)
-        K = K + deviations.T @ deviations / max(M * (M - 1), 1) + np.outer(slope, slope)
+        K = K + deviations.T @ deviations / max(M * (M - 1), 1)
+        shifts = to_numpy(transposed(part.alpha_vectors) @ t)[:, :, 0, :].mean(axis=1)
+        K = K + np.outer(shifts[0], shifts[0]) - np.outer(shifts[1], shifts[1])
         return block_diag(K * self.fit.ensemble.unit[0] ** 2, np.eye(self._n_folds))
 
     @property

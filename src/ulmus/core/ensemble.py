@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ulmus.core.backend import Array, namespace, to_numpy, transposed
+from ulmus.core.backend import Array, like, namespace, to_numpy, transposed
 from ulmus.core.forms import PairForms
 from ulmus.core.functionals import Functionals, count, features
 from ulmus.core.layer import HiddenLayer
@@ -37,6 +37,8 @@ class Regression:
         Noise variance at weight 1.
     alpha_deviation : ndarray of shape (K,)
         Standard deviation of the logarithm of alpha over new noise; zero where it was given.
+    alpha_response : ndarray of shape (K,)
+        How far it falls when noise raises the slope of the score by one.
     forms : dict
         Forms of each kind of noise that an estimate needs.
     """
@@ -46,7 +48,22 @@ class Regression:
     y_square: Array
     variance: NoiseVariance
     alpha_deviation: np.ndarray
+    alpha_response: np.ndarray
     forms: dict[str, PairForms] = field(default_factory=dict)
+
+    @property
+    def alpha_vectors(self) -> Array:
+        r"""Products of coordinates with these say what choosing alpha adds, (2, M, N', K).
+
+        With the slope f' of a prediction in :math:`l = \log\alpha` and its covariance c with l,
+        that is :math:`f'^2 Var(l) + 2 f' c`: the square of :math:`f' sd(l) + c / sd(l)` less that
+        of :math:`c / sd(l)`.
+        """
+        xp, q = namespace(self.smoother.q), self.smoother.q
+        sd, response = like(self.alpha_deviation, q), like(self.alpha_response, q)
+        share = xp.where(sd > 0, response / xp.where(sd > 0, sd, xp.ones_like(sd)), sd)
+        pull = self.smoother.score_pull * (-2 * share * self.variance.sigma2)
+        return xp.stack([self.smoother.ridge_slope * sd + pull, pull])
 
 
 @dataclass(frozen=True)
@@ -125,23 +142,25 @@ class Ensemble:
             parts.append(np.repeat(norm[None, :], len(part.outputs), axis=0))
         return self.ordered(parts)
 
-    def alpha_shift(self, X: Array | Functionals) -> np.ndarray:
-        """How far the prediction moves with alpha, by a standard deviation of it, shape (K, p)."""
-        deviation = self.ordered([part.alpha_deviation for part in self.regressions])
-        if not np.any(deviation > 0):
-            return np.zeros((self.n_outputs, count(X)))
-        slopes = [self._ridge_slope(h) for h in features(self.layer, X)]
-        return np.concatenate(slopes, axis=1) * (deviation * self.unit)[:, None]
+    def alpha_shifts(self, X: Array | Functionals) -> np.ndarray:
+        """What choosing alpha adds to the covariance of predictions, as two shifts, (2, K, p).
 
-    def _ridge_slope(self, h: Array) -> np.ndarray:
-        """How predictions in the fit's units move with log alpha, shape (K, p)."""
+        It is the product of the first shifts of two predictions less that of the second.
+        """
+        if not any(np.any(part.alpha_deviation > 0) for part in self.regressions):
+            return np.zeros((2, self.n_outputs, count(X)))
+        vectors = [part.alpha_vectors for part in self.regressions]
+        shifts = [self._alpha_shifts(vectors, h) for h in features(self.layer, X)]
+        return np.concatenate(shifts, axis=2) * self.unit[:, None]
+
+    def _alpha_shifts(self, vectors: list[Array], h: Array) -> np.ndarray:
+        """The same for features h (M, N', p) in the fit's units."""
         xp, parts = namespace(h), []
         flat = xp.reshape(h, (-1, h.shape[2]))
-        for part in self.regressions:
-            slope = transposed(part.smoother.to_t) @ part.smoother.ridge_slope
-            slope = xp.reshape(slope, (flat.shape[0], -1)) / self.n_members
-            parts.append(to_numpy(slope.T @ flat))
-        return self.ordered(parts)
+        for part, pair in zip(self.regressions, vectors, strict=True):
+            weights = xp.reshape(transposed(part.smoother.to_t) @ pair, (2, flat.shape[0], -1))
+            parts.append(to_numpy(transposed(weights) @ flat / self.n_members))
+        return self.ordered(parts, axis=1)
 
     def row_fits(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, list[RowFit]]]:
         """Each block of training rows with what every regression says about it."""

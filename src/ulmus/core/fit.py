@@ -147,7 +147,8 @@ class Fit:
 
     def choice_variance(self, X: Array | Functionals) -> np.ndarray:
         """Variance of the prediction because alpha and the map were chosen, shape (p, K)."""
-        return (self.ensemble.alpha_shift(X) ** 2 + self.map_variance(X)).T
+        first, second = self.ensemble.alpha_shifts(X)
+        return (np.maximum(first**2 - second**2, 0.0) + self.map_variance(X)).T
 
     def map_variance(self, X: Array | Functionals) -> np.ndarray:
         """The part of it that the map has, where its rows are few, shape (K, p)."""

@@ -183,15 +183,17 @@ def regressions(
     source: Source | None,
 ) -> Iterable[tuple[Regression, Array | None]]:
     """A regression for each ridge parameter, and its map from whitened features."""
-    alphas, deviation = chosen_alphas(spec.alpha, factor, layer, units, source)
-    for alpha in sorted(set(alphas)):
-        outputs = tuple(k for k, chosen in enumerate(alphas) if chosen == alpha)
+    choice = chosen_alphas(spec.alpha, factor, layer, units, source)
+    for alpha in sorted(set(choice.alphas)):
+        outputs = tuple(k for k, chosen in enumerate(choice.alphas) if chosen == alpha)
+        few = list(outputs)
+        deviation, response = choice.deviation[few], choice.response[few]
         fit, from_phi = smoother(_some_outputs(factor, outputs), alpha)
         _require_residuals(fit)
         y_square = _taken(factor.y_square - factor.y_constant**2, outputs)
         nothing = namespace(fit.q).zeros_like(y_square)
         unknown = NoiseVariance(nothing, nothing)
-        yield Regression(outputs, fit, y_square, unknown, deviation[list(outputs)]), from_phi
+        yield Regression(outputs, fit, y_square, unknown, deviation, response), from_phi
 
 
 def _some_outputs(factor: Factor, outputs: tuple[int, ...]) -> Factor:

@@ -205,9 +205,8 @@ def expanded(inputs: Inputs, sample: Block, expansions: tuple[str, ...]) -> Inpu
         values, group = np.unique(X[:, j], return_inverse=True)
         if "scores" in expansions and len(values) > 2:
             heights = _normal_scores(np.bincount(group, weight))
-            kept = _knots(heights, len(X))
-            knots = (like(a[kept], inputs.offset) for a in (values, heights))
-            scores.append(Scores(j, *knots))
+            knots = _knots(values, heights, len(X))
+            scores.append(Scores(j, *(like(a, inputs.offset) for a in knots)))
         most = min(MOST_LEVELS, len(X) // ROWS_PER_LEVEL)
         if "levels" in expansions and FEWEST_LEVELS <= len(values) <= most:
             levels.append(Levels(j, like(values, inputs.offset)))
@@ -224,12 +223,21 @@ def _normal_scores(mass: np.ndarray) -> np.ndarray:
     return (scores - mean) / np.sqrt(share @ (scores - mean) ** 2)
 
 
-def _knots(heights: np.ndarray, n_rows: int) -> np.ndarray:
-    """Indices of knots among values with rising scores, the first and the last included."""
+def _knots(values: np.ndarray, heights: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Knots and their heights, for the values of an input and their rising scores.
+
+    Those of many values lie half-way between two of them, evenly in scores; so the curve is smooth
+    at the values of the rows themselves.
+    """
     k = len(heights)
     if k <= ALL_KNOTS:
-        return np.arange(k)
+        return values, heights
     # A normal density has 0.4 of the rows in a score's unit where these are densest.
     step = max(KNOT_STEP, ROWS_PER_KNOT / (0.4 * n_rows))
     wanted = np.searchsorted(heights, np.arange(heights[0], heights[-1], step))
-    return np.unique([*wanted, k - 1])
+    left = np.unique(np.clip(wanted, 1, k - 3))
+    inner = (0.5 * a[left] + 0.5 * a[left + 1] for a in (values, heights))
+    knots, between = (
+        np.concatenate([a[:1], b, a[-1:]]) for a, b in zip((values, heights), inner, strict=True)
+    )
+    return knots, between

@@ -42,10 +42,13 @@ class Choice(NamedTuple):
         Ridge parameter of each output.
     deviation : ndarray of shape (K,)
         Standard deviation of its logarithm over new noise; zero where it was given.
+    response : ndarray of shape (K,)
+        How far the logarithm falls when noise raises the slope of the score by one.
     """
 
     alphas: list[float]
     deviation: np.ndarray
+    response: np.ndarray
 
 
 def n_scouts(M: int, n_neurons: int) -> int:
@@ -66,7 +69,7 @@ def chosen_alphas(
     """
     K = factor.y_square.shape[0]
     if not isinstance(rule, str):
-        return Choice([float(rule)] * K, np.zeros(K))
+        return Choice([float(rule)] * K, np.zeros(K), np.zeros(K))
     few = slice(n_scouts(layer.n_members, layer.W.shape[1]))
     parts = spectrum(factor.members(few))
     alphas = alpha_grid(parts)
@@ -79,8 +82,8 @@ def chosen_alphas(
         )
         scores = source.for_width(scout_layer.width).reduce(row_pass)
     chosen = [best_alpha(alphas, scores[:, k]) for k in range(K)]
-    deviation = [log_alpha_deviation(parts, alpha, k) for k, alpha in enumerate(chosen)]
-    return Choice(chosen, np.asarray(deviation))
+    sure = [log_alpha_deviation(parts, alpha, k) for k, alpha in enumerate(chosen)]
+    return Choice(chosen, *np.asarray(sure).T)
 
 
 def alpha_grid(parts: Spectrum) -> np.ndarray:
@@ -166,7 +169,7 @@ def best_alpha(alphas: np.ndarray, scores: np.ndarray) -> float:
     return float(alphas[len(alphas) - 1 - int(np.argmin(scores[::-1]))])
 
 
-def log_alpha_deviation(parts: Spectrum, alpha: float, k: int) -> float:
+def log_alpha_deviation(parts: Spectrum, alpha: float, k: int) -> tuple[float, float]:
     r"""Standard deviation, over new noise, of the logarithm of a chosen ridge parameter.
 
     With :math:`l = \log\alpha` and the score :math:`C(l) = \log\|(I - P)y\|^2 - 2\log(n - tr P)`,
@@ -176,14 +179,15 @@ def log_alpha_deviation(parts: Spectrum, alpha: float, k: int) -> float:
 
     The slope is a sum of squares of the outputs along singular vectors, each of mean
     :math:`m^2 + \sigma^2` and variance :math:`2\sigma^4 + 4\sigma^2 m^2`. Leave-one-out varies
-    as generalised cross-validation does.
+    as generalised cross-validation does. The response :math:`1 / C''(l)` comes second, less where
+    the deviation is at its limit.
     """
     n = parts.n_rows - parts.n_constants
     values, u2 = to_numpy(parts.s) ** 2, to_numpy(parts.q[:, :, k]) ** 2
     beyond = to_numpy(parts.beyond[:, k])
     total = np.sum(u2, axis=1) + beyond
     if not np.all(total > 0):
-        return 0.0
+        return 0.0, 0.0
     u2, beyond = u2 / total[:, None], beyond / total
     # Steps are relative to alpha; where it is below all singular values, only alpha counts.
     at = [
@@ -192,8 +196,10 @@ def log_alpha_deviation(parts: Spectrum, alpha: float, k: int) -> float:
     curvature = np.mean(at[0].score - 2 * at[1].score + at[2].score) / LOG_STEP**2
     variance = np.mean(at[1].slope_variance)
     if not variance > 0 or not np.isfinite(variance):
-        return 0.0
-    return float(min(np.sqrt(variance) / max(curvature, 1e-12), LARGEST_DEVIATION))
+        return 0.0, 0.0
+    sd = np.sqrt(variance)
+    response = min(1 / max(curvature, 1e-12), LARGEST_DEVIATION / sd)
+    return float(response * sd), float(response)
 
 
 class _SlopeTerms(NamedTuple):

@@ -91,12 +91,32 @@ class Smoother:
 
         The coefficients move by :math:`-\alpha (H'H + \alpha I)^{-1}\beta`; the constant stays.
         """
+        return -self._smoothed_away(self.q)
+
+    @property
+    def score_pull(self) -> Array:
+        r"""How noise in a prediction moves the slope of the score in log alpha, (M, N', K).
+
+        The products of t with these, times twice the noise variance, are the covariance of a
+        prediction with the slope of :math:`\log\|(I - P)y\|^2`, which is
+        :math:`s = 2 y'P(I - P)^2y / y'(I - P)^2y`: its derivative by y is
+        :math:`2 (I - P)^2 (2P - sI) y / y'(I - P)^2y`.
+        """
+        xp = namespace(self.q)
+        rss = xp.where(self.rss > 0, self.rss, xp.ones_like(self.rss))[:, None, :]
+        once = self._smoothed_away(self.q)
+        s = 2 * xp.sum(once**2, axis=1, keepdims=True) / rss
+        twice = self._smoothed_away(once)
+        return ((2 - s) * twice - 2 * self._smoothed_away(twice)) / rss
+
+    def _smoothed_away(self, v: Array) -> Array:
+        """What a ridge regression leaves of coordinates v (M, N', K), (I - Q'Q) v; no constant."""
         xp, first = namespace(self.to_t), int(self.constant)
-        root, q = self.to_t[:, first:, first:], self.q[:, first:, :]
-        slope = -self.alpha * (root @ (transposed(root) @ q))
+        root = self.to_t[:, first:, first:]
+        left = self.alpha * (root @ (transposed(root) @ v[:, first:, :]))
         if not first:
-            return slope
-        return xp.concat([xp.zeros_like(self.q[:, :1, :]), slope], axis=1)
+            return left
+        return xp.concat([xp.zeros_like(v[:, :1, :]), left], axis=1)
 
     def coordinates(self, h: Array) -> Array:
         """Coordinates t of features h (M, N', p), shape (M, N', p)."""

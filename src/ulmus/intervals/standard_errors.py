@@ -52,10 +52,10 @@ def joint_variance(
         return model_variance(name, parts)
 
     covariance = bilinear(fit, X, form)
-    shifts = np.concatenate([fit.ensemble.alpha_shift(X)[None], fit.map_shifts(X)])
-    choice = np.sum(shifts**2, axis=0).T
-    variance = _variance(fit, joined(own), choice, name)
-    return variance, semidefinite(covariance + outer_sums(shifts), variance.model.T)
+    first, second = fit.ensemble.alpha_shifts(X)[:, None]
+    covariance += outer_sums(np.concatenate([first, fit.map_shifts(X)])) - outer_sums(second)
+    variance = _variance(fit, joined(own), fit.choice_variance(X), name)
+    return variance, semidefinite(covariance, variance.model.T)
 
 
 def _variance(fit: Fit, parts: PointParts, choice: FloatArray, estimate: str | None) -> Variance:
