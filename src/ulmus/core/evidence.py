@@ -241,10 +241,22 @@ def networks(
     y, sd = (xp.take(a, xp.asarray(varying, device=y.device), axis=-1) for a in (y, sd))
     drawn = [law.even(seed, Z.shape[1], n_units) for seed in seeds]
     W, b = (like(np.stack(parts), Z) for parts in zip(*drawn, strict=True))
-    # Other units of y change the last digits, which a search would make more of.
-    y = xp.round(y / sd * RESOLVED) / RESOLVED
+    # Other units, and another order of the rows, change last digits, which a search makes more of.
+    Z, y = (xp.round(a * RESOLVED) / RESOLVED for a in (Z, y / sd))
     y = y if root_weight is None else root_weight * y
+    Z, y, root_weight = _in_order(Z, y, root_weight)
     return Networks(Z, y, root_weight, W, b, law.activation, centred, _free_threads(Z, len(seeds)))
+
+
+def _in_order(Z: Array, y: Array, root_weight: Array | None) -> tuple[Array, Array, Array | None]:
+    """The same rows in an order that does not depend on how they are listed."""
+    xp = namespace(Z)
+    # The last keys count first: outputs decide only where inputs are equal.
+    order = np.lexsort([*np.abs(to_numpy(y)).T, *to_numpy(Z).T])
+    index = xp.asarray(order, device=Z.device)
+    parts = (None if a is None else xp.take(a, index, axis=0) for a in (Z, y, root_weight))
+    Z, y, root_weight = parts
+    return Z, y, root_weight
 
 
 def _free_threads(Z: Array, n_networks: int) -> int:
