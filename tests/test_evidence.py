@@ -26,9 +26,10 @@ weightings = pytest.mark.parametrize("weighted", [False, True])
 
 
 def table(K=1, weighted=False):
-    """Rows, outputs (K, n) and weights."""
+    """Rows in the order that networks put them into, outputs (K, n) and weights."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(n, d)) * [1.0, 2.0, 0.5] + [0.0, 1.0, -1.0]
+    X = X[np.argsort(X[:, -1])]
     y = np.stack([np.sin(X[:, 0]) + (k + 1) * X[:, 1] ** 2 for k in range(K)])
     weight = rng.uniform(0.3, 3.0, n) if weighted else None
     return X, y + 0.3 * rng.normal(size=(K, n)), weight
