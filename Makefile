@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-coverage bench-scale bench-gpu bench-maps bench-uci mutants reproduce clean
+.PHONY: help demo test lint bench bench-coverage bench-answers bench-scale bench-gpu bench-maps bench-uci mutants reproduce clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
@@ -30,6 +30,9 @@ bench: $(VENV)/.test  ## time the numerical core on one thread
 
 bench-coverage: $(VENV)/.test  ## simulate the coverage of intervals, on two cores
 	$(ONE_THREAD) $(BIN)/python benchmarks/coverage.py
+
+bench-answers: $(VENV)/.test  ## simulate the error bars of averages, differences, slopes and curves
+	$(ONE_THREAD) $(BIN)/python benchmarks/answers.py
 
 bench-scale: $(VENV)/.test  ## streams, files, a cluster and threads
 	$(BIN)/python benchmarks/scale.py

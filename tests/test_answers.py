@@ -1,6 +1,9 @@
 """Averages, differences, slopes and curves: each is what predict says about changed tables."""
 
+import re
+import runpy
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +15,7 @@ from sklearn.inspection import partial_dependence
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.activations import ACTIVATIONS
 from ulmus.core.backend import row_blocks
+from ulmus.exceptions import DegenerateFitWarning
 
 STEP = 1e-5
 
@@ -368,3 +372,24 @@ def test_long_tables_are_summed_over_all_blocks(data):
     last = X[groups == 2]
     joint = fitted.predict_cov(last)
     assert_allclose(fitted.average(X, by=groups).std_error[2] ** 2, joint.mean(), rtol=1e-6)
+
+
+# ---------------------------------------------------------------- what a person sees
+
+
+def test_columns_that_the_map_leaves_out_warn():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (450, 4))
+    y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(450)
+    model = ELMEnsembleRegressor(3, 40, noise="homoskedastic", random_state=0).fit(X, y)
+    out = np.flatnonzero(model.feature_relevance_ == 0)
+    assert len(out)
+    with pytest.warns(DegenerateFitWarning, match=rf"leaves out 'x{out[0]}'.*input_map=None"):
+        frame = model.slope(X[:5], int(out[0]))
+    assert frame.std_error[0] == 0
+
+
+def test_the_example_shows_what_correlated_errors_do(capsys):
+    runpy.run_path(str(Path(__file__).parents[1] / "examples" / "answers.py"))
+    told = re.search(r"and ([\d.]+) times too small", capsys.readouterr().out)
+    assert float(told.group(1)) > 3

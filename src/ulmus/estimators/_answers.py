@@ -9,9 +9,10 @@ import scipy.sparse
 
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._subject import TARGETS, Subject
+from ulmus.exceptions import DegenerateFitWarning, warn
 from ulmus.questions import functions as ask
 from ulmus.questions import grids
-from ulmus.questions.answers import answer, centered, ratios
+from ulmus.questions.answers import Answer, answer, centered, ratios
 from ulmus.questions.frames import How, framed
 from ulmus.questions.tables import Table, listed
 
@@ -214,8 +215,9 @@ class Answers(Subject):
         -----
         Derivatives are exact, through standardisation, normal scores, the map and the hidden
         units. Indicators of the levels of a column are flat, so that its slope is that of what
-        else the layer sees of it; compare its values instead. Normal scores have kinks where
-        their knots are: there the slope is the mean of both sides.
+        else the layer sees of it; compare its values instead. Behind a map learned from more than
+        400 rows, standard errors leave out what choosing the map costs, which counts more for
+        slopes than for averages (``docs/answers.md``).
         """
         question = ask.derivatives(self._table(X), variables, by, weights)
         how = self._how(confidence_level, target, simultaneous, hypothesis, adjust)
@@ -329,7 +331,22 @@ class Answers(Subject):
         fit, together = self._answering_fit(), how.together or subtract_mean
         self._warn_about(question.asked)
         given = answer(fit, question.asked, question.labels, how.target, together=together)
+        _warn_about_certainty(given, question)
         return framed(centered(given) if subtract_mean else given, how)
+
+
+def _warn_about_certainty(given: Answer, question: ask.Question) -> None:
+    """Warn of columns that the learned map leaves out: their effect is zero by that choice."""
+    certain = np.all((given.errors.center == 0) & (given.errors.variance == 0), axis=1)
+    columns = {question.labels["term"][i] for i in np.flatnonzero(certain)}
+    if columns and question.labels["contrast"][0] not in ("mean", "A @ f"):
+        named = ", ".join(map(repr, sorted(columns)))
+        warn(
+            f"the learned map leaves out {named}: the answer is zero by that choice, and the "
+            "standard error of zero does not hold what choosing costs; use input_map=None to keep "
+            "all columns.",
+            DegenerateFitWarning,
+        )
 
 
 def _checked_matrix(A: Any, n_rows: int) -> Any:
