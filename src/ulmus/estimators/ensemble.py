@@ -65,8 +65,8 @@ class ELMEnsembleRegressor(BaseELM):
     expand_inputs : None, "scores", "levels", list of these or "auto", default="auto"
         Further inputs of the hidden layer, whose relevance the map decides. ``"scores"`` are
         normal scores of the ranks of each input with more than two values, a smooth curve
-        through some thirty knots; ``"levels"`` are indicators of the values of inputs with 3 to 10 of
-        them, all zero for another value. ``"auto"`` has both where a map is learned from a dense
+        through some thirty knots; ``"levels"`` are indicators of the values of inputs with 3 to 10
+        of them, all zero for another value. ``"auto"`` has both where a map is learned from a dense
         table of at most 200 inputs, and else none.
     tuning_fraction : float, default=None
         Share of the rows that a map is learned from, drawn at random. The others then never saw
