@@ -28,7 +28,7 @@ try:
 except ImportError as error:
     raise ImportError(
         "ulmus.marginaleffects needs the package marginaleffects, which is not installed; run "
-        "`pip install marginaleffects`."
+        "`pip install marginaleffects 'polars<2'`."
     ) from error
 
 # Their matrices hold the square of this many numbers, and take half a minute.

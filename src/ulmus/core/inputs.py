@@ -18,6 +18,9 @@ from ulmus.core.scaling import FeatureScale
 from ulmus.core.source import Block
 
 EXPANSIONS = ("scores", "levels")
+# Inputs whose values correlate with their scores by more than this are neither skewed nor
+# stretched, and have no use for scores: those of a uniform input correlate by .977.
+STRAIGHT = 0.97
 # Knots of a curve of scores are so far apart in scores, or as far as holds so many rows where these
 # are densest; with at most so many values all of them are knots.
 KNOT_STEP, ROWS_PER_KNOT, ALL_KNOTS = 0.25, 16, 32
@@ -196,8 +199,10 @@ def plain_inputs(scale: FeatureScale, standardize: bool, reference: Array) -> In
     return Inputs(like(offset, reference), like(sd, reference))
 
 
-def expanded(inputs: Inputs, sample: Block, expansions: tuple[str, ...]) -> Inputs:
-    """Further inputs from the values of a sample of rows."""
+def expanded(
+    inputs: Inputs, sample: Block, expansions: tuple[str, ...], *, only_stretched: bool = False
+) -> Inputs:
+    """Further inputs from the values of a sample of rows; scores of all, or of stretched ones."""
     scores, levels = [], []
     X = to_numpy(like(sample.X, inputs.offset))
     weight = None if sample.root_weight is None else to_numpy(sample.root_weight) ** 2
@@ -205,8 +210,9 @@ def expanded(inputs: Inputs, sample: Block, expansions: tuple[str, ...]) -> Inpu
         values, group = np.unique(X[:, j], return_inverse=True)
         if "scores" in expansions and len(values) > 2:
             heights = _normal_scores(np.bincount(group, weight))
-            knots = _knots(values, heights, len(X))
-            scores.append(Scores(j, *(like(a, inputs.offset) for a in knots)))
+            if not only_stretched or _stretched(values, heights, np.bincount(group, weight)):
+                knots = _knots(values, heights, len(X))
+                scores.append(Scores(j, *(like(a, inputs.offset) for a in knots)))
         most = min(MOST_LEVELS, len(X) // ROWS_PER_LEVEL)
         if "levels" in expansions and FEWEST_LEVELS <= len(values) <= most:
             levels.append(Levels(j, like(values, inputs.offset)))
@@ -221,6 +227,15 @@ def _normal_scores(mass: np.ndarray) -> np.ndarray:
     scores = ndtri(np.clip(middle, np.finfo(float).tiny, 1 - np.finfo(float).eps))
     mean = share @ scores
     return (scores - mean) / np.sqrt(share @ (scores - mean) ** 2)
+
+
+def _stretched(values: np.ndarray, heights: np.ndarray, mass: np.ndarray) -> bool:
+    """Whether the scores of an input are another scale than its own."""
+    share = mass / np.sum(mass)
+    # In units of the range, as squares of values may be no numbers.
+    x = (values - values[0]) / (values[-1] - values[0])
+    x = x - share @ x
+    return bool(share @ (x * heights) < STRAIGHT * np.sqrt(share @ x**2))
 
 
 def _knots(values: np.ndarray, heights: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -121,7 +121,8 @@ class Recipe:
             sample = source.reduce(SamplePass(effort.rows, self.map_seed)).block
             sparse = scipy.sparse.issparse(sample.X)
             if expansions and not sparse:
-                inputs = expanded(inputs, sample, expansions)
+                auto = self.expansions == "auto"
+                inputs = expanded(inputs, sample, expansions, only_stretched=auto)
             if sparse:
                 sample = sample._replace(X=like(sample.X.toarray(), reference))
         found = self._map(sample if learns else None, inputs, n_rows, effort)
