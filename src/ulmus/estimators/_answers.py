@@ -15,6 +15,9 @@ from ulmus.questions.answers import answer, centered, ratios
 from ulmus.questions.frames import How, framed
 from ulmus.questions.tables import Table, listed
 
+# Weights whose squares are numbers lie between this and its inverse.
+SMALLEST_WEIGHT = 1e-100
+
 
 class Answers(Subject):
     """Averages, differences, slopes and curves of the function, as frames with error bars."""
@@ -345,6 +348,13 @@ def _checked_matrix(A: Any, n_rows: int) -> Any:
         raise ValueError(
             f"A must have a column for each of the {n_rows} rows of X, got shape {A.shape}."
         )
-    if not np.all(np.isfinite(A.data if scipy.sparse.issparse(A) else A)):
+    size = np.abs(A.data if scipy.sparse.issparse(A) else A)
+    if not np.all(np.isfinite(size)):
         raise ValueError("A holds NaN or infinity; give finite weights.")
+    largest = float(np.max(size, initial=0.0))
+    if largest and not SMALLEST_WEIGHT < largest < 1 / SMALLEST_WEIGHT:
+        raise ValueError(
+            f"A reaches {largest:g}, which has no square among the numbers; multiply it by a "
+            "factor that brings it near 1."
+        )
     return A
