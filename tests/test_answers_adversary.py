@@ -117,6 +117,23 @@ def test_categories_keep_their_order():
     assert list(pairs.term) == ["mid - low", "high - low", "high - mid"]
 
 
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_dates_stay_dates(unit):
+    days = np.repeat(np.array(["2020-01-01", "2020-01-02"], dtype=f"datetime64[{unit}]"), N // 2)
+    model = small().fit(X, Y)
+    assert_array_equal(model.average(X, by=days).by.to_numpy(), days[[0, -1]])
+    found = model.average(X, by=days - days[0]).by
+    assert_array_equal(found.to_numpy(), np.array([0, 1], dtype="timedelta64[D]"))
+
+
+def test_a_grid_of_truth_values():
+    table = frame(["t", "u", "v"]).assign(b=X[:, 2] > 0)
+    model = small().fit(table, Y)
+    assert model.partial_dependence(table, "b", grid=[True]).b.tolist() == [True]
+    with pytest.raises(ValueError, match=says("grid", "'b'", "numbers")):
+        model.partial_dependence(table, "b", grid=["yes"])
+
+
 def test_categories_of_a_pipeline_keep_their_order():
     table = frame(["t", "u", "v"], size=SIZES)
     encode = make_column_transformer((OneHotEncoder(), ["size"]), remainder="passthrough")
@@ -218,6 +235,11 @@ def test_weights_of_a_sum_have_squares(size):
 
 
 # ------------------------------------------------------------------ together
+
+
+def test_a_hypothesis_has_rows():
+    with pytest.raises(ValueError, match=says("hypothesis", "row", "(0, 3)")):
+        small().fit(X, Y).average(X, by=np.arange(N) % 3, hypothesis=np.zeros((0, 3)))
 
 
 def test_pairs_are_few_enough():

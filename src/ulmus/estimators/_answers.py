@@ -51,8 +51,8 @@ class Answers(Subject):
         simultaneous : bool, default=False
             Whether the intervals of all rows are to hold together, with the probability
             ``confidence_level``; otherwise each does by itself. The critical value comes from
-            20,000 draws with a fixed seed; ``frame.attrs["simultaneous"]`` has its Monte-Carlo
-            error.
+            20,000 draws with a fixed seed, and beyond the level 0.99975 from Bonferroni's
+            inequality; ``frame.attrs["simultaneous"]`` has its Monte-Carlo error.
         hypothesis : "pairwise", "equal" or array-like of shape (r, q), default=None
             Instead of the rows, their differences in pairs, one joint test that all are equal, or
             given combinations. ``frame.attrs["wald"]`` has the joint F-test that all of these are
@@ -100,7 +100,8 @@ class Answers(Subject):
             Rows to average over. A data frame may have further columns.
         by : str, array-like of shape (n_samples,), list of these or "row", default=None
             Groups: the name of a column of X, an array of labels, several of either, or ``"row"``
-            for each row by itself.
+            for each row by itself. Labels are taken in the order of the rows, whatever index they
+            have. Groups come sorted, those of categories in the order of the categories.
         weights : str or array-like of shape (n_samples,), default=None
             Weights of the rows within their group, or the name of a column that has them.
         confidence_level, target, simultaneous, hypothesis, adjust
@@ -153,8 +154,8 @@ class Answers(Subject):
             Columns and what to do with each: ``(10, 20)`` or more values are compared with the
             first, a number is a step from each row's own value, ``"sd"`` a standard deviation
             around it, ``"iqr"`` and ``"minmax"`` go from the first to the third quartile and
-            from the smallest to the largest value. A name alone has a step of 1, or all categories.
-            Columns without names are counted from 0.
+            from the smallest to the largest value. A name alone has a step of 1, or all categories
+            or truth values. Columns without names are counted from 0.
         by, weights
             As in ``average``.
         comparison : {"difference", "ratio"}, default="difference"

@@ -75,7 +75,7 @@ def _checked_values(name: str, column: np.ndarray, custom: Any) -> list[Any]:
     values = listed(custom)
     if not values:
         raise ValueError(f"grid of column {name!r} has no values; give at least one.")
-    if not numeric(column):
+    if column.dtype.kind not in "biuf":
         return values
     try:
         numbers = np.asarray(values, dtype=float)
@@ -83,4 +83,4 @@ def _checked_values(name: str, column: np.ndarray, custom: Any) -> list[Any]:
         raise ValueError(f"grid of column {name!r} must be numbers, got {values!r}.") from error
     if numbers.ndim != 1 or not np.all(np.isfinite(numbers)):
         raise ValueError(f"grid of column {name!r} must be finite numbers, got {values!r}.")
-    return list(numbers)
+    return list(numbers) if numeric(column) else values

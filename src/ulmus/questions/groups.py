@@ -131,7 +131,9 @@ def _codes(keys: dict[str, Key], n: int) -> tuple[np.ndarray, dict[str, list[Any
     present, code = np.unique(code, return_inverse=True)
     labels = {}
     for name, levels in reversed(list(zip(keys, combined, strict=True))):
-        labels[name] = levels[present % len(levels)].tolist()
+        own_levels = levels[present % len(levels)]
+        # Dates of nanoseconds would become whole numbers.
+        labels[name] = list(own_levels) if levels.dtype.kind in "mM" else own_levels.tolist()
         present = present // len(levels)
     return code, {name: labels[name] for name in keys}
 

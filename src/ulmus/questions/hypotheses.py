@@ -125,9 +125,9 @@ def _checked_matrix(hypothesis: Any, q: int) -> FloatArray:
             f"hypothesis must be 'pairwise', 'equal' or a matrix of numbers, got "
             f"{_shown(hypothesis)}."
         ) from error
-    if L.ndim != 2 or L.shape[1] != q or not np.all(np.isfinite(L)):
+    if L.ndim != 2 or L.shape[1] != q or L.shape[0] == 0 or not np.all(np.isfinite(L)):
         raise ValueError(
-            f"hypothesis must have a finite number for each of the {q} rows in its columns, got "
+            f"hypothesis must have a row, and a finite number for each of the {q} rows, got "
             f"shape {L.shape}."
         )
     return L
