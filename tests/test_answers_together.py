@@ -59,8 +59,8 @@ def test_independent_answers_have_the_band_of_sidak(q):
 
 
 def test_the_stated_error_is_that_of_order_statistics():
-    # The maximum of one is |Z|: its quantile has sd sqrt(p (1 - p) / n) / density.
-    ours, c = band(np.eye(1), 0.9), stats.norm.isf(0.05)
+    # The maximum of two equal ones is |Z|: its quantile has sd sqrt(p (1 - p) / n) / density.
+    ours, c = band(np.ones((2, 2)), 0.9), stats.norm.isf(0.05)
     expected = np.sqrt(0.9 * 0.1 / N_DRAWS) / (2 * stats.norm.pdf(c))
     assert_allclose(ours.monte_carlo_error, expected, rtol=0.2)
 

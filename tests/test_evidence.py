@@ -110,7 +110,7 @@ def test_outputs_add_up_and_networks_are_averaged(centred):
 def test_networks_have_weights_of_mean_one(seed):
     network = judges(2, weighted=True)
     _, y, weight = table(2, weighted=True)
-    assert_allclose(network.root_weight[:, 0] ** 2, weight / np.mean(weight), rtol=1e-12)
+    assert_allclose(network.root_weight[:, 0] ** 2, weight / np.mean(weight), rtol=1e-9)
     assert_allclose(network.y, outputs(y, weight, True), rtol=1e-9, atol=1e-10)
     H = features(network, SCALES, seed, weight, True)
     assert_allclose(network._features(seed, SCALES)[0], H, rtol=1e-9, atol=1e-10)
@@ -252,6 +252,19 @@ def test_units_of_outputs_do_not_matter(size):
         network = networks(Block(X, outputs, None), inputs, law, [0], N, centred=True)
         values.append(network.evidence(SCALES, LOG_ALPHA).value)
     assert_allclose(*values, rtol=1e-10)
+
+
+@pytest.mark.parametrize("unit", [1.0, 3.7])
+def test_networks_depend_neither_on_the_order_of_rows_nor_on_the_unit_of_weights(unit):
+    X, y, weight = table(2, weighted=True)
+    law, inputs = UnitLaw("normal", None, "tanh"), Inputs(np.zeros(d), np.ones(d))
+    expected = networks(Block(X, y, np.sqrt(weight)), inputs, law, [0], N, centred=True)
+    for seed in range(20):
+        rows = np.random.default_rng(seed).permutation(n)
+        sample = Block(X[rows], y[:, rows], np.sqrt(unit * weight[rows]))
+        found = networks(sample, inputs, law, [0], N, centred=True)
+        for field in ("Z", "y", "root_weight"):
+            assert_array_equal(getattr(found, field), getattr(expected, field))
 
 
 @pytest.mark.parametrize("distribution", ["uniform", "normal"])

@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.directions import Directions, error_directions
+from ulmus.estimators._base import BaseELM
 from ulmus.estimators._parameters import checked_estimate
 
 try:
@@ -87,6 +88,12 @@ def adapted(estimator: Any, data: Any, features: Sequence[str] | None = None) ->
     >>> effect.columns[:4]
     ['term', 'contrast', 'estimate', 'std_error']
     """
+    if not isinstance(estimator, BaseELM):
+        raise ValueError(
+            "estimator must be a fitted ELMRegressor or ELMEnsembleRegressor, got "
+            f"{type(estimator).__name__}; of a Pipeline ask ulmus.answers, which has averages, "
+            "comparisons and slopes of its own."
+        )
     check_is_fitted(estimator)
     outputs = estimator.fitted_.ensemble.n_outputs
     if outputs != 1:
@@ -103,7 +110,7 @@ def adapted(estimator: Any, data: Any, features: Sequence[str] | None = None) ->
         )
     table = _table(data)
     # Those given: marginaleffects adds the index of a pandas table as a column.
-    columns = list(data.columns)
+    columns = [str(name) for name in data.columns]
     return ELMModel(estimator, directions, table, _features(estimator, columns, features))
 
 

@@ -18,7 +18,7 @@ from ulmus.estimators._answers import Answers
 from ulmus.estimators._base import BaseELM
 from ulmus.estimators._subject import blocks_of
 from ulmus.estimators._together import Together
-from ulmus.questions.tables import Changes, Table
+from ulmus.questions.tables import Changes, Table, frame_categories, frame_column
 
 # Questions about points, which only need the points transformed.
 ABOUT_POINTS = (
@@ -36,6 +36,9 @@ ABOUT_POINTS = (
 )
 # Columns move by this share of their size when transformers are differentiated.
 STEP = 1e-5
+# Small ones of positive columns by this share of their own, but no less than what a transformer
+# can resolve, a share of the standard deviation.
+POSITIVE_STEP, SMALLEST_STEP = 1e-3, 1e-10
 
 
 def answers(model: Any) -> Any:
@@ -192,15 +195,21 @@ class PipelineTable:
 
     def column(self, name: str) -> np.ndarray | None:
         """Values of a column, whether the model uses it or not; None if there is none."""
-        if hasattr(self.given, "columns"):
-            return np.asarray(self.given[name]) if name in self.given.columns else None
         if name not in self.features:
-            return None
+            return frame_column(self.given, name)
+        if hasattr(self.inputs, "iloc"):
+            return frame_column(self.inputs, self._label(name))
         column = self.inputs[:, self.features.index(name)]
         try:
             return column.astype(float)
         except (TypeError, ValueError):
             return column
+
+    def categories(self, name: str) -> list[Any] | None:
+        """Categories of a categorical column in their order; None for other columns."""
+        if name in self.features and hasattr(self.inputs, "iloc"):
+            return frame_categories(self.inputs, self._label(name))
+        return frame_categories(self.given, name)
 
     def points(self, rows: Rows, changes: Changes) -> Array:
         """Points (b, d) of some rows after changes."""
@@ -214,6 +223,9 @@ class PipelineTable:
         x = changes.get(name, self.column(name))
         x = np.broadcast_to(np.asarray(x, dtype=float), self.n_rows)
         step = STEP * np.maximum(np.abs(x), np.std(x))
+        if np.all(x > 0):
+            # What is positive stays so, as transformers may take its logarithm.
+            step = np.minimum(step, np.maximum(POSITIVE_STEP * x, SMALLEST_STEP * np.std(x)))
         step = np.where(step > 0, step, STEP)
         high, low = (
             to_numpy(dense(self.points(rows, {**changes, name: x + side * step})))
@@ -229,5 +241,12 @@ class PipelineTable:
                 block[:, self.features.index(name)] = values
             return block
         block = self.inputs.iloc[rows]
-        values = {n: v if np.ndim(v) == 0 else v[rows] for n, v in changes.items()}
-        return block.assign(**values) if values else block
+        if changes:
+            block = block.copy()
+        for name, value in changes.items():
+            block[self._label(name)] = value if np.ndim(value) == 0 else value[rows]
+        return block
+
+    def _label(self, name: str) -> Any:
+        """What the data frame calls a feature, perhaps a number."""
+        return self.inputs.columns[self.features.index(name)]

@@ -36,7 +36,7 @@ from ulmus.core.source import Block
 # Noise variance is not let below this share of that of y: data without noise would drive it to 0.
 SMALLEST_NOISE = 1e-10
 
-# Standardised outputs are rounded to one part in so many.
+# Standardised inputs, outputs and weights are rounded to one part in so many.
 RESOLVED = 2.0**36
 
 
@@ -243,7 +243,9 @@ def networks(
     W, b = (like(np.stack(parts), Z) for parts in zip(*drawn, strict=True))
     # Other units, and another order of the rows, change last digits, which a search makes more of.
     Z, y = (xp.round(a * RESOLVED) / RESOLVED for a in (Z, y / sd))
-    y = y if root_weight is None else root_weight * y
+    if root_weight is not None:
+        root_weight = xp.round(root_weight * RESOLVED) / RESOLVED
+        y = root_weight * y
     Z, y, root_weight = _in_order(Z, y, root_weight)
     return Networks(Z, y, root_weight, W, b, law.activation, centred, _free_threads(Z, len(seeds)))
 

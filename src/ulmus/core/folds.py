@@ -132,7 +132,8 @@ class Retuning:
 def _by_value(data: RowBlocks) -> np.ndarray:
     """Rows of positive weight in an order that does not depend on how they are listed."""
     used = np.flatnonzero(data.used)
-    columns = [np.abs(data.y[k, used]) for k in range(len(data.y))]
+    # Outputs by their distance from the middle, so that neither units, sign nor origin matter.
+    columns = [np.abs(y - np.median(y)) for y in data.y[:, used]]
     if not scipy.sparse.issparse(data.X):
         # The last columns count first: outputs decide only where inputs are equal.
         columns = [*columns, *to_numpy(taken_rows(data.X, used)).T]

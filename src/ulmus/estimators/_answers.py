@@ -16,6 +16,9 @@ from ulmus.questions.answers import Answer, answer, centered, ratios
 from ulmus.questions.frames import How, framed
 from ulmus.questions.tables import Table, listed
 
+# Weights whose squares are numbers lie between this and its inverse.
+SMALLEST_WEIGHT = 1e-100
+
 
 class Answers(Subject):
     """Averages, differences, slopes and curves of the function, as frames with error bars."""
@@ -49,8 +52,8 @@ class Answers(Subject):
         simultaneous : bool, default=False
             Whether the intervals of all rows are to hold together, with the probability
             ``confidence_level``; otherwise each does by itself. The critical value comes from
-            20,000 draws with a fixed seed; ``frame.attrs["simultaneous"]`` has its Monte-Carlo
-            error.
+            20,000 draws with a fixed seed, and beyond the level 0.99975 from Bonferroni's
+            inequality; ``frame.attrs["simultaneous"]`` has its Monte-Carlo error.
         hypothesis : "pairwise", "equal" or array-like of shape (r, q), default=None
             Instead of the rows, their differences in pairs, one joint test that all are equal, or
             given combinations. ``frame.attrs["wald"]`` has the joint F-test that all of these are
@@ -98,7 +101,8 @@ class Answers(Subject):
             Rows to average over. A data frame may have further columns.
         by : str, array-like of shape (n_samples,), list of these or "row", default=None
             Groups: the name of a column of X, an array of labels, several of either, or ``"row"``
-            for each row by itself.
+            for each row by itself. Labels are taken in the order of the rows, whatever index they
+            have. Groups come sorted, those of categories in the order of the categories.
         weights : str or array-like of shape (n_samples,), default=None
             Weights of the rows within their group, or the name of a column that has them.
         confidence_level, target, simultaneous, hypothesis, adjust
@@ -151,8 +155,8 @@ class Answers(Subject):
             Columns and what to do with each: ``(10, 20)`` or more values are compared with the
             first, a number is a step from each row's own value, ``"sd"`` a standard deviation
             around it, ``"iqr"`` and ``"minmax"`` go from the first to the third quartile and
-            from the smallest to the largest value. A name alone has a step of 1, or all categories.
-            Columns without names are counted from 0.
+            from the smallest to the largest value. A name alone has a step of 1, or all categories
+            or truth values. Columns without names are counted from 0.
         by, weights
             As in ``average``.
         comparison : {"difference", "ratio"}, default="difference"
@@ -362,6 +366,13 @@ def _checked_matrix(A: Any, n_rows: int) -> Any:
         raise ValueError(
             f"A must have a column for each of the {n_rows} rows of X, got shape {A.shape}."
         )
-    if not np.all(np.isfinite(A.data if scipy.sparse.issparse(A) else A)):
+    size = np.abs(A.data if scipy.sparse.issparse(A) else A)
+    if not np.all(np.isfinite(size)):
         raise ValueError("A holds NaN or infinity; give finite weights.")
+    largest = float(np.max(size, initial=0.0))
+    if largest and not SMALLEST_WEIGHT < largest < 1 / SMALLEST_WEIGHT:
+        raise ValueError(
+            f"A reaches {largest:g}, which has no square among the numbers; multiply it by a "
+            "factor that brings it near 1."
+        )
     return A

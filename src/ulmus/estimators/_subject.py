@@ -58,7 +58,7 @@ class OwnTables:
         points = self._valid_points(inputs)
         if names is None:
             names = [f"x{j}" for j in range(points.shape[1])]
-        return PlainTable(X, points, tuple(map(str, names)))
+        return PlainTable(X, inputs, points, tuple(map(str, names)))
 
     def _warn_about(self, asked: Functionals) -> None:
         self._warn_outside(blocks_of(asked, self.fitted_))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ulmus.core.backend import namespace
+from ulmus.core.backend import is_foreign, namespace, to_numpy
 from ulmus.core.placement import next_points
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._subject import TARGETS, Subject
@@ -197,4 +197,6 @@ def _checked_thresholds(threshold: Any) -> list[float]:
 def _stacked(first: Any, second: Any) -> Any:
     if scipy.sparse.issparse(first) or scipy.sparse.issparse(second):
         return scipy.sparse.vstack([first, second], format="csr")
+    if is_foreign(first) != is_foreign(second):
+        first, second = to_numpy(first), to_numpy(second)
     return namespace(first, second).concat([first, second])

@@ -64,7 +64,7 @@ def _checked_foreign(X: Any, n_features: int | None) -> Any:
         raise ValueError("X is complex; give real numbers.")
     if n_features is not None and X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, but the fit had {n_features}.")
-    if not xp.isdtype(X.dtype, "real floating"):
+    if X.dtype not in (xp.float32, xp.float64):
         X = xp.astype(X, xp.float64)
     if not bool(xp.all(xp.isfinite(X))):
         raise ValueError("X holds NaN or infinity; drop or fill those rows.")

@@ -18,7 +18,7 @@ from ulmus.plot._marks import (
     draw_values,
     percent,
 )
-from ulmus.plot._points import FEW_VALUES, dense_table, feature_number
+from ulmus.plot._points import FEW_VALUES, feature_values
 
 # Columns of an answer that are no features.
 ANSWER_COLUMNS = {"term", "contrast", "output", "estimate", "std_error", "statistic"} | {
@@ -152,9 +152,8 @@ def _bounds(frame: Any) -> FloatArray:
 
 def feature_deciles(estimator: Any, X: Any, features: Sequence[int | str]) -> list[FloatArray]:
     """Deciles of each of the features among the rows of a table."""
-    values = dense_table(X)
-    numbers = [feature_number(estimator, X, feature) for feature in features]
-    return [np.quantile(values[:, j], np.arange(1, 10) / 10) for j in numbers]
+    shares = np.arange(1, 10) / 10
+    return [np.nanquantile(feature_values(estimator, X, each), shares) for each in features]
 
 
 def draw_curve(ax: Any, curve: Curve, confidence_level: float, **line: Any) -> None:

@@ -50,11 +50,11 @@ def points_along(
     """
     if others not in OTHERS:
         raise ValueError(f"others must be one of {OTHERS}, got {others!r}; 'median' draws a curve.")
-    values = dense_table(X)
-    n_rows, n_features = values.shape
+    n_rows, n_features = X.shape if hasattr(X, "columns") else dense_table(X).shape
     if feature is None and n_features > 1:
         places = np.arange(n_rows, dtype=float)
         return Points(X, places, "row", False, places)
+    values = dense_table(X)
     j = feature_number(estimator, X, 0 if feature is None else feature)
     name, column = feature_names(estimator, X)[j], values[:, j]
     if others == "observed":
@@ -87,6 +87,22 @@ def dense_table(X: Any) -> FloatArray:
     return values
 
 
+def feature_values(estimator: Any, X: Any, feature: int | str) -> FloatArray:
+    """Values of one feature among the rows of a table, whose other columns may be anything."""
+    j = feature_number(estimator, X, feature)
+    if not hasattr(X, "columns"):
+        return dense_table(X)[:, j]
+    name = feature_names(estimator, X)[j]
+    label = next((label for label in X.columns if str(label) == name), X.columns[j])
+    try:
+        return np.asarray(X[label], dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"feature={feature!r} holds no numbers to draw along an axis; draw the frame of "
+            "estimator.partial_dependence(X, feature) as bars."
+        ) from error
+
+
 def like_table(values: FloatArray, X: Any) -> Any:
     """The values as a frame with the columns of X, where X is a frame."""
     if not hasattr(X, "columns"):
@@ -100,7 +116,8 @@ def feature_names(estimator: Any, X: Any = None) -> list[str]:
     if names is None:
         names = getattr(X, "columns", None)
     if names is None:
-        return [f"x{j}" for j in range(estimator.n_features_in_)]
+        n_features = X.shape[1] if hasattr(X, "shape") else estimator.n_features_in_
+        return [f"x{j}" for j in range(n_features)]
     return [str(name) for name in names]
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ulmus.core.fit import Fit
 from ulmus.core.functionals import Functionals
+from ulmus.core.joint import ROUND_OFF
 from ulmus.intervals.confidence import (
     Errors,
     expectation_errors,
@@ -102,10 +103,20 @@ def transformed(
         What they are tested against.
     """
     assert given.covariance is not None
-    covariance = jacobian @ given.covariance @ np.swapaxes(jacobian, 1, 2)
-    variance = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0).T
     size = np.swapaxes(np.abs(jacobian), 1, 2)
-    allowance = np.einsum("kqr,qk->rk", size, given.errors.allowance)
+
+    def added(each: FloatArray) -> FloatArray:
+        return np.einsum("kqr,qk->rk", size, np.abs(each))
+
+    covariance = jacobian @ given.covariance @ np.swapaxes(jacobian, 1, 2)
+    covariance = 0.5 * (covariance + np.swapaxes(covariance, 1, 2))
+    variance = np.diagonal(covariance, axis1=1, axis2=2).T
+    # What cancels up to round-off is nothing: a curve that is flat has no shape to be tested.
+    moving = variance > ROUND_OFF * added(np.sqrt(given.errors.variance)) ** 2
+    covariance = np.where(moving.T[:, :, None] & moving.T[:, None, :], covariance, 0.0)
+    resolved = np.abs(estimate - null) > ROUND_OFF * added(given.errors.center)
+    estimate, variance = np.where(moving | resolved, estimate, null), np.where(moving, variance, 0)
+    allowance = added(given.errors.allowance)
     # As few degrees of freedom as the least of those that take part.
     dof = np.where(size > 0, given.errors.dof.T[:, :, None], np.inf).min(axis=1).T
     return Answer(labels, Errors(estimate, variance, dof, allowance), covariance, null)

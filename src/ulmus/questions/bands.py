@@ -22,6 +22,8 @@ N_DRAWS = 20_000
 SEED = 20_210_907
 # Largest array of draws, in elements.
 DRAW_ELEMENTS = 2**23
+# Levels that fewer draws than this lie beyond are not simulated.
+FEWEST_BEYOND = 5
 
 
 class Band(NamedTuple):
@@ -46,11 +48,16 @@ def band(covariance: FloatArray, level: float) -> Band:
     """The band of answers with a joint covariance (q, q)."""
     sd = np.sqrt(np.diag(covariance))
     moving = sd > 0
-    if not np.any(moving):
-        return Band(level, float(stats.norm.isf((1 - level) / 2)), 0.0)
+    least, most = (float(stats.norm.isf((1 - level) / (2 * m))) for m in (1, max(sum(moving), 1)))
+    if sum(moving) < 2:
+        return Band(level, least, 0.0)
+    if (1 - level) * N_DRAWS < FEWEST_BEYOND:
+        # By Bonferroni's inequality, and at most what is told apart from certainty.
+        return Band(min(1 - (1 - level) / sum(moving), np.nextafter(1, 0)), most, 0.0)
     L = root(covariance[np.ix_(moving, moving)]) / sd[moving, None]
     largest = _largest(L)
-    critical = float(np.quantile(largest, level))
+    # Between answers that are all the same and answers that have nothing to do with each other.
+    critical = float(np.clip(np.quantile(largest, level), least, most))
     # Order statistics one standard deviation of their number to either side.
     spread = np.sqrt(level * (1 - level) / N_DRAWS)
     low, high = np.quantile(largest, np.clip([level - spread, level + spread], 0, 1))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ulmus.questions.tables import Table, listed, named_column, numeric
+from ulmus.questions.tables import Table, levels, listed, named_column, numeric
 
 SPANS = ("sd", "iqr", "minmax")
 
@@ -53,19 +53,20 @@ def _of_column(table: Table, key: Any, how: Any) -> list[Contrast]:
     column = table.column(term)
     assert column is not None  # a feature
     if how is None:
-        how = 1 if numeric(column) else list(np.unique(column))
+        how = 1 if numeric(column) else levels(table, term)
     if isinstance(how, (list, tuple, np.ndarray)):
         return _between(term, column, list(how))
     if not numeric(column):
         raise ValueError(
             f"variables[{term!r}]={how!r} needs a column of numbers; give the values to compare, "
-            f"for example {[str(v) for v in np.unique(column)[:2]]}."
+            f"for example {[str(v) for v in levels(table, term)[:2]]}."
         )
     column = column.astype(float)
     if isinstance(how, str):
         return [_span(term, column, how)]
     step = float(how) if isinstance(how, numbers.Real) and not isinstance(how, bool) else 0.0
     if np.isfinite(step) and step != 0:
+        _require_known(term, column, how)
         name = f"x {'+' if step > 0 else '-'} {abs(step):g}"
         return [Contrast(term, column + step, column, (name, "x"))]
     raise ValueError(
@@ -74,32 +75,47 @@ def _of_column(table: Table, key: Any, how: Any) -> list[Contrast]:
     )
 
 
-def _between(term: str, column: np.ndarray, levels: list[Any]) -> list[Contrast]:
+def _between(term: str, column: np.ndarray, values: list[Any]) -> list[Contrast]:
     """All values against the first."""
-    if len(levels) < 2:
-        raise ValueError(f"variables[{term!r}] needs at least two values, got {levels!r}.")
-    if numeric(column):
+    if len(values) < 2:
+        raise ValueError(f"variables[{term!r}] needs at least two values, got {values!r}.")
+    if column.dtype.kind in "biuf":
         try:
-            levels = [float(v) for v in levels]
+            numbers = [float(v) for v in values]
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"variables[{term!r}]={levels!r} must be numbers, as the column is."
+                f"variables[{term!r}]={values!r} must be numbers, as the column is."
             ) from error
-        if not np.all(np.isfinite(levels)):
-            raise ValueError(f"variables[{term!r}]={levels!r} must be finite numbers.")
-    first = levels[0]
-    return [Contrast(term, high, first, (_text(high), _text(first))) for high in levels[1:]]
+        if not np.all(np.isfinite(numbers)):
+            raise ValueError(f"variables[{term!r}]={values!r} must be finite numbers.")
+        values = numbers if numeric(column) else values
+    first = values[0]
+    return [Contrast(term, high, first, (_text(high), _text(first))) for high in values[1:]]
+
+
+def _require_known(term: str, column: np.ndarray, how: Any) -> None:
+    """Refuse to step away from values that are missing."""
+    missing = int(np.sum(np.isnan(column)))
+    if missing:
+        raise ValueError(
+            f"variables[{term!r}]={how!r} starts from each row's own value, which {missing} rows "
+            "lack; drop those rows, or give the values to compare."
+        )
 
 
 def _span(term: str, column: np.ndarray, how: str) -> Contrast:
+    known = column[~np.isnan(column)]
+    if how in SPANS and len(known) == 0:
+        raise ValueError(f"variables[{term!r}]={how!r} needs values, and all rows lack them.")
     if how == "sd":
+        _require_known(term, column, how)
         half = np.std(column, ddof=1) / 2 if len(column) > 1 else 0.0
         made = Contrast(term, column + half, column - half, ("(x + sd/2)", "(x - sd/2)"))
     elif how == "iqr":
-        low, high = np.quantile(column, [0.25, 0.75])
+        low, high = np.quantile(known, [0.25, 0.75])
         made = Contrast(term, float(high), float(low), ("q75", "q25"))
     elif how == "minmax":
-        made = Contrast(term, float(column.max()), float(column.min()), ("max", "min"))
+        made = Contrast(term, float(known.max()), float(known.min()), ("max", "min"))
     else:
         raise ValueError(
             f"variables[{term!r}] must be one of {', '.join(map(repr, SPANS))}, two or more "

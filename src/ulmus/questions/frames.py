@@ -98,12 +98,12 @@ def placed(placement: Placement, table: Table) -> Any:
         "step": list(range(1, n + 1)),
         "row": [labels[i] for i in placement.rows],
     }
+    left = placement.variance.sum(axis=1)
+    names = ["variance"] if left.shape[1] == 1 else [f"variance_{k}" for k in range(left.shape[1])]
     for name in table.features:
         column = table.column(name)
         assert column is not None  # a feature
-        columns[free_name(name, columns)] = column[placement.rows]
-    left = placement.variance.sum(axis=1)
-    names = ["variance"] if left.shape[1] == 1 else [f"variance_{k}" for k in range(left.shape[1])]
+        columns[free_name(name, [*columns, *names])] = column[placement.rows]
     for name, values in zip(names, left.T, strict=True):
         columns[name] = values
     frame = _pandas().DataFrame(columns)
@@ -113,12 +113,13 @@ def placed(placement: Placement, table: Table) -> Any:
 
 def _frame(labels: dict[str, list[Any]], values: dict[str, FloatArray], one_output: bool) -> Any:
     q, K = values["estimate"].shape
-    columns = {name: list(each) * K for name, each in labels.items()}
+    ours: dict[str, Any] = {name: each.T.ravel() for name, each in values.items()}
     if not one_output:
-        columns["output"] = np.repeat(np.arange(K), q).tolist()
-    columns = {free_name(name, values): each for name, each in columns.items()}
-    made = columns | {name: each.T.ravel() for name, each in values.items()}
-    return _pandas().DataFrame(made)
+        ours = {"output": np.repeat(np.arange(K), q)} | ours
+    columns: dict[str, Any] = {}
+    for name, each in labels.items():
+        columns[free_name(name, [*columns, *ours])] = list(each) * K
+    return _pandas().DataFrame(columns | ours)
 
 
 def _pandas() -> Any:

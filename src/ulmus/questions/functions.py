@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
+import numpy as np
 import scipy.sparse
 
 from ulmus.core.functionals import Functionals
@@ -92,8 +93,10 @@ def curve(
 
 
 def free_name(name: str, taken: Any) -> str:
-    """The name of a user's column; one that is ours already gets an underscore."""
-    return f"{name}_" if name in taken else name
+    """The name of a user's column; one that is taken already gets underscores."""
+    while name in taken:
+        name = f"{name}_"
+    return name
 
 
 def _placed(made: Groups, i: int, n: int) -> Any:
@@ -121,6 +124,8 @@ def _numeric_columns(table: Table, variables: Any) -> list[str]:
         found = [n for n in table.features if _is_numeric(table, n)]
         if not found:
             raise ValueError("X has no column of numbers, so there are no slopes; use compare.")
+        for name in found:
+            require_numeric(table, name, "variables")
         return found
     names = [named_column(table, key, "variables") for key in listed(variables)]
     if not names:
@@ -136,6 +141,12 @@ def require_numeric(table: Table, name: str, parameter: str) -> None:
         raise ValueError(
             f"{parameter} asks for the slope of column {name!r}, which holds no numbers; use "
             "compare with two of its values."
+        )
+    column = table.column(name)
+    if column is not None and np.any(np.isnan(column.astype(float))):
+        raise ValueError(
+            f"{parameter} asks for the slope of column {name!r}, which has missing values; drop "
+            "those rows, or use compare with two of its values."
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats.mstats import mquantiles
 
-from ulmus.questions.tables import Table, listed, named_column, numeric
+from ulmus.questions.tables import Table, levels, listed, named_column, numeric
 
 # Points of a curve, and of each axis of a surface.
 CURVE, SURFACE = 50, 20
@@ -43,11 +43,14 @@ def grid(
     assert column is not None  # a feature
     if custom is not None:
         return _checked_values(name, column, custom)
-    levels = np.unique(column)
-    if len(levels) < resolution or not numeric(column):
-        return list(levels)
-    low, high = mquantiles(column.astype(float), prob=percentiles)
-    if np.isclose(low, high):
+    found = levels(table, name)
+    if not found:
+        raise ValueError(f"column {name!r} has no values in these rows; give a grid of your own.")
+    if len(found) < resolution or not numeric(column):
+        return found
+    column = column.astype(float)
+    low, high = mquantiles(column[~np.isnan(column)], prob=percentiles)
+    if low == high:
         raise ValueError(
             f"percentiles={tuple(percentiles)} of column {name!r} are the same value, {low:g}; "
             "widen them, or raise grid_resolution."
@@ -72,7 +75,7 @@ def _checked_values(name: str, column: np.ndarray, custom: Any) -> list[Any]:
     values = listed(custom)
     if not values:
         raise ValueError(f"grid of column {name!r} has no values; give at least one.")
-    if not numeric(column):
+    if column.dtype.kind not in "biuf":
         return values
     try:
         numbers = np.asarray(values, dtype=float)
@@ -80,4 +83,4 @@ def _checked_values(name: str, column: np.ndarray, custom: Any) -> list[Any]:
         raise ValueError(f"grid of column {name!r} must be numbers, got {values!r}.") from error
     if numbers.ndim != 1 or not np.all(np.isfinite(numbers)):
         raise ValueError(f"grid of column {name!r} must be finite numbers, got {values!r}.")
-    return list(numbers)
+    return list(numbers) if numeric(column) else values

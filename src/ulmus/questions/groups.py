@@ -8,7 +8,14 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.backend import to_numpy
-from ulmus.questions.tables import Table
+from ulmus.questions.tables import Table, categories, in_order, missing
+
+
+class Key(NamedTuple):
+    """What rows are grouped by: a label of each, and perhaps the order of the labels."""
+
+    labels: np.ndarray
+    ordered: list[Any] | None
 
 
 class Groups(NamedTuple):
@@ -68,11 +75,12 @@ def _checked_weights(table: Table, weights: Any) -> np.ndarray:
         )
     if not np.all(np.isfinite(weight)) or np.any(weight < 0):
         raise ValueError("weights must be finite numbers >= 0.")
-    return weight
+    # Only their ratios count, and their sum shall not overflow.
+    return weight / (np.max(weight) or 1.0)
 
 
-def _keys(table: Table, by: Any) -> dict[str, np.ndarray]:
-    """Arrays that rows are grouped by, with their names."""
+def _keys(table: Table, by: Any) -> dict[str, Key]:
+    """What rows are grouped by, with their names."""
     if by is None:
         return {}
     if isinstance(by, str):
@@ -80,7 +88,7 @@ def _keys(table: Table, by: Any) -> dict[str, np.ndarray]:
     parts = list(by) if isinstance(by, (list, tuple)) else [by]
     if not any(isinstance(part, str) or np.ndim(part) for part in parts):
         parts = [by]  # a plain list of labels, one for each row
-    keys: dict[str, np.ndarray] = {}
+    keys: dict[str, Key] = {}
     for i, part in enumerate(parts):
         own = "by" if len(parts) == 1 else f"by{i}"
         name = part if isinstance(part, str) else getattr(part, "name", None)
@@ -91,55 +99,53 @@ def _keys(table: Table, by: Any) -> dict[str, np.ndarray]:
     return keys
 
 
-def _by_name(table: Table, name: str) -> np.ndarray:
+def _by_name(table: Table, name: str) -> Key:
     values = table.column(name)
     if values is None:
         raise ValueError(
             f"by={name!r} is no column of X; give the name of one, an array with a label for each "
             "row, or 'row' for each row by itself."
         )
-    return values
+    return Key(values, table.categories(name))
 
 
-def _by_array(table: Table, labels: Any) -> np.ndarray:
+def _by_array(table: Table, labels: Any) -> Key:
     values = to_numpy(labels)
     if values.shape != (table.n_rows,):
         raise ValueError(
             f"by must have one label for each of the {table.n_rows} rows of X, got shape "
             f"{values.shape}."
         )
-    return values
+    return Key(values, categories(labels))
 
 
-def _has_missing(labels: np.ndarray) -> bool:
-    """Whether a label is NaN, NaT, None or NA."""
-    if labels.dtype.kind != "O":
-        return labels.dtype.kind in "fmM" and bool(np.any(labels != labels))
-    return any(map(_is_missing, labels))
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except TypeError:
-        return True  # NA of pandas is neither equal to itself nor different
-
-
-def _codes(keys: dict[str, np.ndarray], n: int) -> tuple[np.ndarray, dict[str, list[Any]]]:
-    """Number of each row's group, and the labels of the groups in their sorted order."""
+def _codes(keys: dict[str, Key], n: int) -> tuple[np.ndarray, dict[str, list[Any]]]:
+    """Number of each row's group, and the labels of the groups in their order."""
     code, combined = np.zeros(n, dtype=np.int64), []
-    for name, values in keys.items():
-        if _has_missing(values):
+    for name, key in keys.items():
+        if np.any(missing(key.labels)):
             raise ValueError(f"by={name!r} has missing values; drop those rows or name them.")
-        try:
-            levels, own = np.unique(values, return_inverse=True)
-        except TypeError:
-            levels, own = np.unique(values.astype(str), return_inverse=True)
+        levels, own = _sorted_levels(key)
         combined.append(levels)
         code = code * len(levels) + own
     present, code = np.unique(code, return_inverse=True)
     labels = {}
     for name, levels in reversed(list(zip(keys, combined, strict=True))):
-        labels[name] = levels[present % len(levels)].tolist()
+        own_levels = levels[present % len(levels)]
+        # Dates of nanoseconds would become whole numbers.
+        labels[name] = list(own_levels) if levels.dtype.kind in "mM" else own_levels.tolist()
         present = present // len(levels)
     return code, {name: labels[name] for name in keys}
+
+
+def _sorted_levels(key: Key) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct labels in their order, and the number of each row's label among them."""
+    try:
+        levels, own = np.unique(key.labels, return_inverse=True)
+    except TypeError:
+        return np.unique(key.labels.astype(str), return_inverse=True)
+    place = {level: i for i, level in enumerate(in_order(list(levels), key.ordered))}
+    if len(place) < len(levels):
+        return levels, own
+    rank = np.array([place[level] for level in levels])
+    return levels[np.argsort(rank)], rank[own]

@@ -11,7 +11,7 @@ import scipy.linalg
 from scipy import stats
 
 from ulmus.intervals.confidence import Errors
-from ulmus.questions.answers import Answer, transformed
+from ulmus.questions.answers import MOST_TOGETHER, Answer, transformed
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -44,6 +44,12 @@ def combined(given: Answer, hypothesis: Any) -> tuple[Answer, list[Wald]]:
         pairs = list(combinations(range(len(texts)), 2))
         if hypothesis == "equal":
             pairs = [(0, i) for i in range(1, len(texts))]
+        if len(pairs) > MOST_TOGETHER:
+            raise ValueError(
+                f"hypothesis='pairwise' has {len(pairs)} pairs of {len(texts)} rows, and their "
+                f"joint covariance is made for at most {MOST_TOGETHER}; ask for fewer rows, or "
+                "give a matrix with the combinations you need."
+            )
         L = np.zeros((len(pairs), len(texts)))
         for row, (a, b) in enumerate(pairs):
             L[row, b], L[row, a] = 1.0, -1.0
@@ -119,9 +125,9 @@ def _checked_matrix(hypothesis: Any, q: int) -> FloatArray:
             f"hypothesis must be 'pairwise', 'equal' or a matrix of numbers, got "
             f"{_shown(hypothesis)}."
         ) from error
-    if L.ndim != 2 or L.shape[1] != q or not np.all(np.isfinite(L)):
+    if L.ndim != 2 or L.shape[1] != q or L.shape[0] == 0 or not np.all(np.isfinite(L)):
         raise ValueError(
-            f"hypothesis must have a finite number for each of the {q} rows in its columns, got "
+            f"hypothesis must have a row, and a finite number for each of the {q} rows, got "
             f"shape {L.shape}."
         )
     return L

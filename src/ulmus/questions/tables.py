@@ -38,6 +38,9 @@ class Table(Protocol):
     def column(self, name: str) -> np.ndarray | None:
         """Values of a column, whether the model uses it or not; None if there is none."""
 
+    def categories(self, name: str) -> list[Any] | None:
+        """Categories of a categorical column in their order; None for other columns."""
+
     def points(self, rows: Rows, changes: Changes) -> Array:
         """Points (b, d) of some rows after changes."""
 
@@ -53,13 +56,16 @@ class PlainTable:
     ----------
     given : array-like
         The table as it was given, perhaps with further columns.
+    inputs : array-like
+        Its columns that are inputs, in the order of the fit.
     X : array of shape (n, d)
-        Its checked inputs.
+        The same, checked.
     features : tuple of str
         Their names.
     """
 
     given: Any
+    inputs: Any
     X: Array
     features: tuple[str, ...]
 
@@ -75,13 +81,20 @@ class PlainTable:
 
     def column(self, name: str) -> np.ndarray | None:
         """Values of a column, whether the model uses it or not; None if there is none."""
-        if name in self.features:
-            j = self.features.index(name)
-            column = self.X[:, j : j + 1]
-            return to_numpy(column.toarray() if scipy.sparse.issparse(column) else column)[:, 0]
-        if hasattr(self.given, "columns") and name in self.given.columns:
-            return np.asarray(self.given[name])
-        return None
+        if name not in self.features:
+            return frame_column(self.given, name)
+        j = self.features.index(name)
+        if hasattr(self.inputs, "columns"):
+            column = frame_column(self.inputs, self.inputs.columns[j])
+            # Truth values and whole numbers are labels as they are.
+            if column is not None and column.dtype.kind in "biuf":
+                return column
+        column = self.X[:, j : j + 1]
+        return to_numpy(column.toarray() if scipy.sparse.issparse(column) else column)[:, 0]
+
+    def categories(self, name: str) -> list[Any] | None:
+        """Categories of a categorical column in their order; None for other columns."""
+        return None if name in self.features else frame_categories(self.given, name)
 
     def points(self, rows: Rows, changes: Changes) -> Array:
         """Points (b, d) of some rows after changes."""
@@ -101,13 +114,75 @@ class PlainTable:
         return np.broadcast_to(np.eye(d)[j], (b, d))
 
 
+def frame_column(frame: Any, name: Any) -> np.ndarray | None:
+    """Values of a column of a data frame; None if there is none."""
+    if not hasattr(frame, "columns") or name not in frame.columns:
+        return None
+    column = frame[name]
+    values = np.asarray(column)
+    if values.ndim != 1:
+        raise ValueError(f"X has several columns called {name!r}; rename all but one.")
+    if values.dtype.kind == "O" and getattr(column.dtype, "kind", "O") in "iuf":
+        # Numbers of pandas that may be missing.
+        return np.asarray(column.to_numpy(dtype=float, na_value=np.nan))
+    return values
+
+
+def frame_categories(frame: Any, name: Any) -> list[Any] | None:
+    """Categories of a categorical column of a data frame in their order."""
+    if not hasattr(frame, "columns") or name not in frame.columns:
+        return None
+    return categories(frame[name])
+
+
+def categories(labels: Any) -> list[Any] | None:
+    """Categories of labels that know them, as those of pandas do, in their order."""
+    found = getattr(getattr(labels, "dtype", None), "categories", None)
+    return list(found) if isinstance(found, Iterable) else None
+
+
+def levels(table: Table, name: str) -> list[Any]:
+    """Distinct values of a column without missing ones, in the order of its categories."""
+    column = table.column(name)
+    assert column is not None  # a feature
+    known = column[~missing(column)]
+    try:
+        found = list(np.unique(known))
+    except TypeError:
+        found = sorted(set(known), key=str)
+    return in_order(found, table.categories(name))
+
+
+def in_order(found: list[Any], ordered: list[Any] | None) -> list[Any]:
+    """Distinct values in the order of their categories, if they have some."""
+    if ordered is None:
+        return found
+    present = set(found)
+    return [value for value in ordered if value in present]
+
+
+def missing(values: np.ndarray) -> np.ndarray:
+    """Which of the values are NaN, NaT, None or NA."""
+    if values.dtype.kind != "O":
+        return np.asarray(values != values)
+    return np.array([_is_missing(value) for value in values], dtype=bool)
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True  # NA of pandas is neither equal to itself nor different
+
+
 def _replaced(X: Array, j: int, values: Any) -> Array:
     """A copy of X with another column j."""
     if scipy.sparse.issparse(X):
-        column = np.broadcast_to(np.asarray(values, dtype=X.dtype), X.shape[0])[:, None]
+        column = np.broadcast_to(np.asarray(values, dtype=float), X.shape[0])[:, None]
         parts = [X[:, :j], scipy.sparse.csr_array(column), X[:, j + 1 :]]
         return scipy.sparse.hstack(parts, format="csr")
-    X = namespace(X).asarray(X, copy=True)
+    # In double precision: 5e7 + 1 would be 5e7 in single.
+    X = namespace(X).astype(X, namespace(X).float64, copy=True)
     X[:, j] = like(np.asarray(values), X) if is_foreign(X) else values
     return X
 
