@@ -351,3 +351,14 @@ def test_marginaleffects_of_columns_that_are_numbers():
     model, table = small().fit(X, Y), pd.DataFrame(X)
     found = marginaleffects.avg_comparisons(adapted(model, table), variables={"1": [0.0, 0.5]})
     assert_allclose(found["estimate"][0], model.compare(X, {1: (0.0, 0.5)}).estimate[0], rtol=1e-7)
+
+
+@pytest.mark.parametrize("parameter", ["by", "weights"])
+def test_a_series_of_other_rows_is_refused(parameter):
+    table = frame(["a", "b", "c"])
+    fitted = small().fit(table, Y)
+    series = pd.Series(np.arange(N) % 2 + 1, index=table.index)
+    expected = fitted.average(table, **{parameter: series.to_numpy()})
+    assert_allclose(fitted.average(table, **{parameter: series}).estimate, expected.estimate)
+    with pytest.raises(ValueError, match=says(parameter, "another index", "to_numpy")):
+        fitted.average(table, **{parameter: series[::-1]})

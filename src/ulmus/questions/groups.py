@@ -64,6 +64,7 @@ def _checked_weights(table: Table, weights: Any) -> np.ndarray:
         if values is None:
             raise ValueError(f"weights={weights!r} is no column of X; give its name or an array.")
         weights = values
+    _require_same_rows(table, weights, "weights")
     try:
         weight = np.asarray(to_numpy(weights), dtype=float)
     except (TypeError, ValueError) as error:
@@ -99,6 +100,17 @@ def _keys(table: Table, by: Any) -> dict[str, Key]:
     return keys
 
 
+def _require_same_rows(table: Table, given: Any, parameter: str) -> None:
+    """Refuse a Series whose rows are not those of X: values are taken in their order."""
+    own, rows = getattr(given, "index", None), table.index
+    known = hasattr(own, "equals") and hasattr(rows, "equals") and len(own) == len(rows)
+    if known and not rows.equals(own):
+        raise ValueError(
+            f"{parameter} has another index than X; give its values in the order of X's rows, for "
+            f"example {parameter}.loc[X.index] or {parameter}.to_numpy()."
+        )
+
+
 def _by_name(table: Table, name: str) -> Key:
     values = table.column(name)
     if values is None:
@@ -110,6 +122,7 @@ def _by_name(table: Table, name: str) -> Key:
 
 
 def _by_array(table: Table, labels: Any) -> Key:
+    _require_same_rows(table, labels, "by")
     values = to_numpy(labels)
     if values.shape != (table.n_rows,):
         raise ValueError(
