@@ -102,7 +102,8 @@ def _keys(table: Table, by: Any) -> dict[str, Key]:
 
 def _require_same_rows(table: Table, given: Any, parameter: str) -> None:
     """Refuse a Series whose rows are not those of X: values are taken in their order."""
-    own, rows = getattr(given, "index", None), table.index
+    own: Any = getattr(given, "index", None)
+    rows = table.index
     known = hasattr(own, "equals") and hasattr(rows, "equals") and len(own) == len(rows)
     if known and not rows.equals(own):
         raise ValueError(
