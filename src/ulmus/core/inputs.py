@@ -18,7 +18,7 @@ from ulmus.core.scaling import FeatureScale
 from ulmus.core.source import Block
 
 EXPANSIONS = ("scores", "levels")
-# Inputs whose values correlate with their scores by more than this are neither skewed nor
+# Inputs of many values that correlate with their scores by more than this are neither skewed nor
 # stretched, and have no use for scores: those of a uniform input correlate by .977.
 STRAIGHT = 0.97
 # Knots of a curve of scores are so far apart in scores, or as far as holds so many rows where these
@@ -230,7 +230,9 @@ def _normal_scores(mass: np.ndarray) -> np.ndarray:
 
 
 def _stretched(values: np.ndarray, heights: np.ndarray, mass: np.ndarray) -> bool:
-    """Whether the scores of an input are another scale than its own."""
+    """Whether the scores of an input are another scale than its own, or its values are few."""
+    if len(values) <= ALL_KNOTS:
+        return True
     share = mass / np.sum(mass)
     # In units of the range, as squares of values may be no numbers.
     x = (values - values[0]) / (values[-1] - values[0])

@@ -68,7 +68,8 @@ class ELMEnsembleRegressor(BaseELM):
         through some thirty knots; ``"levels"`` are indicators of the values of inputs with 3 to 10
         of them, all zero for another value. ``"auto"`` has both where a map is learned from a dense
         table of at most 200 inputs, and else none; and scores only of inputs that are skewed or
-        stretched (whose values correlate with their scores by less than 0.97).
+        stretched (whose values correlate with their scores by less than 0.97) or have at most 32
+        values.
     tuning_fraction : float, default=None
         Share of the rows that a map is learned from, drawn at random. The others then never saw
         it, and prediction intervals are made from their left-out residuals alone: with a given
