@@ -27,7 +27,7 @@ from ulmus.core.scaling import FeatureScale
 from ulmus.core.second_pass import SecondPass
 from ulmus.core.shape import ResidualShape
 from ulmus.core.training import Stream, TrainingRows
-from ulmus.core.variance import ESTIMATES, PointParts, WideParts, joined
+from ulmus.core.variance import ESTIMATES, ChoiceShifts, PointParts, WideParts, joined
 from ulmus.core.wide import WideNetworks, wide_networks
 
 ROWS_ARE_GONE = (
@@ -147,8 +147,11 @@ class Fit:
 
     def choice_variance(self, X: Array | Functionals) -> np.ndarray:
         """Variance of the prediction because alpha and the map were chosen, shape (p, K)."""
-        first, second = self.ensemble.alpha_shifts(X)
-        return (np.maximum(first**2 - second**2, 0.0) + self.map_variance(X)).T
+        return self.choice_shifts(X).variance
+
+    def choice_shifts(self, X: Array | Functionals) -> ChoiceShifts:
+        """What it is made of, and what covariances are made of too."""
+        return ChoiceShifts(self.ensemble.alpha_shifts(X), self.map_shifts(X))
 
     def map_variance(self, X: Array | Functionals) -> np.ndarray:
         """The part of it that the map has, where its rows are few, shape (K, p)."""

@@ -56,10 +56,15 @@ def semidefinite(covariance: np.ndarray, variance: np.ndarray) -> np.ndarray:
     out = np.empty_like(covariance)
     for k, (C, v) in enumerate(zip(covariance, variance, strict=True)):
         sd = np.sqrt(v)
-        inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 0)
-        out[k] = sd[:, None] * _nearest_correlation(inverse[:, None] * C * inverse) * sd
+        out[k] = sd[:, None] * _nearest_correlation(_in_units_of(sd, C)) * sd
         out[k][np.diag_indices(len(v))] = v
     return out
+
+
+def _in_units_of(sd: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Correlations; what does not vary correlates with nothing."""
+    inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 0)
+    return inverse[:, None] * covariance * inverse
 
 
 def _nearest_correlation(R: np.ndarray) -> np.ndarray:
@@ -78,7 +83,6 @@ def _nearest_correlation(R: np.ndarray) -> np.ndarray:
 def root(covariance: np.ndarray) -> np.ndarray:
     """A root L (p, r) of a positive semidefinite matrix (p, p), LL' being the matrix."""
     sd = np.sqrt(np.diag(covariance))
-    inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 0)
-    values, vectors = scipy.linalg.eigh(inverse[:, None] * covariance * inverse)
+    values, vectors = scipy.linalg.eigh(_in_units_of(sd, covariance))
     kept = values > ROUND_OFF * len(values)
     return sd[:, None] * vectors[:, kept] * np.sqrt(values[kept])

@@ -72,6 +72,27 @@ class PointParts(NamedTuple):
         return PointParts(self.mean, spread, A, U, self.n_members)
 
 
+class ChoiceShifts(NamedTuple):
+    """What choosing alpha and the map adds to the covariance of predictions, as shifts.
+
+    Parameters
+    ----------
+    alpha : array of shape (2, K, p)
+        Products of the first are added, those of the second subtracted.
+    maps : array of shape (folds, K, p)
+        Products are added.
+    """
+
+    alpha: FloatArray
+    maps: FloatArray
+
+    @property
+    def variance(self) -> FloatArray:
+        """What is added to the variance, shape (p, K); choosing alpha never lowers it."""
+        first, second = self.alpha
+        return (np.maximum(first**2 - second**2, 0.0) + np.sum(self.maps**2, axis=0)).T
+
+
 def joined(portions: list[PointParts]) -> PointParts:
     """Parts of portions of points, one after another."""
     columns = zip(*(part[:4] for part in portions), strict=True)

@@ -56,6 +56,12 @@ class Errors(NamedTuple):
         return np.stack([low - self.allowance, high + self.allowance])
 
 
+def in_standard_errors(away: FloatArray, se: FloatArray) -> FloatArray:
+    """Distances in standard errors; an exact zero is none, and anything else infinitely many."""
+    certain = np.where(away == 0, 0.0, np.copysign(np.inf, away))
+    return np.divide(away, se, out=certain, where=se > 0)
+
+
 def expectation_errors(fit: Fit, variance: Variance) -> Errors:
     """Errors of the prediction around the mean of this estimator over noise and weights."""
     weights = variance.from_weights

@@ -51,10 +51,10 @@ def joint_variance(
             own.append(parts.diagonal())
         return model_variance(name, parts)
 
-    covariance = bilinear(fit, X, form)
-    first, second = fit.ensemble.alpha_shifts(X)[:, None]
-    covariance += outer_sums(np.concatenate([first, fit.map_shifts(X)])) - outer_sums(second)
-    variance = _variance(fit, joined(own), fit.choice_variance(X), name)
+    covariance, choice = bilinear(fit, X, form), fit.choice_shifts(X)
+    first, second = choice.alpha[:, None]
+    covariance += outer_sums(np.concatenate([first, choice.maps])) - outer_sums(second)
+    variance = _variance(fit, joined(own), choice.variance, name)
     return variance, semidefinite(covariance, variance.model.T)
 
 

@@ -29,6 +29,16 @@ ANSWER_COLUMNS = {"term", "contrast", "output", "estimate", "std_error", "statis
 TICK_HEIGHT = 0.03
 
 
+def asked_frames(
+    estimator: Any, X: Any, names: Sequence[Any], *, simultaneous: bool, **settings: Any
+) -> tuple[Any, Any]:
+    """A frame of partial dependence, and one whose bounds are for the whole curve, or None."""
+    frame = estimator.partial_dependence(X, names, **settings)
+    if not simultaneous:
+        return frame, None
+    return frame, estimator.partial_dependence(X, names, simultaneous=True, **settings)
+
+
 @dataclass(frozen=True, eq=False)
 class Curve:
     """An estimate along one feature.

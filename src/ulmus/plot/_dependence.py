@@ -13,6 +13,7 @@ from ulmus.plot._axes import drawing_grid
 from ulmus.plot._curves import (
     Curve,
     Surface,
+    asked_frames,
     draw_curve,
     draw_deciles,
     feature_columns,
@@ -118,11 +119,9 @@ class PartialDependenceDisplay:
         terms: list[Curve | Surface] = []
         for names in _feature_lists(features):
             deciles = feature_deciles(estimator, X, names)
-            frame = estimator.partial_dependence(X, names, **settings)
-            whole = None
-            if simultaneous and len(names) == 1:
-                whole = estimator.partial_dependence(X, names, simultaneous=True, **settings)
-            terms.append(_term(frame, whole, output, deciles))
+            together = simultaneous and len(names) == 1
+            frames = asked_frames(estimator, X, names, simultaneous=together, **settings)
+            terms.append(_term(*frames, output, deciles))
         what = "mean prediction" + ("" if y_name is None else f" of {y_name}")
         display = cls(
             terms=terms,

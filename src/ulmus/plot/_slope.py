@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from ulmus.plot._axes import drawing_axes
-from ulmus.plot._curves import Curve, draw_curve, draw_deciles, feature_deciles
+from ulmus.plot._curves import Curve, asked_frames, draw_curve, draw_deciles, feature_deciles
 from ulmus.plot._marks import BLACK, GREEN, VERMILION, draw_legend, make_room
 
 RISES, FALLS = "rises: band above zero", "falls: band below zero"
@@ -96,16 +96,16 @@ class SlopeDisplay:
             Drawn.
         """
         deciles = feature_deciles(estimator, X, [feature])
-        settings = {
-            "grid_resolution": grid_resolution,
-            "confidence_level": confidence_level,
-            "kind": "slope",
-        }
-        frame = estimator.partial_dependence(X, [feature], **settings)
-        whole = None
-        if simultaneous:
-            whole = estimator.partial_dependence(X, [feature], simultaneous=True, **settings)
-        curve = Curve.from_frame(frame, whole, output, deciles)
+        frames = asked_frames(
+            estimator,
+            X,
+            [feature],
+            simultaneous=simultaneous,
+            grid_resolution=grid_resolution,
+            confidence_level=confidence_level,
+            kind="slope",
+        )
+        curve = Curve.from_frame(*frames, output, deciles)
         what = "the mean prediction" if y_name is None else f"the mean prediction of {y_name}"
         display = cls(
             curve=curve,

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from ulmus.core.placement import Placement
+from ulmus.intervals.confidence import in_standard_errors
 from ulmus.questions.answers import Answer
 from ulmus.questions.bands import Band, band
 from ulmus.questions.functions import free_name
@@ -158,14 +159,8 @@ def _tests(given: Answer, how: How, tests: list[Wald]) -> tuple[FloatArray, Floa
     away, se = errors.center - given.null, np.sqrt(errors.variance)
     # What an interval allows for, a test allows for too.
     beyond = np.maximum(np.abs(away) - errors.allowance, 0.0)
-    p_value = 2 * stats.t.sf(_quotient(beyond, se), errors.dof)
-    return _quotient(away, se), holm(p_value) if how.adjust == "holm" else p_value
-
-
-def _quotient(a: FloatArray, se: FloatArray) -> FloatArray:
-    """Estimates in standard errors; an exact zero is none, and anything else infinitely many."""
-    certain = np.where(a == 0, 0.0, np.copysign(np.inf, a))
-    return np.divide(a, se, out=certain, where=se > 0)
+    p_value = 2 * stats.t.sf(in_standard_errors(beyond, se), errors.dof)
+    return in_standard_errors(away, se), holm(p_value) if how.adjust == "holm" else p_value
 
 
 def _joint(covariance: FloatArray) -> FloatArray:

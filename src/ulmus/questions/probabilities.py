@@ -10,7 +10,7 @@ from scipy import stats
 
 from ulmus.core.backend import Array
 from ulmus.core.fit import Fit
-from ulmus.intervals.confidence import expectation_errors, function_errors
+from ulmus.intervals.confidence import expectation_errors, function_errors, in_standard_errors
 from ulmus.intervals.distribution import predictive_distribution
 from ulmus.intervals.standard_errors import prediction_variance
 
@@ -33,6 +33,4 @@ def mean_exceedance(fit: Fit, X: Array, thresholds: Sequence[float], target: str
     # Where intervals allow for bias, that much of the distance to the threshold does not count.
     distance = np.sign(away) * np.maximum(np.abs(away) - errors.allowance[..., None], 0.0)
     se = np.sqrt(errors.variance)[..., None]
-    certain = np.where(distance == 0, 0.0, np.copysign(np.inf, distance))
-    scores = np.divide(distance, se, out=certain, where=se > 0)
-    return stats.t.cdf(scores, errors.dof[..., None])
+    return stats.t.cdf(in_standard_errors(distance, se), errors.dof[..., None])
