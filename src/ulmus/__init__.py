@@ -3,6 +3,6 @@
 from ulmus.estimators import ELMEnsembleRegressor, ELMRegressor
 from ulmus.pipelines import answers
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = ["ELMEnsembleRegressor", "ELMRegressor", "__version__", "answers"]
