@@ -34,7 +34,7 @@ def test_members_count_as_uncorrelated_only_where_their_mean_has_no_variance():
     uncorrelated = [np.mean(np.diag(np.full(M, a))) for a in A]
     noise = [v if v > 0 else alone for v, alone in zip(of_mean, uncorrelated, strict=True)]
     weights = [max(s - (a - u), 0) / M for s, a, u in zip(spread, A, U, strict=True)]
-    ours = positive_part(PointParts(np.zeros(5), spread, A, U, M))
+    ours = positive_part(PointParts(np.zeros(5), spread, A, U, A, M))
     assert_allclose(ours, np.add(noise, weights), rtol=1e-12)
 
 
@@ -43,7 +43,7 @@ def test_enough_members_are_the_fewest_that_may_be_told_apart(spread):
     # With U = 1, redrawing the weights adds the share spread / M to the variance.
     one = np.ones((1, 1))
     fewest = next(M for M in range(2, 100) if spread / M <= 0.1)
-    ours = enough_members(PointParts(one, spread * one, one, one, 5), 0.1, 1.0)
+    ours = enough_members(PointParts(one, spread * one, one, one, one, 5), 0.1, 1.0)
     assert ours == fewest
 
 

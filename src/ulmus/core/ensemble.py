@@ -138,7 +138,7 @@ class Ensemble:
         """Squared lengths of the coordinates of h (M, N', p), mean over members, shape (K, p)."""
         parts = []
         for part in self.regressions:
-            norm = to_numpy(square_lengths(part.smoother.coordinates(h))).mean(axis=0)
+            norm = mean_norm(part.smoother.coordinates(h))
             parts.append(np.repeat(norm[None, :], len(part.outputs), axis=0))
         return self.ordered(parts)
 
@@ -200,6 +200,11 @@ def mean_and_spread(members: Array, others: Array | None = None) -> tuple[Array,
     return mean, transposed(left) @ right / max(M - 1, 1)
 
 
+def mean_norm(t: Array) -> np.ndarray:
+    """Squared lengths of coordinates t (M, N', p), mean over members, shape (p,)."""
+    return to_numpy(square_lengths(t)).mean(axis=0)
+
+
 def member_values(smoother: Smoother, t: Array) -> Array:
-    """Predictions of each member for coordinates t, shape (M, K, p)."""
-    return transposed(smoother.q) @ t
+    """Predictions of each member for coordinates t, all or the leading ones, shape (M, K, p)."""
+    return transposed(smoother.q[:, : t.shape[1], :]) @ t

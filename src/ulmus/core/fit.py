@@ -260,8 +260,8 @@ class Fit:
                 members = namespace(omega).broadcast_to(omega, (dual.Q.shape[0], omega.shape[0]))
                 forms.append(row_form(dual.Q, OWN, members))
             else:
-                data = self.rows.data
-                forms.append(RegeneratedForm(self.ensemble.layer, part.smoother.to_t, data, omega))
+                to_t = part.smoother.to_t[:, : part.smoother.n_strong, :]
+                forms.append(RegeneratedForm(self.ensemble.layer, to_t, self.rows.data, omega))
         ones = namespace(part.variance.sigma2).ones_like(part.variance.sigma2)
         return PairForms(OWN.name, tuple(forms), ones)
 

@@ -166,7 +166,8 @@ def fitted_moments(
     spec = spec.in_units(start.units)
     parts = []
     for part, from_phi in regressions(factor, layer, start.units, spec, source):
-        gram = moments.gram.rotated(from_phi)
+        assert from_phi is not None  # the factor is one of whitened features
+        gram = moments.gram.rotated(from_phi[:, : part.smoother.n_strong, :])
         variance = _noise(part, spec, gram)
         forms = {}
         if spec.constant_noise:

@@ -160,8 +160,8 @@ class RegeneratedForm:
     ----------
     layer : HiddenLayer
         The hidden units.
-    to_t : array of shape (M, N, N)
-        Map from features to coordinates.
+    to_t : array of shape (M, N, N')
+        Map from features to the coordinates that count.
     rows : RowBlocks
         The training rows.
     omega : array of shape (n,)
@@ -175,12 +175,17 @@ class RegeneratedForm:
 
     def sums(self, t: Array, u: Array | None = None) -> PairSums:
         """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
+        t, u = self._leading(t), self._leading(u)
         parts = [row_form(Q, OWN, omega).sums(t, u) for Q, omega in self._rows()]
         return PairSums(sum(p.single for p in parts), sum(p.distinct for p in parts))
 
     def total(self, t: Array, u: Array | None = None) -> Array:
         """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
+        t, u = self._leading(t), self._leading(u)
         return sum(_all_pairs(Q, t, u, OWN, omega) for Q, omega in self._rows())
+
+    def _leading(self, t: Array | None) -> Array | None:
+        return None if t is None else t[:, : self.to_t.shape[1], :]
 
     def primal(self) -> PairGram:
         """The same sums as matrices."""

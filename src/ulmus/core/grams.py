@@ -26,6 +26,9 @@ SPAN_UNITS = 512
 class PairGram:
     """Sums over rows of A_m D_ml A_l' for all pairs of members, upper half only.
 
+    Coordinates beyond the first N are those that the sums leave out: of A, t and u only the first N
+    count.
+
     Parameters
     ----------
     single : array of shape (M, N, N)
@@ -65,6 +68,7 @@ class PairGram:
 
     def add_pairs(self, A: Array) -> None:
         """Add the rows A, shape (M, N, b), to the sums over pairs alone."""
+        A = self._leading(A)
         if is_on_host(A) or A.shape[1] > SPAN_UNITS:
             self._add_by_member(A, None)
         else:
@@ -72,6 +76,7 @@ class PairGram:
 
     def add(self, A: Array, pairing: Pairing = COMMON, omega: Array | None = None) -> None:
         """Add the rows A, shape (M, N, b), with the noise variances omega, shape (M, b)."""
+        A = self._leading(A)
         v = None if pairing.member is None else pairing.member(omega)
         same = None
         if is_on_host(A) or A.shape[1] > SPAN_UNITS:
@@ -122,15 +127,15 @@ class PairGram:
 
     def sums(self, t: Array, u: Array | None = None) -> PairSums:
         """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
-        joint = u is not None
-        right = t if u is None else u
+        joint, own, t = u is not None, u is None or u is t, self._leading(t)
+        right = t if u is None else self._leading(u)
         single = contracted(t, self.single @ right, joint=joint)
         distinct = namespace(t).zeros_like(single)
         for m, row in enumerate(self.upper[:-1]):
             distinct += contracted(t[m, :, :], row @ _after(right, m), joint=joint)
-            if joint and right is not t:
+            if joint and not own:
                 distinct += contracted(row @ _after(t, m), right[m, :, :], joint=True)
-        if right is t:  # the pairs (l, m) are those of (m, l) the other way round
+        if own:  # the pairs (l, m) are those of (m, l) the other way round
             distinct = distinct + (distinct.T if joint else distinct)
         return PairSums(single, distinct)
 
@@ -140,15 +145,18 @@ class PairGram:
 
     def applied(self, t: Array) -> PairSums:
         """Both sums by member, before the product with the first t: each (M, N, p)."""
-        xp, N = namespace(t), t.shape[1]
-        distinct = xp.zeros_like(t)
+        xp, N, every = namespace(t), self.single.shape[1], t
+        t = self._leading(t)
+        single, distinct = xp.zeros_like(every), xp.zeros_like(every)
+        single[:, :N, :] = self.single @ t
         for m, row in enumerate(self.upper[:-1]):
-            distinct[m, :, :] += row @ _after(t, m)
-            distinct[m + 1 :, :, :] += xp.reshape(row.T @ t[m, :, :], (-1, N, t.shape[2]))
-        return PairSums(self.single @ t, distinct)
+            distinct[m, :N, :] += row @ _after(t, m)
+            distinct[m + 1 :, :N, :] += xp.reshape(row.T @ t[m, :, :], (-1, N, t.shape[2]))
+        return PairSums(single, distinct)
 
     def by_pair(self, t: Array) -> Array:
         """The terms of both sums, t_m with t_l for all m and l, shape (M, M, p)."""
+        t = self._leading(t)
         xp, (M, N, p) = namespace(t), t.shape
         terms = xp.zeros((M, M, p), dtype=t.dtype, device=t.device)
         for m, row in enumerate(self.upper):
@@ -158,6 +166,10 @@ class PairGram:
                 terms[m, k, :] = column_sums(t[m, :, :], block @ t[k, :, :])
                 terms[k, m, :] = terms[m, k, :]
         return terms
+
+    def _leading(self, t: Array) -> Array:
+        """The coordinates that the sums are over."""
+        return t[:, : self.single.shape[1], :]
 
     def primal(self) -> PairGram:
         """The form itself, which needs no training row."""

@@ -77,19 +77,17 @@ def smoothed_noise(fit: Fit, noise: np.ndarray) -> np.ndarray:
     return sigma2 * np.maximum(ratio, np.sqrt(ratio))
 
 
-def point_spread(fit: Fit, X: Array) -> Spread:
-    """Mean and conditional standard deviation at the rows of X."""
-    means, norms = [], []
+def point_spread(fit: Fit, X: Array, norm: np.ndarray | None = None) -> Spread:
+    """Mean and conditional standard deviation at the rows of X; their leverage may be known."""
     ensemble = fit.ensemble
-    for h in features(ensemble.layer, X):
-        means.append(ensemble.mean_of(h))
-        norms.append(ensemble.leverage_of(h))
+    if norm is None:
+        blocks = [ensemble.leverage_of(h) for h in features(ensemble.layer, X)]
+        norm = np.concatenate(blocks, axis=1)
     noise = fit.unit_noise(X)
-    norm = np.concatenate(norms, axis=1)
     model = smoothed_noise(fit, noise) * norm
     variance = (noise / fit.mean_weight + model) * ensemble.unit[:, None] ** 2
     sd = _positive_root(variance + fit.map_variance(X))
-    return Spread(np.concatenate(means, axis=1), sd, norm)
+    return Spread(ensemble.mean(X), sd, norm)
 
 
 def beyond_rows(rows: TrainingRows, norm: np.ndarray) -> np.ndarray:

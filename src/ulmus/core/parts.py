@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ulmus.core.backend import Array, contracted, namespace, to_numpy
-from ulmus.core.ensemble import Ensemble, Regression, mean_and_spread, member_values
+from ulmus.core.ensemble import Ensemble, Regression, mean_and_spread, mean_norm, member_values
 from ulmus.core.forms import PairForms
 from ulmus.core.variance import PointParts, WideParts
 from ulmus.core.wide import WideNetworks
@@ -30,10 +30,12 @@ def point_parts(
         elsewhere = None if other is None else member_values(part.smoother, u)
         mean, spread = mean_and_spread(values, elsewhere)
         means = part.forms[pairing].means(t, None if other is None else u)
-        columns.append([to_numpy(a) for a in (mean, spread, means.single, means.distinct)])
-    mean, *squares = (ensemble.ordered(a) for a in zip(*columns, strict=True))
+        norm = np.repeat(mean_norm(t)[None, :], len(part.outputs), axis=0)
+        parts = (norm, mean, spread, means.single, means.distinct)
+        columns.append([to_numpy(a) for a in parts])
+    norm, mean, *squares = (ensemble.ordered(a) for a in zip(*columns, strict=True))
     spread, A, U = (_in_units(ensemble, a).T for a in squares)
-    return PointParts(_shifted(ensemble, h, mean).T, spread, A, U, ensemble.n_members)
+    return PointParts(_shifted(ensemble, h, mean).T, spread, A, U, norm.T, ensemble.n_members)
 
 
 def wide_parts(

@@ -244,7 +244,8 @@ class Outlook:
         for k in range(K):
             form = self.pairing.means(sums[k if len(sums) > 1 else 0], M)
             A, U = (scale[k] * to_numpy(a) for a in form)
-            out.append(never_negative(self.estimate, PointParts(mean[k], spread[k], A, U, M)))
+            parts = PointParts(mean[k], spread[k], A, U, np.zeros_like(A), M)
+            out.append(never_negative(self.estimate, parts))
         return np.stack(out)
 
 

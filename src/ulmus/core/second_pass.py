@@ -55,7 +55,8 @@ class RegressionSums:
         """The products of pairs, with those within members as the fit knows them."""
         if self.pairs is None:
             return None
-        return PairGram(fit.own[: len(self.pairs.upper), :, :], self.pairs.upper)
+        N = self.pairs.single.shape[1]
+        return PairGram(fit.own[: len(self.pairs.upper), :N, :N], self.pairs.upper)
 
 
 @dataclass
@@ -102,7 +103,7 @@ class SecondPass:
         return totals
 
     def _empty(self, part: Regression) -> RegressionSums:
-        to_t = part.smoother.to_t
+        to_t = part.smoother.to_t[:, : part.smoother.n_strong, :]
         pairs = PairGram.zeros(to_t.shape[1], self.groups, like=to_t) if self.groups else None
         sums = [noise.sums(to_t, len(part.outputs)) for noise in self.noises]
         return RegressionSums(pairs, sums, RowRecords([]))

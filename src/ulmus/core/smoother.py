@@ -28,6 +28,10 @@ SPECTRAL_ROWS = 20
 # Round-off of hidden features that a ridge parameter must exceed, in units of the last digit; in
 # single precision, this share of the features is all that can be asked.
 RESOLUTION, COARSEST = 1000.0, 1e-6
+# Coordinates are left out of pairs of members where their gain is less than the first in all of
+# them (of the variance of a point among the rows they are less than the tenth digit), and their
+# squared singular value less than the second of the largest (wide networks do not see them).
+WEAK, FAINT = 1e-5, 1e-16
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,17 @@ class Smoother:
         xp, N = namespace(self.gain), self.gain.shape[1]
         eye = xp.eye(N, dtype=self.gain.dtype, device=self.gain.device)
         return eye * (self.gain**2)[:, None, :]
+
+    @cached_property
+    def n_strong(self) -> int:
+        """Leading coordinates that products of pairs of members need."""
+        if not self.spectral:
+            return int(self.to_t.shape[1])
+        gain, first = to_numpy(self.gain)[:, int(self.constant) :], int(self.constant)
+        width = np.sum(to_numpy(self.to_t)[:, first:, first:] ** 2, axis=2)
+        s2 = gain**2 / np.where(width > 0, width, 1.0)
+        strong = (gain > WEAK) | (s2 > FAINT * s2.max(axis=1, keepdims=True))
+        return first + int(np.max(np.flatnonzero(strong.any(axis=0)), initial=-1)) + 1
 
     @cached_property
     def trace(self) -> Array:

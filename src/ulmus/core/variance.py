@@ -58,18 +58,22 @@ ESTIMATES: dict[str, Estimate] = {
 
 
 class PointParts(NamedTuple):
-    """What every estimate is made of, at p points and K outputs, each (p, K)."""
+    """What every estimate is made of, at p points and K outputs, each (p, K).
+
+    The norm is the mean squared length of coordinates: the leverage of points.
+    """
 
     mean: FloatArray
     spread: FloatArray
     A: FloatArray
     U: FloatArray
+    norm: FloatArray
     n_members: int
 
     def diagonal(self) -> PointParts:
         """Parts of the points themselves, from those of all pairs of points."""
         spread, A, U = (np.diagonal(a).T for a in (self.spread, self.A, self.U))
-        return PointParts(self.mean, spread, A, U, self.n_members)
+        return self._replace(spread=spread, A=A, U=U)
 
 
 class ChoiceShifts(NamedTuple):
@@ -95,9 +99,9 @@ class ChoiceShifts(NamedTuple):
 
 def joined(portions: list[PointParts]) -> PointParts:
     """Parts of portions of points, one after another."""
-    columns = zip(*(part[:4] for part in portions), strict=True)
-    mean, spread, A, U = (np.concatenate(a) for a in columns)
-    return PointParts(mean, spread, A, U, portions[0].n_members)
+    columns = zip(*(part[:5] for part in portions), strict=True)
+    mean, spread, A, U, norm = (np.concatenate(a) for a in columns)
+    return PointParts(mean, spread, A, U, norm, portions[0].n_members)
 
 
 class WideParts(NamedTuple):

@@ -166,8 +166,9 @@ class WideNetworks:
     ----------
     values : tuple of arrays of shape (kN,)
         Eigenvalues of each group.
-    left : tuple of arrays of shape (kN', kN)
-        From eigenvectors to tau, the constant included.
+    left : tuple of arrays of shape (kr, kN)
+        From eigenvectors to tau, in the r coordinates of each member that forms need, the constant
+        included.
     right : tuple of arrays of shape (kN, kN')
         From hidden units to eigenvectors; it subtracts the centre.
     alphas : ndarray of shape (K,)
@@ -201,25 +202,27 @@ class WideNetworks:
         return _cut([v.shape[0] for v in self.values], sum(v.shape[0] for v in self.values) // M)
 
     def tau(self, h: Array, k: int) -> tuple[Array, Array]:
-        """Coordinates tau (M, N', p) for output k, and what is unseen of h, (sum of kN, p).
+        """Coordinates tau (M, r, p) for output k, and what is unseen of h, (unseen, p).
 
         The latter is the part of h along directions that no training row has, times the standard
         deviation of an output weight before the data are seen.
         """
-        xp, out, beyond = namespace(h), namespace(h).empty_like(h), []
+        xp, out, beyond = namespace(h), [], []
         alpha, prior = float(self.alphas[k]), float(self.prior[k])
         parts = zip(self.groups(h.shape[0]), self.values, self.left, self.right, strict=True)
         for group, values, left, right in parts:
             along = right @ xp.reshape(h[group, :, :], (right.shape[1], -1))
-            seen = xp.astype(values > UNSEEN * values[-1], along.dtype)[:, None]
-            tau = left @ (along * seen / (values + alpha)[:, None])
-            out[group, :, :] = xp.reshape(tau, h[group, :, :].shape)
+            # Eigenvalues ascend, so that the unseen directions come first.
+            unseen = int(xp.sum(xp.astype(values <= UNSEEN * values[-1], xp.int64)))
+            tau = left[:, unseen:] @ (along[unseen:, :] / (values + alpha)[unseen:, None])
+            members = group.stop - group.start
+            tau = xp.reshape(tau, (members, -1, h.shape[2]))
             if self.constant:
                 # Every member carries the constant; the group has it once.
-                share = self.mass**-0.5 / (group.stop - group.start)
-                out[group, 0, :] = share * h[group, 0, :]
-            beyond.append(prior**0.5 * along * (1 - seen))
-        return out, xp.concat(beyond)
+                tau[:, 0, :] = self.mass**-0.5 / members * h[group, 0, :]
+            out.append(tau)
+            beyond.append(prior**0.5 * along[:unseen, :])
+        return xp.concat(out), xp.concat(beyond)
 
 
 def _cut(widths: list[int], n_neurons: int) -> list[slice]:
@@ -244,9 +247,10 @@ def wide_networks(
     """
     first, T = int(fit.constant), _inverse_maps(fit)
     values, left, right, paths = [], [], [], []
-    for members in member_groups(fit.n_members, T.shape[1]):
-        few = T[members, :, :]
-        group, path = _factored(fit, few, stacked(members), members, y_square)
+    for members in member_groups(fit.n_members, T.shape[2]):
+        stack = stacked(members)
+        few = _strong(fit, T[members, :, :], stack)
+        group, path = _factored(fit, few, stack, members, y_square)
         rows, columns = _block_diagonal(few) @ group.vectors, group.vectors.T
         if first:
             rows = _with_constant_rows(rows, few.shape[0])
@@ -271,19 +275,20 @@ def wide_networks(
 def first_group_path(fit: Smoother, y_square: Array, stacked: Callable[[slice], Array]) -> WidePath:
     """Ridge path of the first group; arguments as for all of them."""
     members = member_groups(fit.n_members, fit.center.shape[1])[0]
-    T = _inverse_maps(fit.members(members))
-    return _factored(fit, T, stacked(members), members, y_square)[1]
+    stack = stacked(members)
+    T = _strong(fit, _inverse_maps(fit.members(members)), stack)
+    return _factored(fit, T, stack, members, y_square)[1]
 
 
 def _factored(
     fit: Smoother, T: Array, stack: Array, members: slice, y_square: Array
 ) -> tuple[Group, WidePath]:
-    """A group with its ridge path, from T (k, N, N) and the products of Q side by side."""
-    xp, (k, N, _), first = namespace(T), T.shape, int(fit.constant)
-    inner = xp.reshape(stack, (k, N + first, k, N + first))[:, first:, :, first:]
-    flat, inner = _block_diagonal(T), xp.reshape(inner, (k * N, k * N))
+    """A group with its ridge path, from T (k, r, N) and the products of Q side by side."""
+    xp, (k, r, N), first = namespace(T), T.shape, int(fit.constant)
+    inner = xp.reshape(stack, (k, r + first, k, r + first))[:, first:, :, first:]
+    flat, inner = _block_diagonal(T), xp.reshape(inner, (k * r, k * r))
     gram = flat.T @ inner @ flat
-    cross = xp.reshape(transposed(T) @ fit.q[members, first:, :], (k * N, -1))
+    cross = xp.reshape(transposed(T) @ fit.q[members, first : first + r, :], (k * N, -1))
     group = factored_group(0.5 * (gram + gram.T))
     # Units that hardly differ from their centre have no directions, only round-off.
     size = fit.mass * float(xp.sum(fit.center[members, :] ** 2))
@@ -303,17 +308,22 @@ def _inverse_maps(fit: Smoother) -> Array:
     return maps / xp.where(norm > 0, norm, xp.ones_like(norm))
 
 
+def _strong(fit: Smoother, T: Array, stack: Array) -> Array:
+    """The rows of T (k, N, N) whose coordinates the products of Q side by side are of."""
+    return T[:, : stack.shape[0] // T.shape[0] - int(fit.constant), :]
+
+
 def _block_diagonal(T: Array) -> Array:
-    """Matrices (k, N, N) on the diagonal of one, shape (k N, k N)."""
-    xp, (k, N, _) = namespace(T), T.shape
-    out = xp.zeros((k, N, k, N), dtype=T.dtype, device=T.device)
+    """Matrices (k, r, N) on the diagonal of one, shape (k r, k N)."""
+    xp, (k, r, N) = namespace(T), T.shape
+    out = xp.zeros((k, r, k, N), dtype=T.dtype, device=T.device)
     for i in range(k):
         out[i, :, i, :] = T[i, :, :]
-    return xp.reshape(out, (k * N, k * N))
+    return xp.reshape(out, (k * r, k * N))
 
 
 def _with_constant_rows(rows: Array, k: int) -> Array:
-    """Rows (k N, c) with a zero row for the constant before those of each member."""
+    """Rows (k r, c) with a zero row for the constant before those of each member."""
     xp, c = namespace(rows), rows.shape[1]
     parts = xp.reshape(rows, (k, -1, c))
     return xp.reshape(xp.concat([xp.zeros_like(parts[:, :1, :]), parts], axis=1), (-1, c))

@@ -101,7 +101,7 @@ def prediction_bounds(
         method = "jackknife+"
     served = [level for level in levels if method != "auto" or _can_rank(rows, level)]
     if len(served) == len(levels):
-        return _conformal(fit, rows, X, levels, method, shape)
+        return _conformal(fit, rows, X, levels, method, shape, variance)
     warn(
         f"{int(np.sum(rows.judges))} training rows are too few for a jackknife interval of "
         f"confidence_level {max(levels):g}; it is taken from a normal distribution, or from the "
@@ -111,7 +111,7 @@ def prediction_bounds(
     bounds = gaussian_bounds(fit, X, levels, variance)
     # No level may be narrower than the largest that the rows can serve.
     largest = 1 - 1 / (int(np.sum(rows.judges)) + 1)
-    conformal = _conformal(fit, rows, X, [*served, largest], method, shape)
+    conformal = _conformal(fit, rows, X, [*served, largest], method, shape, variance)
     low, high = conformal[0, -1], conformal[1, -1]
     bounds = np.stack([np.minimum(bounds[0], low), np.maximum(bounds[1], high)])
     places = [i for i, level in enumerate(levels) if level in served]
@@ -130,14 +130,20 @@ def uses_predictions(fit: Fit) -> bool:
 
 
 def _conformal(
-    fit: Fit, rows: TrainingRows, X: Array, levels: Sequence[float], method: str, shape: str
+    fit: Fit,
+    rows: TrainingRows,
+    X: Array,
+    levels: Sequence[float],
+    method: str,
+    shape: str,
+    variance: Variance | None,
 ) -> FloatArray:
     """Order statistics of left-out predictions plus and minus left-out residuals."""
     used = rows.judges
     scaled = method == "auto"
     errors = scaled_residuals(fit, rows) if scaled else unpulled_residuals(fit, rows)[:, used]
     plain = method == "jackknife" or (scaled and uses_predictions(fit))
-    spread = point_spread(fit, X)
+    spread = point_spread(fit, X, None if variance is None else variance.norm.T)
     _warn_about_reach(fit, rows, X, spread.norm)
     sides = [_sides(e, levels, shape if scaled else "absolute") for e in errors]
     bounds = np.empty((2, len(levels), X.shape[0], len(errors)))

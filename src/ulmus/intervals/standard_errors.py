@@ -19,11 +19,12 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Variance:
-    """Prediction, its variance, and the spread of members over their number, each (p, K)."""
+    """Prediction, its variance, the spread of members over their number, leverage; each (p, K)."""
 
     mean: FloatArray
     model: FloatArray
     redrawing: FloatArray
+    norm: FloatArray
 
     @property
     def from_weights(self) -> FloatArray:
@@ -62,7 +63,7 @@ def _variance(fit: Fit, parts: PointParts, choice: FloatArray, estimate: str | N
     name = fit.estimates[0] if estimate is None else estimate
     _warn_of_negative(parts, name)
     variance = never_negative(name, parts) + choice
-    return Variance(parts.mean, variance, parts.spread / parts.n_members)
+    return Variance(parts.mean, variance, parts.spread / parts.n_members, parts.norm)
 
 
 def _warn_of_negative(parts: PointParts, name: str) -> None:
