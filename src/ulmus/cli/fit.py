@@ -1,0 +1,152 @@
+"""``ulmus fit``: a model from a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ulmus.cli import options
+from ulmus.cli.outputs import require_place
+from ulmus.cli.tables import Reading, opened
+from ulmus.cli.talk import Talk
+from ulmus.cli.training import Trained, plan_of, trained_in_blocks, trained_in_memory
+from ulmus.estimators import ELMEnsembleRegressor
+from ulmus.files import save_model
+from ulmus.pipelines import answers
+
+LAYER = "The model"
+
+
+def fit(
+    data: options.Data,
+    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Model file to write, such as model.ulmus.")
+    ],
+    report: Annotated[
+        Path | None, typer.Option(help="HTML report to write as well; needs ulmus[report].")
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="Inputs; by default, all other columns.")
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="Columns that are no inputs.")] = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="Columns of numbers that are names of categories.")
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option(help="Column of row weights: inverse noise variances.")
+    ] = None,
+    missing: Annotated[
+        options.Missing,
+        typer.Option(help="Rows with missing values: refuse, leave out, or fill with medians."),
+    ] = options.Missing.error,
+    na: Annotated[
+        list[str] | None, typer.Option(help="What stands for a missing value, such as -999.")
+    ] = None,
+    members: Annotated[
+        int | None, typer.Option(min=2, help="Members of the ensemble.", rich_help_panel=LAYER)
+    ] = None,
+    neurons: Annotated[
+        int | None, typer.Option(min=1, help="Hidden units of each.", rich_help_panel=LAYER)
+    ] = None,
+    noise: Annotated[
+        str,
+        typer.Option(help="auto, homoskedastic or heteroskedastic.", rich_help_panel=LAYER),
+    ] = "auto",
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=LAYER)] = 0,
+    device: Annotated[
+        str | None, typer.Option(help="A torch device, such as cuda.", rich_help_panel=LAYER)
+    ] = None,
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--in-memory", help="By default, decided by the size of the table."),
+    ] = None,
+    rows: Annotated[
+        bool, typer.Option("--rows/--no-rows", help="Keep the training rows in the model file.")
+    ] = True,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = "utf-8",
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Fit a model to a table, and say how good it is.
+
+    Text columns become categories, dates become days, and columns that are the same in all rows
+    are left out; all of it is said, and kept in the model file for `ulmus predict`.
+
+    \b
+    ulmus fit table.csv --target y -o model.ulmus
+    ulmus fit table.csv --target y -o model.ulmus --report report.html
+    ulmus fit sites.parquet -t ozone -o ozone.ulmus --drop station --missing drop --na -999
+    """
+    talk = Talk(quiet, json)
+    with talk.politely():
+        require_place(output, inputs=[data])
+        if report is not None:
+            require_place(report, [".html", ".htm"], inputs=[data, output])
+        table, notes = opened(data, Reading(delimiter, decimal, encoding))
+        for text in notes:
+            talk.note(text)
+        plan = plan_of(
+            table,
+            target,
+            columns=options.names(columns),
+            drop=options.names(drop),
+            weight=weight,
+            categorical=options.names(categorical),
+            missing=missing.value,
+            marks=tuple(na or ()),
+        )
+        given = {"n_estimators": members, "n_neurons": neurons}
+        model = ELMEnsembleRegressor(
+            noise=noise,
+            random_state=seed,
+            device=device,
+            **{name: value for name, value in given.items() if value is not None},
+        )
+        in_blocks = table.is_large if stream is None else stream
+        if in_blocks:
+            talk.note(
+                f"{data} has about {table.n_cells:,} cells and is read in blocks: no row is kept, "
+                "so that nothing is known about left-out rows."
+            )
+        trained = (trained_in_blocks if in_blocks else trained_in_memory)(plan, model, talk)
+        if trained.n_left_out:
+            talk.note(f"Left out: {trained.n_left_out:,} rows with missing values.")
+        _finish(trained, talk, output, target, rows, report)
+
+
+def _finish(
+    trained: Trained, talk: Talk, output: Path, target: str, rows: bool, report: Path | None
+) -> None:
+    """Save the model, write the report, and print the summary."""
+    encoder, model = (step for _, step in trained.model.steps)
+    with talk.working("What the fit tells about itself"):
+        summary = answers(trained.model).summary(columns=encoder.schema_.origins)
+    with talk.working(f"Writing {output}"):
+        save_model(
+            model, output, rows=rows, columns=encoder.schema_.described(), target=target
+        )
+    written = [output]
+    if report is not None:
+        from ulmus.report import write_report
+
+        if trained.frame is None:
+            talk.note(f"No report: use `ulmus report {output} DATA` after a fit in blocks.")
+        else:
+            with talk.working(f"Writing {report}"):
+                write_report(trained.model, trained.frame, trained.y, report, target=target)
+            written.append(report)
+    facts: dict[str, Any] = {
+        "model": output,
+        "report": report if report in written else None,
+        "target": target,
+        "rows_left_out": trained.n_left_out,
+        "columns": list(encoder.schema_.names),
+        "summary": summary.to_dict(),
+    }
+    files = " and ".join(str(path) for path in written)
+    talk.result(f"{summary}\n\nWrote {files}. Next: ulmus predict {output} NEW.csv -o OUT.csv", facts)

@@ -1,0 +1,150 @@
+"""``ulmus predict``: predictions with error bars for the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import typer
+
+from ulmus.cli import options
+from ulmus.cli.models import Known, known_model
+from ulmus.cli.outputs import require_place, table_writer
+from ulmus.cli.tables import BATCH_ROWS, Reading, TableFile, file_format
+from ulmus.cli.talk import Talk
+
+COLUMNS = ("mean", "se", "ci_lower", "ci_upper", "pi_lower", "pi_upper")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be predicted: level, quantiles, thresholds, and whose interval."""
+
+    level: float
+    quantiles: tuple[float, ...]
+    exceed: tuple[float, ...]
+    of: str
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all columns."""
+        extra = [f"q{q:g}" for q in self.quantiles] + [f"exceeds_{t:g}" for t in self.exceed]
+        return [*COLUMNS, *extra]
+
+
+def predict(
+    model: options.Model,
+    data: options.Data,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Table to write: .csv, .csv.gz, .parquet, .arrow.")
+    ],
+    level: options.Level = 0.95,
+    quantiles: Annotated[
+        list[str] | None, typer.Option(help="Quantiles of a new observation, such as 0.1,0.5,0.9.")
+    ] = None,
+    exceed: Annotated[
+        list[str] | None, typer.Option(help="Probability that an observation exceeds this.")
+    ] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="Columns of the table to write beside; or `all`.")
+    ] = None,
+    of: Annotated[
+        options.Of, typer.Option(help="What ci_lower and ci_upper are for.")
+    ] = options.Of.function,
+    missing: options.MissingRule = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = "utf-8",
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Predict the rows of a table, with error bars.
+
+    Writes `mean`, `se` (of the mean), `ci_lower` and `ci_upper` (for the true function), `pi_lower`
+    and `pi_upper` (for a new observation) for each row, in the order of the table.
+
+    \b
+    ulmus predict model.ulmus new.csv -o predictions.csv
+    ulmus predict model.ulmus new.csv -o predictions.csv --keep site,date --level 0.9
+    ulmus predict model.ulmus new.parquet -o out.parquet --quantiles 0.1,0.9 --exceed 120
+    """
+    talk = Talk(quiet, json)
+    with talk.politely():
+        require_place(output, inputs=[data, model])
+        file_format(output)
+        wanted = Wanted(level, _numbers("--quantiles", quantiles), _numbers("--exceed", exceed), of)
+        with talk.working(f"Reading {model}"):
+            known = known_model(model, missing and missing.value)
+        table = known.table(data, Reading(delimiter, decimal, encoding), talk)
+        table.require(known.schema.names)
+        kept = _kept_columns(keep, table, wanted)
+        facts = _written(known, table, wanted, kept, output, talk)
+        if facts["rows_left_out"]:
+            talk.note(f"Left out: {facts['rows_left_out']:,} rows with missing values.")
+        talk.result(f"Wrote {facts['rows']:,} rows to {output}.", {"output": output, **facts})
+
+
+def _numbers(option: str, given: list[str] | None) -> tuple[float, ...]:
+    try:
+        return tuple(float(text) for text in options.names(given))
+    except ValueError as error:
+        raise ValueError(f"{option} takes numbers, got {', '.join(given or ())!r}.") from error
+
+
+def _kept_columns(keep: list[str] | None, table: TableFile, wanted: Wanted) -> list[str]:
+    kept = table.names if keep == ["all"] else list(options.names(keep))
+    table.require(kept)
+    both = [name for name in kept if name in wanted.names]
+    if both:
+        raise ValueError(
+            f"--keep {both[0]} would be written twice, as a prediction has that name too; rename "
+            "the column of the table, or leave it out."
+        )
+    return kept
+
+
+def _written(
+    known: Known, table: TableFile, wanted: Wanted, kept: list[str], output: Path, talk: Talk
+) -> dict[str, Any]:
+    """Predict and write block by block; how many rows were written and left out."""
+    fields = [table.schema.field(name) for name in kept]
+    schema = pa.schema([*fields, *(pa.field(name, pa.float64()) for name in wanted.names)])
+    rows = left_out = 0
+    total = max(1, table.n_cells // len(table.names))
+    with table_writer(output, schema) as writer, talk.counting("Predicting", total) as count:
+        for batch, n_read in _predicted(known, table, wanted, kept, talk):
+            writer.write_table(batch.cast(schema))
+            rows, left_out = rows + batch.num_rows, left_out + n_read - batch.num_rows
+            count(n_read)
+        if rows == 0:
+            raise ValueError(f"{table.path} has no complete rows; nothing was written.")
+    return {"rows": rows, "rows_left_out": left_out, "columns": schema.names}
+
+
+def _predicted(
+    known: Known, table: TableFile, wanted: Wanted, kept: list[str], talk: Talk
+) -> Iterator[tuple[Any, int]]:
+    """Blocks of kept columns and predictions, with the number of rows read for each."""
+    first_row = 0
+    for batch in table.batches([*dict.fromkeys([*known.schema.names, *kept])]):
+        tidy, complete = known.schema.tidied(batch.to_pandas(), first_row)
+        first_row += batch.num_rows
+        columns = batch.filter(pa.array(complete)).select(kept).to_pydict_of_arrays()
+        if len(tidy):
+            columns |= _predictions(known.ask, tidy, wanted, talk)
+        yield pa.table(columns), batch.num_rows
+
+
+def _predictions(ask: Any, tidy: Any, wanted: Wanted, talk: Talk) -> dict[str, np.ndarray]:
+    frame = ask.summary_frame(tidy, wanted.level)
+    values = dict(zip(COLUMNS, (frame[name].to_numpy() for name in frame.columns), strict=True))
+    if wanted.quantiles:
+        q = ask.predict_quantiles(tidy, list(wanted.quantiles))
+        values |= {f"q{level:g}": q[:, j] for j, level in enumerate(wanted.quantiles)}
+    for threshold in wanted.exceed:
+        values[f"exceeds_{threshold:g}"] = ask.exceedance(tidy, threshold)
+    return values

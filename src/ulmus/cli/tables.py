@@ -1,0 +1,265 @@
+"""Tables in files: CSV, Parquet and Arrow, read a block of rows at a time."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
+
+from ulmus.arrow import COMPRESSIONS, FORMATS
+
+BATCH_ROWS = 65_536
+# A table of more cells than this is read in blocks and not kept.
+MOST_CELLS_IN_MEMORY = 10_000_000
+# What a cell of a CSV file takes, in bytes, and how far compression shrinks it.
+CELL_BYTES, COMPRESSION = 6, 4
+DELIMITERS = (",", ";", "\t", "|")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a CSV file is to be read; None is found out from its first lines."""
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str = "utf-8"
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table in a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    format : {"csv", "parquet", "arrow"}
+        What it is.
+    reading : Reading
+        How to read CSV.
+    texts : tuple of str
+        Columns of a CSV file that hold text, whatever it looks like.
+    """
+
+    path: Path
+    format: str
+    reading: Reading = Reading()
+    texts: tuple[str, ...] = ()
+
+    CSV: ClassVar[str] = "csv"
+
+    @cached_property
+    def schema(self) -> Any:
+        """Names and types of the columns."""
+        with self._understood():
+            if self.format == "parquet":
+                return pa.parquet.read_schema(self.path)
+            if self.format == self.CSV:
+                with self._csv_reader() as reader:
+                    return reader.schema
+            with self._arrow_reader() as reader:
+                return reader.schema
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.schema.names)
+
+    @cached_property
+    def n_cells(self) -> int:
+        """Number of cells; about, for CSV."""
+        with self._understood():
+            if self.format == "parquet":
+                metadata = pa.parquet.read_metadata(self.path)
+                return int(metadata.num_rows * metadata.num_columns)
+            size = self.path.stat().st_size
+            if self.format == self.CSV:
+                packed = self.path.suffix.lower() in COMPRESSIONS
+                return size // CELL_BYTES * (COMPRESSION if packed else 1)
+            return size // 8
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is better not kept in memory."""
+        return self.n_cells > MOST_CELLS_IN_MEMORY
+
+    def with_texts(self, names: Sequence[str]) -> TableFile:
+        """The same file, of which some columns are text."""
+        return replace(self, texts=tuple(name for name in names if name in self.names))
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Blocks of rows with some columns, as record batches."""
+        self.require(columns)
+        with self._understood():
+            if self.format == "parquet":
+                file = pa.parquet.ParquetFile(self.path, memory_map=True)
+                yield from file.iter_batches(BATCH_ROWS, columns=list(columns))
+            elif self.format == self.CSV:
+                with self._csv_reader(columns) as reader:
+                    yield from reader
+            else:
+                with self._arrow_reader() as reader:
+                    for i in range(reader.num_record_batches):
+                        yield from _cut(reader.get_batch(i).select(list(columns)))
+
+    def frames(self, columns: Sequence[str]) -> Iterator[Any]:
+        """The same as data frames."""
+        return (batch.to_pandas() for batch in self.batches(columns))
+
+    def frame(self, columns: Sequence[str]) -> Any:
+        """All rows at once."""
+        self.require(columns)
+        with self._understood():
+            if self.format == self.CSV:
+                # Types come from all rows here, not from the first of them.
+                table = pa.csv.read_csv(self.path, **self._csv_options(columns))
+            else:
+                table = pa.Table.from_batches(
+                    list(self.batches(columns)),
+                    pa.schema([self.schema.field(name) for name in columns]),
+                )
+            return table.to_pandas()
+
+    def require(self, columns: Sequence[str]) -> None:
+        """Refuse names that are not in the table, or in it twice."""
+        for name in columns:
+            if self.names.count(name) > 1:
+                raise ValueError(f"{self.path} has several columns called {name!r}; rename them.")
+            if name not in self.names:
+                near = difflib.get_close_matches(name, self.names, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else "."
+                listed = ", ".join(self.names[:20]) + (", ..." if len(self.names) > 20 else "")
+                raise ValueError(f"{self.path} has no column {name!r}{hint} It has {listed}.")
+
+    @contextmanager
+    def _understood(self) -> Iterator[None]:
+        """Say in one sentence why a file cannot be read."""
+        try:
+            yield
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            raise ValueError(f"{self.path} cannot be read as {self.format}: {_why(error)}") from error
+        except (OSError, pa.ArrowException, EOFError) as error:
+            if isinstance(error, OSError) and error.filename is not None:
+                raise
+            raise ValueError(f"{self.path} cannot be read as {self.format}: {_why(error)}") from error
+
+    @contextmanager
+    def _csv_reader(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
+        """Reads blocks, with types by the first of them; whole numbers may become others later."""
+        options = self._csv_options(columns)
+        with pa.csv.open_csv(self.path, **options) as first:
+            types = {
+                field.name: _lasting(field.type)
+                for field in first.schema
+                if field.name not in self.texts
+            }
+        options["convert_options"].column_types = {
+            **types,
+            **dict.fromkeys(self.texts, pa.string()),
+        }
+        with pa.csv.open_csv(self.path, **options) as reader:
+            yield reader
+
+    def _csv_options(self, columns: Sequence[str] | None) -> dict[str, Any]:
+        reading = self.reading
+        return {
+            "read_options": pa.csv.ReadOptions(encoding=reading.encoding, block_size=2**22),
+            "parse_options": pa.csv.ParseOptions(
+                delimiter=reading.delimiter or ",", newlines_in_values=True
+            ),
+            "convert_options": pa.csv.ConvertOptions(
+                include_columns=list(columns or ()),
+                column_types=dict.fromkeys(self.texts, pa.string()),
+                strings_can_be_null=True,
+                decimal_point=reading.decimal or ".",
+            ),
+        }
+
+    @contextmanager
+    def _arrow_reader(self) -> Iterator[Any]:
+        with pa.memory_map(str(self.path)) as source, pa.ipc.open_file(source) as reader:
+            yield reader
+
+
+def opened(path: Path, reading: Reading = Reading()) -> tuple[TableFile, list[str]]:  # noqa: B008
+    """A table in a file, and notes about how it is read."""
+    kind = file_format(path)
+    if not path.exists():
+        raise ValueError(f"{path} does not exist; check the name.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a file in it.")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty; give a table with a line of column names.")
+    if kind != TableFile.CSV:
+        return TableFile(path, kind), []
+    found = _guessed(path, reading)
+    notes = []
+    if found.delimiter != "," and reading.delimiter is None:
+        sign = {"\t": "tabs", ";": "semicolons", "|": "bars"}[str(found.delimiter)]
+        notes.append(f"Columns of {path} are parted by {sign}.")
+    if found.decimal == "," and reading.decimal is None:
+        notes.append(f"Numbers of {path} have decimal commas.")
+    return TableFile(path, kind, found), notes
+
+
+def file_format(path: Path) -> str:
+    """What the ending of a file says that it is."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = bool(suffixes) and suffixes[-1] in COMPRESSIONS
+    ending = (suffixes[:-1] if packed else suffixes)[-1:]
+    kind = FORMATS.get(ending[0]) if ending else None
+    if kind is None or (packed and kind != TableFile.CSV):
+        raise ValueError(
+            f"{path}: the ending does not tell what table it is; use .csv, .csv.gz, .parquet, "
+            ".arrow or .feather."
+        )
+    return "arrow" if kind == "feather" else kind
+
+
+def _guessed(path: Path, reading: Reading) -> Reading:
+    """Delimiter and decimal sign by the first lines, where they are not given."""
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            text = stream.read(2**16).decode(reading.encoding, errors="replace")
+    except (OSError, pa.ArrowException) as error:
+        raise ValueError(f"{path} cannot be read as csv: {_why(error)}") from error
+    except LookupError as error:
+        raise ValueError(f"--encoding {reading.encoding} is not known; try latin-1.") from error
+    lines = [re.sub(r'"[^"]*"', "", line) for line in text.splitlines()[:2]] or [""]
+    delimiter = reading.delimiter or max(DELIMITERS, key=lines[0].count)
+    decimal = reading.decimal
+    if decimal is None and delimiter != ",":
+        cells = lines[-1].split(delimiter)
+        decimal = "," if any(re.fullmatch(r"\s*-?\d*,\d+\s*", cell) for cell in cells) else None
+    return Reading(delimiter, decimal, reading.encoding)
+
+
+def _lasting(kind: Any) -> Any:
+    """A type that also later rows of a column will have."""
+    if pa.types.is_integer(kind):
+        return pa.float64()
+    return pa.string() if pa.types.is_null(kind) else kind
+
+
+def _cut(batch: Any) -> Iterator[Any]:
+    for start in range(0, batch.num_rows, BATCH_ROWS):
+        yield batch.slice(start, BATCH_ROWS)
+
+
+def _why(error: BaseException) -> str:
+    """The first sentence of a reader's complaint."""
+    lines = str(error).strip().splitlines()
+    text = lines[0][:300] if lines else type(error).__name__
+    if "UTF8" in text.upper():
+        text += "; name its --encoding, for example latin-1"
+    return text if text.endswith(".") else f"{text}."

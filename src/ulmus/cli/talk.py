@@ -1,0 +1,143 @@
+"""What the commands say, where, and how they end: results, notes, progress and failures."""
+
+from __future__ import annotations
+
+import json as json_text
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
+# Python's words for what is an option on the command line.
+OPTIONS = (
+    (r"missing='(\w+)'", r"--missing \1"),
+    (r"a mark of missing values", "a mark of missing values (--na)"),
+    (r"\bcategorical names", "--categorical names"),
+    (r"\bconfidence_level\b", "--level"),
+    (r"\bpath='", "'"),
+)
+# Errors of the system that are about what a user named.
+NAMED_BY_USER = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+
+
+@dataclass
+class Talk:
+    """A conversation with a user: results on standard output, all else on standard error.
+
+    Parameters
+    ----------
+    quiet : bool
+        Whether to say nothing but results and failures.
+    json : bool
+        Whether results are JSON.
+    """
+
+    quiet: bool = False
+    json: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Say something that is worth knowing, once."""
+        if text in self.notes:
+            return
+        self.notes.append(text)
+        if not self.quiet:
+            self._aside().print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def result(self, text: Any, facts: dict[str, Any]) -> None:
+        """The result, for people or as JSON with all notes."""
+        if self.json:
+            sys.stdout.write(json_text.dumps({**facts, "notes": self.notes}, default=_plain) + "\n")
+        elif not self.quiet:
+            Console(soft_wrap=isinstance(text, str)).print(text, markup=False, highlight=False)
+
+    @contextmanager
+    def working(self, title: str) -> Iterator[None]:
+        """A sign of life while something takes long; only on a terminal."""
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with self._progress(*columns) as progress:
+            progress.add_task(title, total=None)
+            yield
+
+    @contextmanager
+    def counting(self, title: str, total: int | None) -> Iterator[Any]:
+        """A bar that grows by what its function is given; only on a terminal."""
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        with self._progress(*columns) as progress:
+            task = progress.add_task(title, total=total)
+            yield lambda steps: progress.advance(task, steps)
+
+    def _progress(self, *columns: Any) -> Progress:
+        console = self._aside()
+        hidden = self.quiet or self.json or not console.is_terminal
+        return Progress(*columns, console=console, transient=True, disable=hidden)
+
+    @staticmethod
+    def _aside() -> Console:
+        return Console(stderr=True)
+
+    @contextmanager
+    def politely(self) -> Iterator[None]:
+        """Turn warnings into notes, and failures into one line and an exit code."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                yield
+            except (typer.Exit, typer.Abort):
+                raise
+            except KeyboardInterrupt:
+                self._end("interrupted; nothing was written.", INTERRUPTED)
+            except MemoryError:
+                self._end("not enough memory; use --stream, or a smaller table.", FAILURE)
+            except (ValueError, *NAMED_BY_USER) as error:
+                self._end(_sentence(error), BAD_INPUT)
+            except (OSError, ImportError) as error:
+                self._end(_sentence(error), FAILURE)
+            except Exception as error:
+                self._end(f"unexpected {type(error).__name__}: {_sentence(error)}", FAILURE)
+            finally:
+                self._pass_on(caught)
+
+    def _pass_on(self, caught: list[warnings.WarningMessage]) -> None:
+        """Warnings of ulmus as notes, one of each kind."""
+        kinds = {w.category: str(w.message) for w in reversed(caught)}
+        for kind, text in kinds.items():
+            if kind.__module__.startswith("ulmus."):
+                self.note(f"Note: {_as_options(text)}")
+
+    def _end(self, message: str, code: int) -> None:
+        if os.environ.get("ULMUS_DEBUG"):
+            raise
+        text = f"ulmus: {message}"
+        if self.json:
+            sys.stdout.write(json_text.dumps({"error": message, "exit_code": code}) + "\n")
+        self._aside().print(text, markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(code)
+
+
+def _sentence(error: BaseException) -> str:
+    """An error in one line, with the names of options."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {(error.strerror or str(error)).lower()}."
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return _as_options(" ".join(lines)) or type(error).__name__
+
+
+def _as_options(text: str) -> str:
+    for pattern, option in OPTIONS:
+        text = re.sub(pattern, option, text)
+    return text
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays as JSON has them."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -1,0 +1,166 @@
+"""A model from a table in a file, in memory or block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from ulmus.arrow import Columns
+from ulmus.cli.tables import TableFile
+from ulmus.cli.talk import Talk
+from ulmus.columns import Schema, TableEncoder, learned_schema
+from ulmus.columns.cells import CATEGORY, DATE, NUMBER, Cells
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be learned from a table.
+
+    Parameters
+    ----------
+    table : TableFile
+        The table.
+    target : str
+        Column to predict.
+    inputs : tuple of str
+        Columns that may serve as inputs.
+    weight : str or None
+        Column of row weights.
+    categorical : tuple of str
+        Columns of numbers that are names of categories.
+    missing : {"error", "drop", "impute"}
+        What rows with missing values get.
+    marks : tuple of str
+        What stands for a missing value.
+    """
+
+    table: TableFile
+    target: str
+    inputs: tuple[str, ...]
+    weight: str | None = None
+    categorical: tuple[str, ...] = ()
+    missing: str = "error"
+    marks: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are read."""
+        return [*self.inputs, self.target, *([] if self.weight is None else [self.weight])]
+
+    def observed(self, frame: Any, first_row: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Target and weights of some rows; NaN where a target is missing."""
+        y = numeric_column(self.target, frame, self.marks, first_row, "the target")
+        if self.missing == "error" and np.isnan(y).any():
+            row = first_row + int(np.argmax(np.isnan(y))) + 1
+            raise ValueError(
+                f"the target {self.target!r} has no value in data row {row}; fill it, or choose "
+                "missing='drop' to leave such rows out."
+            )
+        if self.weight is None:
+            return y, None
+        weight = numeric_column(self.weight, frame, self.marks, first_row, "the weight")
+        return y, np.nan_to_num(weight)
+
+
+class Trained(NamedTuple):
+    """A fitted model, the table as it saw it, and how many rows were left out."""
+
+    model: Pipeline
+    n_left_out: int
+    frame: Any
+    y: np.ndarray | None
+
+
+def plan_of(
+    table: TableFile,
+    target: str,
+    *,
+    columns: Sequence[str],
+    drop: Sequence[str],
+    weight: str | None,
+    **rules: Any,
+) -> Plan:
+    """A plan whose columns are all in the table."""
+    given = [target, *columns, *drop, *([] if weight is None else [weight])]
+    table.require(given)
+    left_out = {target, weight, *drop}
+    wanted = list(columns) or table.names
+    inputs = tuple(name for name in wanted if name not in left_out)
+    if not inputs:
+        raise ValueError(f"{table.path} has no inputs besides the target {target!r}; add columns.")
+    return Plan(table.with_texts(rules["categorical"]), target, inputs, weight, **rules)
+
+
+def numeric_column(
+    name: str, frame: Any, marks: tuple[str, ...], first_row: int, role: str
+) -> np.ndarray:
+    """A column that must hold numbers."""
+    cells = Cells(name, frame[name], marks, first_row)
+    if cells.kind in (CATEGORY, DATE):
+        raise ValueError(
+            f"{role} {name!r} holds {'dates' if cells.kind == DATE else 'texts'}, such as "
+            f"{str(cells.texts[0])!r}; name a column of numbers."
+        )
+    return cells.numbers(NUMBER)
+
+
+def trained_in_memory(plan: Plan, model: Any, talk: Talk) -> Trained:
+    """Fit a table that fits into memory."""
+    with talk.working("Reading the table"):
+        frame = plan.table.frame(plan.columns)
+        n_read = len(frame)
+        y, weight = plan.observed(frame, 0)
+        schema = _learned(plan, [frame[list(plan.inputs)]], talk)
+        frame, y, weight = frame[~np.isnan(y)], y[~np.isnan(y)], _known(weight, ~np.isnan(y))
+        tidy, kept = schema.tidied(frame)
+        y, weight = y[kept], _known(weight, kept)
+    if len(y) < 2:
+        raise ValueError(f"{plan.table.path} has {len(y)} complete rows; a model needs more.")
+    encoder = TableEncoder.of(schema)
+    with talk.working(f"Fitting {len(y):,} rows"):
+        model.fit(encoder.transform(tidy), y, sample_weight=weight)
+    pipe = Pipeline([("columns", encoder), ("model", model)])
+    return Trained(pipe, n_read - len(y), tidy, y)
+
+
+def trained_in_blocks(plan: Plan, model: Any, talk: Talk) -> Trained:
+    """Fit a table that is read several times and never kept."""
+    with talk.working("Looking at the columns"):
+        schema = _learned(plan, plan.table.frames(plan.inputs), talk)
+    counts = {"rows": 0, "kept": 0}
+
+    def blocks() -> Iterator[tuple[Any, ...]]:
+        counts.update(rows=0, kept=0)
+        for frame in plan.table.frames(plan.columns):
+            y, weight = plan.observed(frame, counts["rows"])
+            codes, kept = schema.coded(frame, counts["rows"])
+            known = ~np.isnan(y[kept])
+            X = Columns(schema.expanded(codes[known]), schema.features)
+            weights = () if weight is None else (weight[kept][known],)
+            counts["rows"] += len(frame)
+            counts["kept"] += len(X)
+            yield (X, y[kept][known], *weights)
+
+    with talk.working("Fitting, block by block"):
+        model.fit_blocks(blocks)
+    pipe = Pipeline([("columns", TableEncoder.of(schema)), ("model", model)])
+    return Trained(pipe, counts["rows"] - counts["kept"], None, None)
+
+
+def _known(values: np.ndarray | None, kept: np.ndarray) -> np.ndarray | None:
+    return None if values is None else values[kept]
+
+
+def _learned(plan: Plan, frames: Any, talk: Talk) -> Schema:
+    learned = learned_schema(
+        frames, categorical=plan.categorical, missing=plan.missing, marks=plan.marks
+    )
+    if learned.n_rows == 0:
+        raise ValueError(f"{plan.table.path} has column names but no rows.")
+    for text in learned.notes:
+        talk.note(text)
+    return learned.schema
