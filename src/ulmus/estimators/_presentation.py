@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from ulmus.core.fit import Fit
+
 if TYPE_CHECKING:
     from ulmus.honesty import Summary
 
@@ -112,10 +114,8 @@ class Presentation:
 
         Newer versions read all attributes when they show an estimator.
         """
-        shown = copy(self)
-        if "fitted_" in vars(self):
-            alarm = vars(self.fitted_).get("bias_alarm", self.fitted_.kept_alarm)
-            shown.fitted_ = replace(
-                self.fitted_, kept_alarm=float("nan") if alarm is None else alarm
-            )
+        shown, fit = copy(self), vars(self).get("fitted_")
+        if isinstance(fit, Fit):
+            alarm = vars(fit).get("bias_alarm", fit.kept_alarm)
+            shown.fitted_ = replace(fit, kept_alarm=float("nan") if alarm is None else alarm)
         return super(Presentation, shown)._get_fitted_attr_html(doc_link)  # type: ignore[misc]

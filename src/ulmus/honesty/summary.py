@@ -18,8 +18,8 @@ from ulmus.core.jackknife import left_out_accuracy, scaled_residuals
 from ulmus.core.training import TrainingRows
 from ulmus.core.variance import enough_members, never_negative
 from ulmus.honesty.checks import honesty_report
-from ulmus.honesty.evidence import left_out_cover
-from ulmus.honesty.signs import MORE_MEMBERS, QUANTILE, TOLERANCE
+from ulmus.honesty.evidence import left_out_cover, noiseless
+from ulmus.honesty.signs import MORE_MEMBERS, QUANTILE, ROWS_PER_DOF, TOLERANCE
 from ulmus.honesty.summary_value import Relevance, Summary, VarianceShares
 
 COVERAGE_LEVEL = 0.95
@@ -27,6 +27,7 @@ COVERAGE_LEVEL = 0.95
 VARIANCE_POINTS = 500
 # Where noise makes up so much of the error, neither rows nor members lower it much.
 MOSTLY_NOISE = 0.9
+SIGNS_OF_MISFIT = ("misfit", "step", "hidden units", "bias")
 
 NO_ROWS = (
     "left-out rows and checks, as this fit keeps no training rows (compress() drops them, streams "
@@ -217,8 +218,9 @@ def _variance(fit: Fit, X: Array) -> dict[str, Any]:
     data = np.maximum(never_negative(fit.estimates[0], parts) - members, 0.0)
     sums = np.stack([np.sum(part, axis=0) for part in (data, members, choice)])
     total = np.sum(sums, axis=0)
+    known = (total > 0) & ~noiseless(fit)
     shares = [
-        VarianceShares(*map(float, sums[:, k] / total[k])) if total[k] > 0 else None
+        VarianceShares(*map(float, sums[:, k] / total[k])) if known[k] else None
         for k in range(len(total))
     ]
     enough = enough_members(parts, TOLERANCE, QUANTILE) if M > 1 else None
@@ -235,15 +237,27 @@ def _advice(summary: Summary, fit: Fit) -> Iterable[str]:
         yield "error bars of an ELMEnsembleRegressor hold what other random weights would change."
     elif enough is not None and enough > MORE_MEMBERS * M:
         yield f"n_estimators={enough} would make predictions depend less on random_state."
-    if summary.rmse is not None:
-        noise, rmse = np.atleast_1d(summary.noise_sd), np.atleast_1d(summary.rmse)
-        if np.all(noise >= MOSTLY_NOISE * rmse) and np.all(noise > 0):
-            yield (
-                "the error of left-out rows is mostly noise: more rows or members can hardly lower "
-                "it, inputs that explain the noise can."
-            )
+    if _is_mostly_noise(summary, fit):
+        yield (
+            "left-out errors are mostly noise: neither rows nor members will lower them much, "
+            "inputs that explain the noise would."
+        )
     yield CHECKS if fit.rows is not None else GIVEN_CHECKS
     yield INTERVALS
+
+
+def _is_mostly_noise(summary: Summary, fit: Fit) -> bool:
+    """Whether a better fit of the same inputs would hardly have smaller errors.
+
+    What looks like noise may be misfit, so that signs of it, or too few rows to see them, say no.
+    """
+    if summary.rmse is None or summary.warnings is None or np.any(noiseless(fit)):
+        return False
+    if any(finding.name.startswith(SIGNS_OF_MISFIT) for finding in summary.warnings):
+        return False
+    noise, rmse = np.atleast_1d(summary.noise_sd), np.atleast_1d(summary.rmse)
+    enough = fit.n_rows >= ROWS_PER_DOF * np.max(fit.gamma)
+    return bool(enough and np.all(noise >= MOSTLY_NOISE * rmse))
 
 
 def _each(fit: Fit, values: Any) -> Any:

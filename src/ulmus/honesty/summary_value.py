@@ -227,28 +227,28 @@ class Summary:
         mean, covered = self._of("rmse_of_mean", k), self._of("coverage", k)
         return (
             f"R2 {r2:.3f}; RMSE {rmse:.3g}, where the mean alone has {mean:.3g}; {covered:.1%} lie "
-            f"in their {self.coverage_level:.0%} intervals."
+            f"in their {self.coverage_level:.0%} intervals, by construction."
         )
 
     def _variance(self, k: int) -> str:
         shares = self._of("variance_shares", k)
         if shares is None:
             return ""
-        parts = [f"of that of a prediction, {shares.data:.0%} is noise of the training rows"]
+        parts = [f"that of a prediction is {shares.data:.0%} noise of the training rows"]
         if self.n_members > 1:
-            parts[0] += ", which all members share"
+            parts[0] += " (which all members share)"
             parts.append(f"{shares.members:.0%} random weights")
         if shares.choices > 0:
             parts.append(f"{shares.choices:.0%} the choice of alpha and map")
-        return f"{', '.join(parts)}: {self._cure(shares)}."
+        return f"{', '.join(parts)}; {self._cure(shares)}."
 
     def _cure(self, shares: VarianceShares) -> str:
         """What would lower the variance of a prediction."""
         if self.n_members == 1:
             return "what other random weights would change is in none of it"
         if shares.members > SMALL_SHARE:
-            return "more members will help, and so will more rows"
-        return "more rows will help, more members will not"
+            return "more members lower it, and so do more rows"
+        return "more rows lower it, more members do not"
 
     def _relevance(self) -> list[str]:
         named, others = self.relevance[:MOST_NAMED], self.relevance[MOST_NAMED:]
