@@ -6,6 +6,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import sklearn
 from numpy.testing import assert_allclose
 from plain import plain_ensemble, plain_member
@@ -228,7 +229,7 @@ def test_a_single_network(data):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("n", [2, 3, 5, 60])
 def test_a_handful_of_rows(make_table, n):
     data = make_table(n)
     summary = ELMEnsembleRegressor(random_state=0).fit(data.X, data.y).summary()
@@ -283,6 +284,19 @@ def test_a_compressed_fit_leaves_out_more(data):
     assert "check(X_new, y_new)" in text
 
 
+def test_other_arrays_and_precisions(data, torch):
+    expected = small().fit(data.X, data.y).summary()
+    tensors = torch.asarray(data.X), torch.asarray(data.y)
+    for X, y in (tensors, (scipy.sparse.csr_array(data.X), data.y)):
+        summary = small().fit(X, y).summary()
+        assert_allclose([summary.r2, summary.dof], [expected.r2, expected.dof], rtol=1e-6)
+        assert_allclose(summary.variance_shares, expected.variance_shares, rtol=1e-6, atol=1e-12)
+        texts(summary)
+    single = small(dtype="float32").fit(data.X, data.y).summary()
+    assert_allclose(single.r2, expected.r2, rtol=0.05)
+    texts(single)
+
+
 def test_a_function_as_activation(data):
     assert small(activation=np.tanh).fit(data.X, data.y).summary().activation == "tanh"
 
@@ -328,6 +342,7 @@ def test_what_the_variance_is_made_of_in_a_sentence():
     assert "more rows lower it, more members do not." in flat(rows)
     members = some_summary(variance_shares=VarianceShares(0.6, 0.4, 0.0))
     assert "40% random weights; more members lower it" in flat(members)
+    assert "choice" not in str(members)
 
 
 def flat(summary):

@@ -19,12 +19,10 @@ from ulmus.core.training import TrainingRows
 from ulmus.core.variance import enough_members, never_negative
 from ulmus.honesty.checks import honesty_report
 from ulmus.honesty.evidence import left_out_cover, noiseless
-from ulmus.honesty.signs import MORE_MEMBERS, QUANTILE, ROWS_PER_DOF, TOLERANCE
+from ulmus.honesty.signs import MEMBER_POINTS, MORE_MEMBERS, QUANTILE, ROWS_PER_DOF, TOLERANCE
 from ulmus.honesty.summary_value import Relevance, Summary, VarianceShares
 
 COVERAGE_LEVEL = 0.95
-# Training rows at which the variance of predictions is taken apart.
-VARIANCE_POINTS = 500
 # Where noise makes up so much of the error, neither rows nor members lower it much.
 MOSTLY_NOISE = 0.9
 SIGNS_OF_MISFIT = ("misfit", "step", "hidden units", "bias")
@@ -207,7 +205,7 @@ def _some_rows(fit: Fit) -> Array:
     """Training rows spread over the table, or those that a stream keeps."""
     if fit.rows is None:
         return fit.points
-    return taken_rows(fit.rows.data.X, fit.rows.data.spread_out(VARIANCE_POINTS))
+    return taken_rows(fit.rows.data.X, fit.rows.data.spread_out(MEMBER_POINTS))
 
 
 def _variance(fit: Fit, X: Array) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from ulmus.honesty.report import MARKS, Finding, hanging
 MOST_NAMED, LONGEST_NAME = 8, 40
 # Smaller shares of the variance of a prediction are not worth more members.
 SMALL_SHARE = 0.05
+# Smaller ones are zero in whole percents.
+VISIBLE_SHARE = 0.005
 
 
 class Relevance(NamedTuple):
@@ -238,7 +240,7 @@ class Summary:
         if self.n_members > 1:
             parts[0] += " (which all members share)"
             parts.append(f"{shares.members:.0%} random weights")
-        if shares.choices > 0:
+        if shares.choices >= VISIBLE_SHARE:
             parts.append(f"{shares.choices:.0%} the choice of alpha and map")
         return f"{', '.join(parts)}; {self._cure(shares)}."
 
