@@ -260,11 +260,12 @@ def test_our_adapter_leaves_its_estimator_alone_and_passes_messages_on(frames):
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.NegativeVarianceWarning")
 def test_our_adapter_passes_skpros_checks():
-    checks = pytest.importorskip("skpro.utils.estimator_checks")
+    skpro = pytest.importorskip("skpro.utils")
     from ulmus.skpro import ELMProbaRegressor
 
-    results = checks.check_estimator(ELMProbaRegressor, verbose=False)
+    results = skpro.check_estimator(ELMProbaRegressor, raise_exceptions=True, verbose=False)
     assert len(results) > 20
+    assert {str(result) for result in results.values()} == {"PASSED"}
     assert {name: answer for name, answer in results.items() if answer != "PASSED"} == {}
 
 

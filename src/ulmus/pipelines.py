@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -19,6 +19,9 @@ from ulmus.estimators._base import BaseELM
 from ulmus.estimators._subject import blocks_of
 from ulmus.estimators._together import Together
 from ulmus.questions.tables import Changes, Table, frame_categories, frame_column
+
+if TYPE_CHECKING:
+    from ulmus.honesty import Summary
 
 # Questions about points, which only need the points transformed.
 ABOUT_POINTS = (
@@ -53,8 +56,8 @@ def answers(model: Any) -> Any:
     -------
     answering : object
         With the methods of the last step for points (``predict_interval``, ``predict_var``,
-        ``predict_dist``, ...) and for answers (``average``, ``compare``, ``slope``,
-        ``partial_dependence``, ``exceedance``, ``simulate``, ``next_points``, ...). They take
+        ``predict_dist``, ...), its ``summary``, and those for answers (``average``, ``compare``,
+        ``slope``, ``partial_dependence``, ``exceedance``, ``simulate``, ...). They take
         tables of the *original* columns and name these; what a question changes goes through
         the transformers.
 
@@ -107,6 +110,32 @@ class PipelineAnswers(Answers, Together):
             return method(None if X is None else self._transformed(X), *args, **options)
 
         return about
+
+    def summary(self, *, columns: Sequence[str] | None = None) -> Summary:
+        """What was fitted, in words, as ``summary`` of the last step says it.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            For each feature of the last step, the column of the table that it was made from, so
+            that the relevance of one-hot encoded columns is added up. By default features have
+            the names that the transformers give them, where these do.
+
+        Returns
+        -------
+        summary : Summary
+            Its ``n_features`` are those of the last step.
+        """
+        return self._model.summary(columns=self._encoded_names() if columns is None else columns)
+
+    def _encoded_names(self) -> list[str] | None:
+        """Names of the features of the last step by its transformers; None if they have none."""
+        if len(self.pipe.steps) == 1:
+            return None
+        try:
+            return list(self.pipe[:-1].get_feature_names_out())
+        except (AttributeError, ValueError):
+            return None
 
     @property
     def _model(self) -> Any:

@@ -168,8 +168,19 @@ class Fit:
         """Whether the map rests on so few rows that their pull on it counts."""
         if self.retuning is None or self.rows is None:
             return self.kept_folds is not None
-        few = self.n_rows <= MOST_FOLDED_ROWS and self.rows.tuned is None
-        return few and bool(self.folds)
+        return self._few_rows and bool(self.folds)
+
+    @property
+    def awaits_folds(self) -> bool:
+        """Whether error bars would first learn maps without each fold, which takes its time."""
+        return self.retuning is not None and self._few_rows and "folds" not in vars(self)
+
+    @property
+    def _few_rows(self) -> bool:
+        """Whether rows are kept and so few that each pulls the map towards itself."""
+        if self.rows is None or self.rows.tuned is not None:
+            return False
+        return self.n_rows <= MOST_FOLDED_ROWS
 
     @cached_property
     def folds(self) -> tuple[Fold, ...]:

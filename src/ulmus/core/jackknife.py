@@ -54,6 +54,25 @@ class LeftOut(NamedTuple):
     shift: np.ndarray
 
 
+class Accuracy(NamedTuple):
+    """How close left-out predictions come to the rows, each of shape (K,).
+
+    Parameters
+    ----------
+    rmse : ndarray
+        Root of the mean squared error.
+    rmse_of_mean : ndarray
+        The same of the mean of y.
+    r2 : ndarray
+        Share of the variance of y around its mean that they explain; not a number where y does
+        not vary.
+    """
+
+    rmse: np.ndarray
+    rmse_of_mean: np.ndarray
+    r2: np.ndarray
+
+
 def row_sd(fit: Fit, rows: TrainingRows) -> np.ndarray:
     """Standard deviation of each leave-one-out residual in the units of y, shape (K, n)."""
     root = rows.data.root_weight
@@ -122,6 +141,27 @@ def scaled_residuals(fit: Fit, rows: TrainingRows) -> np.ndarray:
     """Leave-one-out residuals in units of their own standard deviations, of the rows used."""
     used = rows.judges
     return unpulled_residuals(fit, rows)[:, used] / row_sd(fit, rows)[:, used]
+
+
+def left_out_accuracy(fit: Fit, rows: TrainingRows) -> Accuracy:
+    r"""Error of the left-out predictions of the rows that make intervals.
+
+    .. math:: \text{RMSE}^2 = \frac{\sum_i w_i (y_i - f_{-i}(x_i))^2}{\sum_i w_i}, \qquad
+              R^2 = 1 - \frac{\sum_i w_i (y_i - f_{-i}(x_i))^2}{\sum_i w_i (y_i - \bar y)^2}.
+
+    The mean is that of all of these rows, as in scikit-learn's ``r2_score``: a constant that knows
+    each row scores 0, and a fit that is no better than a left-out mean a little less.
+    """
+    used, root, unit = rows.judges, rows.data.root_weight, fit.ensemble.unit
+    weight = np.ones(int(np.sum(used))) if root is None else root[used] ** 2
+    # In the fit's units of y, whose squares neither overflow nor vanish.
+    y = rows.data.y[:, used] / unit[:, None]
+    residuals = unpulled_residuals(fit, rows)[:, used] / unit[:, None]
+    error = np.average(residuals**2, axis=1, weights=weight)
+    center = np.average(y, axis=1, weights=weight)
+    spread = np.average((y - center[:, None]) ** 2, axis=1, weights=weight)
+    r2 = 1 - error / np.where(np.ptp(y, axis=1) > 0, spread, np.nan)
+    return Accuracy(unit * np.sqrt(error), unit * np.sqrt(spread), r2)
 
 
 def left_out_shifts(fit: Fit, rows: TrainingRows, X: Array) -> Iterator[LeftOut]:

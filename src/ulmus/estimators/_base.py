@@ -14,6 +14,7 @@ from ulmus.estimators._answers import Answers
 from ulmus.estimators._attributes import FittedAttributes
 from ulmus.estimators._fitting import Fitting
 from ulmus.estimators._points import Points
+from ulmus.estimators._presentation import Presentation
 from ulmus.estimators._subject import OwnTables
 from ulmus.estimators._together import Together
 from ulmus.estimators._validation import checked_table, require_dense
@@ -40,6 +41,7 @@ class BaseELM(
     Answers,
     Together,
     Points,
+    Presentation,
     MultiOutputMixin,
     RegressorMixin,
     BaseEstimator,

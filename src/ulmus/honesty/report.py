@@ -75,9 +75,9 @@ class HonestyReport:
         lines = [f"{MARKS[self.light]} {self.light}: {self.title}"]
         for finding in self.findings:
             lead = f"{MARKS[finding.light]} {finding.name:<{width}}  "
-            lines += _hanging(lead, finding.says)
+            lines += hanging(lead, finding.says)
             if finding.remedy:
-                lines += _hanging(" " * len(lead) + "-> ", finding.remedy)
+                lines += hanging(" " * len(lead) + "-> ", finding.remedy)
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -111,7 +111,7 @@ class HonestyReport:
         return pd.DataFrame(columns)
 
 
-def _hanging(lead: str, text: str) -> list[str]:
+def hanging(lead: str, text: str) -> list[str]:
     """Lines of a text after a lead, under which they are indented."""
     lines = wrap(text, max(WIDTH - len(lead), 40)) or [""]
     return [lead + lines[0], *(" " * len(lead) + line for line in lines[1:])]
