@@ -127,9 +127,7 @@ def _finish(
     with talk.working("What the fit tells about itself"):
         summary = answers(trained.model).summary(columns=encoder.schema_.origins)
     with talk.working(f"Writing {output}"):
-        save_model(
-            model, output, rows=rows, columns=encoder.schema_.described(), target=target
-        )
+        save_model(model, output, rows=rows, columns=encoder.schema_.described(), target=target)
     written = [output]
     if report is not None:
         from ulmus.report import write_report
@@ -149,4 +147,6 @@ def _finish(
         "summary": summary.to_dict(),
     }
     files = " and ".join(str(path) for path in written)
-    talk.result(f"{summary}\n\nWrote {files}. Next: ulmus predict {output} NEW.csv -o OUT.csv", facts)
+    talk.result(
+        f"{summary}\n\nWrote {files}. Next: ulmus predict {output} NEW.csv -o OUT.csv", facts
+    )

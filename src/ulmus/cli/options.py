@@ -26,16 +26,12 @@ class Of(StrEnum):
 
 READING = "How to read CSV"
 
-Data = Annotated[
-    Path, typer.Argument(help="Table: .csv, .csv.gz, .parquet, .arrow or .feather.")
-]
+Data = Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz, .parquet, .arrow or .feather.")]
 Model = Annotated[Path, typer.Argument(help="Model file that `ulmus fit` or `save` wrote.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but failures.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Level = Annotated[float, typer.Option(help="Level of intervals, between 0 and 1.")]
-By = Annotated[
-    list[str] | None, typer.Option(help="Column of groups; may be given several times.")
-]
+By = Annotated[list[str] | None, typer.Option(help="Column of groups; may be given several times.")]
 MissingRule = Annotated[
     Missing | None,
     typer.Option(help="Rows with missing values; by default, as when the model was fitted."),
@@ -48,9 +44,7 @@ Decimal = Annotated[
     str | None,
     typer.Option(help="Decimal sign; by default, found out.", rich_help_panel=READING),
 ]
-Encoding = Annotated[
-    str, typer.Option(help="Encoding of the text.", rich_help_panel=READING)
-]
+Encoding = Annotated[str, typer.Option(help="Encoding of the text.", rich_help_panel=READING)]
 
 
 def names(given: list[str] | None) -> tuple[str, ...]:

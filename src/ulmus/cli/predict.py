@@ -14,7 +14,7 @@ import typer
 from ulmus.cli import options
 from ulmus.cli.models import Known, known_model
 from ulmus.cli.outputs import require_place, table_writer
-from ulmus.cli.tables import BATCH_ROWS, Reading, TableFile, file_format
+from ulmus.cli.tables import Reading, TableFile, file_format
 from ulmus.cli.talk import Talk
 
 COLUMNS = ("mean", "se", "ci_lower", "ci_upper", "pi_lower", "pi_upper")
@@ -40,7 +40,8 @@ def predict(
     model: options.Model,
     data: options.Data,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Table to write: .csv, .csv.gz, .parquet, .arrow.")
+        Path,
+        typer.Option("--output", "-o", help="Table to write: .csv, .csv.gz, .parquet, .arrow."),
     ],
     level: options.Level = 0.95,
     quantiles: Annotated[
@@ -117,8 +118,10 @@ def _written(
     total = max(1, table.n_cells // len(table.names))
     with table_writer(output, schema) as writer, talk.counting("Predicting", total) as count:
         for batch, n_read in _predicted(known, table, wanted, kept, talk):
-            writer.write_table(batch.cast(schema))
-            rows, left_out = rows + batch.num_rows, left_out + n_read - batch.num_rows
+            if batch is not None:
+                writer.write_table(batch.cast(schema))
+            written = 0 if batch is None else batch.num_rows
+            rows, left_out = rows + written, left_out + n_read - written
             count(n_read)
         if rows == 0:
             raise ValueError(f"{table.path} has no complete rows; nothing was written.")
@@ -133,14 +136,26 @@ def _predicted(
     for batch in table.batches([*dict.fromkeys([*known.schema.names, *kept])]):
         tidy, complete = known.schema.tidied(batch.to_pandas(), first_row)
         first_row += batch.num_rows
-        columns = batch.filter(pa.array(complete)).select(kept).to_pydict_of_arrays()
+        complete_rows = batch.filter(pa.array(complete))
+        columns = {name: complete_rows.column(name) for name in kept}
         if len(tidy):
             columns |= _predictions(known.ask, tidy, wanted, talk)
-        yield pa.table(columns), batch.num_rows
+            yield pa.table(columns), batch.num_rows
+        else:
+            yield None, batch.num_rows
 
 
 def _predictions(ask: Any, tidy: Any, wanted: Wanted, talk: Talk) -> dict[str, np.ndarray]:
-    frame = ask.summary_frame(tidy, wanted.level)
+    try:
+        frame = ask.summary_frame(tidy, wanted.level, target=wanted.of)
+    except ValueError as error:
+        if "target='expectation'" not in str(error):
+            raise
+        talk.note(
+            "The model was fitted in blocks and its noise varies: ci_lower and ci_upper are for "
+            "the expectation of the prediction, and leave out its bias."
+        )
+        frame = ask.summary_frame(tidy, wanted.level, target="expectation")
     values = dict(zip(COLUMNS, (frame[name].to_numpy() for name in frame.columns), strict=True))
     if wanted.quantiles:
         q = ask.predict_quantiles(tidy, list(wanted.quantiles))

@@ -147,11 +147,15 @@ class TableFile:
         try:
             yield
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-            raise ValueError(f"{self.path} cannot be read as {self.format}: {_why(error)}") from error
+            raise ValueError(
+                f"{self.path} cannot be read as {self.format}: {_why(error)}"
+            ) from error
         except (OSError, pa.ArrowException, EOFError) as error:
             if isinstance(error, OSError) and error.filename is not None:
                 raise
-            raise ValueError(f"{self.path} cannot be read as {self.format}: {_why(error)}") from error
+            raise ValueError(
+                f"{self.path} cannot be read as {self.format}: {_why(error)}"
+            ) from error
 
     @contextmanager
     def _csv_reader(self, columns: Sequence[str] | None = None) -> Iterator[Any]:

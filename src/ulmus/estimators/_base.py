@@ -259,7 +259,9 @@ class BaseELM(
         one_output = self.fitted_.one_output
         return predictive_distribution(self.fitted_, X, drop_output=one_output)
 
-    def summary_frame(self, X: Any, confidence_level: float = 0.95) -> Any:
+    def summary_frame(
+        self, X: Any, confidence_level: float = 0.95, *, target: str = "function"
+    ) -> Any:
         """Table of predictions with both kinds of intervals, named as in statsmodels.
 
         Parameters
@@ -268,16 +270,19 @@ class BaseELM(
             Points.
         confidence_level : float, default=0.95
             Level of the intervals.
+        target : {"function", "expectation"}, default="function"
+            What the interval of the mean is for, as in ``predict_interval``.
 
         Returns
         -------
         frame : pandas.DataFrame or numpy.recarray
-            Columns ``mean``, ``mean_se``, ``mean_ci_lower``, ``mean_ci_upper`` (for the true
-            function), ``obs_ci_lower`` and ``obs_ci_upper``. A record array if pandas is not
+            Columns ``mean``, ``mean_se``, ``mean_ci_lower``, ``mean_ci_upper``,
+            ``obs_ci_lower`` and ``obs_ci_upper``. A record array if pandas is not
             installed. Rows keep the index of X if it has one.
         """
         check_is_fitted(self)
         levels = check.checked_levels([confidence_level])
+        check.checked_choice("target", target, TARGETS)
         if not self.fitted_.one_output:
             raise ValueError(
                 "summary_frame describes one output and the model has several; call "
@@ -286,7 +291,10 @@ class BaseELM(
         index = X.index if hasattr(X, "iloc") else None
         X = self._checked_points(X)
         fit, variance = self.fitted_, prediction_variance(self.fitted_, X)
-        mean_ci = function_errors(fit, X).bounds(levels)[:, 0, :, 0]
+        errors = (
+            function_errors(fit, X) if target == "function" else expectation_errors(fit, variance)
+        )
+        mean_ci = errors.bounds(levels)[:, 0, :, 0]
         obs_ci = prediction_bounds(fit, X, levels, "auto", variance)[:, 0, :, 0]
         columns = {
             "mean": fit.mean(X)[0],
