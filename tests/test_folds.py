@@ -10,6 +10,7 @@ from scipy import stats
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.arrays import listed, restored
+from ulmus.core.fitting import fitted_rows
 from ulmus.core.folds import N_FOLDS, unpulled
 from ulmus.core.jackknife import loo_residuals, unpulled_residuals
 
@@ -202,12 +203,14 @@ def test_cv_plus_is_its_definition(model):
         others = np.setdiff1d(np.arange(60), fold.rows)
         layer = fold.layer
         # The fold is left out of the map, the scale of the inputs and the regressions.
-        held = next(h for h in model.fitted_.held_out if h.ensemble.layer is layer)
-        assert held.ensemble.regressions[0].smoother.n_rows == len(others)
-        residuals = np.abs(y[fold.rows] - held.ensemble.mean(X[fold.rows])[0])
+        held = next(h for h in model.fitted_.held_out if h.layer is layer)
+        ridge = model.fitted_.retuning.spec
+        without = fitted_rows(model.fitted_.rows.data.taken(others), layer, ridge).ensemble
+        assert_allclose(held.mean(points), without.mean(points), rtol=1e-10)
+        residuals = np.abs(y[fold.rows] - held.mean(X[fold.rows])[0])
         for r in residuals:
-            values["low"].append(held.ensemble.mean(points)[0] - r)
-            values["high"].append(held.ensemble.mean(points)[0] + r)
+            values["low"].append(held.mean(points)[0] - r)
+            values["high"].append(held.mean(points)[0] + r)
     low, high = (np.sort(values[name], axis=0) for name in ("low", "high"))
     rank = int(np.ceil(0.9 * 61))
     ours = model.predict_interval(points, 0.9, method="cv+")

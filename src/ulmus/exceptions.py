@@ -19,6 +19,10 @@ class NeedsTwoPassesError(ValueError, AttributeError):
     """
 
 
+class ModelFileError(ValueError):
+    """A file is no model that this ulmus can load; the message says why in one sentence."""
+
+
 class ExtrapolationWarning(UserWarning):
     """Points lie where the training inputs say little."""
 

@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from ulmus import __version__
+from ulmus.cli.answers import average, compare, slope
+from ulmus.cli.demo import demo
+from ulmus.cli.export import export
+from ulmus.cli.fit import fit
+from ulmus.cli.predict import predict
+from ulmus.cli.report import report
 from ulmus.cli.reproduce import reproduce
 
-app = typer.Typer(no_args_is_help=True, add_completion=False)
-app.command()(reproduce)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+for command in (fit, predict, report, average, compare, slope, export, demo, reproduce):
+    app.command()(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ulmus {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
-def main() -> None:
-    """Regression by ensembles of Extreme Learning Machines with closed-form error bars."""
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Regression with honest error bars: from a table to predictions, answers and a report.
+
+    Start with `ulmus demo`, or with `ulmus fit table.csv --target y -o model.ulmus`.
+    Exit codes: 0 done, 1 failure, 2 bad input.
+    """

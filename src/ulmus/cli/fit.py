@@ -72,7 +72,7 @@ def fit(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Fit a model to a table, and say how good it is.
+    r"""Fit a model to a table, and say how good it is.
 
     Text columns become categories, dates become days, and columns that are the same in all rows
     are left out; all of it is said, and kept in the model file for `ulmus predict`.
@@ -147,6 +147,5 @@ def _finish(
         "summary": summary.to_dict(),
     }
     files = " and ".join(str(path) for path in written)
-    talk.result(
-        f"{summary}\n\nWrote {files}. Next: ulmus predict {output} NEW.csv -o OUT.csv", facts
-    )
+    after = f"Wrote {files}. Next: ulmus predict {output} NEW.csv -o OUT.csv"
+    talk.result(f"{summary}\n\n{after}", facts)

@@ -41,7 +41,7 @@ def predict(
     data: options.Data,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="Table to write: .csv, .csv.gz, .parquet, .arrow."),
+        typer.Option("--output", "-o", help="Table to write: .csv, .parquet or .arrow."),
     ],
     level: options.Level = 0.95,
     quantiles: Annotated[
@@ -63,7 +63,7 @@ def predict(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Predict the rows of a table, with error bars.
+    r"""Predict the rows of a table, with error bars.
 
     Writes `mean`, `se` (of the mean), `ci_lower` and `ci_upper` (for the true function), `pi_lower`
     and `pi_upper` (for a new observation) for each row, in the order of the table.

@@ -146,16 +146,11 @@ class TableFile:
         """Say in one sentence why a file cannot be read."""
         try:
             yield
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-            raise ValueError(
-                f"{self.path} cannot be read as {self.format}: {_why(error)}"
-            ) from error
-        except (OSError, pa.ArrowException, EOFError) as error:
+        except (pa.ArrowException, OSError, EOFError) as error:
             if isinstance(error, OSError) and error.filename is not None:
                 raise
-            raise ValueError(
-                f"{self.path} cannot be read as {self.format}: {_why(error)}"
-            ) from error
+            reason = f"{self.path} cannot be read as {self.format}: {_why(error)}"
+            raise ValueError(reason) from error
 
     @contextmanager
     def _csv_reader(self, columns: Sequence[str] | None = None) -> Iterator[Any]:

@@ -24,6 +24,7 @@ from ulmus.core.folds import Fold
 from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm
 from ulmus.core.grams import PairGram
 from ulmus.core.inputs import Inputs, Levels, Scores
+from ulmus.core.kinds import made
 from ulmus.core.layer import HiddenLayer
 from ulmus.core.moments import Moments
 from ulmus.core.noise.constant import NoiseVariance
@@ -75,8 +76,14 @@ SEQUENCES = {"list": list, "tuple": tuple}
 
 def listed(fit: Fit) -> tuple[dict[str, np.ndarray], Any]:
     """All arrays of a fit by name, as NumPy arrays, and a description that JSON can hold."""
+    return described(fit.settled(), "fit")
+
+
+def described(value: Any, name: str) -> tuple[dict[str, np.ndarray], Any]:
+    """The same of any value that is made of arrays, plain values and classes of the table."""
     writer = _Writer()
-    return writer.arrays, writer.described(fit.settled(), "fit")
+    description = writer.described(value, name)
+    return writer.arrays, description
 
 
 def restored(
@@ -86,10 +93,20 @@ def restored(
 
     Arrays that were of another library come back as those of ``reference``, or of NumPy.
     """
-    fit = _Reader(arrays, reference).value(description)
+    fit = restored_value(arrays, description, reference)
     if not isinstance(fit, Fit):
         raise ValueError(f"the description is that of a {type(fit).__name__}, not of a fit.")
     return fit
+
+
+def restored_value(
+    arrays: Mapping[str, np.ndarray], description: Any, reference: Array | None = None
+) -> Any:
+    """Any value of named arrays and their description.
+
+    Nothing is trusted: classes must stand in the table, and fields must exist and be of their kind.
+    """
+    return _Reader(arrays, reference).value(description)
 
 
 class _Writer:
@@ -173,18 +190,27 @@ class _Reader:
         if "float" in text:
             return float(text["float"])
         if "sparse" in text:
-            parts = tuple(self._array(part) for part in text["sparse"])
-            return scipy.sparse.csr_array(parts, shape=tuple(text["shape"]))
+            return self._sparse(text)
         if "dict" in text:
             return {key: self.value(part) for key, part in text["dict"].items()}
         for kind, cls in SEQUENCES.items():
             if kind in text:
                 return cls(self.value(part) for part in text[kind])
+        if text.get("class") not in CLASSES:
+            raise ValueError(f"there is no class {text.get('class')!r} in a fit")
         fields = {name: self.value(part) for name, part in text["fields"].items()}
-        return CLASSES[text["class"]](**fields)
+        return made(CLASSES[text["class"]], fields)
+
+    def _sparse(self, text: dict[str, Any]) -> Any:
+        parts = tuple(self._array(part) for part in text["sparse"])
+        matrix = scipy.sparse.csr_array(parts, shape=tuple(text["shape"]))
+        matrix.check_format(full_check=True)  # compiled code trusts the indices
+        return matrix
 
     def _array(self, text: dict[str, Any]) -> Array:
         name = text["array"]
+        if name not in self._arrays:
+            raise ValueError(f"there is no array {name!r}")
         if name not in self._made:
             values = self._arrays[name]
             if text["foreign"] and self._reference is not None:

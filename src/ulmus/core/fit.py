@@ -15,7 +15,7 @@ import numpy as np
 
 from ulmus.core.backend import Array, dense, double_precision, like, namespace, taken_rows, to_numpy
 from ulmus.core.ensemble import Ensemble, Regression
-from ulmus.core.folds import MOST_FOLDED_ROWS, Fold, HeldOut, Retuning, map_shifts
+from ulmus.core.folds import MOST_FOLDED_ROWS, Fold, Retuning, map_shifts
 from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm, row_form
 from ulmus.core.functionals import Functionals, count, features
 from ulmus.core.misfit import Misfit, mapped, misfit
@@ -33,6 +33,11 @@ from ulmus.core.wide import WideNetworks, wide_networks
 ROWS_ARE_GONE = (
     "target='function' with heteroskedastic estimates needs residuals of the training rows, which "
     "a streamed fit does not keep; use target='expectation', or fit in memory."
+)
+MAPS_ARE_GONE = (
+    "method='cv+' needs maps of the inputs that were learned without a fold of the rows, and a "
+    "model file has them for at most 400 rows, or where they had been asked for; ask for "
+    "method='cv+' once before the model is saved, or fit again."
 )
 
 
@@ -74,6 +79,8 @@ class Fit:
         Fits behind maps learned without a fold, where the rows they were made from were dropped.
     kept_shape : ResidualShape or None
         The shape of the left-out residuals, where they were dropped and were not normal.
+    kept_held_out : tuple of Fold, or None
+        Fits that have not seen a fold at all, where they cannot be made any more.
     """
 
     ensemble: Ensemble
@@ -92,6 +99,7 @@ class Fit:
     retuning: Retuning | None = None
     kept_folds: tuple[Fold, ...] | None = None
     kept_shape: ResidualShape | None = None
+    kept_held_out: tuple[Fold, ...] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -192,11 +200,15 @@ class Fit:
         return self.retuning.folds(self.rows.data)
 
     @cached_property
-    def held_out(self) -> tuple[HeldOut, ...]:
-        """Fits that have not seen a fold of the rows at all, for CV+."""
-        if self.retuning is None or self.rows is None:
+    def held_out(self) -> tuple[Fold, ...]:
+        """Fits that have not seen a fold of the rows at all, for CV+; none without a map."""
+        if self.kept_held_out is not None:
+            return self.kept_held_out
+        if self._relevance is None or self.rows is None:
             return ()
-        return self.retuning.held_out(self.rows.data, self.folds)
+        if self.retuning is None:
+            raise ValueError(MAPS_ARE_GONE)
+        return tuple(self.retuning.held_out(self.rows.data, fold) for fold in self.folds)
 
     @property
     def gamma(self) -> np.ndarray:
@@ -346,11 +358,22 @@ class Fit:
             kept_alarm=alarm,
             retuning=None,
             kept_folds=self.folds if self.folded else None,
+            kept_held_out=None,
         )
 
     def settled(self) -> Fit:
-        """The same fit with all made that a file of arrays cannot make later."""
-        return replace(self, retuning=None, kept_folds=self.folds if self.folded else None)
+        """The same fit with all made that a file of arrays cannot make later.
+
+        Fits without a fold are kept where folds are, or where they were asked for: with many rows
+        they take as long as five fits.
+        """
+        wanted = self.rows is not None and (self.folded or "held_out" in vars(self))
+        return replace(
+            self,
+            retuning=None,
+            kept_folds=self.folds if self.folded else None,
+            kept_held_out=self.held_out if wanted else self.kept_held_out,
+        )
 
 
 def _kept_products(forms: dict[str, PairForms]) -> Any:

@@ -10,13 +10,11 @@ choice of a map is worth.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from ulmus.core.backend import Array, like, namespace, taken_rows, to_numpy
-from ulmus.core.ensemble import Ensemble
 from ulmus.core.fitting import Specification, fitted_rows
 from ulmus.core.functionals import Functionals, features
 from ulmus.core.layer import HiddenLayer
@@ -33,7 +31,7 @@ MOST_FOLDED_ROWS = 400
 
 @dataclass(frozen=True)
 class Fold:
-    """A fit of all rows behind a map that was learned without some of them, as a predictor.
+    """A fit behind a map that was learned without some of the rows, as a predictor.
 
     Parameters
     ----------
@@ -64,21 +62,6 @@ class Fold:
             shift = self.shift[:, None] * to_numpy(layer.shares(h))
             parts.append(to_numpy(weights @ namespace(h).reshape(h, (M * width, -1))) + shift)
         return np.concatenate(parts, axis=1)
-
-
-class HeldOut(NamedTuple):
-    """A fit without a fold of the rows.
-
-    Parameters
-    ----------
-    ensemble : Ensemble
-        Members that were drawn, mapped and fitted without the fold.
-    residuals : ndarray of shape (K, f)
-        Residuals of the fold, in the units of y.
-    """
-
-    ensemble: Ensemble
-    residuals: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -113,15 +96,13 @@ class Retuning:
         residuals = loo[:, :, rows].mean(axis=0) * ensemble.unit[:, None]
         return Fold(rows, residuals, layer, ensemble.coefficients, ensemble.shift)
 
-    def held_out(self, data: RowBlocks, folds: tuple[Fold, ...]) -> tuple[HeldOut, ...]:
+    def held_out(self, data: RowBlocks, fold: Fold) -> Fold:
         """The same, with the fold left out of the regressions as well."""
-        parts = []
-        for fold in folds:
-            others = _others(data, fold.rows)
-            ensemble = fitted_rows(others, fold.layer, self._plain).ensemble
-            fitted = ensemble.mean(taken_rows(data.X, fold.rows))
-            parts.append(HeldOut(ensemble, data.y[:, fold.rows] - fitted))
-        return tuple(parts)
+        others = _others(data, fold.rows)
+        ensemble = fitted_rows(others, fold.layer, self._plain).ensemble
+        held = replace(fold, coefficients=ensemble.coefficients, shift=ensemble.shift)
+        residuals = data.y[:, fold.rows] - held.mean(taken_rows(data.X, fold.rows))
+        return replace(held, residuals=residuals)
 
     @property
     def _plain(self) -> Specification:

@@ -76,8 +76,10 @@ class Recipe:
 
     Parameters
     ----------
-    seeds : list of SeedSequence
-        One for each member.
+    seed : int
+        Seed of all members; the first of them stay the same when members are added.
+    n_members : int
+        Number of members.
     n_neurons : int or None
         Units of a member, or None for a number that suits the rows.
     law : UnitLaw
@@ -94,7 +96,8 @@ class Recipe:
         Told in a sentence what has been done.
     """
 
-    seeds: list[np.random.SeedSequence]
+    seed: int
+    n_members: int
     n_neurons: int | None
     law: UnitLaw
     input_map: Any
@@ -129,9 +132,10 @@ class Recipe:
         matrix = None if found is None else found.matrix
         n_neurons = self.n_neurons
         if n_neurons is None:
-            n_neurons = auto_neurons(n_rows, len(self.seeds), reference)
+            n_neurons = auto_neurons(n_rows, self.n_members, reference)
         law = self._law(inputs)
-        layer = drawn_layer(self.seeds, n_neurons, law, inputs, matrix, constant=self.constant)
+        seeds = np.random.SeedSequence(self.seed).spawn(self.n_members)
+        layer = drawn_layer(seeds, n_neurons, law, inputs, matrix, constant=self.constant)
         return layer, found
 
     def _law(self, inputs: Inputs) -> UnitLaw:

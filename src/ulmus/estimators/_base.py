@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,11 +14,12 @@ from ulmus.estimators._attributes import FittedAttributes
 from ulmus.estimators._fitting import Fitting
 from ulmus.estimators._points import Points
 from ulmus.estimators._presentation import Presentation
+from ulmus.estimators._saving import Saving
 from ulmus.estimators._subject import OwnTables
 from ulmus.estimators._together import Together
 from ulmus.estimators._validation import checked_table, require_dense
 from ulmus.intervals.confidence import expectation_errors, function_errors
-from ulmus.intervals.distribution import fit_shape, predictive_distribution
+from ulmus.intervals.distribution import predictive_distribution, without_rows
 from ulmus.intervals.prediction import prediction_bounds
 from ulmus.intervals.prediction import quantiles as fit_quantiles
 from ulmus.intervals.standard_errors import Variance, prediction_variance
@@ -42,6 +42,7 @@ class BaseELM(
     Together,
     Points,
     Presentation,
+    Saving,
     MultiOutputMixin,
     RegressorMixin,
     BaseEstimator,
@@ -374,8 +375,7 @@ class BaseELM(
             The estimator, without its attributes of length ``n_samples``.
         """
         check_is_fitted(self)
-        shape = fit_shape(self.fitted_)
-        self.fitted_ = replace(self.fitted_.compressed(), kept_shape=shape)
+        self.fitted_ = without_rows(self.fitted_)
         return self
 
     # ------------------------------------------------------------ points in, answers out

@@ -258,7 +258,7 @@ class Fitting:
                 f"map, which needs at least {FEWEST_ROWS}, and leaves {len(used) - n_tuned}; use "
                 "another fraction, or None."
             )
-        seed = check.drawn_seeds(self.random_state, self._n_members())[1]
+        seed = check.drawn_seeds(self.random_state)[1]
         chosen = np.zeros(rows.n_rows, dtype=bool)
         chosen[np.random.default_rng(seed).permutation(used)[:n_tuned]] = True
         return chosen
@@ -274,9 +274,10 @@ class Fitting:
     def _recipe(self, n_features: int) -> Recipe:
         """The parameters of the hidden layer, checked."""
         activation = check.checked_activation(self.activation)
-        seeds, map_seed = check.drawn_seeds(self.random_state, self._n_members())
+        seed, map_seed = check.drawn_seeds(self.random_state)
         return Recipe(
-            seeds=seeds,
+            seed=seed,
+            n_members=self._n_members(),
             n_neurons=check.checked_neurons(self.n_neurons),
             law=UnitLaw(
                 check.checked_distribution(self.weight_distribution),
@@ -288,7 +289,7 @@ class Fitting:
             standardize=bool(self.standardize),
             constant=bool(self.fit_intercept),
             map_seed=map_seed,
-            report=_told if self.verbose else _untold,
+            report=told if self.verbose else untold,
         )
 
     def _drawn_with(self) -> dict[str, str]:
@@ -347,16 +348,18 @@ class Fitting:
             )
 
 
-def _told(sentence: str) -> None:
+def told(sentence: str) -> None:
+    """Print what has been learned of the map."""
     print(f"input map: {sentence}")
 
 
-def _untold(sentence: str) -> None:
+def untold(sentence: str) -> None:
     """Say nothing."""
 
 
 def _text(value: Any) -> str:
     """A parameter as text; of a generator or a function only its kind, as it may be a copy."""
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, np.ndarray):
         return f"array of shape {value.shape}, checksum {zlib.crc32(value.tobytes())}"
     plain = (str, numbers.Number, type(None), list, tuple)

@@ -238,11 +238,8 @@ def needs_residuals(noise: Any, variance: Any) -> bool:
     return noise == "heteroskedastic" or any(name in ("all", *row_wise) for name in names)
 
 
-def drawn_seeds(random_state: Any, n_members: int) -> tuple[list[np.random.SeedSequence], int]:
-    """One seed per member, and one for a learned map.
-
-    The first seeds, and that of the map, stay the same when members are added.
-    """
+def drawn_seeds(random_state: Any) -> tuple[int, int]:
+    """A seed of the members, and one for a learned map."""
     if random_state is None:
         entropy = None
     elif isinstance(random_state, (int, np.integer)) and random_state >= 0:
@@ -258,7 +255,7 @@ def drawn_seeds(random_state: Any, n_members: int) -> tuple[list[np.random.SeedS
         )
     root = np.random.SeedSequence(entropy)
     of_map = np.random.SeedSequence(root.entropy, spawn_key=(2**32 - 1,))
-    return root.spawn(n_members), int(of_map.generate_state(1)[0])
+    return int(root.entropy), int(of_map.generate_state(1)[0])  # type: ignore[arg-type]
 
 
 def checked_generator(random_state: Any) -> np.random.Generator:

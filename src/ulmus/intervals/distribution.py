@@ -9,6 +9,7 @@ the shape of the left-out residuals in units of their own standard deviations.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,11 @@ def fit_shape(fit: Fit) -> ResidualShape | None:
     errors = scaled_residuals(fit, fit.rows)
     shaped = np.array([departs_from_normal(e) for e in errors])
     return residual_shape(errors, shaped) if np.any(shaped) else None
+
+
+def without_rows(fit: Fit) -> Fit:
+    """The same fit without its training rows, but with the shape of their residuals."""
+    return replace(fit.compressed(), kept_shape=fit_shape(fit))
 
 
 def observation_sd(fit: Fit, X: Array, variance: Variance) -> tuple[FloatArray, FloatArray]:

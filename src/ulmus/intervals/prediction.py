@@ -165,7 +165,7 @@ def cross_bounds(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
     """CV+ (Barber et al., 2021): predictions without a fold, plus and minus its residuals."""
     parts = fit.held_out
     residuals = np.abs(np.concatenate([part.residuals for part in parts], axis=1))
-    means = [part.ensemble.mean(X) for part in parts]
+    means = [part.mean(X) for part in parts]
     counts = [part.residuals.shape[1] for part in parts]
     K, n = residuals.shape
     ranks = [conformal_ranks(n, level, two_sided=False) for level in levels]

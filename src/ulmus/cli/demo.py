@@ -1,0 +1,46 @@
+"""``ulmus demo``: all commands on a small table, to look at and to copy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from sklearn.datasets import load_diabetes
+
+from ulmus.cli.answers import slope
+from ulmus.cli.fit import fit
+from ulmus.cli.predict import predict
+from ulmus.cli.talk import Talk
+
+
+def demo(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder for the table, the model and what comes of it.")
+    ] = Path("ulmus-demo"),
+) -> None:
+    r"""Fit, predict and explain a small table, and leave everything in a folder to look at.
+
+    \b
+    ulmus demo
+    """
+    talk = Talk()
+    with talk.politely():
+        folder.mkdir(parents=True, exist_ok=True)
+        table, model = folder / "diabetes.csv", folder / "model.ulmus"
+        X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        X.assign(sex=X["sex"].map({1.0: "a", 2.0: "b"}), progression=y).to_csv(table, index=False)
+    report, predictions = folder / "report.html", folder / "predictions.csv"
+    _say(f"ulmus fit {table} --target progression -o {model} --report {report}")
+    fit(table, "progression", model, report=report)
+    _say(f"ulmus predict {model} {table} -o {predictions} --keep age,bmi")
+    predict(model, table, predictions, keep=["age,bmi"])
+    _say(f"ulmus slope {model} {table} --variable bmi,bp")
+    slope(model, table, variable=["bmi,bp"])
+    Console().print(f"\nOpen {report} in a browser.", markup=False, highlight=False)
+
+
+def _say(command: str) -> None:
+    """The command that is run next."""
+    Console(soft_wrap=True).print(f"\n$ {command}", markup=False, highlight=False, style="bold")

@@ -1,0 +1,106 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary file beside ``path``, which takes its place when all is written.
+
+    Whoever reads ``path`` sees the old file or the new one, never a part of it, also when the
+    program or the machine stops in between. After any error, an interrupt included, the
+    temporary file is removed and the old one is as it was. A process that is killed leaves a
+    hidden file ``.NAME.xxxxxxxx.part.SUFFIX`` behind, which can be deleted.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to make. Its folder must exist. The file that a symbolic link points to is
+        replaced, not the link, and keeps its permissions; a new file has those of the umask.
+
+    Yields
+    ------
+    temporary : Path
+        An empty file in the same folder and with the same suffix, to be written.
+
+    Raises
+    ------
+    ValueError
+        If ``path`` is a folder or another thing that is not a file, or has no folder.
+    OSError
+        If it cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = Path(folder) / "table.csv"
+    ...     with replaced(target) as temporary:
+    ...         size = temporary.write_text("a,b")
+    ...     target.read_text()
+    'a,b'
+    """
+    target = _checked_target(path)
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    name = f".{target.name[:40]}.{secrets.token_hex(4)}.part{target.suffix}"
+    temporary = target.with_name(name)
+    try:
+        _create(temporary, 0o666 if mode is None else mode | stat.S_IRUSR | stat.S_IWUSR, path)
+        yield temporary
+        if mode is not None:
+            os.chmod(temporary, mode)
+        _flush(temporary, os.O_RDWR)
+        os.replace(temporary, target)
+        with suppress(OSError):  # a folder cannot be flushed on every system
+            _flush(target.parent, os.O_RDONLY)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _checked_target(path: str | os.PathLike[str]) -> Path:
+    """The file behind a path and its symbolic links, if it can be replaced."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise ValueError(f"path={os.fspath(path)!r} is a folder; give the name of a file in it.")
+    if not target.parent.is_dir():
+        raise ValueError(
+            f"path={os.fspath(path)!r} lies in a folder that does not exist; make "
+            f"{str(target.parent)!r} first."
+        )
+    if target.is_symlink() or (target.exists() and not target.is_file()):
+        raise ValueError(
+            f"path={os.fspath(path)!r} is not a regular file and cannot be replaced; give another "
+            "name."
+        )
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(
+            f"path={os.fspath(path)!r} is a file that must not be written; give another name or "
+            "change its permissions."
+        )
+    return target
+
+
+def _create(temporary: Path, mode: int, path: str | os.PathLike[str]) -> None:
+    """Make an empty file that did not exist before."""
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+    except OSError as error:
+        raise type(error)(
+            f"path={os.fspath(path)!r} cannot be written: {error.strerror}; choose another folder."
+        ) from None
+
+
+def _flush(path: Path, flags: int) -> None:
+    """Wait until a file or folder is on the disk."""
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
