@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.pipeline import Pipeline
 
 from ulmus.archives import Archive, read_archive, read_document, refusals
+from ulmus.columns import Schema, TableEncoder
 from ulmus.core.arrays import CLASSES as FIT_CLASSES
 from ulmus.core.arrays import restored, restored_value
 from ulmus.core.backend import is_foreign, reference_array
@@ -60,8 +62,9 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
 
     Returns
     -------
-    model : ELMEnsembleRegressor or ELMRegressor
-        The fitted estimator.
+    model : ELMEnsembleRegressor, ELMRegressor or Pipeline
+        The fitted estimator; of a file that ``ulmus fit`` wrote, a Pipeline that takes tables of
+        the original columns (``ulmus.answers(pipe)`` has its error bars).
 
     Raises
     ------
@@ -92,7 +95,14 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
         )
     model.fitted_ = _moved(fit, model.device, device)
     model.device = device
-    return model
+    schema = archive.document["columns"]["schema"]
+    if schema is None:
+        return model
+    with refusals(path):
+        encoder = TableEncoder.of(Schema.restored(schema))
+        if list(encoder.schema_.features) != archive.document["columns"]["names"]:
+            raise ValueError("its columns and its inputs do not go together")
+    return Pipeline([("columns", encoder), ("model", model)])
 
 
 def model_document(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -11,11 +11,13 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
+from ulmus.columns import TableEncoder
 from ulmus.core.backend import Array, dense, to_numpy
 from ulmus.core.fit import Fit
 from ulmus.core.functionals import Functionals, Rows
 from ulmus.estimators._answers import Answers
 from ulmus.estimators._base import BaseELM
+from ulmus.estimators._saving import save_model
 from ulmus.estimators._subject import blocks_of
 from ulmus.estimators._together import Together
 from ulmus.questions.tables import Changes, Table, frame_categories, frame_column
@@ -136,6 +138,27 @@ class PipelineAnswers(Answers, Together):
             return list(self.pipe[:-1].get_feature_names_out())
         except (AttributeError, ValueError):
             return None
+
+    def save(self, path: Any, *, rows: bool = True, target: str | None = None) -> None:
+        """Save the Pipeline in a file that holds arrays and JSON; ``ulmus.load`` reads it.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, usually ``*.ulmus``.
+        rows : bool, default=True
+            Whether the training rows are saved, as in ``ELMEnsembleRegressor.save``.
+        target : str, default=None
+            Name of what is predicted.
+        """
+        steps = [step for _, step in self.pipe.steps]
+        if len(steps) != 2 or not isinstance(steps[0], TableEncoder):
+            raise ValueError(
+                "a model file holds nothing that can run, and of all transformers only "
+                "ulmus.columns.TableEncoder; save the last step, or use skops for the Pipeline."
+            )
+        columns = steps[0].schema_.described()
+        save_model(self._model, path, rows=rows, columns=columns, target=target)
 
     @property
     def _model(self) -> Any:

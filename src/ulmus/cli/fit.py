@@ -13,7 +13,6 @@ from ulmus.cli.tables import Reading, opened
 from ulmus.cli.talk import Talk
 from ulmus.cli.training import Trained, plan_of, trained_in_blocks, trained_in_memory
 from ulmus.estimators import ELMEnsembleRegressor
-from ulmus.files import save_model
 from ulmus.pipelines import answers
 
 LAYER = "The model"
@@ -100,13 +99,11 @@ def fit(
             missing=missing.value,
             marks=tuple(na or ()),
         )
-        given = {"n_estimators": members, "n_neurons": neurons}
-        model = ELMEnsembleRegressor(
-            noise=noise,
-            random_state=seed,
-            device=device,
-            **{name: value for name, value in given.items() if value is not None},
-        )
+        model = ELMEnsembleRegressor(noise=noise, random_state=seed, device=device)
+        if members is not None:
+            model.set_params(n_estimators=members)
+        if neurons is not None:
+            model.set_params(n_neurons=neurons)
         in_blocks = table.is_large if stream is None else stream
         if in_blocks:
             talk.note(
@@ -123,11 +120,11 @@ def _finish(
     trained: Trained, talk: Talk, output: Path, target: str, rows: bool, report: Path | None
 ) -> None:
     """Save the model, write the report, and print the summary."""
-    encoder, model = (step for _, step in trained.model.steps)
+    encoder = trained.model.steps[0][1]
     with talk.working("What the fit tells about itself"):
         summary = answers(trained.model).summary(columns=encoder.schema_.origins)
     with talk.working(f"Writing {output}"):
-        save_model(model, output, rows=rows, columns=encoder.schema_.described(), target=target)
+        answers(trained.model).save(output, rows=rows, target=target)
     written = [output]
     if report is not None:
         from ulmus.report import write_report

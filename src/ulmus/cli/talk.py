@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
+WIDE = 250
 # Python's words for what is an option on the command line.
 OPTIONS = (
     (r"missing='(\w+)'", r"--missing \1"),
@@ -58,7 +59,10 @@ class Talk:
         if self.json:
             sys.stdout.write(json_text.dumps({**facts, "notes": self.notes}, default=_plain) + "\n")
         elif not self.quiet:
-            Console(soft_wrap=isinstance(text, str)).print(text, markup=False, highlight=False)
+            # Tables keep all their columns where they go to a file or another program.
+            console = Console(width=None if sys.stdout.isatty() else WIDE)
+            soft = isinstance(text, str)
+            console.print(text, markup=False, highlight=False, soft_wrap=soft)
 
     @contextmanager
     def working(self, title: str) -> Iterator[None]:
