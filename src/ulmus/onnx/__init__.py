@@ -37,8 +37,8 @@ OUTPUTS = {
     "mean": "prediction",
     "se": "standard error of the prediction",
     "sd": "standard deviation of a new observation",
-    "lower": "lower bound of a new observation",
-    "upper": "upper bound of a new observation",
+    "lower": "lower bound of a new observation, level {}",
+    "upper": "upper bound of a new observation, level {}",
 }
 
 
@@ -102,12 +102,11 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
         )
     check_is_fitted(model)
     (level,) = checked_levels([confidence_level])
-    fit, graph, shape = model.fitted_, Graph(), ["batch"]
-    results = _results(graph, fit, level)
+    fit, graph = model.fitted_, Graph()
+    results, shape = _results(graph, fit, level), ["batch", fit.ensemble.n_outputs]
     if fit.one_output:
         results = {name: graph("Squeeze", r, np.array([1])) for name, r in results.items()}
-    else:
-        shape.append(fit.ensemble.n_outputs)
+        shape = shape[:1]
     proto = graph.model(
         {"X": ["batch", model.n_features_in_]},
         {name: (result, shape) for name, result in results.items()},
@@ -183,8 +182,7 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
     properties = {item.key: item.value for item in proto.metadata_props}
     names = json.loads(properties["feature_names"])
     columns = "columns in the order of the table of the fit" if names is None else "columns:"
-    bound = f", level {properties['confidence_level']}"
-    outputs = ", ".join(OUTPUTS)
+    outputs, level = ", ".join(OUTPUTS), properties["confidence_level"]
     lines = [
         "Call it from Python after `pip install onnxruntime`:",
         "",
@@ -199,10 +197,7 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
         _described(proto.graph.input[0], columns),
         *(f"        {name}" for name in names or ()),
         "Outputs",
-        *(
-            _described(value, OUTPUTS[value.name] + (bound if "bound" in OUTPUTS[value.name] else ""))
-            for value in proto.graph.output
-        ),
+        *(_described(value, OUTPUTS[value.name].format(level)) for value in proto.graph.output),
     ]
     return "\n".join(lines)
 

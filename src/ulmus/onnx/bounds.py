@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.polynomial import chebyshev
 from scipy import stats
 
 from ulmus.core.fit import Fit
@@ -33,11 +32,9 @@ def student_quantile(graph: Graph, inverse: str, level: float) -> str:
     Its logarithm is a smooth function of that, down to the normal distribution, and so nearly a
     polynomial.
     """
+
+    def logarithm(inverse: np.ndarray) -> np.ndarray:
+        return np.log(stats.t.isf((1 - level) / 2, 1 / inverse))
+
     low, high = 1 / NORMAL_DOF, 1 / LEAST_DOF
-
-    def logarithm(s: np.ndarray) -> np.ndarray:
-        return np.log(stats.t.isf((1 - level) / 2, 1 / (low + (s + 1) / 2 * (high - low))))
-
-    series = chebyshev.cheb2poly(chebyshev.chebinterpolate(logarithm, QUANTILE_DEGREE))
-    s = graph("Sub", graph("Mul", graph("Sub", inverse, low), 2 / (high - low)), 1.0)
-    return graph("Exp", graph.polynomial(s, series))
+    return graph("Exp", graph.smooth(inverse, logarithm, low, high, QUANTILE_DEGREE))

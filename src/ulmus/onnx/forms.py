@@ -7,6 +7,7 @@ left, or becomes its primal shape.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,8 @@ def turned_rows(form: RowForm) -> np.ndarray | None:
         Q = Q * np.sqrt(omega[0])
     elif form.pairing != COMMON.name:
         return None
-    return np.linalg.qr(Q.reshape(-1, Q.shape[2]).T, mode="r").T
+    R: Any = np.linalg.qr(Q.reshape(-1, Q.shape[2]).T, mode="r")
+    return R.T
 
 
 def row_sums(graph: Graph, form: RowForm, turned: np.ndarray, where: Coordinates) -> PairSums:
@@ -95,8 +97,7 @@ def gram_sums(graph: Graph, form: PairGram, where: Coordinates) -> PairSums:
     for m, row in enumerate(form.upper[:-1]):
         edges = m * side, (m + 1) * side, where.n_members * side
         own, after = (
-            graph("Slice", stacked, *(np.array([v]) for v in (a, b, 1)))
-            for a, b in zip(edges[:-1], edges[1:], strict=True)
+            graph("Slice", stacked, *(np.array([v]) for v in (a, b, 1))) for a, b in pairwise(edges)
         )
         product = graph("MatMul", own, to_numpy(row).astype(float))
         products.append(_row_sum(graph, graph("Mul", product, after)))
@@ -111,7 +112,7 @@ def own_sums(graph: Graph, single: Any, where: Coordinates) -> str:
 
 def jackknife_sums(graph: Graph, form: JackknifeForm, where: Coordinates) -> PairSums:
     """Sums with the paper's jackknife matrices, as ``JackknifeForm.sums``."""
-    base, n = sums(graph, form.diagonal, where), form.n
+    base, n = sums(graph, form.diagonal, where), float(form.n)
     g = graph("MatMul", where.t, to_numpy(form.c).astype(float))
     own = graph.sum(graph("Mul", g, np.eye(where.n_members)[:, None, :]), 0)
     total = graph.sum(g, 0)

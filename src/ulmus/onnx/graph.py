@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from numpy.polynomial import chebyshev
 from onnx import TensorProto, helper
 
 # Widely supported, and recent enough for every operator used here in double precision.
@@ -93,12 +94,22 @@ class Graph:
         """Columns of several matrices side by side."""
         return parts[0] if len(parts) == 1 else self("Concat", *parts, axis=1)
 
-    def polynomial(self, x: Value, coefficients: np.ndarray) -> str:
-        """Polynomial with the given coefficients, the constant first, by Horner's rule."""
+    def smooth(self, x: str, function: Any, low: float, high: float, degree: int) -> str:
+        """A smooth function of x between two bounds, by a polynomial through Chebyshev's points.
+
+        ``function`` gives its values at an array of numbers.
+        """
+
+        def between(s: np.ndarray) -> np.ndarray:
+            return function(low + (s + 1) / 2 * (high - low))
+
+        interpolant: Any = chebyshev.chebinterpolate
+        coefficients = chebyshev.cheb2poly(interpolant(between, degree))
+        s = self("Sub", self("Mul", self("Sub", x, low), 2 / (high - low)), 1.0)
         *others, last = (float(c) for c in coefficients)
         value: Value = last
         for c in reversed(others):
-            value = self("Add", self("Mul", x, value), c)
+            value = self("Add", self("Mul", s, value), c)
         return str(value)
 
     # ------------------------------------------------------------ the finished model
@@ -110,11 +121,17 @@ class Graph:
         nodes = list(self._nodes.values())
         for name, (result, _) in outputs.items():
             nodes.append(helper.make_node("Identity", [result], [name], name))
-        described = [
-            [helper.make_tensor_value_info(name, TensorProto.DOUBLE, shape) for name, shape in both]
-            for both in (inputs.items(), [(name, shape) for name, (_, shape) in outputs.items()])
-        ]
-        graph = helper.make_graph(nodes, "ulmus", *described, list(self._constants.values()))
+        graph = helper.make_graph(
+            nodes,
+            "ulmus",
+            [_double(name, shape) for name, shape in inputs.items()],
+            [_double(name, shape) for name, (_, shape) in outputs.items()],
+            list(self._constants.values()),
+        )
         return helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
         )
+
+
+def _double(name: str, shape: Sequence[Any]) -> Any:
+    return helper.make_tensor_value_info(name, TensorProto.DOUBLE, shape)

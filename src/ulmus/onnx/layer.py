@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import chebyshev
+from onnx import TensorProto
 from scipy.special import erfcx
 
 from ulmus.core.backend import to_numpy
 from ulmus.core.inputs import Inputs, Levels, Scores
 from ulmus.core.layer import HiddenLayer
-from ulmus.onnx.graph import Graph, TensorProto
+from ulmus.onnx.graph import Graph
 
 # The error function is one beyond this in double precision.
 ERF_REACH = 6.0
@@ -25,9 +25,8 @@ ERFCX_DEGREE, ERFCX_BEND = 18, 2.0
 
 
 def layer_inputs(graph: Graph, X: str, inputs: Inputs) -> str:
-    """Inputs of the layer, shape (p, d'), as ``Inputs.__call__``."""
-    centred = graph("Sub", X, to_numpy(inputs.offset))
-    parts = [graph("Div", centred, to_numpy(inputs.scale))]
+    """Inputs of the layer, shape (p, d'), as ``Inputs.__call__`` but not yet scaled."""
+    parts = [graph("Sub", X, to_numpy(inputs.offset))]
     if inputs.scores:
         parts.append(scores(graph, X, inputs.scores))
     if inputs.levels:
@@ -92,15 +91,13 @@ def _erf(graph: Graph, u: str) -> str:
     k = ERFCX_BEND
     end = (ERF_REACH - k) / (ERF_REACH + k)
 
-    def complement(s: np.ndarray) -> np.ndarray:
-        y = (s + 1) / 2 * (end + 1) - 1
+    def complement(y: np.ndarray) -> np.ndarray:
         return erfcx(k * (1 + y) / (1 - y))
 
-    series = chebyshev.cheb2poly(chebyshev.chebinterpolate(complement, ERFCX_DEGREE))
     x = graph("Min", graph("Abs", u), ERF_REACH)
     y = graph("Div", graph("Sub", x, k), graph("Add", x, k))
-    s = graph("Sub", graph("Mul", graph("Add", y, 1.0), 2 / (end + 1)), 1.0)
-    tail = graph("Mul", graph("Exp", graph("Neg", graph.square(x))), graph.polynomial(s, series))
+    scaled = graph.smooth(y, complement, -1.0, end, ERFCX_DEGREE)
+    tail = graph("Mul", graph("Exp", graph("Neg", graph.square(x))), scaled)
     return graph("Mul", graph("Sign", u), graph("Sub", 1.0, tail))
 
 
@@ -126,8 +123,12 @@ def features(graph: Graph, X: str, layer: HiddenLayer) -> str:
             f"activation={layer.activation!r} is a function, which a graph cannot hold; fit with "
             f"an activation by name: {', '.join(map(repr, ACTIVATIONS))}."
         )
-    W = to_numpy(layer.W).astype(float).transpose(0, 2, 1)
-    u = graph("MatMul", layer_inputs(graph, X, layer.inputs), W)
+    W = to_numpy(layer.W).astype(float)
+    # The weights are scaled instead of the inputs: onnxruntime merges a matrix product with a
+    # division by one number before it, such as the scale of a single input, in single precision.
+    scale = to_numpy(layer.inputs.scale).astype(float)
+    W[:, :, : len(scale)] /= scale
+    u = graph("MatMul", layer_inputs(graph, X, layer.inputs), W.transpose(0, 2, 1))
     return ACTIVATIONS[layer.activation](graph, graph("Add", u, to_numpy(layer.b)[:, None, :]))
 
 

@@ -58,9 +58,7 @@ def _ordered(graph: Graph, parts: list[str], regressions: Sequence[Regression]) 
     return graph.columns(graph.joined(parts), order)
 
 
-def regression_variance(
-    graph: Graph, t: str, part: Regression, fit: Fit
-) -> tuple[str, str, str]:
+def regression_variance(graph: Graph, t: str, part: Regression, fit: Fit) -> tuple[str, str, str]:
     """The same for coordinates t (M, p, N') of one regression, in the fit's units."""
     estimate, M = fit.estimates[0], fit.ensemble.n_members
     values = graph("MatMul", t, to_numpy(part.smoother.q).astype(float))
@@ -89,7 +87,8 @@ def never_negative(graph: Graph, name: str, pair: PairSums, redrawing: str, M: i
 
 def _combined(graph: Graph, name: str, pair: PairSums, M: int) -> str:
     """How an estimate combines the two means; it is linear in them."""
-    shares = ESTIMATES[name].part(*np.eye(2), M)
+    A, U = np.eye(2)
+    shares = ESTIMATES[name].part(A, U, M)
     return graph.added([graph("Mul", a, share) for a, share in zip(pair, shares, strict=True)])
 
 
@@ -104,9 +103,7 @@ def alpha_variance(graph: Graph, t: str, part: Regression, M: int) -> str:
 
 def map_variance(graph: Graph, X: str, fit: Fit) -> str:
     """What choosing the map adds, (p, K): the sample variance between the folds."""
-    parts = [
-        mean(graph, X, fold.layer, fold.coefficients, fold.shift) for fold in fit.folds
-    ]
+    parts = [mean(graph, X, fold.layer, fold.coefficients, fold.shift) for fold in fit.folds]
     center = graph("Mul", graph.added(parts), 1 / len(parts))
     squares = graph.added(graph.square(graph("Sub", part, center)) for part in parts)
     return graph("Mul", squares, 1 / (len(parts) - 1))
