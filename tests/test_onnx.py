@@ -1,106 +1,34 @@
 """The ONNX graph of a model, run by onnxruntime, says what the model says."""
 
-import json
-import subprocess
-import sys
 import warnings
-from functools import cache
 
 import numpy as np
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose
+from onnx_comparison import (
+    OUTPUTS,
+    SMALL,
+    by_graph,
+    by_model,
+    default_fit,
+    require_agreement,
+    session,
+    table,
+    to_onnx,
+)
 from plain import plain_ensemble, plain_member
-from scipy import special, stats
-from shared import says
-from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from ulmus import ELMEnsembleRegressor, ELMRegressor, __version__
+from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core import activations
-from ulmus.core.forms import row_form
-from ulmus.core.pairing import COMMON
+from ulmus.core.forms import RowForm
+from ulmus.core.grams import PairGram
 from ulmus.core.variance import ESTIMATES, model_variance
-from ulmus.exceptions import DegenerateFitWarning, ExtrapolationWarning, NegativeVarianceWarning
+from ulmus.exceptions import DegenerateFitWarning, NegativeVarianceWarning
 from ulmus.intervals.distribution import observation_sd
 from ulmus.intervals.standard_errors import prediction_variance
 
-onnx = pytest.importorskip("onnx")
-onnxruntime = pytest.importorskip("onnxruntime")
-
-from ulmus.onnx import graph as builder  # noqa: E402
-from ulmus.onnx import layer as parts  # noqa: E402
-from ulmus.onnx import to_onnx, usage  # noqa: E402
-from ulmus.onnx.bounds import student_quantile  # noqa: E402
-from ulmus.onnx.forms import turned_rows  # noqa: E402
-
-OUTPUTS = ["mean", "se", "sd", "lower", "upper"]
-SMALL = {"random_state": 0, "input_map": None, "expand_inputs": None}
-
-
-@cache
-def table(n, seed=0):
-    """A plain column, a skewed one, five levels and a second plain one; the noise varies."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-2, 2, (n, 4))
-    X[:, 1] = np.exp(1.5 * X[:, 1])
-    X[:, 2] = rng.integers(0, 5, n) ** 2
-    y = np.sin(2 * X[:, 0]) + np.log(X[:, 1]) * X[:, 3] + 0.05 * X[:, 2]
-    return X, y + 0.3 * np.exp(X[:, 0] / 2) * rng.standard_normal(n)
-
-
-def session(proto):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    model = proto.SerializeToString()
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-
-
-def by_graph(run, X):
-    """Results of a graph, or of a session that has loaded it, at points."""
-    run = session(run) if isinstance(run, onnx.ModelProto) else run
-    return dict(zip(OUTPUTS, run.run(OUTPUTS, {"X": X}), strict=True))
-
-
-def by_model(model, X, level=0.95):
-    """What the graph should say."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExtrapolationWarning)
-        warnings.simplefilter("ignore", NegativeVarianceWarning)
-        bounds = model.predict_interval(X, level, method="gaussian")
-        return {
-            "mean": model.predict(X),
-            "se": np.sqrt(model.predict_var(X, component="model")),
-            "sd": model.predict(X, return_std=True)[1],
-            "lower": bounds[..., 0],
-            "upper": bounds[..., 1],
-        }
-
-
-def require_agreement(model, *tables, level=0.95, graph=None):
-    """Compare all results at the points of some tables, and return the graph."""
-    proto = to_onnx(model, confidence_level=level) if graph is None else graph
-    run = session(proto)
-    for X in tables:
-        ours, theirs = by_model(model, X, level), by_graph(run, X)
-        size = np.max(np.abs(ours["mean"]), axis=0)
-        for name in OUTPUTS:
-            assert theirs[name].shape == ours[name].shape
-            assert theirs[name].dtype == np.float64
-            limit = 1e-6 * np.abs(ours[name]) + 1e-9 * size
-            assert np.all(np.abs(theirs[name] - ours[name]) <= limit), name
-    return proto
-
-
 # ---------------------------------------------------------------- whole models
-
-
-@cache
-def default_fit(n):
-    """A fit with the default parameters, and its graph."""
-    model = ELMEnsembleRegressor(random_state=0).fit(*table(n))
-    return model, to_onnx(model)
 
 
 @pytest.mark.parametrize("n", [120, 600])
@@ -187,15 +115,6 @@ def test_activations(activation, alpha):
     require_agreement(model, X, 1e3 * X)
 
 
-def test_every_activation_has_a_graph():
-    assert set(parts.ACTIVATIONS) == set(activations.ACTIVATIONS)
-
-
-def test_error_function():
-    u = np.concatenate([np.linspace(-7, 7, 4001), [-1e300, -0.0, 0.0, 1e-300, 1e300]])
-    assert_allclose(evaluated(parts.ACTIVATIONS["erf"], u), special.erf(u), rtol=0, atol=3e-15)
-
-
 @pytest.mark.parametrize(
     ("input_map", "expand_inputs"),
     [
@@ -242,15 +161,23 @@ def test_units(factor, of):
 # ---------------------------------------------------------------- variances and noise
 
 
-@pytest.mark.parametrize("estimate", ESTIMATES)
 @pytest.mark.parametrize("n", [60, 400])
-@pytest.mark.parametrize("hc", ["HC3", "HC3-exact", "pooled"])
-def test_estimates(estimate, n, hc):
+@pytest.mark.parametrize(
+    ("estimate", "hc"),
+    [
+        ("NHo", "HC3"),
+        ("BR", "HC3"),
+        *((name, hc) for name in ("NHe", "S1", "S2", "S3") for hc in ("pooled", "HC3-exact")),
+        *((name, "HC3") for name in ("NHe", "S1", "S2", "S3")),
+    ],
+)
+def test_estimates(estimate, hc, n):
     """With 60 rows forms keep them, with 400 they are matrices."""
-    model = plain_ensemble(5, 20, noise="heteroskedastic", variance=[estimate], hc=hc)
-    if ESTIMATES[estimate].pairing == "common":
-        model.set_params(noise="homoskedastic")
-    require_agreement(model.fit(*table(n)), table(40, seed=1)[0])
+    model = plain_ensemble(5, 20, variance=[estimate], hc=hc, random_state=0).fit(*table(n))
+    (forms,) = (part.forms for part in model.fitted_.ensemble.regressions)
+    form = forms[ESTIMATES[estimate].pairing].shared
+    assert isinstance(getattr(form, "diagonal", form), RowForm if n == 60 else PairGram)
+    require_agreement(model, table(40, seed=1)[0])
 
 
 @pytest.mark.parametrize(("estimate", "M"), [("BR", 2), ("S2", 2), ("S3", 3)])
@@ -293,23 +220,24 @@ def test_degrees_of_freedom_vary():
     require_agreement(model, X)
 
 
-def test_student_quantiles():
-    dof = np.concatenate([np.linspace(3, 30, 500), np.geomspace(30, 1e6, 500)])
-    for level in (1e-3, 0.5, 0.95, 0.999, 1 - 1e-9):
-        found = evaluated(lambda g, x, level=level: student_quantile(g, x, level), 1 / dof)
-        assert_allclose(found, stats.t.isf((1 - level) / 2, dof), rtol=1e-9)
-
-
 def test_several_outputs():
     X, y = table(150)
     rng = np.random.default_rng(3)
     quiet = 1e-3 * np.cos(X[:, 0]) + 1e-5 * rng.standard_normal(len(X))
     y = np.column_stack([quiet, 100 * y, 5 * rng.standard_normal(len(X))])
-    model = ELMEnsembleRegressor(4, 30, noise="heteroskedastic", random_state=0, hc="HC3")
-    model.fit(X, y)
+    model = ELMEnsembleRegressor(4, 30, noise="heteroskedastic", hc="HC3", **SMALL).fit(X, y)
     assert len(model.fitted_.ensemble.regressions) > 1
-    proto = require_agreement(model, table(40, seed=1)[0])
-    assert "(batch, 3)" in usage(proto, "a.onnx")
+    require_agreement(model, table(40, seed=1)[0])
+
+
+def test_outputs_that_share_a_regression():
+    """One noise varies, the other does not."""
+    X, y = table(600)
+    y = np.column_stack([np.random.default_rng(3).standard_normal(600), y])
+    model = plain_ensemble(4, 20, alpha=0.1, noise="auto", random_state=0).fit(X, y)
+    assert len(model.fitted_.ensemble.regressions) == 1
+    assert [one is None for one in model.fitted_.noise_model.logs] == [True, False]
+    require_agreement(model, table(40, seed=1)[0])
 
 
 def test_one_output_in_two_axes():
@@ -379,118 +307,3 @@ def test_single_precision_agrees_to_its_digits():
     size = np.max(np.abs(ours["mean"]))
     for name in OUTPUTS:
         assert_allclose(theirs[name], ours[name], rtol=1e-2, atol=1e-3 * size)
-
-
-# ---------------------------------------------------------------- the graph itself
-
-
-def evaluated(function, x):
-    """A function that is written into a graph, at numbers x."""
-    graph = builder.Graph()
-    result = graph("Identity", function(graph, "x"))
-    return session(graph.model({"x": [len(x)]}, {"y": (result, [len(x)])})).run(None, {"x": x})[0]
-
-
-def test_graph_is_valid_and_standard():
-    proto = default_fit(120)[1]
-    onnx.checker.check_model(proto, full_check=True)
-    assert {node.domain for node in proto.graph.node} == {""}
-    assert proto.opset_import[0].version == 17
-    doubles = {onnx.TensorProto.DOUBLE, onnx.TensorProto.INT64}
-    assert {array.data_type for array in proto.graph.initializer} == doubles
-
-
-def test_constants_and_nodes_are_stored_once():
-    proto = default_fit(120)[1]
-    arrays = [(a.data_type, tuple(a.dims), a.raw_data) for a in proto.graph.initializer]
-    assert all(raw for *_, raw in arrays)
-    assert len(set(arrays)) == len(arrays)
-    nodes = [(n.op_type, tuple(n.input), str(n.attribute)) for n in proto.graph.node]
-    inner = [node for node in nodes if node[0] != "Identity"]
-    assert len(set(inner)) == len(inner)
-
-
-@pytest.mark.parametrize("hc", ["pooled", "HC3"])
-def test_no_training_rows_are_written(hc):
-    X, y = table(80)
-    model = plain_ensemble(3, 40, noise="heteroskedastic", hc=hc, random_state=0).fit(X, y)
-    form = model.fitted_.ensemble.regressions[0].forms["own"].shared
-    assert form.Q.shape[2] == 80
-    arrays = to_onnx(model).graph.initializer
-    written = np.concatenate([np.frombuffer(a.raw_data) for a in arrays])
-    scaled = form.Q * np.sqrt(form.omega)[:, None, :]
-    for secret in (X[:, [0, 1, 3]], y, form.Q[:, 1:], scaled):
-        assert not np.any(np.isin(np.abs(secret[secret != 0]), np.abs(written)))
-
-
-def test_turned_rows_depend_on_products_alone(rng):
-    Q = rng.standard_normal((2, 6, 9))
-    turned, again = (turned_rows(row_form(q, COMMON)) for q in (Q, Q[:, :, ::-1]))
-    assert_allclose(np.abs(turned), np.abs(again), rtol=1e-9, atol=1e-12)
-    stacked = Q.reshape(12, 9)
-    assert_allclose(turned @ turned.T, stacked @ stacked.T, rtol=1e-9, atol=1e-12)
-
-
-def test_bad_rows_give_no_numbers_and_spoil_no_others():
-    X = table(20, seed=1)[0].copy()
-    run = session(default_fit(120)[1])
-    whole = by_graph(run, X)
-    for j in range(X.shape[1]):
-        bad = X.copy()
-        bad[3, j] = np.nan
-        for name, values in by_graph(run, bad).items():
-            assert np.isnan(values[3])
-            assert_allclose(np.delete(values, 3), np.delete(whole[name], 3), rtol=1e-12)
-
-
-def test_metadata():
-    pd = pytest.importorskip("pandas")
-    X, y = table(60)
-    frame = pd.DataFrame(X, columns=["a", "Größe", 'the "third"', "d"])
-    proto = to_onnx(plain_ensemble(3, 10, random_state=0).fit(frame, y), confidence_level=0.8)
-    properties = {item.key: item.value for item in proto.metadata_props}
-    assert properties["ulmus_version"] == __version__
-    assert float(properties["confidence_level"]) == 0.8
-    assert properties["estimate"] == "BR"
-    assert json.loads(properties["feature_names"]) == list(frame.columns)
-    text = usage(proto, "a file.onnx")
-    for name in (*OUTPUTS, *frame.columns, "X", "(batch, 4)", "level 0.8", "a file.onnx"):
-        assert name in text
-
-
-def test_usage_can_be_run(tmp_path):
-    X, y = table(60)
-    model = plain_ensemble(3, 10, random_state=0).fit(X, y)
-    proto, path = to_onnx(model), tmp_path / "model.onnx"
-    onnx.save(proto, path)
-    code = [line[4:] for line in usage(proto, path).split("Input")[0].splitlines()[2:]]
-    names = {"table": X}
-    exec("\n".join(code), names)
-    assert_allclose(names["mean"], model.predict(X), rtol=1e-6)
-    assert_allclose(names["upper"], by_model(model, X)["upper"], rtol=1e-6)
-
-
-# ---------------------------------------------------------------- what is refused
-
-
-def test_refusals(monkeypatch):
-    X, y = table(60)
-    model = plain_member(10, random_state=0)
-    with pytest.raises(NotFittedError):
-        to_onnx(model)
-    with pytest.raises(ValueError, match=says("Pipeline", "last step")):
-        to_onnx(make_pipeline(StandardScaler(), model).fit(X, y))
-    with pytest.raises(ValueError, match=says("confidence_level", "between 0 and 1")):
-        to_onnx(model.fit(X, y), confidence_level=95)
-    with pytest.raises(ValueError, match=says("activation", "by name", "'tanh'")):
-        to_onnx(plain_member(10, activation=np.arctan).fit(X, y))
-    monkeypatch.setattr(builder, "LARGEST_BYTES", 1000)
-    with pytest.raises(ValueError, match=says("GB", "n_neurons", "n_estimators")):
-        to_onnx(model)
-
-
-def test_only_exports_need_onnx():
-    code = "import sys; sys.modules['onnx'] = None; import ulmus; print('fine'); import ulmus.onnx"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert run.stdout.strip() == "fine"
-    assert "pip install 'ulmus[onnx]'" in run.stderr
