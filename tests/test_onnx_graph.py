@@ -29,11 +29,13 @@ from sklearn.preprocessing import StandardScaler
 from ulmus import __version__
 from ulmus.core import activations
 from ulmus.core.forms import row_form
-from ulmus.core.pairing import COMMON
+from ulmus.core.pairing import COMMON, PairSums
+from ulmus.core.variance import ESTIMATES, PointParts, never_negative
 from ulmus.onnx import layer as parts
 from ulmus.onnx import usage
 from ulmus.onnx.bounds import student_quantile
 from ulmus.onnx.forms import turned_rows
+from ulmus.onnx.variance import never_negative as graph_estimate
 
 # ---------------------------------------------------------------- the graph itself
 
@@ -124,6 +126,20 @@ def test_every_activation_has_a_graph():
 def test_error_function():
     u = np.concatenate([np.linspace(-7, 7, 4001), [-1e300, -0.0, 0.0, 1e-300, 1e300]])
     assert_allclose(evaluated(parts.ACTIVATIONS["erf"], u), special.erf(u), rtol=0, atol=3e-15)
+
+
+@pytest.mark.parametrize("name", ESTIMATES)
+def test_estimates_are_never_negative(name, rng):
+    M, n = 4, 500
+    A, U, spread = rng.exponential(size=n), 3 * rng.standard_normal(n), rng.exponential(size=n)
+
+    def estimate(graph, x):
+        pair = PairSums(graph.constant(A), graph.constant(U))
+        return graph_estimate(graph, name, pair, x, M)
+
+    parts_of_points = PointParts(np.zeros(n), spread, A, U, M)
+    expected = never_negative(name, parts_of_points)
+    assert_allclose(evaluated(estimate, spread / M), expected, rtol=1e-12, atol=1e-14)
 
 
 def test_student_quantiles():
