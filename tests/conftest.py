@@ -14,8 +14,8 @@ from shared import ensemble
 from ulmus.core.inputs import Inputs
 from ulmus.core.layer import HiddenLayer
 
-# Its assertions show their values, as those of test files do.
-pytest.register_assert_rewrite("fit_comparison")
+# Their assertions show their values, as those of test files do.
+pytest.register_assert_rewrite("fit_comparison", "onnx_comparison")
 
 # Definitions of the activations, written without ulmus.
 REFERENCE_ACTIVATIONS = {

@@ -56,7 +56,7 @@ class Scores:
         """Scores of values x (n,)."""
         xp = namespace(self.knots)
         share, left = self._found(x)
-        rise, start, end = (xp.take(a, left) for a in self._pieces)
+        rise, start, end = (xp.take(a, left) for a in self.pieces)
         low = xp.take(self.heights, left)
         bend = start + end - 2 * rise
         return low + share * (start + share * (3 * rise - 2 * start - end + share * bend))
@@ -65,26 +65,27 @@ class Scores:
         """Derivative of the scores at values x (n,), zero outside the knots."""
         xp = namespace(self.knots)
         share, left = self._found(x)
-        rise, start, end = (xp.take(a, left) for a in self._pieces)
+        rise, start, end = (xp.take(a, left) for a in self.pieces)
         bend = start + end - 2 * rise
         steep = start + share * (2 * (3 * rise - 2 * start - end) + 3 * share * bend)
         inside = xp.astype((x > self.knots[0]) & (x < self.knots[-1]), x.dtype)
         # Scores differ by less than 16, and the quotient must be a number.
-        gaps = xp.clip(self._gaps, min=16 * float(xp.finfo(x.dtype).smallest_normal))
+        gaps = xp.clip(self.gaps, min=16 * float(xp.finfo(x.dtype).smallest_normal))
         return inside * steep / xp.take(gaps, left)
 
     @property
-    def _gaps(self) -> Array:
+    def gaps(self) -> Array:
+        """Distances from knot to knot, shape (k - 1,)."""
         return self.knots[1:] - self.knots[:-1]
 
     @cached_property
-    def _pieces(self) -> tuple[Array, Array, Array]:
+    def pieces(self) -> tuple[Array, Array, Array]:
         """Rise from knot to knot, and slopes at both its ends for each gap, each (k - 1,)."""
         xp, rise = namespace(self.knots), self.heights[1:] - self.heights[:-1]
         span = self.knots[-1] - self.knots[0]
         # Products of smaller shares of the range would be no numbers.
         smallest = float(xp.finfo(self.knots.dtype).smallest_normal) ** 0.25
-        gap = xp.clip(self._gaps / span, min=smallest)
+        gap = xp.clip(self.gaps / span, min=smallest)
         before, after = 2 * gap[1:] + gap[:-1], gap[1:] + 2 * gap[:-1]
         inverse = gap / rise
         inner = (before + after) / (before * inverse[:-1] + after * inverse[1:])
@@ -98,7 +99,7 @@ class Scores:
         x = xp.clip(x, min=self.knots[0], max=self.knots[-1])
         left = xp.clip(xp.searchsorted(self.knots, x, side="right") - 1, min=0, max=last)
         # As a share of the gap, since a gap may be so small that its slope is no number.
-        return (x - xp.take(self.knots, left)) / xp.take(self._gaps, left), left
+        return (x - xp.take(self.knots, left)) / xp.take(self.gaps, left), left
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,12 @@ class Levels:
     def __call__(self, x: Array) -> Array:
         """Indicators of values x (n,), shape (k, n)."""
         xp, values = namespace(self.values), self.values[:, None]
-        near = SAME_LEVEL * xp.min(self.values[1:] - self.values[:-1])
-        return xp.astype(xp.abs(values - x[None, :]) <= near, self.values.dtype)
+        return xp.astype(xp.abs(values - x[None, :]) <= self.reach, self.values.dtype)
+
+    @property
+    def reach(self) -> Array:
+        """How far from a level a value still counts as it."""
+        return SAME_LEVEL * namespace(self.values).min(self.values[1:] - self.values[:-1])
 
 
 @dataclass(frozen=True)
