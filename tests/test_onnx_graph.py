@@ -137,7 +137,7 @@ def test_estimates_are_never_negative(name, rng):
         pair = PairSums(graph.constant(A), graph.constant(U))
         return graph_estimate(graph, name, pair, x, M)
 
-    parts_of_points = PointParts(np.zeros(n), spread, A, U, M)
+    parts_of_points = PointParts(np.zeros(n), spread, A, U, A, M)
     expected = never_negative(name, parts_of_points)
     assert_allclose(evaluated(estimate, spread / M), expected, rtol=1e-12, atol=1e-14)
 

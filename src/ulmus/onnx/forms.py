@@ -6,7 +6,7 @@ left, or becomes its primal shape.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -39,6 +39,13 @@ class Coordinates:
         """The members side by side, shape (p, M N')."""
         by_point = graph("Transpose", self.t, perm=[1, 0, 2])
         return graph("Reshape", by_point, np.array([-1, self.n_members * self.n_units]))
+
+    def leading(self, graph: Graph, n_units: int) -> Coordinates:
+        """The first coordinates of each member alone."""
+        if n_units == self.n_units:
+            return self
+        cut = graph("Slice", self.t, np.array([0]), np.array([n_units]), np.array([2]))
+        return replace(self, t=cut, n_units=n_units)
 
 
 def means(graph: Graph, pair: PairForms, where: Coordinates) -> PairSums:
@@ -89,6 +96,7 @@ def row_sums(graph: Graph, form: RowForm, turned: np.ndarray, where: Coordinates
 
 def gram_sums(graph: Graph, form: PairGram, where: Coordinates) -> PairSums:
     """Sums by matrices, the upper half of them, as ``PairGram.sums``."""
+    where = where.leading(graph, form.single.shape[1])
     single, side = own_sums(graph, form.single, where), where.n_units
     if where.n_members == 1:
         return PairSums(single, graph("Mul", single, 0.0))
