@@ -123,7 +123,7 @@ def test_gradients_give_the_second_start(sum_of_inputs):
 def test_auto_is_a_matrix_where_rows_are_many(n_rows, n_inputs, kind):
     law = UnitLaw("normal", None, "tanh")
     auto, ard, full = (
-        Recipe([], 10, law, name, "auto", True, True, 0, silent)._kind(n_inputs, n_rows)
+        Recipe(0, 1, 10, law, name, "auto", True, True, 0, silent)._kind(n_inputs, n_rows)
         for name in ("auto", "ard", "full")
     )
     assert (auto, ard, full) == (kind, "ard", "full")

@@ -18,7 +18,8 @@ The story of a fit, a module for each word:
     functionals averages, differences and slopes as features;  parts: what members say about them
     misfit      signs that the layer cannot follow the function
     shape       the distribution of scaled residuals, by its normal scores
-    fit         the one immutable value, made by make, that answers every question; arrays lists it
+    fit         the one immutable value, made by make, that answers every question
+    arrays      its arrays and a description of the rest, for files;  kinds: checks on the way back
     joint       covariances of several functionals, positive semidefinite
     placement   where to measure next: the same regressions with rows added one by one
     directions  a fit of one output as a linear model of few coefficients

@@ -35,9 +35,8 @@ ROWS_ARE_GONE = (
     "a streamed fit does not keep; use target='expectation', or fit in memory."
 )
 MAPS_ARE_GONE = (
-    "method='cv+' needs maps of the inputs that were learned without a fold of the rows, and a "
-    "model file has them for at most 400 rows, or where they had been asked for; ask for "
-    "method='cv+' once before the model is saved, or fit again."
+    "method='cv+' needs maps of the inputs that were learned without a fold of the rows, and this "
+    "model file has none; ask for method='cv+' once before the model is saved, or fit again."
 )
 
 

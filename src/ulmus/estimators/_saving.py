@@ -36,9 +36,9 @@ class Saving:
             The file, usually ``*.ulmus``. An existing one is replaced at once when all is written.
         rows : bool, default=True
             Whether the training rows are saved, where the fit has them: jackknife+ intervals,
-            ``check()`` and attributes of length ``n_samples`` need them. With False the file
-            has what ``compress()`` leaves, and no training row can be read from it but for the
-            range of each input; the model itself stays as it is.
+            ``check()`` and attributes of length ``n_samples`` need them, and whoever has the file
+            can read them. With False the file has what ``compress()`` leaves; the model in
+            memory stays as it is.
 
         See Also
         --------
