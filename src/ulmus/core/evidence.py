@@ -134,6 +134,20 @@ class Networks:
         by_alpha = alpha * xp.sum(size / s2) + K * (alpha * trace - N)
         return Gradient(float(value) / 2, self._by_map(s, by_unit, L), float(by_alpha) / 2)
 
+    def used_share(self, L: np.ndarray, log_alpha: float) -> float:
+        """Degrees of freedom that the networks spend at a map, as a share of their units."""
+        shares = self._each(lambda s: self._used_share(s, L, math.exp(log_alpha)))
+        return float(np.mean(shares))
+
+    def _used_share(self, s: int, L: np.ndarray, alpha: float) -> float:
+        """The same of one network: the mean of its filter factors; all, if there is no factor."""
+        H, _ = self._features(s, L)
+        solved = inverse_and_log_det(_ridge_gram(H, alpha))
+        if solved is None:
+            return 1.0
+        trace = namespace(H).sum(namespace(H).linalg.diagonal(solved[0]))
+        return 1.0 - alpha * float(trace) / H.shape[1]
+
     def coefficients(self, L: np.ndarray, log_alpha: float) -> list[Array] | None:
         """Output weights (N, K) of each network at a map, if its G has a Cholesky factor."""
         parts = self._each(lambda s: self._coefficients(s, L, log_alpha))

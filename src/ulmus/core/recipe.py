@@ -42,8 +42,10 @@ class Effort:
 
 HOST_EFFORT, CARD_EFFORT = Effort(rows=4000, units=512), Effort(rows=10_000, units=1024)
 # Hidden units of a member: so many times the root of the rows, at most the second number, and few
-# enough that all members together cost no more multiplications than the third.
-HOST_UNITS, CARD_UNITS = (20, 900, 2.4e12), (40, 8000, 1e14)
+# enough that all members together cost no more multiplications than the third. The fourth holds
+# where the networks that judged the map spent less than a share of their units: more would idle.
+HOST_UNITS, CARD_UNITS = (20, 900, 2.4e12, 0.6e12), (40, 8000, 1e14, 1e14)
+IDLE_SHARE = 0.15
 FEWEST_UNITS = 100
 
 
@@ -128,11 +130,11 @@ class Recipe:
                 inputs = expanded(inputs, sample, expansions, only_stretched=auto)
             if sparse:
                 sample = sample._replace(X=like(sample.X.toarray(), reference))
-        found = self._map(sample if learns else None, inputs, n_rows, effort)
+        found, used = self._map(sample if learns else None, inputs, n_rows, effort)
         matrix = None if found is None else found.matrix
         n_neurons = self.n_neurons
         if n_neurons is None:
-            n_neurons = auto_neurons(n_rows, self.n_members, reference)
+            n_neurons = auto_neurons(n_rows, self.n_members, reference, used)
         law = self._law(inputs)
         seeds = np.random.SeedSequence(self.seed).spawn(self.n_members)
         layer = drawn_layer(seeds, n_neurons, law, inputs, matrix, constant=self.constant)
@@ -152,22 +154,23 @@ class Recipe:
 
     def _map(
         self, sample: Block | None, inputs: Inputs, n_rows: int, effort: Effort
-    ) -> InputMap | None:
+    ) -> tuple[InputMap | None, float]:
+        """The map, and the share of units that the networks which judged it have used."""
         if self.input_map is None:
-            return None
+            return None, 1.0
         if not isinstance(self.input_map, str):
-            return InputMap(_checked_matrix(self.input_map, len(inputs.origin)), "given")
+            return InputMap(_checked_matrix(self.input_map, len(inputs.origin)), "given"), 1.0
         if sample is None:
-            return None
+            return None, 1.0
         start = InputMap(np.eye(len(inputs.origin)), "common")
         try:
-            return self._learned(sample, inputs, n_rows, effort) or start
+            return self._learned(sample, inputs, n_rows, effort) or (start, 1.0)
         except (FloatingPointError, np.linalg.LinAlgError) as error:
-            return replace(start, trouble=str(error))
+            return replace(start, trouble=str(error)), 1.0
 
     def _learned(
         self, sample: Block, inputs: Inputs, n_rows: int, effort: Effort
-    ) -> InputMap | None:
+    ) -> tuple[InputMap, float] | None:
         seeds = [self.map_seed + 1 + s for s in range(effort.draws)]
         n_judging = sample.y.shape[1]
         n_units = min(effort.units, max(FEWEST_UNITS, 2 * n_judging // 3))
@@ -178,7 +181,8 @@ class Recipe:
         n_rows = n_rows if n_judging == effort.rows else n_judging
         found = learned_map(judges, self._kind(len(inputs.origin), n_rows), self.report)
         shares = relevance(judges, found, inputs.origin, self.map_seed)
-        return InputMap(found.matrix, found.kind, *shares)
+        used = judges.used_share(found.matrix, found.log_alpha)
+        return InputMap(found.matrix, found.kind, *shares), used
 
     def _kind(self, n_inputs: int, n_rows: int) -> str:
         """Scales always; a matrix where the rows are many enough for its entries."""
@@ -187,9 +191,10 @@ class Recipe:
         return "full" if n_rows >= ROWS_PER_ENTRY * n_inputs**2 else "ard"
 
 
-def auto_neurons(n_rows: int, n_members: int, reference: Array) -> int:
+def auto_neurons(n_rows: int, n_members: int, reference: Array, used: float = 1.0) -> int:
     """Hidden units of a member for so many rows, as many as pay off and can be afforded."""
-    growth, most, products = HOST_UNITS if is_on_host(reference) else CARD_UNITS
+    growth, most, products, idle = HOST_UNITS if is_on_host(reference) else CARD_UNITS
+    products = products if used > IDLE_SHARE else idle
     affordable = np.sqrt(products / max(n_rows, 1)) / n_members
     return int(max(FEWEST_UNITS, min(growth * np.sqrt(n_rows), most, affordable)))
 
