@@ -1,0 +1,110 @@
+"""What is needed to make the model again, and to cite it."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+import ulmus
+from ulmus.report.subject import LEFT_OUT, Subject
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "plotly")
+
+SOFTWARE = (
+    "The ulmus developers. ulmus: regression by ensembles of Extreme Learning Machines with "
+    "closed-form error bars. Version {version}, BSD-3-Clause licence."
+)
+ARTICLE = (
+    "F. Guignard, F. Amato and M. Kanevski (2021). Uncertainty Quantification in Extreme Learning "
+    "Machine: Analytical Developments, Variance Estimates and Confidence Intervals. "
+    "Neurocomputing 456, 436-449."
+)
+DOI = "10.1016/j.neucom.2021.04.027"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the model was made.
+
+    Parameters
+    ----------
+    parameters : tuple of (name, value, whether it is the default)
+        Parameters of the estimator.
+    chosen : tuple of (name, value)
+        What the fit chose by itself.
+    versions : tuple of (name, version)
+        Programs.
+    code : str
+        Python code that makes the model again.
+    digest : str
+        SHA-256 of the table and what was observed.
+    date : str
+        Day of the report.
+    """
+
+    parameters: tuple[tuple[str, str, bool], ...]
+    chosen: tuple[tuple[str, float], ...]
+    versions: tuple[tuple[str, str], ...]
+    code: str
+    digest: str
+    date: str
+
+
+def settings(subject: Subject) -> Settings:
+    """Settings of a fitted model."""
+    model, fit = subject.model, subject.fit
+    defaults = type(model)().get_params(deep=False)
+    parameters = tuple(
+        (name, repr(value), repr(value) == repr(defaults[name]))
+        for name, value in model.get_params(deep=False).items()
+    )
+    chosen = (
+        ("members", float(fit.ensemble.n_members)),
+        ("hidden units of each", float(fit.ensemble.layer.W.shape[1])),
+        ("ridge parameter alpha", float(np.ravel(model.alpha_)[0])),
+        ("effective degrees of freedom", float(fit.gamma[0])),
+        ("standard deviation of the noise", float(np.sqrt(fit.sigma2[0]))),
+    )
+    versions = (
+        ("ulmus", ulmus.__version__),
+        ("Python", platform.python_version()),
+        *((name, version(name)) for name in PACKAGES),
+    )
+    date = datetime.now(UTC).date().isoformat()
+    return Settings(parameters, chosen, versions, _code(subject), data_digest(subject), date)
+
+
+def data_digest(subject: Subject) -> str:
+    """SHA-256 of pandas' hashes of the rows of the table, followed by the observations."""
+    import pandas as pd
+
+    hashes = pd.util.hash_pandas_object(subject.table, index=False).to_numpy()
+    digest = hashlib.sha256(hashes.astype("<u8").tobytes())
+    if subject.y is not None:
+        digest.update(subject.y.astype("<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _code(subject: Subject) -> str:
+    """Code that fits the model again and reports on it."""
+    names = sorted({type(step).__name__ for step in _steps(subject.outer)})
+    lines = [
+        f"# ulmus {ulmus.__version__}; the model is made of {', '.join(names)}",
+        "from ulmus import ELMEnsembleRegressor, ELMRegressor",
+        "from ulmus.report import write_report",
+        "",
+        f"model = {subject.outer!r}",
+        f"model.fit(X_train, y_train)  # {subject.fit.n_rows} rows",
+    ]
+    rows = "X_train, y_train" if subject.judged_by == LEFT_OUT else "X_new, y_new"
+    return "\n".join([*lines, f'write_report(model, {rows}, "report.html")'])
+
+
+def _steps(model: Any) -> list[Any]:
+    return [step for _, step in model.steps] if hasattr(model, "steps") else [model]
