@@ -104,7 +104,8 @@ class EnsembleSizeDisplay:
             )
         suggested = estimator.suggest_n_estimators(X, tolerance)
         fitted = len(estimator.rank_)
-        chosen = member_counts(max(4 * fitted, 2 * suggested)) if sizes is None else np.unique(sizes)
+        most = max(4 * fitted, 2 * suggested)
+        chosen = member_counts(most) if sizes is None else np.unique(sizes)
 
         def mean_variance(size: int) -> float:
             return float(np.mean(one_output(estimator.variance_at(X, size), output)))

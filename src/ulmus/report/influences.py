@@ -169,8 +169,8 @@ def _grid(column: Any) -> list[Any]:
         counts = known.value_counts()
         kept = set(counts.index[:MOST_CATEGORIES])
         ordered = getattr(getattr(column, "cat", None), "categories", None)
-        values = sorted(kept, key=str) if ordered is None else [v for v in ordered if v in kept]
-        return [v for v in values if counts[v] > 0]
+        among = sorted(kept, key=str) if ordered is None else [v for v in ordered if v in kept]
+        return [value for value in among if counts[value] > 0]
     values = np.unique(known.to_numpy(dtype=float))
     if len(values) > FEW_VALUES:
         low, high = np.quantile(known.to_numpy(dtype=float), ENDS)

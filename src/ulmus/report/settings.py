@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import ulmus
+from ulmus.report.numbers import number
 from ulmus.report.subject import LEFT_OUT, Subject
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "plotly")
@@ -49,11 +50,16 @@ class Settings:
     """
 
     parameters: tuple[tuple[str, str, bool], ...]
-    chosen: tuple[tuple[str, float], ...]
+    chosen: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
     code: str
     digest: str
     date: str
+
+    @property
+    def random_state(self) -> str:
+        """Seed of the hidden weights as code."""
+        return next(value for name, value, _ in self.parameters if name == "random_state")
 
 
 def settings(subject: Subject) -> Settings:
@@ -64,12 +70,14 @@ def settings(subject: Subject) -> Settings:
         (name, repr(value), repr(value) == repr(defaults[name]))
         for name, value in model.get_params(deep=False).items()
     )
+    noise = "one variance for all rows" if fit.noise_model is None else "a function of the inputs"
     chosen = (
-        ("members", float(fit.ensemble.n_members)),
-        ("hidden units of each", float(fit.ensemble.layer.W.shape[1])),
-        ("ridge parameter alpha", float(np.ravel(model.alpha_)[0])),
-        ("effective degrees of freedom", float(fit.gamma[0])),
-        ("standard deviation of the noise", float(np.sqrt(fit.sigma2[0]))),
+        ("members", number(fit.ensemble.n_members)),
+        ("hidden units of each", number(fit.ensemble.layer.W.shape[1])),
+        ("ridge parameter alpha", number(np.ravel(model.alpha_)[0])),
+        ("effective degrees of freedom", number(fit.gamma[0])),
+        ("noise", noise),
+        ("its standard deviation", number(np.sqrt(fit.sigma2[0]))),
     )
     versions = (
         ("ulmus", ulmus.__version__),
