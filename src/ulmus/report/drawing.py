@@ -59,8 +59,8 @@ def axes(
 ) -> dict[str, Any]:
     """A layout with named axes."""
     return {
-        "xaxis": {"title": {"text": plain(x_title)}} | (x or {}),
-        "yaxis": {"title": {"text": plain(y_title)}} | (y or {}),
+        "xaxis": {"title": {"text": escape(x_title, quote=False)}} | (x or {}),
+        "yaxis": {"title": {"text": escape(y_title, quote=False)}} | (y or {}),
     }
 
 

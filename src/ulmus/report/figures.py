@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ulmus.plot._calibration import chance_band
+from ulmus.plot._relevance import shortened
 from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
 from ulmus.report.columns import Target
 from ulmus.report.drawing import Figure, Grid, axes, band, dashes, dots, numbers, plain
@@ -18,6 +19,7 @@ from ulmus.report.numbers import number, share
 from ulmus.report.spread import Members, Parts
 
 BINS, PIT_BINS = 30, 10
+PATTERN = {"size": 6, "solidity": 0.25}
 CHANCE = "by chance, 19 of 20"
 LEVELS = np.arange(1, 20) / 20
 # Neighbours in a stack differ in lightness and in their pattern.
@@ -49,7 +51,7 @@ def histogram(target: Target) -> Figure:
         f"Histogram of {target.name}: {len(target.values)} values from {number(low)} to "
         f"{number(high)}, half of them below {number(middle)}.",
         [bars],
-        axes(target.name, "rows"),
+        axes(shortened(target.name), "rows"),
         Grid(("range", "rows"), tuple(zip(ranges, map(str, counts), strict=True))),
     )
 
@@ -65,7 +67,7 @@ def against_observed(judged: Judgement, target_name: str) -> Figure:
             [label, number(a), number(b)] for label, a, b in zip(labels, low, high, strict=True)
         ],
         "hovertemplate": "row %{customdata[0]}<br>observed %{y:.4g}<br>predicted %{x:.4g}"
-        "<br>95 % interval %{customdata[1]} to %{customdata[2]}<extra></extra>",
+        "<br>95% interval %{customdata[1]} to %{customdata[2]}<extra></extra>",
         "name": "rows",
     }
     correlation = np.corrcoef(x, y)[0, 1] if np.ptp(x) > 0 and np.ptp(y) > 0 else float("nan")
@@ -74,7 +76,7 @@ def against_observed(judged: Judgement, target_name: str) -> Figure:
         f"without having been seen; their correlation is {number(correlation, 2)}. The dashed line "
         "is a perfect prediction.",
         [rows, dashes(ends, ends, "perfect")],
-        axes(f"predicted {target_name}", f"observed {target_name}"),
+        axes(f"predicted {shortened(target_name)}", f"observed {shortened(target_name)}"),
     )
 
 
@@ -92,7 +94,7 @@ def calibration(judged: Judgement) -> Figure:
         "name": "observed",
         "hovertemplate": "%{x:.0%} intervals hold %{y:.1%}<extra></extra>",
     }
-    axis = {"range": [0, 1], "tickformat": ".0%"}
+    axis = {"range": [0, 1.02], "tickformat": ".0%", "dtick": 0.2}
     rows = [(share(a), f"{b:.1%}") for a, b in zip(LEVELS, covered, strict=True)]
     return Figure(
         "Coverage of predictive intervals against their level. It follows the diagonal within "
@@ -190,7 +192,7 @@ def dependence(curve: Dependence, target_name: str) -> Figure:
     if curve.connected:
         line |= {"mode": "lines", "line": {"color": "--blue", "width": 2.5}}
         line |= {"name": "mean prediction"}
-        traces = [*band(x, curve.low, curve.high, "95 % band", "--band"), line]
+        traces = [*band(x, curve.low, curve.high, "95% band", "--band"), line]
     else:
         error = {
             "array": numbers(curve.high - curve.estimate),
@@ -198,8 +200,8 @@ def dependence(curve: Dependence, target_name: str) -> Figure:
             "color": "--blue",
         }
         line |= {"mode": "markers", "marker": {"color": "--blue", "size": 9}, "error_y": error}
-        traces = [line | {"name": "mean prediction, 95 % interval"}]
-    layout = axes(curve.name, f"mean prediction of {target_name}")
+        traces = [line | {"name": "mean prediction, 95% interval"}]
+    layout = axes(shortened(curve.name), f"mean prediction of {shortened(target_name)}")
     texts = [number(v) if isinstance(v, float) else str(v) for v in curve.values]
     if not curve.connected:
         layout["xaxis"] |= {"tickvals": numbers(x), "ticktext": [plain(t) for t in texts]}
@@ -210,7 +212,7 @@ def dependence(curve: Dependence, target_name: str) -> Figure:
     return Figure(
         f"Mean prediction of {target_name} along {curve.name}: lowest, "
         f"{number(curve.estimate[least])}, at {texts[least]}, and highest, "
-        f"{number(curve.estimate[most])}, at {texts[most]}, with 95 % bands.",
+        f"{number(curve.estimate[most])}, at {texts[most]}, with 95% bands.",
         traces,
         layout,
         Grid((curve.name, "mean prediction", "low", "high"), tuple(rows)),
@@ -235,12 +237,15 @@ def variance_parts(parts: Parts) -> Figure:
                 "marker": {
                     "color": color,
                     "line": {"color": "--ink", "width": 0.5},
-                    "pattern": {"shape": pattern, "fgcolor": "--ink", "size": 6, "solidity": 0.25},
+                    "pattern": {"shape": pattern, "fgcolor": "--ink", "fillmode": "overlay"}
+                    | PATTERN,
                 },
                 "hovertemplate": f"{name}: %{{x:.1%}}<extra></extra>",
             }
         )
-    layout = axes("share of the variance", "", {"tickformat": ".0%", "range": [0, 1]})
+    layout = axes(
+        "share of the variance", "", {"tickformat": ".0%", "range": [0, 1.02], "dtick": 0.2}
+    )
     layout["yaxis"] |= {"tickvals": [0, 1], "ticktext": list(bars), "title": {"text": ""}}
     layout |= {"barmode": "stack", "height": 300}
     said = ", ".join(f"{share(v)} {name}" for name, v in parts.shares.items())
@@ -278,7 +283,8 @@ def member_curve(members: Members) -> Figure:
         "name": f"fitted: {members.fitted}",
         "hoverinfo": "skip",
     }
-    axis = {"type": "log", "dtick": "D2"}
+    ticks = [k * 10**e for e in range(6) for k in (1, 2, 5) if x[0] <= k * 10**e <= x[-1]]
+    axis = {"type": "log", "tickvals": ticks, "ticktext": [number(v) for v in ticks]}
     rows = [(str(n), number(v)) for n, v in zip(members.counts, members.variance, strict=True)]
     here = float(np.interp(members.fitted, x, members.variance))
     return Figure(
@@ -308,5 +314,5 @@ def residuals(judged: Judgement, target_name: str) -> Figure:
         f"Errors in standard deviations against predictions for {len(x)} rows: {beyond:.1%} are "
         f"beyond two, the largest is {np.max(np.abs(judged.scaled)):.1f}.",
         [rows, *lines],
-        axes(f"predicted {target_name}", "error / its standard deviation"),
+        axes(f"predicted {shortened(target_name)}", "error / its standard deviation"),
     )

@@ -59,7 +59,7 @@ class Dependence:
     values : tuple
         Its values, numbers or categories.
     estimate, low, high : ndarray of shape (p,)
-        Mean prediction there, with its 95 % band.
+        Mean prediction there, with its 95% band.
     connected : bool
         Whether a line through the values makes sense.
     """

@@ -63,7 +63,7 @@ class Judgement:
     drawn : ndarray of int
         Rows that are drawn.
     bounds : ndarray of shape (2, drawn)
-        Their 95 % prediction intervals.
+        Their 95% prediction intervals.
     scores : tuple of Score
         The model first, then those it is compared with.
     gains : dict of str to float
@@ -91,7 +91,7 @@ class Judgement:
 
     @property
     def coverage(self) -> float:
-        """Share of all rows that their 95 % intervals hold."""
+        """Share of all rows that their 95% intervals hold."""
         rows = self.report.coverage
         return next(r.coverage for r in rows if r.group == "all" and r.level == LEVEL)
 

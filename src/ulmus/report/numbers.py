@@ -31,10 +31,10 @@ def share(value: Any) -> str:
     if not math.isfinite(x):
         return "\N{EN DASH}"
     if 0 < x < 1:
-        return "less than 1 %"
+        return "less than 1%"
     if 99 < x < 100:
-        return "more than 99 %"
-    return f"{x:.0f} %"
+        return "more than 99%"
+    return f"{x:.0f}%"
 
 
 def count(n: int, noun: str, nouns: str | None = None) -> str:

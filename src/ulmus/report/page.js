@@ -1,7 +1,8 @@
 "use strict";
 // The page without this script still has all its sentences and tables.
 const root = document.documentElement;
-const PRINT_WIDTH = 660;
+const coarse = matchMedia("(pointer: coarse)").matches;
+const PRINT_WIDTH = 660, PRINT_HEIGHT = 290;
 const figures = JSON.parse(document.getElementById("figures").textContent);
 const chosen = {}; // which of several figures a place shows
 
@@ -25,18 +26,18 @@ function axis(own) {
   return { automargin: true, ...lines, ...coloured(own), title };
 }
 
-function heightOf(figure) {
-  return figure.layout.height ?? 380;
+function heightOf(figure, width) {
+  return figure.layout.height ?? (width === undefined ? 380 : PRINT_HEIGHT);
 }
 
 function layout(figure, width) {
   const own = figure.layout;
   return {
     ...coloured(own),
-    height: heightOf(figure),
+    height: heightOf(figure, width),
     width,
     autosize: width === undefined,
-    margin: { l: 50, r: 12, t: 8, b: 45 },
+    margin: { l: 50, r: 16, t: 12, b: 45 },
     paper_bgcolor: color("--ground"),
     plot_bgcolor: color("--ground"),
     font: { family: getComputedStyle(document.body).fontFamily, color: color("--ink"), size: 13 },
@@ -45,7 +46,7 @@ function layout(figure, width) {
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" },
     bargap: 0.25,
     // A finger that moves over a figure scrolls the page.
-    dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
+    dragmode: coarse ? false : "zoom",
     xaxis: axis(own.xaxis),
     yaxis: axis(own.yaxis),
   };
@@ -53,17 +54,21 @@ function layout(figure, width) {
 
 function draw(place, width) {
   const figure = figures[place.dataset.figure][chosen[place.dataset.figure] ?? 0];
-  const unneeded = ["select2d", "lasso2d", "autoScale2d"];
-  const config = { responsive: width === undefined, displaylogo: false, modeBarButtonsToRemove: unneeded };
+  const config = {
+    responsive: width === undefined,
+    displaylogo: false,
+    displayModeBar: coarse ? false : "hover",
+    modeBarButtons: [["toImage", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+  };
   place.setAttribute("aria-label", figure.alt);
-  place.style.height = `${heightOf(figure)}px`;
+  place.style.height = `${heightOf(figure, width)}px`;
   return Plotly.react(place, coloured(figure.traces), layout(figure, width), config);
 }
 
 function drawAll(width) {
   return Promise.all([...document.querySelectorAll("[data-figure]")].map((place) => {
-    const among = place.closest(".pair") && matchMedia("(min-width: 50rem)").matches;
-    return draw(place, width === undefined ? width : among ? width / 2 - 12 : width);
+    const half = width !== undefined && place.closest(".pair");
+    return draw(place, half ? width / 2 - 12 : width);
   }));
 }
 

@@ -19,7 +19,7 @@ from ulmus.report.subject import subject
 SECTIONS = (
     ("data", "The data"),
     ("accuracy", "How well it does"),
-    ("honesty", "Is 95 % really 95 %?"),
+    ("honesty", "Is 95% really 95%?"),
     ("inputs", "Which inputs matter"),
     ("variance", "Variance"),
     ("enough", "Is it enough?"),

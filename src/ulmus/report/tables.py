@@ -34,7 +34,15 @@ def scores(judged: Judgement) -> Grid:
     """How far models are from what was observed."""
     return Grid(
         ("model", "R²", "RMSE", "mean absolute error"),
-        tuple((s.name, number(s.r2, 3), number(s.rmse), number(s.mae)) for s in judged.scores),
+        tuple(
+            (
+                s.name,
+                f"{s.r2:.3f}" if np.isfinite(s.r2) else number(s.r2),
+                number(s.rmse),
+                number(s.mae),
+            )
+            for s in judged.scores
+        ),
     )
 
 

@@ -81,7 +81,7 @@ def _error_bars(judged: Judgement, facts: Facts) -> str:
     wrong = [finding.name for finding in judged.report.findings if finding.light != "green"]
     text = ""
     if facts.judged_by == NEW:
-        text = f"Of {count(len(judged.observed), 'row')}, {judged.coverage:.1%} lay in their 95 % "
+        text = f"Of {count(len(judged.observed), 'row')}, {judged.coverage:.1%} lay in their 95% "
         text += "prediction intervals. "
     if not wrong:
         return f"{text}No check speaks against its error bars."
@@ -175,7 +175,7 @@ def curves(facts: Facts) -> str:
     n = min(CURVE_ROWS, facts.n_rows)
     return (
         f"Each curve is the mean prediction over {count(n, 'row')} when one input is set to the "
-        "value on the axis, all others as they are. The band holds the expected curve with 95 % "
+        "value on the axis, all others as they are. The band holds the expected curve with 95% "
         "at each point. It describes the model, not what a change in the world would do."
     )
 
@@ -206,7 +206,7 @@ def enough(facts: Facts) -> str:
         return "The model is one network; whether more would help only an ensemble can tell."
     ratio = members.suggested / members.fitted
     text = f"The ensemble has {members.fitted} members; with {members.suggested}, redrawing the "
-    text += "hidden weights would add at most 5 % to the variance of nine in ten predictions."
+    text += "hidden weights would add at most 5% to the variance of nine in ten predictions."
     if ratio <= 1:
         return f"{text} That is enough."
     return f"{text} More members would make predictions less random."
