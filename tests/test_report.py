@@ -18,7 +18,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.metrics import r2_score, root_mean_squared_error
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import ulmus
 from ulmus import ELMEnsembleRegressor
@@ -149,7 +149,9 @@ def test_writing_returns_the_path(model, rows, tmp_path):
 
 
 def test_the_report_is_not_loaded_with_the_package():
-    code = "import sys, ulmus, ulmus.report; print('plotly' in sys.modules, 'jinja2' in sys.modules)"
+    code = (
+        "import sys, ulmus, ulmus.report; print('plotly' in sys.modules, 'jinja2' in sys.modules)"
+    )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["False", "False"]
 
@@ -276,7 +278,7 @@ def test_few_rows_are_judged_behind_maps_that_have_not_seen_them():
 def test_exchange_shares_of_a_linear_function():
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.standard_normal((20_000, 3)), columns=list("abc"))
-    shares = exchange_shares(lambda t: (t.to_numpy() @ [1.0, 2.0, 0.0]), table)
+    shares = exchange_shares(lambda t: t.to_numpy() @ [1.0, 2.0, 0.0], table)
     # Var(b x) = b^2, so that total effects are 1, 4 and 0.
     assert_allclose(shares, [0.2, 0.8, 0], atol=0.02)
 
@@ -440,8 +442,6 @@ def test_odd_columns_of_a_pipeline():
         out = [table.gap.fillna(0.5), table.flag.astype(float), table.mostly, grade]
         return np.column_stack(out)
 
-    from sklearn.preprocessing import FunctionTransformer
-
     y = X.gap.fillna(0.5) + X.flag + 0.1 * rng.standard_normal(n)
     pipe = make_pipeline(FunctionTransformer(encoded), small()).fit(X, y)
     found = told(pipe, X, y)
@@ -552,3 +552,13 @@ def test_settings_name_what_was_set_and_make_the_model_again(model, rows):
     assert len(found.digest) == 64
     X, y = rows
     assert told(model, X, y + 1).settings.digest != found.digest
+
+
+def test_the_code_of_a_pipeline_runs(rows):
+    X, y = rows
+    encode = make_column_transformer((OneHotEncoder(), []), remainder=StandardScaler())
+    pipe = make_pipeline(encode, small(weight_scale=1.25, noise_variance=0.09)).fit(X, y)
+    code = told(pipe, X, y).settings.code
+    names = {}
+    exec(code.split("model.fit")[0], names)
+    assert_allclose(names["model"].fit(X, y).predict(X), pipe.predict(X))

@@ -2,7 +2,12 @@
 // The page without this script still has all its sentences and tables.
 const root = document.documentElement;
 const coarse = matchMedia("(pointer: coarse)").matches;
-const PRINT_WIDTH = 660, PRINT_HEIGHT = 290;
+const HEIGHT = 380, PRINT_WIDTH = 660, PRINT_HEIGHT = 290;
+const CONFIG = {
+  displaylogo: false,
+  displayModeBar: coarse ? false : "hover",
+  modeBarButtons: [["toImage", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+};
 const figures = JSON.parse(document.getElementById("figures").textContent);
 const chosen = {}; // which of several figures a place shows
 
@@ -26,17 +31,12 @@ function axis(own) {
   return { automargin: true, ...lines, ...coloured(own), title };
 }
 
-function heightOf(figure, width) {
-  return figure.layout.height ?? (width === undefined ? 380 : PRINT_HEIGHT);
-}
-
-function layout(figure, width) {
+function layout(figure, width, height) {
   const own = figure.layout;
   return {
     ...coloured(own),
-    height: heightOf(figure, width),
     width,
-    autosize: width === undefined,
+    height,
     margin: { l: 50, r: 16, t: 12, b: 45 },
     paper_bgcolor: color("--ground"),
     plot_bgcolor: color("--ground"),
@@ -52,24 +52,21 @@ function layout(figure, width) {
   };
 }
 
-function draw(place, width) {
+function draw(place, width = place.clientWidth, usual = HEIGHT) {
   const figure = figures[place.dataset.figure][chosen[place.dataset.figure] ?? 0];
-  const config = {
-    responsive: width === undefined,
-    displaylogo: false,
-    displayModeBar: coarse ? false : "hover",
-    modeBarButtons: [["toImage", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
-  };
+  const height = figure.layout.height ?? usual;
   place.setAttribute("aria-label", figure.alt);
-  place.style.height = `${heightOf(figure, width)}px`;
-  return Plotly.react(place, coloured(figure.traces), layout(figure, width), config);
+  place.style.height = `${height}px`;
+  return Plotly.react(place, coloured(figure.traces), layout(figure, width, height), CONFIG);
 }
 
-function drawAll(width) {
-  return Promise.all([...document.querySelectorAll("[data-figure]")].map((place) => {
-    const half = width !== undefined && place.closest(".pair");
-    return draw(place, half ? width / 2 - 12 : width);
-  }));
+function drawAll(size = () => []) {
+  const places = [...document.querySelectorAll("[data-figure]")];
+  return Promise.all(places.map((place) => draw(place, ...size(place))));
+}
+
+function printSize(place) {
+  return [place.closest(".pair") ? PRINT_WIDTH / 2 - 12 : PRINT_WIDTH, PRINT_HEIGHT];
 }
 
 function show(name, which) {
@@ -110,11 +107,18 @@ async function start() {
     setTheme(root.dataset.theme === "dark" ? "light" : "dark");
     drawAll();
   });
+  let width = innerWidth, waiting;
+  addEventListener("resize", () => {
+    if (innerWidth === width) return;
+    width = innerWidth;
+    clearTimeout(waiting);
+    waiting = setTimeout(drawAll, 150);
+  });
   let before = "light";
   addEventListener("beforeprint", () => {
     before = root.dataset.theme;
     root.dataset.theme = "light";
-    drawAll(PRINT_WIDTH);
+    drawAll(printSize);
   });
   addEventListener("afterprint", () => {
     root.dataset.theme = before;

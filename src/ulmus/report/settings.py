@@ -10,12 +10,15 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 import ulmus
 from ulmus.report.numbers import number
 from ulmus.report.subject import LEFT_OUT, Subject
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "plotly")
+
+LONGEST_CODE = 100_000
 
 SOFTWARE = (
     "The ulmus developers. ulmus: regression by ensembles of Extreme Learning Machines with "
@@ -101,18 +104,35 @@ def data_digest(subject: Subject) -> str:
 
 def _code(subject: Subject) -> str:
     """Code that fits the model again and reports on it."""
-    names = sorted({type(step).__name__ for step in _steps(subject.outer)})
+    # scikit-learn shortens long texts unless told not to.
+    text = subject.outer.__repr__(N_CHAR_MAX=LONGEST_CODE)
+    rows = "X_train, y_train" if subject.judged_by == LEFT_OUT else "X_new, y_new"
     lines = [
-        f"# ulmus {ulmus.__version__}; the model is made of {', '.join(names)}",
-        "from ulmus import ELMEnsembleRegressor, ELMRegressor",
+        *_imports(subject.outer),
         "from ulmus.report import write_report",
         "",
-        f"model = {subject.outer!r}",
+        f"model = {text}",
         f"model.fit(X_train, y_train)  # {subject.fit.n_rows} rows",
+        f'write_report(model, {rows}, "report.html")',
     ]
-    rows = "X_train, y_train" if subject.judged_by == LEFT_OUT else "X_new, y_new"
-    return "\n".join([*lines, f'write_report(model, {rows}, "report.html")'])
+    return "\n".join(lines)
 
 
-def _steps(model: Any) -> list[Any]:
-    return [step for _, step in model.steps] if hasattr(model, "steps") else [model]
+def _imports(model: Any) -> list[str]:
+    """Lines that import the class of a model and of all estimators within it."""
+    within = {type(value) for value in _estimators(model)} | {type(model)}
+    return sorted(f"from {_public(kind.__module__)} import {kind.__name__}" for kind in within)
+
+
+def _estimators(model: Any) -> list[Any]:
+    values = model.get_params(deep=True).values()
+    return [value for value in values if isinstance(value, BaseEstimator)]
+
+
+def _public(module: str) -> str:
+    """The package that a class is imported from."""
+    parts = module.split(".")
+    if parts[0] == "ulmus":
+        return "ulmus"
+    private = [i for i, part in enumerate(parts) if part.startswith("_") and i]
+    return ".".join(parts[: private[0]] if private else parts)
