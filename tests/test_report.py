@@ -459,10 +459,29 @@ def test_odd_columns_of_a_pipeline():
 def test_rows_outside_the_range_are_listed_and_warned_of(model):
     X, y = drawn_table(50, seed=3)
     X.iloc[7, 0] = 9.0
-    page = report_html(model, X, y)
-    assert told(model, X, y).judgement.outside.sum() == 1
-    assert "Outside the range of the training inputs: 1 rows" in Page(page).text
-    assert "lie outside the range of the training inputs" in Page(page).text
+    page, found = report_html(model, X, y), told(model, X, y)
+    assert found.judgement.outside.sum() == 1
+    assert found.n_inside == 49
+    assert len(found.warnings) == 1
+    text = Page(page).text
+    assert "Outside the range of the training inputs: 1 row" in text
+    assert "1 row lies far outside" in text
+    inside = np.arange(50) != 7
+    expected = r2_score(y[inside], model.predict(X[inside]))
+    assert_allclose(found.judgement.inside.r2, expected)
+    # It rules neither averages nor axes.
+    assert_allclose(found.parts.noise, np.mean(model.predict_var(X[inside], "noise")))
+    low, high = figures_of(page)["observed"][0]["layout"]["xaxis"]["range"]
+    assert low < np.min(model.predict(X[inside])) < np.max(model.predict(X[inside])) < high < 9
+
+
+def test_only_rows_outside_the_range():
+    X, y = drawn_table(60, 2)
+    model = small().fit(X, y)
+    found = told(model, X + 50, y + 1)
+    assert found.judgement.inside is None
+    assert found.n_inside == 60
+    assert set(SECTIONS) <= Page(report_html(model, X + 50, y + 1)).ids()
 
 
 def test_many_new_rows_are_sampled(model):

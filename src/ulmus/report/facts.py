@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ulmus.report.columns import Column, Target, described
@@ -25,8 +27,8 @@ class Facts:
         Which rows judge the model.
     is_training, keeps_rows : bool
         Whether the rows of the report are those of the fit, and whether the fit keeps its own.
-    n_rows, n_training : int
-        Rows of the report and of the fit.
+    n_rows, n_inside, n_training : int
+        Rows of the report, those of them in the range of the training inputs, and rows of the fit.
     columns : tuple of Column
         The inputs of the table.
     target : Target or None
@@ -53,6 +55,7 @@ class Facts:
     is_training: bool
     keeps_rows: bool
     n_rows: int
+    n_inside: int
     n_training: int
     columns: tuple[Column, ...]
     target: Target | None
@@ -84,6 +87,7 @@ def facts(subject: Subject, title: str, target_name: str) -> Facts:
         is_training=subject.is_training,
         keeps_rows=fit.rows is not None,
         n_rows=len(subject.table),
+        n_inside=len(subject.inside),
         n_training=fit.n_rows,
         columns=described(subject.table),
         target=None if y is None else Target(target_name, y),
@@ -93,5 +97,13 @@ def facts(subject: Subject, title: str, target_name: str) -> Facts:
         parts=spread,
         members=sizes,
         settings=settings(subject),
-        warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
+        warnings=_different(str(warning.message) for warning in caught),
     )
+
+
+def _different(messages: Iterable[str]) -> tuple[str, ...]:
+    """The first of all messages that differ in nothing but numbers."""
+    first: dict[str, str] = {}
+    for message in messages:
+        first.setdefault(re.sub(r"\d+", "", message), message)
+    return tuple(first.values())

@@ -12,7 +12,7 @@ from ulmus.plot._calibration import chance_band
 from ulmus.plot._relevance import shortened
 from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
 from ulmus.report.columns import Target
-from ulmus.report.drawing import Figure, Grid, axes, band, dashes, dots, numbers, plain
+from ulmus.report.drawing import Figure, FloatArray, Grid, axes, band, dashes, dots, numbers, plain
 from ulmus.report.influences import MOST_INPUTS, Dependence, Relevance
 from ulmus.report.judgement import Judgement
 from ulmus.report.numbers import number, share
@@ -76,7 +76,12 @@ def against_observed(judged: Judgement, target_name: str) -> Figure:
         f"without having been seen; their correlation is {number(correlation, 2)}. The dashed line "
         "is a perfect prediction.",
         [rows, dashes(ends, ends, "perfect")],
-        axes(f"predicted {shortened(target_name)}", f"observed {shortened(target_name)}"),
+        axes(
+            f"predicted {shortened(target_name)}",
+            f"observed {shortened(target_name)}",
+            _range(judged, x),
+            _range(judged, y),
+        ),
     )
 
 
@@ -163,7 +168,7 @@ def relevances(found: Relevance) -> Figure:
         "range": [n - 0.4, -0.6],
         "title": {"text": ""},
     }
-    layout = axes("share in the prediction", "", {"tickformat": ".0%", "rangemode": "tozero"})
+    layout = axes("share", "", {"tickformat": ".0%", "rangemode": "tozero"})
     layout["yaxis"] |= ticks
     layout["height"] = 110 + 26 * n
     listed = ", ".join(f"{name} {share(s)}" for name, s in zip(names[:5], shares, strict=False))
@@ -314,5 +319,19 @@ def residuals(judged: Judgement, target_name: str) -> Figure:
         f"Errors in standard deviations against predictions for {len(x)} rows: {beyond:.1%} are "
         f"beyond two, the largest is {np.max(np.abs(judged.scaled)):.1f}.",
         [rows, *lines],
-        axes(f"predicted {shortened(target_name)}", "error / its standard deviation"),
+        axes(
+            f"predicted {shortened(target_name)}",
+            "error / its standard deviation",
+            _range(judged, x),
+        ),
     )
+
+
+def _range(judged: Judgement, values: FloatArray) -> dict[str, Any]:
+    """An axis for the rows inside the training range, where others would make these invisible."""
+    outside = judged.outside[judged.drawn]
+    if not np.any(outside) or np.all(outside):
+        return {}
+    low, high = float(np.min(values[~outside])), float(np.max(values[~outside]))
+    margin = 0.05 * (high - low) or 1.0
+    return {"range": [low - margin, high + margin]}

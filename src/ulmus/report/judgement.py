@@ -18,7 +18,7 @@ from ulmus.honesty.baselines import left_out_mean, linear_baseline
 from ulmus.honesty.evidence import input_values, left_out_evidence, point_leverage
 from ulmus.intervals.distribution import predictive_distribution
 from ulmus.intervals.prediction import prediction_bounds
-from ulmus.report.subject import LEFT_OUT, NOTHING, Subject
+from ulmus.report.subject import LEFT_OUT, NOTHING, Subject, drawn
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -30,6 +30,7 @@ MOST_NEW, MOST_DRAWN = 5000, 2000
 MOST_WORK = 1e11
 
 MODEL, MEAN, LINEAR = "this model", "the mean", "a linear model"
+INSIDE = "this model, without rows outside the training range"
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,13 @@ class Judgement:
     of_rows: int
 
     @property
+    def inside(self) -> Score | None:
+        """Score of the model without rows far outside; None if there are no such rows, or only."""
+        if not np.any(self.outside) or np.all(self.outside):
+            return None
+        return _score(INSIDE, self.observed[~self.outside], self.predicted[~self.outside])
+
+    @property
     def coverage(self) -> float:
         """Share of all rows that their 95% intervals hold."""
         rows = self.report.coverage
@@ -111,11 +119,11 @@ def _left_out(subject: Subject) -> Judgement:
     places = np.flatnonzero(rows.judges)
     observed = rows.data.y[0, places]
     labels = list(subject.table.index) if subject.is_training else range(rows.data.y.shape[1])
-    drawn = _drawn(len(places))
+    shown = drawn(np.arange(len(places)), MOST_DRAWN)
     others = {}
     for name, prediction in _left_out_others(rows).items():
         others[name] = prediction[np.searchsorted(np.flatnonzero(rows.data.used), places)]
-    points = taken_rows(rows.data.X, places[drawn])
+    points = taken_rows(rows.data.X, places[shown])
     scores, gains = _compared(observed, {MODEL: evidence.mean[0]} | others)
     return Judgement(
         labels=tuple(str(labels[i]) for i in places),
@@ -126,7 +134,7 @@ def _left_out(subject: Subject) -> Judgement:
         pit=evidence.pit[0],
         leverage=evidence.leverage[0],
         outside=np.zeros(len(places), dtype=bool),
-        drawn=drawn,
+        drawn=shown,
         bounds=prediction_bounds(fit, points, [LEVEL], "auto")[:, 0, :, 0],
         scores=scores,
         gains=gains,
@@ -137,12 +145,12 @@ def _left_out(subject: Subject) -> Judgement:
 
 def _new(subject: Subject) -> Judgement:
     """Rows that the fit has not seen."""
-    fit, places = subject.fit, subject.sample(MOST_NEW)
+    fit, places = subject.fit, drawn(np.arange(len(subject.table)), MOST_NEW)
     assert subject.y is not None  # otherwise left-out rows judge, or nothing
     given, observed = subject.rows(places), subject.y[places]
     points = subject.asked._points_of(given)
     mean, sd = (np.asarray(a, dtype=float) for a in subject.asked.predict(given, return_std=True))
-    drawn = _drawn(len(places))
+    shown = drawn(np.arange(len(places)), MOST_DRAWN)
     scores, gains = _compared(observed, {MODEL: mean} | _others_at(fit.rows, points))
     return Judgement(
         labels=tuple(str(subject.table.index[i]) for i in places),
@@ -153,19 +161,13 @@ def _new(subject: Subject) -> Judgement:
         pit=np.asarray(predictive_distribution(fit, points).cdf(observed[:, None]))[:, 0],
         leverage=point_leverage(fit, points)[0],
         outside=rows_outside(points, fit.scale),
-        drawn=drawn,
-        bounds=prediction_bounds(fit, taken_rows(points, drawn), [LEVEL], "auto")[:, 0, :, 0],
+        drawn=shown,
+        bounds=prediction_bounds(fit, taken_rows(points, shown), [LEVEL], "auto")[:, 0, :, 0],
         scores=scores,
         gains=gains,
         report=honesty_report(fit, points, observed[None, :], names=subject.encoded_names),
         of_rows=len(subject.table),
     )
-
-
-def _drawn(n: int) -> IntArray:
-    if n <= MOST_DRAWN:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(1).choice(n, MOST_DRAWN, replace=False))
 
 
 def _training(rows: TrainingRows) -> tuple[Any, FloatArray, FloatArray | None]:
@@ -202,19 +204,17 @@ def _others_at(rows: TrainingRows | None, points: Any) -> dict[str, FloatArray]:
     return out
 
 
+def _score(name: str, y: FloatArray, prediction: FloatArray) -> Score:
+    r2 = float(r2_score(y, prediction)) if np.ptp(y) > 0 else float("nan")
+    rmse, mae = root_mean_squared_error(y, prediction), mean_absolute_error(y, prediction)
+    return Score(name, float(rmse), float(mae), r2)
+
+
 def _compared(
     y: FloatArray, predictions: dict[str, FloatArray]
 ) -> tuple[tuple[Score, ...], dict[str, float]]:
     """Scores of all models, and what the first saves against each of the others."""
-    scores = tuple(
-        Score(
-            name,
-            float(root_mean_squared_error(y, prediction)),
-            float(mean_absolute_error(y, prediction)),
-            float(r2_score(y, prediction)) if np.ptp(y) > 0 else float("nan"),
-        )
-        for name, prediction in predictions.items()
-    )
+    scores = tuple(_score(name, y, prediction) for name, prediction in predictions.items())
     own, *_ = predictions.values()
     gains = {}
     for name, prediction in list(predictions.items())[1:]:

@@ -25,6 +25,12 @@ def number(value: Any, digits: int = DIGITS) -> str:
     return _minus(f"{x:,.{decimals}f}")
 
 
+def fixed(value: Any, decimals: int = 3) -> str:
+    """A number with so many decimals; a dash where there is none."""
+    x = float(value)
+    return _minus(f"{x:.{decimals}f}") if math.isfinite(x) else "\N{EN DASH}"
+
+
 def share(value: Any) -> str:
     """A share in percent; small ones are not rounded to nothing."""
     x = 100 * float(value)

@@ -1,11 +1,11 @@
 "use strict";
 // The page without this script still has all its sentences and tables.
 const root = document.documentElement;
-const coarse = matchMedia("(pointer: coarse)").matches;
+const touched = matchMedia("(hover: none)").matches;
 const HEIGHT = 380, PRINT_WIDTH = 660, PRINT_HEIGHT = 290;
 const CONFIG = {
   displaylogo: false,
-  displayModeBar: coarse ? false : "hover",
+  displayModeBar: touched ? false : "hover",
   modeBarButtons: [["toImage", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
 };
 const figures = JSON.parse(document.getElementById("figures").textContent);
@@ -46,7 +46,7 @@ function layout(figure, width, height) {
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" },
     bargap: 0.25,
     // A finger that moves over a figure scrolls the page.
-    dragmode: coarse ? false : "zoom",
+    dragmode: touched ? false : "zoom",
     xaxis: axis(own.xaxis),
     yaxis: axis(own.yaxis),
   };

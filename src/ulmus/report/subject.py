@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ import scipy.sparse
 
 from ulmus.core.backend import to_numpy
 from ulmus.core.fit import Fit
+from ulmus.core.scaling import rows_outside
+from ulmus.exceptions import ExtrapolationWarning
 from ulmus.pipelines import answers
 
 FloatArray = npt.NDArray[np.float64]
@@ -44,6 +47,8 @@ class Subject:
         What tells how good the model is.
     is_training : bool
         Whether the rows are those of the fit.
+    inside : ndarray of int
+        Numbers of the rows within the range of the training inputs; all if there are none.
     """
 
     outer: Any
@@ -54,6 +59,7 @@ class Subject:
     y: FloatArray | None
     judged_by: str
     is_training: bool
+    inside: IntArray
 
     @property
     def fit(self) -> Fit:
@@ -85,11 +91,18 @@ class Subject:
         return table if self.framed else table.to_numpy()
 
     def sample(self, most: int) -> IntArray:
-        """Numbers of at most so many rows, drawn at random with a fixed seed."""
-        n = len(self.table)
-        if n <= most:
-            return np.arange(n)
-        return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+        """Numbers of at most so many rows inside, drawn at random with a fixed seed.
+
+        A single row far outside would rule all averages.
+        """
+        return drawn(self.inside, most)
+
+
+def drawn(rows: IntArray, most: int) -> IntArray:
+    """At most so many of the rows, drawn at random with a fixed seed, in their order."""
+    if len(rows) <= most:
+        return rows
+    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
 def subject(model: Any, X: Any, y: Any) -> Subject:
@@ -120,7 +133,12 @@ def subject(model: Any, X: Any, y: Any) -> Subject:
         judged_by = LEFT_OUT
     else:
         judged_by = NOTHING if observed is None else NEW
-    return Subject(outer, last, asked, table, framed, observed, judged_by, is_training)
+    given = table if framed else table.to_numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)  # the report has a table of them
+        outside = rows_outside(asked._points_of(given), last.fitted_.scale)
+    inside = np.arange(len(table)) if np.all(outside) else np.flatnonzero(~outside)
+    return Subject(outer, last, asked, table, framed, observed, judged_by, is_training, inside)
 
 
 def _table(model: Any, X: Any, *, is_pipeline: bool) -> tuple[Any, bool]:

@@ -10,7 +10,7 @@ from ulmus.report.columns import Column
 from ulmus.report.drawing import Grid
 from ulmus.report.facts import Facts
 from ulmus.report.judgement import Judgement
-from ulmus.report.numbers import number
+from ulmus.report.numbers import fixed, number
 
 # Inputs that are described one by one.
 MOST_DESCRIBED = 60
@@ -32,17 +32,10 @@ def _described(column: Column) -> tuple[str, ...]:
 
 def scores(judged: Judgement) -> Grid:
     """How far models are from what was observed."""
+    listed = [*judged.scores, *([judged.inside] if judged.inside else [])]
     return Grid(
         ("model", "R²", "RMSE", "mean absolute error"),
-        tuple(
-            (
-                s.name,
-                f"{s.r2:.3f}" if np.isfinite(s.r2) else number(s.r2),
-                number(s.rmse),
-                number(s.mae),
-            )
-            for s in judged.scores
-        ),
+        tuple((s.name, fixed(s.r2), number(s.rmse), number(s.mae)) for s in listed),
     )
 
 

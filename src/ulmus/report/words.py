@@ -6,8 +6,8 @@ from ulmus.honesty.report import Finding
 from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
 from ulmus.report.facts import Facts
 from ulmus.report.influences import CURVE_ROWS, MOST_INPUTS
-from ulmus.report.judgement import LINEAR, MOST_DRAWN, Judgement
-from ulmus.report.numbers import count, number, share
+from ulmus.report.judgement import LINEAR, Judgement
+from ulmus.report.numbers import count, fixed, number, share
 from ulmus.report.spread import Parts
 from ulmus.report.subject import LEFT_OUT, NEW
 
@@ -47,7 +47,8 @@ def verdict(facts: Facts) -> str:
             "Nothing here tells how good the model is: no observations were given, and the model "
             "keeps no training rows to leave out. Give X and y of new rows for that."
         )
-    return f"{_accuracy(facts, judged)} {_error_bars(judged, facts)}"
+    parts = (_accuracy(facts, judged), _extrapolation(judged), _error_bars(judged, facts))
+    return " ".join(part for part in parts if part)
 
 
 def _accuracy(facts: Facts, judged: Judgement) -> str:
@@ -65,7 +66,7 @@ def _accuracy(facts: Facts, judged: Judgement) -> str:
         )
     text = (
         f"In rows {which}, the model explains {share(model.r2)} of the variance of "
-        f"{facts.target_name} (R² {model.r2:.3f}), with {typical}."
+        f"{facts.target_name} (R² {fixed(model.r2)}), with {typical}."
     )
     gain = judged.gains.get(LINEAR)
     if gain is None:
@@ -75,6 +76,17 @@ def _accuracy(facts: Facts, judged: Judgement) -> str:
     if gain < -CLEAR:
         return f"{text} A linear model does better, by more than chance: prefer it."
     return f"{text} A linear model does about as well."
+
+
+def _extrapolation(judged: Judgement) -> str:
+    """What rows far outside the training range do to the accuracy."""
+    if judged.inside is None:
+        return ""
+    return (
+        f"{count(int(judged.outside.sum()), 'row lies', 'rows lie')} far outside the range of the "
+        f"training inputs; without, the RMSE is {number(judged.inside.rmse, 3)} and R² "
+        f"{fixed(judged.inside.r2)}."
+    )
 
 
 def _error_bars(judged: Judgement, facts: Facts) -> str:
@@ -127,16 +139,22 @@ def rows(facts: Facts) -> str:
     )
 
 
-def sampled(judged: Judgement) -> str:
-    """How many rows were looked at and drawn, where not all; else nothing."""
-    n, text = len(judged.observed), ""
+def notes(judged: Judgement) -> list[str]:
+    """What scores and figures leave out, if anything."""
+    n, out = len(judged.observed), []
     if n < judged.of_rows:
-        text = (
-            f"All of this is about {number(n)} rows drawn at random from {number(judged.of_rows)}. "
-        )
+        out.append(f"This is about {number(n)} rows drawn at random from {number(judged.of_rows)}.")
     if len(judged.drawn) < n:
-        text += f"Figures show {number(MOST_DRAWN)} of them, drawn at random."
-    return text.strip()
+        out.append(f"Figures show {number(len(judged.drawn))} of them, drawn at random.")
+    if judged.inside is not None:
+        out.append("Rows far outside the training range may lie beyond the axes of the figures.")
+    return out
+
+
+def outside(judged: Judgement) -> str:
+    """How many rows are far outside."""
+    n = int(judged.outside.sum())
+    return f"Outside the range of the training inputs: {count(n, 'row')}"
 
 
 def honesty(facts: Facts) -> str:
@@ -172,7 +190,7 @@ def inputs(facts: Facts) -> str:
 
 def curves(facts: Facts) -> str:
     """What the curves are."""
-    n = min(CURVE_ROWS, facts.n_rows)
+    n = min(CURVE_ROWS, facts.n_inside)
     return (
         f"Each curve is the mean prediction over {count(n, 'row')} when one input is set to the "
         "value on the axis, all others as they are. The band holds the expected curve with 95% "
