@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 import pytest
 from numpy.testing import assert_allclose
 from plain import plain_ensemble, plain_member
+from scipy.sparse import csr_array
 from shared import says
 from sklearn.compose import make_column_transformer
 from sklearn.metrics import r2_score, root_mean_squared_error
@@ -269,10 +270,19 @@ def test_relevance_is_that_of_the_map():
 def test_few_rows_are_judged_behind_maps_that_have_not_seen_them():
     X, y = drawn_table(60, 2)
     model = ELMEnsembleRegressor(4, 30, random_state=0).fit(X, y)
-    found = told(model, X, y).judgement
+    everything = told(model, X, y)
+    found = everything.judgement
     assert model.fitted_.folded
+    assert not everything.map_saw_all
     assert np.max(np.abs(found.predicted - model.loo_predictions_)) > 1e-6
     assert_allclose(found.scaled * found.sd, y - found.predicted)
+
+
+def test_a_map_that_saw_all_rows_is_owned_up_to():
+    X, y = drawn_table(410, 2)
+    found = told(ELMEnsembleRegressor(4, 30, random_state=0).fit(X, y), X, y)
+    assert found.map_saw_all
+    assert "all rows in view" in about_rows(found)
 
 
 def test_exchange_shares_of_a_linear_function():
@@ -379,6 +389,21 @@ def test_a_streamed_model(rows):
     model = small().fit_blocks(blocks)
     assert told(model, X.to_numpy(), y).judged_by == NEW
     assert set(SECTIONS) <= Page(report_html(model, X.to_numpy(), y)).ids()
+
+
+def test_a_sparse_table(rows):
+    X, y = rows
+    model = small().fit(csr_array(X.to_numpy()), y)
+    found = told(model, csr_array(X.to_numpy()), y)
+    assert found.is_training
+    assert_allclose(found.judgement.predicted, model.loo_predictions_)
+    assert len(found.judgement.scores) == 3
+
+
+def test_single_precision(rows):
+    X, y = rows
+    model = small(dtype="float32").fit(X, y.astype("float32"))
+    assert told(model, X, y).is_training
 
 
 def test_a_constant_target():
@@ -553,7 +578,7 @@ def test_the_sentence_about_the_variance(model, rows):
 
 
 def test_the_citation_has_the_facts_of_its_file(page):
-    facts = Path("CITATION.cff").read_text(encoding="utf-8")
+    facts = (Path(__file__).parents[1] / "CITATION.cff").read_text(encoding="utf-8")
     assert re.search(r"doi: (\S+)", facts)[1] in page
     assert " ".join(re.search(r'title: "([^"]+)"', facts)[1].split()) in page
     for word in ("Guignard", "Amato", "Kanevski", "Neurocomputing", "456", "436", "449", "2021"):

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ulmus.core.fit import Fit
 from ulmus.report.columns import Column, Target, described
 from ulmus.report.influences import MOST_INPUTS, Dependence, Relevance, dependences, relevance
 from ulmus.report.judgement import Judgement, judgement
@@ -25,8 +26,9 @@ class Facts:
         Title of the page, and name of what is predicted.
     judged_by : str
         Which rows judge the model.
-    is_training, keeps_rows : bool
-        Whether the rows of the report are those of the fit, and whether the fit keeps its own.
+    is_training, keeps_rows, map_saw_all : bool
+        Whether the rows of the report are those of the fit, whether the fit keeps its own, and
+        whether a map of the inputs was learned with all of these in view.
     n_rows, n_inside, n_training : int
         Rows of the report, those of them in the range of the training inputs, and rows of the fit.
     columns : tuple of Column
@@ -54,6 +56,7 @@ class Facts:
     judged_by: str
     is_training: bool
     keeps_rows: bool
+    map_saw_all: bool
     n_rows: int
     n_inside: int
     n_training: int
@@ -86,6 +89,7 @@ def facts(subject: Subject, title: str, target_name: str) -> Facts:
         judged_by=subject.judged_by,
         is_training=subject.is_training,
         keeps_rows=fit.rows is not None,
+        map_saw_all=_map_saw_all(fit),
         n_rows=len(subject.table),
         n_inside=len(subject.inside),
         n_training=fit.n_rows,
@@ -99,6 +103,13 @@ def facts(subject: Subject, title: str, target_name: str) -> Facts:
         settings=settings(subject),
         warnings=_different(str(warning.message) for warning in caught),
     )
+
+
+def _map_saw_all(fit: Fit) -> bool:
+    """Whether left-out rows stand behind a map that was learned from them too."""
+    learned = fit.input_map is not None and fit.input_map.relevance is not None
+    set_aside = fit.rows is not None and fit.rows.tuned is not None
+    return learned and not set_aside and not fit.folded
 
 
 def _different(messages: Iterable[str]) -> tuple[str, ...]:

@@ -168,7 +168,7 @@ def relevances(found: Relevance) -> Figure:
         "range": [n - 0.4, -0.6],
         "title": {"text": ""},
     }
-    layout = axes("share", "", {"tickformat": ".0%", "rangemode": "tozero"})
+    layout = axes("share", "", {"tickformat": ".0%", "rangemode": "tozero", "tickangle": 0})
     layout["yaxis"] |= ticks
     layout["height"] = 110 + 26 * n
     listed = ", ".join(f"{name} {share(s)}" for name, s in zip(names[:5], shares, strict=False))
@@ -249,7 +249,9 @@ def variance_parts(parts: Parts) -> Figure:
             }
         )
     layout = axes(
-        "share of the variance", "", {"tickformat": ".0%", "range": [0, 1.02], "dtick": 0.2}
+        "share of the variance",
+        "",
+        {"tickformat": ".0%", "range": [0, 1.02], "nticks": 6, "tickangle": 0},
     )
     layout["yaxis"] |= {"tickvals": [0, 1], "ticktext": list(bars), "title": {"text": ""}}
     layout |= {"barmode": "stack", "height": 300}

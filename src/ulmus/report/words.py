@@ -108,11 +108,15 @@ def rows(facts: Facts) -> str:
     """Which rows the report is about, and how it judges."""
     fit = f"The model was fitted to {count(facts.n_training, 'row')}."
     if facts.is_training:
+        seen = (
+            " The map of the inputs was learned with all rows in view, which makes this a little "
+            "too good."
+        )
         return (
             f"{fit} They are the rows of this report: each is predicted from all others, by exact "
-            "leave-one-out formulas, so that no row judges a model that has seen it. Rows that "
-            "resemble each other (repeated measurements, neighbours in time or space) still look "
-            "better than new ones would."
+            f"leave-one-out formulas.{seen if facts.map_saw_all else ''} Rows that resemble each "
+            "other (repeated measurements, neighbours in time or space) look better than new ones "
+            "would; new rows are the honest test."
         )
     if facts.judged_by == NEW and facts.keeps_rows:
         return (
@@ -234,9 +238,15 @@ def points(facts: Facts) -> str:
     """How to read the rows that stand out."""
     if facts.judgement is None:
         return "Rows that stand out need observations, and none are known."
+    errors = "Large errors may be wrong measurements, or the rows that teach most."
+    if facts.judged_by == NEW:
+        return (
+            f"{errors} The leverage of a new row says how far it is from the training rows: from "
+            "1 on, its prediction is less certain than an observation is."
+        )
     return (
-        "Large errors may be wrong measurements, or the rows that teach most. A row of high "
-        "leverage decides its own prediction, and deserves a second look at its inputs."
+        f"{errors} The leverage of a training row is its weight in its own prediction, from 0 to "
+        "1: where it is high, look at the inputs again."
     )
 
 
