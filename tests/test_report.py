@@ -512,10 +512,21 @@ def test_only_rows_outside_the_range():
 def test_many_new_rows_are_sampled(model):
     X, y = drawn_table(6000, seed=4)
     found = told(model, X, y)
-    assert len(found.judgement.observed) == 5000
-    assert len(found.judgement.drawn) == 2000
-    text = Page(report_html(model, X, y)).text
-    assert "5,000 rows drawn at random from 6,000" in text
+    assert len(found.judgement.observed) == 2000
+    assert found.judgement.of_rows == 6000
+    assert "2,000 rows drawn at random from 6,000" in Page(report_html(model, X, y)).text
+
+
+def test_many_training_rows_are_drawn_in_part():
+    X, y = drawn_table(2500)
+    model = small().fit(X, y)
+    judged = told(model, X, y).judgement
+    assert len(judged.observed) == 2500
+    assert judged.bounds.shape == (2, 2000)
+    assert_allclose(judged.bounds.T, model.predict_interval(X.iloc[judged.drawn]))
+    page = report_html(model, X, y)
+    assert len(figures_of(page)["observed"][0]["traces"][0]["x"]) == 2000
+    assert "Figures show 2,000 of them" in Page(page).text
 
 
 # ---------------------------------------------------------------- bad input

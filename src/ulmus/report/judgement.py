@@ -25,7 +25,7 @@ IntArray = npt.NDArray[np.intp]
 
 LEVEL = 0.95
 # New rows that are looked at, and rows that are drawn.
-MOST_NEW, MOST_DRAWN = 5000, 2000
+MOST_NEW, MOST_DRAWN = 2000, 2000
 # Multiplications that a linear model may cost: about half a minute.
 MOST_WORK = 1e11
 
