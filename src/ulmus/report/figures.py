@@ -168,7 +168,9 @@ def relevances(found: Relevance) -> Figure:
         "range": [n - 0.4, -0.6],
         "title": {"text": ""},
     }
-    layout = axes("share", "", {"tickformat": ".0%", "rangemode": "tozero", "tickangle": 0})
+    layout = axes(
+        "share", "", {"tickformat": ".0%", "rangemode": "tozero", "nticks": 4, "tickangle": 0}
+    )
     layout["yaxis"] |= ticks
     layout["height"] = 110 + 26 * n
     listed = ", ".join(f"{name} {share(s)}" for name, s in zip(names[:5], shares, strict=False))
