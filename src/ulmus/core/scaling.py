@@ -132,24 +132,23 @@ def _sparse_scale(X: Any, weight: np.ndarray, mass: float) -> FeatureScale:
 
 def far_outside(X: Any, scale: FeatureScale) -> int:
     """Number of rows farther outside the range of the inputs than a tenth of it."""
+    return int(np.sum(rows_outside(X, scale)))
+
+
+def rows_outside(X: Any, scale: FeatureScale) -> np.ndarray:
+    """Which rows have a value that far outside the range of its input, shape (n,)."""
     margin = RANGE_MARGIN * (scale.high - scale.low)
-    return rows_outside(X, scale.low - margin, scale.high + margin)
-
-
-def rows_outside(X: Any, low: np.ndarray, high: np.ndarray) -> int:
-    """Number of rows with a value outside the given bounds."""
+    low, high = scale.low - margin, scale.high + margin
     if scipy.sparse.issparse(X):
         return _sparse_rows_outside(X, low, high)
-    xp = namespace(X)
-    outside = xp.any((like(low, X) > X) | (like(high, X) < X), axis=1)
-    return int(xp.sum(xp.astype(outside, xp.int64)))
+    return to_numpy(namespace(X).any((like(low, X) > X) | (like(high, X) < X), axis=1))
 
 
-def _sparse_rows_outside(X: Any, low: np.ndarray, high: np.ndarray) -> int:
+def _sparse_rows_outside(X: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     outside = np.zeros(X.shape[0], dtype=bool)
     outside[rows[(low[X.indices] > X.data) | (high[X.indices] < X.data)]] = True
     # Entries that are not stored are zero, which may itself be out of range.
     zero_is_outside = (low > 0) | (high < 0)
     stored = np.bincount(rows[zero_is_outside[X.indices]], minlength=X.shape[0])
-    return int(np.sum(outside | (stored < np.sum(zero_is_outside))))
+    return outside | (stored < np.sum(zero_is_outside))

@@ -237,7 +237,7 @@ class CalibrationDisplay:
     def _draw_pit(self, ax: Any, n_bins: int) -> None:
         """Histogram of the places, whose bars would be equal if the distributions were right."""
         n = len(self.pit)
-        low, high = _chance_band(n, 1 / n_bins) * n_bins
+        low, high = chance_band(n, 1 / n_bins) * n_bins
         ax.hist(
             self.pit,
             np.linspace(0, 1, n_bins + 1),
@@ -255,7 +255,7 @@ class CalibrationDisplay:
     def _draw_coverage(self, ax: Any, n_bins: int) -> None:
         """Coverage against level."""
         levels = np.linspace(0, 1, 201)[1:-1]
-        low, high = _chance_band(len(self.pit), levels)
+        low, high = chance_band(len(self.pit), levels)
         ax.fill_between(
             levels, low, high, color=BLACK, alpha=0.15, linewidth=0, label="by chance, 19 of 20"
         )
@@ -270,7 +270,7 @@ class CalibrationDisplay:
         places = np.arange(len(groups))
         counts = np.array([group.n_samples for group in groups.values()])
         share = np.array([group.coverage for group in groups.values()], dtype=float)
-        low, high = _chance_band(counts, self.group_level)
+        low, high = chance_band(counts, self.group_level)
         ax.hlines(places, low, high, color=PALE, linewidth=9, label="by chance, 19 of 20")
         ax.axvline(self.group_level, color=BLACK, linestyle="--", linewidth=1, label="as promised")
         outside = (share < low) | (share > high)
@@ -286,7 +286,7 @@ class CalibrationDisplay:
         draw_legend(ax, loc="upper left")
 
 
-def _chance_band(n: Any, level: Any) -> FloatArray:
+def chance_band(n: Any, level: Any) -> FloatArray:
     """Shares of n rows that 19 of 20 samples of honest hits lie between, shape (2, ...)."""
     law = stats.binom(n, level)
     return np.stack([law.ppf(CHANCE / 2) / n, law.ppf(1 - CHANCE / 2) / n])

@@ -106,7 +106,7 @@ class RelevanceDisplay:
             error = self.deviation[shown]
             low = np.minimum(error, share)
             ax.errorbar(share, places, xerr=[low, error], fmt="none", ecolor=BLACK, capsize=2.5)
-        ax.set_yticks(places, [_shortened(self.names[j]) for j in shown])
+        ax.set_yticks(places, [shortened(self.names[j]) for j in shown])
         ax.set_ylim(len(shown) - 0.4, -0.6)
         ax.set_xlim(left=0)
         hidden = len(self.relevance) - len(shown)
@@ -117,5 +117,6 @@ class RelevanceDisplay:
         return self
 
 
-def _shortened(name: str) -> str:
+def shortened(name: str) -> str:
+    """A name that fits beside a bar."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"

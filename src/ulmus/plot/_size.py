@@ -104,7 +104,8 @@ class EnsembleSizeDisplay:
             )
         suggested = estimator.suggest_n_estimators(X, tolerance)
         fitted = len(estimator.rank_)
-        chosen = _sizes(max(4 * fitted, 2 * suggested)) if sizes is None else np.unique(sizes)
+        most = max(4 * fitted, 2 * suggested)
+        chosen = member_counts(most) if sizes is None else np.unique(sizes)
 
         def mean_variance(size: int) -> float:
             return float(np.mean(one_output(estimator.variance_at(X, size), output)))
@@ -152,7 +153,7 @@ class EnsembleSizeDisplay:
         return self
 
 
-def _sizes(largest: int) -> npt.NDArray[np.intp]:
+def member_counts(largest: int) -> npt.NDArray[np.intp]:
     """Numbers from 2 to the largest, in nearly equal ratios."""
     return np.unique(np.round(np.geomspace(2, largest, N_SIZES)).astype(np.intp))
 

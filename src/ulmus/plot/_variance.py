@@ -126,7 +126,7 @@ class VarianceDisplay:
         noise = one_output(estimator.predict_var(points.table, component="noise"), output)
         display = cls(
             x=points.x,
-            parts=_model_parts(estimator, points.table, output),
+            parts=model_parts(estimator, points.table, output),
             noise=noise,
             connected=points.connected,
             x_label=points.label,
@@ -150,7 +150,7 @@ class VarianceDisplay:
             Itself.
         """
         ax = drawing_axes(ax)
-        stack = _positive_stack(self.parts)
+        stack = positive_stack(self.parts)
         if noise:
             stack[OBSERVATION] = self.noise
         below = np.zeros(len(self.x))
@@ -174,7 +174,7 @@ class VarianceDisplay:
         return self
 
 
-def _model_parts(estimator: Any, table: Any, output: int) -> dict[str, FloatArray]:
+def model_parts(estimator: Any, table: Any, output: int) -> dict[str, FloatArray]:
     """Parts of the prediction's variance, from the bottom of the stack to its top."""
     model = one_output(estimator.predict_var(table, component="model"), output)
     if not hasattr(estimator, "variance_components"):
@@ -185,7 +185,7 @@ def _model_parts(estimator: Any, table: Any, output: int) -> dict[str, FloatArra
     return {SHARED: shared, OWN: own, WEIGHTS: weights, CHOICE: rest}
 
 
-def _positive_stack(parts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+def positive_stack(parts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """Parts without negative ones, in proportion, so that they add up to the same."""
     positive = {name: np.maximum(values, 0) for name, values in parts.items()}
     wanted, total = sum(parts.values()), sum(positive.values())

@@ -1,0 +1,97 @@
+"""A figure as a value that plotly.js draws, with its words and its data.
+
+A colour is the name of a variable in the page's style sheet (``--ink``), which the page replaces
+by its value, so that one figure serves light, dark and print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ulmus.plot._relevance import shortened
+
+FloatArray = npt.NDArray[np.float64]
+
+BAND = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A small table: names of its columns, and rows of text."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure.
+
+    Parameters
+    ----------
+    alt : str
+        What it shows, in words and numbers.
+    traces : list of dict
+        What plotly draws.
+    layout : dict
+        How it draws.
+    data : Grid or None
+        The same as a table, where it is small.
+    label : str
+        What tells it from others of which one is chosen.
+    """
+
+    alt: str
+    traces: list[dict[str, Any]]
+    layout: dict[str, Any] = field(default_factory=dict)
+    data: Grid | None = None
+    label: str = ""
+
+
+def axes(
+    x_title: str, y_title: str, x: dict[str, Any] | None = None, y: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """A layout with named axes."""
+    return {
+        "xaxis": {"title": {"text": escape(x_title, quote=False)}} | (x or {}),
+        "yaxis": {"title": {"text": escape(y_title, quote=False)}} | (y or {}),
+    }
+
+
+def plain(name: str) -> str:
+    """A name that fits, and that plotly takes as it is rather than as mark-up."""
+    return escape(shortened(name), quote=False)
+
+
+def dots(x: FloatArray, y: FloatArray) -> dict[str, Any]:
+    """A mark for each row."""
+    look = {"color": "--dot", "size": 6, "line": {"color": "--blue", "width": 0.8}}
+    return {"x": numbers(x), "y": numbers(y), "mode": "markers", "marker": look}
+
+
+def dashes(x: Sequence[float], y: Sequence[float], name: str) -> dict[str, Any]:
+    """A dashed line, of what is hoped for."""
+    look = {"color": "--ink", "width": 1.5, "dash": "dash"}
+    ends = {"x": numbers(x), "y": numbers(y)}
+    return ends | {"mode": "lines", "line": look, "name": name, "hoverinfo": "skip"}
+
+
+def band(
+    x: FloatArray, low: FloatArray, high: FloatArray, name: str, color: str = "--chance"
+) -> list[dict[str, Any]]:
+    """The area between two curves."""
+    bottom = BAND | {"x": numbers(x), "y": numbers(low), "showlegend": False}
+    top = BAND | {"x": numbers(x), "y": numbers(high), "name": name}
+    return [bottom, top | {"fill": "tonexty", "fillcolor": color}]
+
+
+def numbers(values: Any) -> list[float | None]:
+    """Numbers of ten digits as JSON has them; others than finite ones are gaps."""
+    array = np.asarray(values, dtype=float)
+    return [float(f"{v:.10g}") if np.isfinite(v) else None for v in array]

@@ -1,0 +1,138 @@
+"""What is needed to make the model again, and to cite it."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+import ulmus
+from ulmus.report.numbers import number
+from ulmus.report.subject import LEFT_OUT, Subject
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "plotly")
+
+LONGEST_CODE = 100_000
+
+SOFTWARE = (
+    "The ulmus developers. ulmus: regression by ensembles of Extreme Learning Machines with "
+    "closed-form error bars. Version {version}, BSD-3-Clause licence."
+)
+ARTICLE = (
+    "F. Guignard, F. Amato and M. Kanevski (2021). Uncertainty Quantification in Extreme Learning "
+    "Machine: Analytical Developments, Variance Estimates and Confidence Intervals. "
+    "Neurocomputing 456, 436-449."
+)
+DOI = "10.1016/j.neucom.2021.04.027"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the model was made.
+
+    Parameters
+    ----------
+    parameters : tuple of (name, value, whether it is the default)
+        Parameters of the estimator.
+    chosen : tuple of (name, value)
+        What the fit chose by itself.
+    versions : tuple of (name, version)
+        Programs.
+    code : str
+        Python code that makes the model again.
+    digest : str
+        SHA-256 of the table and what was observed.
+    date : str
+        Day of the report.
+    """
+
+    parameters: tuple[tuple[str, str, bool], ...]
+    chosen: tuple[tuple[str, str], ...]
+    versions: tuple[tuple[str, str], ...]
+    code: str
+    digest: str
+    date: str
+
+    @property
+    def random_state(self) -> str:
+        """Seed of the hidden weights as code."""
+        return next(value for name, value, _ in self.parameters if name == "random_state")
+
+
+def settings(subject: Subject) -> Settings:
+    """Settings of a fitted model."""
+    model, fit = subject.model, subject.fit
+    defaults = type(model)().get_params(deep=False)
+    parameters = tuple(
+        (name, repr(value), repr(value) == repr(defaults[name]))
+        for name, value in model.get_params(deep=False).items()
+    )
+    noise = "one variance for all rows" if fit.noise_model is None else "a function of the inputs"
+    chosen = (
+        ("members", number(fit.ensemble.n_members)),
+        ("hidden units of each", number(fit.ensemble.layer.W.shape[1])),
+        ("ridge parameter alpha", number(np.ravel(model.alpha_)[0])),
+        ("effective degrees of freedom", number(fit.gamma[0])),
+        ("noise", noise),
+        ("its standard deviation", number(np.sqrt(fit.sigma2[0]))),
+    )
+    versions = (
+        ("ulmus", ulmus.__version__),
+        ("Python", platform.python_version()),
+        *((name, version(name)) for name in PACKAGES),
+    )
+    date = datetime.now(UTC).date().isoformat()
+    return Settings(parameters, chosen, versions, _code(subject), data_digest(subject), date)
+
+
+def data_digest(subject: Subject) -> str:
+    """SHA-256 of pandas' hashes of the rows of the table, followed by the observations."""
+    import pandas as pd
+
+    hashes = pd.util.hash_pandas_object(subject.table, index=False).to_numpy()
+    digest = hashlib.sha256(hashes.astype("<u8").tobytes())
+    if subject.y is not None:
+        digest.update(subject.y.astype("<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _code(subject: Subject) -> str:
+    """Code that fits the model again and reports on it."""
+    # scikit-learn shortens long texts unless told not to.
+    text = subject.outer.__repr__(N_CHAR_MAX=LONGEST_CODE)
+    rows = "X_train, y_train" if subject.judged_by == LEFT_OUT else "X_new, y_new"
+    lines = [
+        *_imports(subject.outer),
+        "from ulmus.report import write_report",
+        "",
+        f"model = {text}",
+        f"model.fit(X_train, y_train)  # {subject.fit.n_rows} rows",
+        f'write_report(model, {rows}, "report.html")',
+    ]
+    return "\n".join(lines)
+
+
+def _imports(model: Any) -> list[str]:
+    """Lines that import the class of a model and of all estimators within it."""
+    within = {type(value) for value in _estimators(model)} | {type(model)}
+    return sorted(f"from {_public(kind.__module__)} import {kind.__name__}" for kind in within)
+
+
+def _estimators(model: Any) -> list[Any]:
+    values = model.get_params(deep=True).values()
+    return [value for value in values if isinstance(value, BaseEstimator)]
+
+
+def _public(module: str) -> str:
+    """The package that a class is imported from."""
+    parts = module.split(".")
+    if parts[0] == "ulmus":
+        return "ulmus"
+    private = [i for i, part in enumerate(parts) if part.startswith("_") and i]
+    return ".".join(parts[: private[0]] if private else parts)
