@@ -3,7 +3,6 @@
 from ulmus.estimators import ELMEnsembleRegressor, ELMRegressor
 from ulmus.files import load
 from ulmus.pipelines import answers
-
-__version__ = "0.2.0.dev0"
+from ulmus.version import __version__
 
 __all__ = ["ELMEnsembleRegressor", "ELMRegressor", "__version__", "answers", "load"]

@@ -14,7 +14,6 @@ import os
 import re
 import stat
 import struct
-import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -25,6 +24,7 @@ import numpy as np
 
 from ulmus.exceptions import ModelFileError
 from ulmus.npy import npy_parts, read_npy
+from ulmus.version import __version__
 
 FORMAT = 1
 DOCUMENT = "model.json"
@@ -73,7 +73,7 @@ def write_archive(
     """Write a document and arrays; the same ones always give the same bytes."""
     parts = {name: npy_parts(array) for name, array in arrays.items()}
     sums = {name: _digest(*part) for name, part in parts.items()}
-    known = {"format": FORMAT, "ulmus": library_version(), **document, "arrays": sums}
+    known = {"format": FORMAT, "ulmus": __version__, **document, "arrays": sums}
     text = json.dumps({**known, "sha256": _seal(known)}, indent=1, allow_nan=False)
     with zipfile.ZipFile(path, "w") as archive:
         _write(archive, DOCUMENT, text.encode("ascii"))
@@ -93,11 +93,6 @@ def _write(archive: zipfile.ZipFile, name: str, *parts: Any) -> None:
     with archive.open(info, "w") as member:
         for part in parts:
             member.write(part)
-
-
-def library_version() -> str:
-    """Version of ulmus, whose package is above this module."""
-    return str(sys.modules["ulmus"].__version__)
 
 
 def _digest(*parts: Any) -> str:
@@ -224,7 +219,7 @@ def _require_format(path: str | os.PathLike[str], document: Any) -> None:
         known = isinstance(writer, str) and VERSION.fullmatch(writer)
         raise ModelFileError(
             f"{_shown(path)} was written in format {version} by "
-            f"{f'ulmus {writer}' if known else 'a newer ulmus'}; this ulmus {library_version()} "
+            f"{f'ulmus {writer}' if known else 'a newer ulmus'}; this ulmus {__version__} "
             f"reads formats up to {FORMAT}: upgrade ulmus."
         )
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ulmus import __version__
 from ulmus.datasets import FloatArray
 from ulmus.experiments.settings import (
     FIGURES,
@@ -25,6 +24,7 @@ from ulmus.experiments.settings import (
 )
 from ulmus.experiments.simulation import Machine, replication_chunk, truth_chunk
 from ulmus.experiments.store import Chunk, Store
+from ulmus.version import __version__
 
 TRUTH_CHUNK = 50
 REPLICATION_CHUNK = 10

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus import __version__
 from ulmus.core.fit import Fit
 from ulmus.estimators._base import BaseELM
 from ulmus.estimators._parameters import checked_levels
+from ulmus.version import __version__
 
 try:
     import onnx

@@ -9,12 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import ulmus
 from ulmus.report import figures, tables, words
 from ulmus.report.drawing import Figure
 from ulmus.report.facts import Facts, facts
 from ulmus.report.settings import ARTICLE, DOI, SOFTWARE
 from ulmus.report.subject import subject
+from ulmus.version import __version__
+from ulmus.writing import replaced
 
 SECTIONS = (
     ("data", "The data"),
@@ -61,9 +62,9 @@ def write_report(
         Where it was written.
     """
     page = report_html(model, X, y, title=title, target=target)
-    path = Path(path)
-    path.write_text(page, encoding="utf-8")
-    return path
+    with replaced(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+    return Path(path)
 
 
 def report_html(model: Any, X: Any, y: Any, *, title: str | None = None, target: str = "y") -> str:
@@ -101,7 +102,7 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None, target:
         words=words,
         tables=tables,
         sections=SECTIONS,
-        software=SOFTWARE.format(version=ulmus.__version__),
+        software=SOFTWARE.format(version=__version__),
         article=ARTICLE,
         doi=DOI,
         style=safe((folder / "page.css").read_text(encoding="utf-8")),

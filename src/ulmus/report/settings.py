@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-import ulmus
 from ulmus.report.numbers import number
 from ulmus.report.subject import LEFT_OUT, Subject
+from ulmus.version import __version__
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "plotly")
 
@@ -83,7 +83,7 @@ def settings(subject: Subject) -> Settings:
         ("its standard deviation", number(np.sqrt(fit.sigma2[0]))),
     )
     versions = (
-        ("ulmus", ulmus.__version__),
+        ("ulmus", __version__),
         ("Python", platform.python_version()),
         *((name, version(name)) for name in PACKAGES),
     )
