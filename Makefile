@@ -8,13 +8,15 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-coverage bench-answers bench-scale bench-gpu bench-maps bench-uci mutants reproduce clean
+.PHONY: help install demo test lint dist bench bench-coverage bench-answers bench-scale bench-gpu bench-cli bench-maps bench-uci mutants reproduce clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
 
-demo: $(VENV)/.demo  ## fit an ensemble to the diabetes data and print its error bars
-	$(BIN)/python examples/demo.py
+install: $(VENV)/.install  ## install into .venv: the library, the command line and reports
+
+demo: $(VENV)/.install  ## fit, predict and explain a small table; leaves a report to look at
+	$(BIN)/ulmus demo build/demo
 
 test: lint  ## run the static checks, then all tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
@@ -24,6 +26,15 @@ lint: $(VENV)/.test  ## check style, types and the direction of imports
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# What a user gets: both archives, each installed into an environment of its own.
+dist: $(VENV)/.created  ## build a wheel and an sdist, and test both in clean environments
+	$(PIP) build
+	rm -rf dist build/check
+	$(BIN)/python -m build --outdir dist
+	for archive in dist/*.whl dist/*.tar.gz; do \
+	    $(ONE_THREAD) sh benchmarks/check_archive.sh "$(PYTHON)" "$$archive" || exit 1; \
+	done
 
 bench: $(VENV)/.test  ## time the numerical core on one thread
 	$(ONE_THREAD) $(BIN)/python benchmarks/core.py
@@ -39,6 +50,9 @@ bench-scale: $(VENV)/.test  ## streams, files, a cluster and threads
 
 bench-gpu: $(VENV)/.test  ## fit a hundred million rows on a CUDA card; needs torch
 	$(BIN)/python benchmarks/gpu.py
+
+bench-cli: $(VENV)/.test  ## time and memory of `ulmus fit` and `predict`, small and large tables
+	$(BIN)/python benchmarks/command_line.py
 
 bench-maps: $(VENV)/.test  ## learned maps: error, relevance and time of default fits
 	$(BIN)/python benchmarks/maps.py
@@ -61,8 +75,8 @@ $(VENV)/.created:
 	touch $@
 
 # The package is installed in place, so only a change of pyproject.toml asks for a new install.
-$(VENV)/.demo: pyproject.toml | $(VENV)/.created
-	$(PIP) --editable . rich
+$(VENV)/.install: pyproject.toml | $(VENV)/.created
+	$(PIP) --editable '.[cli,report,onnx]'
 	touch $@
 
 # UncELMe, the authors' program and a test oracle, asks for a package that no longer exists

@@ -334,7 +334,7 @@ def test_one_member_says_what_it_leaves_out(rows):
     model = plain_member(15, alpha=0.1, random_state=0).fit(*rows)
     found = told(model, *rows)
     assert found.members is None
-    assert "one network" in variance(found.parts)
+    assert "one network" in variance(found.parts, found.members)
     assert set(SECTIONS) <= Page(report_html(model, *rows)).ids()
 
 
@@ -581,10 +581,12 @@ def test_shares_and_counts():
 
 
 def test_the_sentence_about_the_variance(model, rows):
-    parts = told(model, *rows).parts
-    largest = max(parts.shares, key=parts.shares.get)
-    text = variance(parts)
-    assert text.startswith(share(parts.shares[largest]))
+    found = told(model, *rows)
+    # What would be left with endlessly many members, as the summary says it.
+    left = found.members.limit / sum(found.parts.prediction.values())
+    text = variance(found.parts, found.members)
+    assert text.startswith(share(left))
+    assert left == pytest.approx(model.summary().variance_shares.data, abs=0.03)
     assert "more members will not help" in text
 
 

@@ -8,7 +8,7 @@ from ulmus.report.facts import Facts
 from ulmus.report.influences import CURVE_ROWS, MOST_INPUTS
 from ulmus.report.judgement import LINEAR, Judgement
 from ulmus.report.numbers import count, fixed, number, share
-from ulmus.report.spread import Parts
+from ulmus.report.spread import Members, Parts
 from ulmus.report.subject import LEFT_OUT, NEW
 
 # A difference of so many standard errors is not chance.
@@ -202,12 +202,16 @@ def curves(facts: Facts) -> str:
     )
 
 
-def variance(parts: Parts) -> str:
+def variance(parts: Parts, members: Members | None) -> str:
     """What the variance is made of, and what would help."""
     if sum(parts.prediction.values()) <= 0:
         return "There is no variance to split: the fit has no noise."
     largest = max(parts.shares, key=lambda name: parts.shares[name])
-    text = f"{share(parts.shares[largest])} of the variance of a prediction is {MEANINGS[largest]}."
+    size = parts.shares[largest]
+    if largest == SHARED and members is not None:
+        # What all members share is what would be left with endlessly many.
+        size = min(members.limit / sum(parts.prediction.values()), 1.0)
+    text = f"{share(size)} of the variance of a prediction is {MEANINGS[largest]}."
     noise = parts.observation_shares[OBSERVATION]
     if noise > 0.5:
         return (
