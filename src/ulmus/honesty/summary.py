@@ -102,7 +102,7 @@ def _basics(fit: Fit, title: str, names: Sequence[str]) -> Summary:
     return Summary(
         title=title,
         n_rows=fit.n_rows,
-        n_features=len(names),
+        n_features=len(set(names)),
         n_outputs=None if fit.one_output else ensemble.n_outputs,
         target_mean=_each(fit, None if target is None else target.mean),
         target_sd=_each(fit, None if target is None else target.sd),
