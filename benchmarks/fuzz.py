@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet
 from mangling import SEALED, WAYS
 from typer.testing import CliRunner
@@ -187,7 +188,7 @@ def _n_rows(path):
     if path.suffix == ".parquet":
         return pa.parquet.read_table(path).num_rows
     if path.suffix == ".arrow":
-        return len(pd.read_feather(path))
+        return pa.feather.read_table(path).num_rows
     data = path.read_bytes()
     text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode(errors="replace")
     return sum(1 for row in csv.reader(io.StringIO(text, newline="")) if row) - 1

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
+import ulmus
 from ulmus.cli.app import app
 
 SMALL = ("--members", 2, "--neurons", 10)
@@ -58,3 +59,10 @@ def sample(n=80, seed=0):
     )
     trend = np.sin(table.t) + 2.0 * (table.kind == "b") + 0.1 * table["count"]
     return table.assign(y=(trend + 0.2 * rng.standard_normal(n)).round(4))
+
+
+def save_often(source, target):
+    """Save a model again and again."""
+    model = ulmus.load(source)
+    for _ in range(20):
+        model.save(target)

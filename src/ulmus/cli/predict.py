@@ -14,7 +14,7 @@ import typer
 from ulmus.cli import options
 from ulmus.cli.models import Known, known_model
 from ulmus.cli.outputs import require_place, require_types, table_writer
-from ulmus.cli.tables import Reading, TableFile, data_frame, file_format
+from ulmus.cli.tables import Reading, TableFile, file_format
 from ulmus.cli.talk import Talk
 
 COLUMNS = ("mean", "se", "ci_lower", "ci_upper", "pi_lower", "pi_upper")
@@ -138,7 +138,7 @@ def _predicted(
     """Blocks of kept columns and predictions, with the number of rows read for each."""
     first_row = 0
     for batch in table.batches([*dict.fromkeys([*known.schema.names, *kept])]):
-        tidy, complete = known.schema.tidied(data_frame(batch), first_row)
+        tidy, complete = known.schema.tidied(table.data_frame(batch), first_row)
         first_row += batch.num_rows
         complete_rows = batch.filter(pa.array(complete))
         columns = {name: complete_rows.column(name) for name in kept}

@@ -135,7 +135,12 @@ class TableFile:
 
     def frames(self, columns: Sequence[str]) -> Iterator[Any]:
         """The same as data frames."""
-        return (data_frame(batch) for batch in self.batches(columns))
+        return map(self.data_frame, self.batches(columns))
+
+    def data_frame(self, rows: Any) -> Any:
+        """Rows of Arrow as a data frame, in which also what was an index in pandas is a column."""
+        with self._understood():
+            return rows.replace_schema_metadata().to_pandas()
 
     def frame(self, columns: Sequence[str]) -> Any:
         """All rows at once."""
@@ -150,7 +155,7 @@ class TableFile:
                     list(self.batches(columns)),
                     pa.schema([self.schema.field(name) for name in columns]),
                 )
-            return data_frame(table)
+            return self.data_frame(table)
 
     def require(self, columns: Sequence[str]) -> None:
         """Refuse names that are not in the table, or in it twice."""
@@ -284,11 +289,6 @@ def _lasting(kind: Any) -> Any:
     if pa.types.is_integer(kind):
         return pa.float64()
     return pa.string() if pa.types.is_null(kind) else kind
-
-
-def data_frame(rows: Any) -> Any:
-    """Rows of Arrow as a data frame, in which also what was an index in pandas is a column."""
-    return rows.to_pandas(ignore_metadata=True)
 
 
 def _cut(batch: Any) -> Iterator[Any]:
