@@ -235,12 +235,17 @@ def test_notes_and_results_go_their_ways(folder, tmp_path):
     assert result.stdout == f"Wrote 40 rows to {tmp_path / 'o.csv'}.\n"
     assert "Note: " in result.stderr
     assert "outside the range of the training inputs" in result.stderr
-    assert any("outside the range of the training inputs" in note for note in facts(*start)["notes"])
+    assert any(
+        "outside the range of the training inputs" in note for note in facts(*start)["notes"]
+    )
 
 
 def test_failures_in_json(folder, tmp_path):
     result = run("predict", folder / "m.ulmus", tmp_path / "no.csv", "-o", "o.csv", "--json")
     assert result.exit_code == 2
     said = json.loads(result.stdout)
-    assert said == {"error": f"{tmp_path / 'no.csv'} does not exist; check the name.", "exit_code": 2}
+    assert said == {
+        "error": f"{tmp_path / 'no.csv'} does not exist; check the name.",
+        "exit_code": 2,
+    }
     assert result.stderr == f"ulmus: {said['error']}\n"

@@ -22,7 +22,9 @@ def folder(tmp_path_factory):
     sample().to_csv(folder / "t.csv", index=False)
     sample().sample(N_ROWS, replace=True, random_state=0).to_csv(folder / "large.csv", index=False)
     done("fit", folder / "t.csv", "-t", "y", "-o", folder / "m.ulmus", *SMALL)
-    model = ulmus.ELMEnsembleRegressor(4, **ENSEMBLE).fit(sample(400)[["t", "count"]], sample(400).y)
+    model = ulmus.ELMEnsembleRegressor(4, **ENSEMBLE).fit(
+        sample(400)[["t", "count"]], sample(400).y
+    )
     model.save(folder / "wide.ulmus")
     return folder
 
