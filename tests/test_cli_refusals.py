@@ -182,6 +182,10 @@ def test_a_model_of_a_newer_version(place):
 def test_links_to_inputs_are_inputs(place):
     (place / "link.csv").symlink_to("t.csv")
     assert "link.csv is used already" in refusal(*predict(output="link.csv"))
+    (place / "hard.csv").hardlink_to("t.csv")
+    assert "hard.csv is used already" in refusal(*predict(output="hard.csv"))
+    (place / "loop.csv").symlink_to("loop.csv")
+    assert "loop.csv' is not a regular file" in refusal(*predict(output="loop.csv"))
     assert pd.read_csv("t.csv").shape == (80, 6)
 
 

@@ -1,4 +1,4 @@
-"""Columns of tables become numbers, and what they were is remembered."""
+"""Cells of every kind become numbers, and those that cannot are refused with their row."""
 
 import datetime as dt
 from decimal import Decimal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,7 @@ def require_place(path: Path, suffixes: Sequence[str] = (), *, inputs: Sequence[
     if suffixes and path.suffix.lower() not in suffixes:
         raise ValueError(f"{path}: the output must end in {' or '.join(suffixes)}.")
     for other in inputs:
-        if path.resolve() == other.resolve() or _same_file(path, other):
+        if os.path.realpath(path) == os.path.realpath(other) or _same_file(path, other):
             raise ValueError(f"{path} is used already; give the output another name.")
 
 
