@@ -8,7 +8,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint dist bench bench-coverage bench-answers bench-scale bench-gpu bench-cli bench-maps bench-uci mutants reproduce clean
+.PHONY: help install demo test lint dist bench bench-coverage bench-answers bench-scale bench-gpu \
+	bench-cli bench-maps bench-uci bench-peers mutants fuzz reproduce clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
@@ -62,6 +63,9 @@ bench-uci: $(VENV)/.test  ## nine standard data sets beside other models; needs 
 
 mutants: $(VENV)/.test  ## change formulas of the core one by one; does a test notice?
 	$(ONE_THREAD) $(BIN)/python benchmarks/mutants.py
+
+fuzz: $(VENV)/.test  ## mangle tables and model files 300 times; is each refused in one line?
+	$(ONE_THREAD) $(BIN)/python benchmarks/fuzz.py
 
 reproduce: $(VENV)/.test  ## the paper's tables and figures, with a tenth of its replications
 	$(ONE_THREAD) $(BIN)/ulmus reproduce all --quick

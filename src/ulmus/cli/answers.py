@@ -146,6 +146,8 @@ def _answered(
             table = known.table(data, Reading(), talk)
             columns = dict.fromkeys([*known.schema.names, *(how["by"] or ())])
             tidy, _ = known.schema.tidied(some_rows(table, list(columns), talk))
+            if not len(tidy):
+                raise ValueError(f"{data} has no complete rows.")
             frame = question(known, tidy, how)
         if output is not None:
             write_frame(output, frame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,6 +87,7 @@ def fit(
         require_place(output, inputs=[data])
         if report is not None:
             require_place(report, [".html", ".htm"], inputs=[data, output])
+            import_module("ulmus.report")  # what it needs may be missing, which is said at once
         table, notes = opened(data, Reading(delimiter, decimal, encoding))
         for text in notes:
             talk.note(text)
@@ -99,6 +101,8 @@ def fit(
             missing=missing.value,
             marks=tuple(na or ()),
         )
+        if not columns and len(table.named) < len(table.names):
+            talk.note("Left out: a column without a name, such as the row numbers of pandas.")
         model = ELMEnsembleRegressor(noise=noise, random_state=seed, device=device)
         if members is not None:
             model.set_params(n_estimators=members)

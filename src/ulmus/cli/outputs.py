@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,8 +26,19 @@ def require_place(path: Path, suffixes: Sequence[str] = (), *, inputs: Sequence[
     if suffixes and path.suffix.lower() not in suffixes:
         raise ValueError(f"{path}: the output must end in {' or '.join(suffixes)}.")
     for other in inputs:
-        if path.exists() and other.exists() and path.samefile(other):
-            raise ValueError(f"{path} is an input; give the output another name.")
+        if os.path.realpath(path) == os.path.realpath(other) or _same_file(path, other):
+            raise ValueError(f"{path} is used already; give the output another name.")
+
+
+def _same_file(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and path.samefile(other)
+
+
+def require_types(path: Path, fields: Sequence[Any]) -> None:
+    """Refuse columns that a file of this kind cannot hold."""
+    nested = next((field.name for field in fields if pa.types.is_nested(field.type)), None)
+    if nested is not None and file_format(path) == "csv":
+        raise ValueError(f"{path}: column {nested!r} holds lists or the like; write .parquet.")
 
 
 @contextmanager
@@ -40,7 +52,7 @@ def table_writer(path: Path, schema: Any) -> Iterator[Any]:
 @contextmanager
 def _writer(path: Path, kind: str, schema: Any) -> Iterator[Any]:
     if kind == "parquet":
-        with pa.parquet.ParquetWriter(path, schema) as writer:
+        with pa.parquet.ParquetWriter(path, schema, write_page_checksum=True) as writer:
             yield writer
         return
     with pa.output_stream(str(path), compression="detect") as sink:

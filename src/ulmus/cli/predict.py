@@ -13,7 +13,7 @@ import typer
 
 from ulmus.cli import options
 from ulmus.cli.models import Known, known_model
-from ulmus.cli.outputs import require_place, table_writer
+from ulmus.cli.outputs import require_place, require_types, table_writer
 from ulmus.cli.tables import Reading, TableFile, file_format
 from ulmus.cli.talk import Talk
 
@@ -32,8 +32,7 @@ class Wanted:
     @property
     def names(self) -> list[str]:
         """Names of all columns."""
-        extra = [f"q{q:g}" for q in self.quantiles] + [f"exceeds_{t:g}" for t in self.exceed]
-        return [*COLUMNS, *extra]
+        return [*COLUMNS, *map(quantile_name, self.quantiles), *map(exceedance_name, self.exceed)]
 
 
 def predict(
@@ -80,9 +79,13 @@ def predict(
         wanted = Wanted(level, _numbers("--quantiles", quantiles), _numbers("--exceed", exceed), of)
         with talk.working(f"Reading {model}"):
             known = known_model(model, missing and missing.value)
+        n_outputs = known.estimator.fitted_.ensemble.n_outputs
+        if n_outputs > 1:
+            raise ValueError(f"{model} predicts {n_outputs} targets; fit a model to each of them.")
         table = known.table(data, Reading(delimiter, decimal, encoding), talk)
         table.require(known.schema.names)
         kept = _kept_columns(keep, table, wanted)
+        table = table.with_copies(name for name in kept if name not in known.schema.names)
         facts = _written(known, table, wanted, kept, output, talk)
         if facts["rows_left_out"]:
             talk.note(f"Left out: {facts['rows_left_out']:,} rows with missing values.")
@@ -91,13 +94,13 @@ def predict(
 
 def _numbers(option: str, given: list[str] | None) -> tuple[float, ...]:
     try:
-        return tuple(float(text) for text in options.names(given))
+        return tuple(dict.fromkeys(float(text) for text in options.names(given)))
     except ValueError as error:
         raise ValueError(f"{option} takes numbers, got {', '.join(given or ())!r}.") from error
 
 
 def _kept_columns(keep: list[str] | None, table: TableFile, wanted: Wanted) -> list[str]:
-    kept = table.names if keep == ["all"] else list(options.names(keep))
+    kept = table.names if keep == ["all"] else [*dict.fromkeys(options.names(keep))]
     table.require(kept)
     both = [name for name in kept if name in wanted.names]
     if both:
@@ -114,6 +117,7 @@ def _written(
     """Predict and write block by block; how many rows were written and left out."""
     fields = [table.schema.field(name) for name in kept]
     schema = pa.schema([*fields, *(pa.field(name, pa.float64()) for name in wanted.names)])
+    require_types(output, fields)
     rows = left_out = 0
     total = max(1, table.n_cells // len(table.names))
     with table_writer(output, schema) as writer, talk.counting("Predicting", total) as count:
@@ -134,7 +138,7 @@ def _predicted(
     """Blocks of kept columns and predictions, with the number of rows read for each."""
     first_row = 0
     for batch in table.batches([*dict.fromkeys([*known.schema.names, *kept])]):
-        tidy, complete = known.schema.tidied(batch.to_pandas(), first_row)
+        tidy, complete = known.schema.tidied(table.data_frame(batch), first_row)
         first_row += batch.num_rows
         complete_rows = batch.filter(pa.array(complete))
         columns = {name: complete_rows.column(name) for name in kept}
@@ -159,7 +163,17 @@ def _predictions(ask: Any, tidy: Any, wanted: Wanted, talk: Talk) -> dict[str, n
     values = dict(zip(COLUMNS, (frame[name].to_numpy() for name in frame.columns), strict=True))
     if wanted.quantiles:
         q = ask.predict_quantiles(tidy, list(wanted.quantiles))
-        values |= {f"q{level:g}": q[:, j] for j, level in enumerate(wanted.quantiles)}
+        values |= {quantile_name(level): q[:, j] for j, level in enumerate(wanted.quantiles)}
     for threshold in wanted.exceed:
-        values[f"exceeds_{threshold:g}"] = ask.exceedance(tidy, threshold)
+        values[exceedance_name(threshold)] = ask.exceedance(tidy, threshold)
     return values
+
+
+def quantile_name(level: float) -> str:
+    """Name of a column of quantiles, such as ``q0.9``."""
+    return f"q{level:.15g}"
+
+
+def exceedance_name(threshold: float) -> str:
+    """Name of a column of probabilities, such as ``exceeds_120``."""
+    return f"exceeds_{threshold:.15g}"

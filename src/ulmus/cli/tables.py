@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,6 +24,10 @@ MOST_CELLS_IN_MEMORY = 10_000_000
 # What a cell of a CSV file takes, in bytes, and how far compression shrinks it.
 CELL_BYTES, COMPRESSION = 6, 4
 DELIMITERS = (",", ";", "\t", "|")
+# What pandas calls an index without a name, in CSV and in Parquet.
+NAMELESS = re.compile(r"(__index_level_\d+__)?")
+# Numbers with decimal commas, and with decimal points.
+FRACTIONS = (r"-?\d*,\d+([eE][+-]?\d+)?", r"-?\d*\.\d+([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,15 @@ class TableFile:
         How to read CSV.
     texts : tuple of str
         Columns of a CSV file that hold text, whatever it looks like.
+    copied : tuple of str
+        Columns of a CSV file of which whole numbers stay whole numbers, however large.
     """
 
     path: Path
     format: str
     reading: Reading = Reading()
     texts: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
 
     CSV: ClassVar[str] = "csv"
 
@@ -66,7 +73,7 @@ class TableFile:
                 return pa.parquet.read_schema(self.path)
             if self.format == self.CSV:
                 with self._csv_reader() as reader:
-                    return reader.schema
+                    return self._legible(reader.schema)
             with self._arrow_reader() as reader:
                 return reader.schema
 
@@ -74,6 +81,11 @@ class TableFile:
     def names(self) -> list[str]:
         """Names of the columns."""
         return list(self.schema.names)
+
+    @property
+    def named(self) -> list[str]:
+        """Names without those of columns that have none, such as the row numbers of pandas."""
+        return [name for name in self.names if not NAMELESS.fullmatch(name)]
 
     @cached_property
     def n_cells(self) -> int:
@@ -97,24 +109,38 @@ class TableFile:
         """The same file, of which some columns are text."""
         return replace(self, texts=tuple(name for name in names if name in self.names))
 
+    def with_copies(self, names: Iterable[str]) -> TableFile:
+        """The same file, of which some columns are only copied."""
+        return replace(self, copied=tuple(names))
+
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Blocks of rows with some columns, as record batches."""
         self.require(columns)
         with self._understood():
             if self.format == "parquet":
-                file = pa.parquet.ParquetFile(self.path, memory_map=True)
-                yield from file.iter_batches(BATCH_ROWS, columns=list(columns))
+                file = pa.parquet.ParquetFile(
+                    self.path, memory_map=True, page_checksum_verification=True
+                )
+                for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
+                    yield batch.select(list(columns))
             elif self.format == self.CSV:
                 with self._csv_reader(columns) as reader:
                     yield from reader
             else:
                 with self._arrow_reader() as reader:
                     for i in range(reader.num_record_batches):
-                        yield from _cut(reader.get_batch(i).select(list(columns)))
+                        batch = reader.get_batch(i).select(list(columns))
+                        batch.validate(full=True)
+                        yield from _cut(batch)
 
     def frames(self, columns: Sequence[str]) -> Iterator[Any]:
         """The same as data frames."""
-        return (batch.to_pandas() for batch in self.batches(columns))
+        return map(self.data_frame, self.batches(columns))
+
+    def data_frame(self, rows: Any) -> Any:
+        """Rows of Arrow as a data frame, in which also what was an index in pandas is a column."""
+        with self._understood():
+            return rows.replace_schema_metadata().to_pandas()
 
     def frame(self, columns: Sequence[str]) -> Any:
         """All rows at once."""
@@ -123,12 +149,13 @@ class TableFile:
             if self.format == self.CSV:
                 # Types come from all rows here, not from the first of them.
                 table = pa.csv.read_csv(self.path, **self._csv_options(columns))
+                self._legible(table.schema)
             else:
                 table = pa.Table.from_batches(
                     list(self.batches(columns)),
                     pa.schema([self.schema.field(name) for name in columns]),
                 )
-            return table.to_pandas()
+            return self.data_frame(table)
 
     def require(self, columns: Sequence[str]) -> None:
         """Refuse names that are not in the table, or in it twice."""
@@ -146,11 +173,18 @@ class TableFile:
         """Say in one sentence why a file cannot be read."""
         try:
             yield
-        except (pa.ArrowException, OSError, EOFError) as error:
+        except (pa.ArrowException, UnicodeError, OSError, EOFError) as error:
             if isinstance(error, OSError) and error.filename is not None:
                 raise
             reason = f"{self.path} cannot be read as {self.format}: {_why(error)}"
             raise ValueError(reason) from error
+
+    def _legible(self, schema: Any) -> Any:
+        """A schema of which all names and columns of text are in the encoding of the file."""
+        odd = [field.name for field in schema if pa.types.is_binary(field.type)]
+        if odd:
+            raise pa.ArrowInvalid(f"column {odd[0]!r} is not in {self.reading.encoding}")
+        return schema
 
     @contextmanager
     def _csv_reader(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
@@ -158,7 +192,7 @@ class TableFile:
         options = self._csv_options(columns)
         with pa.csv.open_csv(self.path, **options) as first:
             types = {
-                field.name: _lasting(field.type)
+                field.name: field.type if field.name in self.copied else _lasting(field.type)
                 for field in first.schema
                 if field.name not in self.texts
             }
@@ -193,6 +227,9 @@ class TableFile:
 def opened(path: Path, reading: Reading = Reading()) -> tuple[TableFile, list[str]]:  # noqa: B008
     """A table in a file, and notes about how it is read."""
     kind = file_format(path)
+    for option, sign in (("--delimiter", reading.delimiter), ("--decimal", reading.decimal)):
+        if sign is not None and len(sign) != 1:
+            raise ValueError(f"{option} must be one character, got {sign!r}.")
     if not path.exists():
         raise ValueError(f"{path} does not exist; check the name.")
     if path.is_dir():
@@ -234,12 +271,16 @@ def _guessed(path: Path, reading: Reading) -> Reading:
         raise ValueError(f"{path} cannot be read as csv: {_why(error)}") from error
     except LookupError as error:
         raise ValueError(f"--encoding {reading.encoding} is not known; try latin-1.") from error
-    lines = [re.sub(r'"[^"]*"', "", line) for line in text.splitlines()[:2]] or [""]
-    delimiter = reading.delimiter or max(DELIMITERS, key=lines[0].count)
+    if "\0" in text:
+        raise ValueError(f"{path} is not in {reading.encoding}; name its --encoding, or its kind.")
+    header = re.sub(r'"[^"]*"', "", text).partition("\n")[0]
+    delimiter = reading.delimiter or max(DELIMITERS, key=header.count)
     decimal = reading.decimal
     if decimal is None and delimiter != ",":
-        cells = lines[-1].split(delimiter)
-        decimal = "," if any(re.fullmatch(r"\s*-?\d*,\d+\s*", cell) for cell in cells) else None
+        lines = text.splitlines()[1:]
+        cells = [cell.strip(' "') for line in lines for cell in line.split(delimiter)]
+        commas, points = (any(map(re.compile(sign).fullmatch, cells)) for sign in FRACTIONS)
+        decimal = "," if commas and not points else None
     return Reading(delimiter, decimal, reading.encoding)
 
 
@@ -259,6 +300,6 @@ def _why(error: BaseException) -> str:
     """The first sentence of a reader's complaint."""
     lines = str(error).strip().splitlines()
     text = lines[0][:300] if lines else type(error).__name__
-    if "UTF8" in text.upper():
+    if re.search("utf-?8", text, re.IGNORECASE):
         text += "; name its --encoding, for example latin-1"
     return text if text.endswith(".") else f"{text}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import math
 import os
 import re
 import sys
@@ -44,7 +45,8 @@ class Talk:
 
     quiet: bool = False
     json: bool = False
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list, init=False)
+    warned: list[warnings.WarningMessage] = field(default_factory=list, init=False)
 
     def note(self, text: str) -> None:
         """Say something that is worth knowing, once."""
@@ -56,8 +58,9 @@ class Talk:
 
     def result(self, text: Any, facts: dict[str, Any]) -> None:
         """The result, for people or as JSON with all notes."""
+        self._pass_on_warnings()
         if self.json:
-            sys.stdout.write(json_text.dumps({**facts, "notes": self.notes}, default=_plain) + "\n")
+            sys.stdout.write(json_text.dumps(_plain({**facts, "notes": self.notes})) + "\n")
         elif not self.quiet:
             # Tables keep all their columns where they go to a file or another program.
             console = Console(width=None if sys.stdout.isatty() else WIDE)
@@ -94,6 +97,7 @@ class Talk:
         """Turn warnings into notes, and failures into one line and an exit code."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            self.warned = caught
             try:
                 yield
             except (typer.Exit, typer.Abort):
@@ -108,12 +112,10 @@ class Talk:
                 self._end(_sentence(error), FAILURE)
             except Exception as error:
                 self._end(f"unexpected {type(error).__name__}: {_sentence(error)}", FAILURE)
-            finally:
-                self._pass_on(caught)
 
-    def _pass_on(self, caught: list[warnings.WarningMessage]) -> None:
+    def _pass_on_warnings(self) -> None:
         """Warnings of ulmus as notes, one of each kind."""
-        kinds = {w.category: str(w.message) for w in reversed(caught)}
+        kinds = {w.category: str(w.message) for w in reversed(self.warned)}
         for kind, text in kinds.items():
             if kind.__module__.startswith("ulmus."):
                 self.note(f"Note: {_as_options(text)}")
@@ -143,5 +145,13 @@ def _as_options(text: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays as JSON has them."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    """A value as JSON has it: lists for arrays, and null for what is no number."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)

@@ -52,18 +52,22 @@ class Plan:
         return [*self.inputs, self.target, *([] if self.weight is None else [self.weight])]
 
     def observed(self, frame: Any, first_row: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Target and weights of some rows; NaN where a target is missing."""
-        y = numeric_column(self.target, frame, self.marks, first_row, "the target")
-        if self.missing == "error" and np.isnan(y).any():
-            row = first_row + int(np.argmax(np.isnan(y))) + 1
-            raise ValueError(
-                f"the target {self.target!r} has no value in data row {row}; fill it, or choose "
-                "missing='drop' to leave such rows out."
-            )
+        """Target and weights of some rows; NaN where either is missing."""
+        y = self._numbers(self.target, frame, first_row, "the target")
         if self.weight is None:
             return y, None
-        weight = numeric_column(self.weight, frame, self.marks, first_row, "the weight")
-        return y, np.nan_to_num(weight)
+        weight = self._numbers(self.weight, frame, first_row, "the weight")
+        return np.where(np.isnan(weight), np.nan, y), weight
+
+    def _numbers(self, name: str, frame: Any, first_row: int, role: str) -> np.ndarray:
+        values = numeric_column(name, frame, self.marks, first_row, role)
+        if self.missing == "error" and np.isnan(values).any():
+            row = first_row + int(np.argmax(np.isnan(values))) + 1
+            raise ValueError(
+                f"{role} {name!r} has no value in data row {row}; fill it, or choose "
+                "missing='drop' to leave such rows out."
+            )
+        return values
 
 
 class Trained(NamedTuple):
@@ -88,7 +92,7 @@ def plan_of(
     given = [target, *columns, *drop, *([] if weight is None else [weight])]
     table.require(given)
     left_out = {target, weight, *drop}
-    wanted = list(columns) or table.names
+    wanted = dict.fromkeys(columns) or table.named
     inputs = tuple(name for name in wanted if name not in left_out)
     if not inputs:
         raise ValueError(f"{table.path} has no inputs besides the target {target!r}; add columns.")
@@ -159,8 +163,6 @@ def _learned(plan: Plan, frames: Any, talk: Talk) -> Schema:
     learned = learned_schema(
         frames, categorical=plan.categorical, missing=plan.missing, marks=plan.marks
     )
-    if learned.n_rows == 0:
-        raise ValueError(f"{plan.table.path} has column names but no rows.")
     for text in learned.notes:
         talk.note(text)
     return learned.schema

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,8 @@ NUMBER, TRUTH, DATE, CATEGORY = KINDS = ("number", "truth value", "date", "categ
 # A column of texts of which at least this share are numbers is one of numbers with mistakes.
 MOSTLY_NUMBERS = 0.8
 SECONDS_OF_DAY = 86_400.0
+# Texts that are dates, perhaps with a time: 2026-12-31, 2026-12-31 10:30.
+DATE_TEXT = re.compile(r"\d{4}-(0[1-9]|1[0-2])-([0-2]\d|3[01])([T ]\d\d:\d\d.*)?")
 # What Python calls the parts of a table that hold no numbers, dates or texts.
 NO_CELLS = (list, dict, tuple, set, bytes, np.ndarray)
 
@@ -46,7 +49,7 @@ class Cells:
         if self._dtype_kind is None:
             texts = self._texts
             present &= np.array([text not in ("", *self.marks) for text in texts], dtype=bool)
-        elif self._dtype_kind in (NUMBER, CATEGORY) and self.marks:
+        elif self.marks:
             marked = [_text(value) for value in map(_number, self.marks) if value is not None]
             present &= ~np.isin(self._texts.astype(str), [*marked, *self.marks])
         return present
@@ -76,19 +79,22 @@ class Cells:
 
     def _kind_of_objects(self) -> str:
         """What a column of texts or objects holds, by its values."""
-        some = self._distinct[1]
-        odd = next((value for value in some if isinstance(value, NO_CELLS)), None)
+        places, values = self._distinct
+        known = [values[place] for place in np.unique(places[self.present])]
+        odd = next((value for value in known if isinstance(value, NO_CELLS)), None)
         if odd is not None:
             raise ValueError(
                 f"column {self.name!r} holds values of the type {type(odd).__name__}, which are no "
                 "numbers, dates or categories; leave the column out."
             )
-        known = [value for value in some if _text(value) not in ("", *self.marks, "None", "nan")]
         if all(isinstance(value, (datetime.date, datetime.time)) for value in known):
             return DATE
         if all(isinstance(value, (bool, np.bool_)) for value in known):
             return TRUTH
-        share = np.mean([_number(_text(value)) is not None for value in known])
+        texts = [_text(value) for value in known]
+        if all(map(DATE_TEXT.fullmatch, texts)):
+            return DATE
+        share = np.mean([_number(text) is not None for text in texts])
         return NUMBER if share >= MOSTLY_NUMBERS else CATEGORY
 
     @cached_property
@@ -106,6 +112,11 @@ class Cells:
         """The cells as text; whole numbers without a decimal point."""
         places, values = self._distinct
         return np.array([_text(value) for value in values], dtype=object)[places]
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """The categories that the type of the column lists, in their order."""
+        return tuple(map(_text, getattr(self.series.dtype, "categories", ())))
 
     @property
     def texts(self) -> np.ndarray:
@@ -167,15 +178,20 @@ class Cells:
         if pd.api.types.is_timedelta64_dtype(self.series.dtype):
             return self.series.dt.total_seconds().to_numpy() / SECONDS_OF_DAY
         if any(isinstance(value, datetime.time) for value in values):
-            return np.array([_share_of_day(value) for value in values], dtype=float)[places]
-        try:
-            dates = pd.to_datetime(self.series.where(self.present), utc=True)
-        except (TypeError, ValueError, OverflowError) as error:
+            days = np.array([_share_of_day(value) for value in values], dtype=float)[places]
+        else:
+            cells = self.series.where(self.present)
+            dates = pd.to_datetime(cells, utc=True, format="ISO8601", errors="coerce")
+            seconds = (dates - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
+            days = seconds.to_numpy() / SECONDS_OF_DAY
+        wrong = self.present & np.isnan(days)
+        if wrong.any():
             raise ValueError(
-                f"column {self.name!r} should hold dates and holds {some(self.texts, 2)}; write "
-                "them as 2026-12-31, or leave the column out."
-            ) from error
-        return (dates - pd.Timestamp(0, tz="UTC")).dt.total_seconds().to_numpy() / SECONDS_OF_DAY
+                f"column {self.name!r} holds {self._texts[int(np.argmax(wrong))]!r} in "
+                f"{self.place(wrong)}, where a date should be; write it as 2026-12-31, or name it "
+                "as a mark of missing values."
+            )
+        return days
 
     def place(self, rows: np.ndarray) -> str:
         """How messages call the first of some rows."""

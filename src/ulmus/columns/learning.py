@@ -57,6 +57,8 @@ def learned_schema(
             tally = tallies.setdefault(name, Tally(name, name in categorical))
             tally.add(Cells(name, frame[name], marks, n_rows))
         n_rows += len(frame)
+    if n_rows == 0:
+        raise ValueError("the table has no rows; a model needs some.")
     columns, notes = _chosen(list(tallies.values()))
     if not columns:
         raise ValueError(
@@ -70,6 +72,12 @@ def _require_names(names: list[Any], categorical: Sequence[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"the table has several columns called {twice!r}; rename all but one.")
+    number = next((name for name in names if not isinstance(name, str)), None)
+    if number is not None:
+        raise ValueError(
+            f"the table has a column called {number!r}, which is no text; use "
+            "X.rename(columns=str)."
+        )
     absent = next((name for name in categorical if name not in names), None)
     if absent is not None:
         raise ValueError(
@@ -130,8 +138,7 @@ class Tally:
 
     def _count(self, cells: Cells) -> None:
         self.counts.update(cells.texts)
-        categories = getattr(cells.series.dtype, "categories", ())
-        self.order = self.order or tuple(str(category).strip() for category in categories)
+        self.order = self.order or cells.declared
         if self.forced and self.too_many:
             raise ValueError(
                 f"column {self.name!r} has more than {MOST_CATEGORIES} categories; join some of "

@@ -177,4 +177,9 @@ class Schema:
             raise ValueError(f"this describes no columns of a table: {error}.") from error
         if not known or schema.missing not in MISSING:
             raise ValueError("this describes columns of a kind, or a rule, that is not known.")
+        texts = [*schema.names, *schema.marks, *(text for c in columns for text in c.categories)]
+        if not all(isinstance(text, str) for text in texts) or schema.described() != description:
+            raise ValueError("this describes columns or categories whose names are no texts.")
+        if not columns or len(set(schema.names)) < len(columns):
+            raise ValueError("this describes no columns, or one of them twice.")
         return schema
