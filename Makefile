@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-coverage bench-answers bench-scale bench-gpu bench-maps bench-uci mutants reproduce clean
+.PHONY: help demo test lint bench bench-coverage bench-answers bench-scale bench-gpu bench-maps bench-uci bench-peers mutants reproduce clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
@@ -45,6 +45,9 @@ bench-maps: $(VENV)/.test  ## learned maps: error, relevance and time of default
 
 bench-uci: $(VENV)/.test  ## nine standard data sets beside other models; needs DATA=folder
 	$(ONE_THREAD) $(BIN)/python benchmarks/uci.py --data '$(DATA)'
+
+bench-peers: $(VENV)/.test  ## intervals of UncELMe, MAPIE and a Gaussian process beside ours; needs DATA=folder
+	$(ONE_THREAD) $(BIN)/python benchmarks/peers.py --data '$(DATA)'
 
 mutants: $(VENV)/.test  ## change formulas of the core one by one; does a test notice?
 	$(ONE_THREAD) $(BIN)/python benchmarks/mutants.py
