@@ -74,8 +74,8 @@ def least_squares(X: Array, y: Array, points: Array, seed: int) -> Forecast:
 def ridge(X: Array, y: Array, points: Array, seed: int) -> Forecast:
     """UncELMe 1.1: ELMEnsembleRidgeCV, ridge by its own GCV, with 20 members of 200 units.
 
-    The rest is as before. It chooses among 17 ridge parameters from 1e-6 to 100. With 100 units, and
-    these or its default of 0.1, 1 and 10, it was worse than least squares on the first two
+    The rest is as before. It chooses among 17 ridge parameters from 1e-6 to 100. With 100 units and
+    these, or its default of 0.1, 1 and 10, it was worse than least squares on the first two
     development splits of each of the five smallest tables.
     """
     model = ELMEnsembleRidgeCV(n_neurons=200, alphas=np.logspace(-6, 2, 17), random_state=seed)
