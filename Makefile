@@ -61,6 +61,9 @@ bench-maps: $(VENV)/.test  ## learned maps: error, relevance and time of default
 bench-uci: $(VENV)/.test  ## nine standard data sets beside other models; needs DATA=folder
 	$(ONE_THREAD) $(BIN)/python benchmarks/uci.py --data '$(DATA)'
 
+bench-peers: $(VENV)/.test  ## intervals of UncELMe, MAPIE and a Gaussian process beside ours; needs DATA=folder
+	$(ONE_THREAD) $(BIN)/python benchmarks/peers.py --data '$(DATA)'
+
 mutants: $(VENV)/.test  ## change formulas of the core one by one; does a test notice?
 	$(ONE_THREAD) $(BIN)/python benchmarks/mutants.py
 

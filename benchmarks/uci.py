@@ -15,7 +15,7 @@ import datetime
 import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -217,16 +217,19 @@ def show(options: argparse.Namespace, splits: dict[str, range], out: Path) -> No
         print(f"Plot: {out / 'rmse.png'}")
 
 
+def names(known: list[str]) -> Callable[[str], list[str]]:
+    """Reader of an option that lists some of the known names, separated by commas."""
+
+    def read(text: str) -> list[str]:
+        unknown = set(text.split(",")) - set(known)
+        if unknown:
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)} not in {', '.join(known)}")
+        return [name for name in known if name in text.split(",")]
+
+    return read
+
+
 def read_options(arguments: list[str] | None) -> argparse.Namespace:
-    def names(known: list[str]) -> Any:
-        def read(text: str) -> list[str]:
-            unknown = set(text.split(",")) - set(known)
-            if unknown:
-                raise argparse.ArgumentTypeError(f"{', '.join(unknown)} not in {', '.join(known)}")
-            return [name for name in known if name in text.split(",")]
-
-        return read
-
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--data", default="", help="folder of the data sets, NAME.npz")
     options.add_argument("--splits", choices=("development", "reported"), default="reported")

@@ -84,11 +84,13 @@ class Study:
         values = self.values(name, model, measure)
         return np.mean(values) if len(values) else np.nan
 
-    def log_ratios(self, name: str, model: str) -> np.ndarray:
-        """Logarithms of RMSE over that of the reference, on the splits that both have."""
-        ours, theirs = self.rows(name, model), self.rows(name, REFERENCE)
+    def log_ratios(
+        self, name: str, model: str, measure: str = "rmse", reference: str = REFERENCE
+    ) -> np.ndarray:
+        """Logarithms of a measure over that of the reference, on the splits that both have."""
+        ours, theirs = self.rows(name, model), self.rows(name, reference)
         both = [split for split in ours if split in theirs]
-        logs = np.array([np.log(ours[s]["rmse"] / theirs[s]["rmse"]) for s in both])
+        logs = np.array([np.log(ours[s][measure] / theirs[s][measure]) for s in both])
         return logs[~np.isnan(logs)]
 
     def compared(self) -> list[str]:
@@ -96,11 +98,18 @@ class Study:
         others = [model for model in self.models if model != REFERENCE]
         return [name for name in self.splits if any(len(self.log_ratios(name, m)) for m in others)]
 
-    def relative(self, model: str) -> str:
-        """Geometric mean over sets of RMSE relative to the reference, and how many they are."""
-        per_set = [self.log_ratios(name, model) for name in self.splits]
+    def ratio(
+        self, model: str, measure: str = "rmse", reference: str = REFERENCE
+    ) -> tuple[float, int]:
+        """Geometric mean over sets of a measure over the reference's, and how many they are."""
+        per_set = [self.log_ratios(name, model, measure, reference) for name in self.splits]
         means = [np.mean(logs) for logs in per_set if len(logs)]
-        return f"{np.exp(np.mean(means)):.3f} ({len(means)} sets)" if means else "-"
+        return (np.exp(np.mean(means)) if means else np.nan), len(means)
+
+    def relative(self, model: str) -> str:
+        """RMSE over that of the reference, and the number of sets."""
+        ratio, count = self.ratio(model)
+        return f"{ratio:.3f} ({count} sets)" if count else "-"
 
     def cell(self, name: str, model: str, measure: str) -> str:
         """Mean, standard error in round brackets, splits in square ones unless all are there."""
