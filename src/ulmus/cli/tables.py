@@ -18,7 +18,7 @@ import pyarrow.parquet
 
 from ulmus.arrow import COMPRESSIONS, FORMATS
 
-BATCH_ROWS = 65_536
+BATCH_ROWS, PAGE_BYTES = 65_536, 2**20
 # A table of more cells than this is read in blocks and not kept.
 MOST_CELLS_IN_MEMORY = 10_000_000
 # What a cell of a CSV file takes, in bytes, and how far compression shrinks it.
@@ -118,8 +118,9 @@ class TableFile:
         self.require(columns)
         with self._understood():
             if self.format == "parquet":
+                # Pages are read one by one: a group of rows may be as large as the table.
                 file = pa.parquet.ParquetFile(
-                    self.path, memory_map=True, page_checksum_verification=True
+                    self.path, buffer_size=PAGE_BYTES, page_checksum_verification=True
                 )
                 for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
                     yield batch.select(list(columns))
