@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow.csv
 from typer.testing import CliRunner
 
 import ulmus
@@ -66,3 +67,8 @@ def save_often(source, target):
     model = ulmus.load(source)
     for _ in range(20):
         model.save(target)
+
+
+def read_csv(path):
+    """A CSV file with every digit of its numbers."""
+    return pyarrow.csv.read_csv(path).to_pandas()

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import SMALL, done, facts, refusal, run, sample
+from command_line import SMALL, done, facts, read_csv, refusal, run, sample
 from numpy.testing import assert_allclose, assert_array_equal
 
 import ulmus
@@ -139,7 +139,7 @@ def test_missing_values_when_predicting(folder, tmp_path):
     assert_array_equal(written["count"], new.drop([3, 5, 17])["count"])
     assert facts(*start, "--missing", "impute")["rows"] == 40
     filled = new.fillna({"t": sample().t.median(), "kind": sample().kind.mode()[0]})
-    written = pd.read_csv(tmp_path / "o.csv", float_precision="round_trip")
+    written = read_csv(tmp_path / "o.csv")
     assert_array_equal(written, loaded(folder).summary_frame(filled, 0.95))
 
 

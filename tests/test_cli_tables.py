@@ -1,13 +1,12 @@
 """Tables of all kinds go in and out of the commands with the same numbers."""
 
 import gzip
-from functools import partial
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from command_line import SMALL, done, facts, refusal, run, sample
+from command_line import SMALL, done, facts, read_csv, refusal, run, sample
 from numpy.testing import assert_allclose, assert_array_equal
 
 import ulmus
@@ -24,8 +23,8 @@ WRITERS = {
     "feather": lambda table, path: table.to_feather(path, compression="uncompressed"),
 }
 READERS = {
-    "csv": partial(pd.read_csv, float_precision="round_trip"),
-    "csv.gz": partial(pd.read_csv, float_precision="round_trip"),
+    "csv": read_csv,
+    "csv.gz": read_csv,
     "parquet": pd.read_parquet,
     "arrow": pd.read_feather,
     "feather": pd.read_feather,
