@@ -14,6 +14,8 @@ NUMBER, TRUTH, DATE, CATEGORY = KINDS = ("number", "truth value", "date", "categ
 # A column of texts of which at least this share are numbers is one of numbers with mistakes.
 MOSTLY_NUMBERS = 0.8
 SECONDS_OF_DAY = 86_400.0
+# Microseconds reach from before year 1 to after year 9999; nanoseconds do not.
+EPOCH = np.datetime64(0, "us")
 # What Python calls the parts of a table that hold no numbers, dates or texts.
 NO_CELLS = (list, dict, tuple, set, bytes, np.ndarray)
 
@@ -68,8 +70,13 @@ class Cells:
             return CATEGORY
         if types.is_bool_dtype(dtype):
             return TRUTH
-        if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+        if dtype.kind in "mM":
             return DATE
+        if dtype.kind == "c":
+            raise ValueError(
+                f"column {self.name!r} holds complex numbers; give their real and imaginary parts "
+                "as columns of their own."
+            )
         if types.is_numeric_dtype(dtype):
             return NUMBER
         return None
@@ -164,8 +171,8 @@ class Cells:
         import pandas as pd
 
         places, values = self._distinct
-        if pd.api.types.is_timedelta64_dtype(self.series.dtype):
-            return self.series.dt.total_seconds().to_numpy() / SECONDS_OF_DAY
+        if self.series.dtype.kind == "m":
+            return _in_days(self.series.to_numpy(dtype="timedelta64[us]"))
         if any(isinstance(value, datetime.time) for value in values):
             return np.array([_share_of_day(value) for value in values], dtype=float)[places]
         try:
@@ -175,11 +182,16 @@ class Cells:
                 f"column {self.name!r} should hold dates and holds {some(self.texts, 2)}; write "
                 "them as 2026-12-31, or leave the column out."
             ) from error
-        return (dates - pd.Timestamp(0, tz="UTC")).dt.total_seconds().to_numpy() / SECONDS_OF_DAY
+        return _in_days(dates.to_numpy(dtype="datetime64[us]") - EPOCH)
 
     def place(self, rows: np.ndarray) -> str:
         """How messages call the first of some rows."""
         return f"data row {self.first_row + int(np.argmax(rows)) + 1}"
+
+
+def _in_days(spans: np.ndarray) -> np.ndarray:
+    """Spans of time as days, of which absent ones are NaN."""
+    return spans / np.timedelta64(1, "s") / SECONDS_OF_DAY
 
 
 def _share_of_day(value: Any) -> float:

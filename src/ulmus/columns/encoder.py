@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ulmus.columns.cells import CATEGORY
 from ulmus.columns.learning import learned_schema
 from ulmus.columns.schema import Schema
 
@@ -70,7 +71,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def of(cls, schema: Schema) -> Self:
         """A fitted transformer with known columns."""
-        encoder = cls(missing=schema.missing, marks=schema.marks)
+        labels = [column.name for column in schema.columns if column.kind == CATEGORY]
+        encoder = cls(categorical=labels, missing=schema.missing, marks=schema.marks)
         return encoder._with(schema, ())
 
     def fit(self, X: Any, y: Any = None) -> Self:
