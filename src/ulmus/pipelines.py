@@ -260,9 +260,10 @@ class PipelineTable:
         if name not in self.features:
             return frame_column(self.given, name)
         if hasattr(self.inputs, "iloc"):
-            column = frame_column(self.inputs, self._label(name))
-            labels = name in self.labelled and column is not None
-            return column.astype(object) if labels else column
+            found = frame_column(self.inputs, self._label(name))
+            if found is None or name not in self.labelled:
+                return found
+            return found.astype(object)
         column = self.inputs[:, self.features.index(name)]
         try:
             return column.astype(float)
