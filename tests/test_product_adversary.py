@@ -59,6 +59,18 @@ def test_names_that_look_like_code_survive_a_file(tmp_path):
     assert "<script>" not in pipe[-1]._light_html()
 
 
+@pytest.mark.parametrize("how", [{"marks": "-999"}, {"marks": -999}, {"categorical": "kind"}])
+def test_a_list_is_asked_for_where_a_text_would_be_its_letters(how):
+    table = pd.DataFrame({"kind": [1, 2, 9, -999]})
+    with pytest.raises(ValueError, match=r"must be a list, got .*; use \["):
+        TableEncoder(**how).fit(table)
+
+
+def test_a_single_column_is_no_table():
+    with pytest.raises(ValueError, match="X must be a data frame with named columns, got Series"):
+        TableEncoder().fit(pd.Series(X1, name="a"))
+
+
 # ---------------------------------------------------------------- types
 
 

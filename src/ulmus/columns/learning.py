@@ -47,7 +47,8 @@ def learned_schema(
     """
     if missing not in MISSING:
         raise ValueError(f"missing must be one of {', '.join(MISSING)}, got {missing!r}.")
-    marks = tuple(map(str, marks))
+    categorical = _several("categorical", categorical)
+    marks = tuple(map(str, _several("marks", marks)))
     tallies: dict[str, Tally] = {}
     n_rows = 0
     for frame in frames:
@@ -66,6 +67,13 @@ def learned_schema(
     schema = Schema(tuple(columns), missing, marks)
     _require_distinct(schema)
     return Learned(schema, tuple(notes), n_rows)
+
+
+def _several(parameter: str, given: Any) -> tuple[Any, ...]:
+    """What was given as a list; a text is no list of its letters."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ValueError(f"{parameter} must be a list, got {given!r}; use [{given!r}].")
+    return tuple(given)
 
 
 def _require_names(names: list[Any], categorical: Sequence[str]) -> None:
