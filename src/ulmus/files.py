@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.pipeline import Pipeline
 
 from ulmus.archives import Archive, read_archive, read_document, refusals
 from ulmus.columns import Schema, TableEncoder
@@ -102,6 +101,9 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
         encoder = TableEncoder.of(Schema.restored(schema))
         if list(encoder.schema_.features) != archive.document["columns"]["names"]:
             raise ValueError("its columns and its inputs do not go together")
+    # Newer versions of scikit-learn load rich with it.
+    from sklearn.pipeline import Pipeline
+
     return Pipeline([("columns", encoder), ("model", model)])
 
 
