@@ -351,6 +351,7 @@ def replaced_value(*keys, value):
 
 LAYER = ("fit", "fields", "ensemble", "fields", "layer")
 ROWS = ("fit", "fields", "rows", "fields")
+FIRST = ("fit", "fields", "ensemble", "fields", "regressions", "tuple", 0, "fields")
 
 
 @pytest.mark.parametrize(
@@ -377,6 +378,8 @@ ROWS = ("fit", "fields", "rows", "fields")
         (replaced_value("fit", "fields", "estimates", value={"tuple": []}), "do not go together"),
         (replaced_value("fit", "fields", "estimates", value={"tuple": ["X"]}), "it lacks 'X'"),
         (replaced_value("fit", "fields", "one_output", value="yes"), "one_output cannot be a str"),
+        (replaced_value(*FIRST, "outputs", value={"tuple": []}), "are of the outputs [], not of 1"),
+        (replaced_value(*FIRST, "outputs", "tuple", 0, value=3), "are of the outputs [3], not"),
         (replaced_value("fit", "fields", "scale", value=None), "scale cannot be a NoneType"),
         (replaced_value(*ROWS, "data", "fields", "n_threads", value=0.5), "cannot be a float"),
         (replaced_value(*ROWS, "largest_leverage", value={"float": "a"}), "not a valid model"),

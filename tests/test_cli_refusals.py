@@ -222,5 +222,7 @@ def test_version_and_completion():
     assert {command.callback.__name__ for command in app.registered_commands} > set(COMMANDS)
     code = "from ulmus.cli import main; main()"
     command = [sys.executable, "-c", code, "--show-completion", "bash"]
-    said = subprocess.run(command, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
+    # Without it typer looks for the shell that runs the tests.
+    named = {"PATH": "/usr/bin:/bin", "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    said = subprocess.run(command, capture_output=True, text=True, env=named)
     assert "complete" in said.stdout

@@ -46,7 +46,11 @@ def test_columns_that_say_nothing_are_left_out_with_notes():
     ("table", "options", "says"),
     [
         (pd.DataFrame([[1, 2], [3, 4]], columns=["x", "x"]), {}, "several columns called 'x'"),
-        (pd.DataFrame([[1, 2], [3, 4]]), {}, r"a column called 0, which is no text"),
+        (
+            pd.DataFrame([[1, 2], [3, 4]]),
+            {},
+            r"a column called 0, and a model keeps names that are texts",
+        ),
         (pd.DataFrame({"x": []}), {}, "the table has no rows"),
         (pd.DataFrame({"x": [1, 2]}), {"categorical": ["z"]}, "categorical names the column 'z'"),
         (pd.DataFrame({"x": [1, 2]}), {"missing": "guess"}, "missing must be one of error, drop"),

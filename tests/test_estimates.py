@@ -283,3 +283,15 @@ def test_a_compressed_pickle_does_not_grow_with_the_rows(make_table):
     # Many rows have coordinates along singular vectors, which take a little less.
     assert sizes[1] - sizes[0] < 1000
     assert sizes[2] - sizes[1] < 1000
+
+
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWarning")
+@pytest.mark.parametrize("hc", HC)
+def test_residuals_of_an_interpolation_are_discounted_by_a_number(hc, make_table):
+    X, y, _, _ = make_table(5)
+    inputs = np.column_stack([X, X**2, X**3])
+    layer = {"activation": "identity", "alpha": 1e-13, "random_state": 0}
+    model = plain_ensemble(3, 20, noise="heteroskedastic", hc=hc, **layer).fit(inputs, y)
+    variance = model.predict_var(inputs)
+    assert np.all(np.isfinite(variance))
+    assert np.all(variance >= 0)

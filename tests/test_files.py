@@ -136,6 +136,26 @@ def test_a_model_comes_back_to_the_last_bit(make_table, path, name, rows):
     assert_says_the_same(ulmus.load(path), model, points)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_intervals_for_the_function_come_back_to_the_last_bit_without_rows(
+    make_table, path, intercept
+):
+    X, y, w, X_new = make_table(200, p=50)
+    model = plain_ensemble(4, 30, fit_intercept=intercept, random_state=0).fit(X, y, w).compress()
+    model.save(path)
+    bounds = [
+        m.predict_interval(X_new, LEVELS, kind="confidence") for m in (ulmus.load(path), model)
+    ]
+    assert_array_equal(*bounds)
+
+
+def test_large_triangles_come_back_to_the_last_bit_without_an_intercept(make_table, path):
+    X, y, w, X_new = make_table(40, p=30)
+    model = plain_ensemble(4, 110, fit_intercept=False, alpha=0.1, random_state=0).fit(X, y, w)
+    model.save(path)
+    assert_says_the_same(ulmus.load(path), model, X_new)
+
+
 def test_rows_can_be_added_after_a_load(make_table, path):
     X, y, w, X_new = make_table(90)
     parameters = {"variance": "BR", "weight_scale": np.float64(2.0), "n_neurons": np.int64(8)}

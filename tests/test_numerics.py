@@ -15,6 +15,7 @@ from ulmus.core.layer import HiddenLayer, UnitLaw
 from ulmus.core.moments import FirstPass
 from ulmus.core.outputs import output_units
 from ulmus.core.pairing import lone_members
+from ulmus.core.scaling import feature_scale
 from ulmus.core.smoother import smoother
 from ulmus.core.source import Block
 from ulmus.core.variance import ESTIMATES
@@ -326,3 +327,17 @@ def test_phases_of_cosines_fill_a_turn():
     _, b = draw("normal", "cos", [1.0, 2.0, 0.5])
     assert np.all((b >= 0) & (b < 2 * np.pi))
     assert_allclose([b.min(), b.max()], [0, 2 * np.pi], atol=0.015)
+
+
+@pytest.mark.parametrize("n", [801, 100_000])
+@pytest.mark.parametrize("value", [0.1, 3.7, 1e9 / 3])
+def test_the_round_off_of_a_mean_makes_no_constant_input_vary(n, value):
+    scale = feature_scale([Block(np.full((n, 1), value), np.zeros((1, n)), None)])
+    assert_array_equal(scale.sd, 1.0)
+
+
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
+def test_single_precision_of_a_constant_input_changes_no_prediction():
+    X = np.column_stack([np.linspace(-1, 1, 801), np.full(801, 3.7)])
+    model = plain_ensemble(3, 10, random_state=0).fit(X, X[:, 0] ** 2)
+    assert_allclose(model.predict(X.astype("f4")), model.predict(X), atol=1e-5)

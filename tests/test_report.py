@@ -215,6 +215,16 @@ def test_new_rows_are_an_honest_test(model):
     assert "honest test" in text
 
 
+def test_new_rows_judge_a_model_of_one_output_with_two_axes(model, rows):
+    X, y = rows
+    column = small().fit(X, y[:, None])
+    new = drawn_table(80, seed=1)
+    ours, expected = (told(m, *new).judgement for m in (column, model))
+    assert_allclose(ours.scaled, expected.scaled)
+    assert ours.gains == pytest.approx(expected.gains)
+    assert "<h2" in report_html(column, *new)
+
+
 def test_simple_models_of_new_rows_come_from_the_training_rows(model, rows):
     X_train, y_train = rows
     X, y = drawn_table(80, seed=1)

@@ -59,3 +59,31 @@ def test_files_and_answers_leave_them_out_too():
     small = fitted(X, y, "rows", noise="homoskedastic", alpha=1.0).compress()
     assert_allclose(small.predict_var(X[:5]), model.predict_var(X[:5]), rtol=1e-12)
     assert len(model.next_points(X[:50], n=2)) == 2
+
+
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWarning")
+@pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic", "auto"])
+@pytest.mark.parametrize("alpha", [0.0, 1.0, "loo"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_units_that_are_all_zero_leave_a_fit_without_signal(noise, alpha, intercept):
+    X, y = table(100)
+    model = ELMEnsembleRegressor(
+        3,
+        3,
+        alpha=alpha,
+        activation="relu",
+        weight_scale=1e-200,
+        input_map=None,
+        expand_inputs=None,
+        fit_intercept=intercept,
+        noise=noise,
+        random_state=0,
+    ).fit(X, y)
+    assert model.fitted_.ensemble.regressions[0].smoother.n_strong == 1 + intercept
+    assert_allclose(model.predict(X[:3]), np.mean(y) * intercept, atol=1e-12)
+    for kind in ("prediction", "confidence"):
+        bounds = model.predict_interval(X[:3], 0.9, kind=kind)
+        assert np.all(np.isfinite(bounds))
+        assert np.all(bounds[:, 0] <= bounds[:, 1])
+    assert len(model.next_points(X[:5], n=1)) == 1

@@ -191,6 +191,9 @@ def _require_sound(fit: Fit, n_features: Any) -> None:
     for name, (array, expected) in shapes.items():
         if array is not None and tuple(array.shape) != expected:
             raise ValueError(f"the {name} have the shape {tuple(array.shape)}, not {expected}")
+    outputs = sorted(k for part in fit.ensemble.regressions for k in part.outputs)
+    if outputs != list(range(K)):
+        raise ValueError(f"its regressions are of the outputs {outputs!r:.80}, not of {K}")
     if d != n_features or (fit.one_output and K != 1) or not fit.estimates:
         raise ValueError("inputs, outputs and estimates do not go together")
     point = np.asarray(fit.scale.mean, dtype=float)[None, :]

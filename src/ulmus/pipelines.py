@@ -12,6 +12,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.columns import TableEncoder
+from ulmus.columns.cells import CATEGORY
 from ulmus.core.backend import Array, dense, to_numpy
 from ulmus.core.fit import Fit
 from ulmus.core.functionals import Functionals, Rows
@@ -190,9 +191,15 @@ class PipelineAnswers(Answers, Together):
             if missing:
                 raise ValueError(f"X lacks the column {missing[0]!r} of the Pipeline.")
             inputs = given[list(names)]
-        table = PipelineTable(given, inputs, tuple(map(str, names)), self._valid)
+        table = PipelineTable(given, inputs, tuple(map(str, names)), self._valid, self._labelled())
         table.points(slice(0, 1), {})  # a table that cannot be transformed fails here
         return table
+
+    def _labelled(self) -> frozenset[str]:
+        """Columns whose numbers are names of categories, as a TableEncoder knows."""
+        first = self.pipe.steps[0][1]
+        known = first.schema_.columns if isinstance(first, TableEncoder) else ()
+        return frozenset(column.name for column in known if column.kind == CATEGORY)
 
     def _valid(self, X: Any) -> Array:
         return self._model._valid_points(self._transformed(X))
@@ -228,12 +235,15 @@ class PipelineTable:
         Their names.
     valid : callable
         From such a table to points (b, d).
+    labelled : frozenset of str
+        Columns whose values are labels, also where they are numbers.
     """
 
     given: Any
     inputs: Any
     features: tuple[str, ...]
     valid: Callable[[Any], Array]
+    labelled: frozenset[str] = frozenset()
 
     @property
     def n_rows(self) -> int:
@@ -250,7 +260,10 @@ class PipelineTable:
         if name not in self.features:
             return frame_column(self.given, name)
         if hasattr(self.inputs, "iloc"):
-            return frame_column(self.inputs, self._label(name))
+            found = frame_column(self.inputs, self._label(name))
+            if found is None or name not in self.labelled:
+                return found
+            return found.astype(object)
         column = self.inputs[:, self.features.index(name)]
         try:
             return column.astype(float)

@@ -17,6 +17,8 @@ MOSTLY_NUMBERS = 0.8
 SECONDS_OF_DAY = 86_400.0
 # Texts that are dates, perhaps with a time: 2026-12-31, 2026-12-31 10:30.
 DATE_TEXT = re.compile(r"\d{4}-(0[1-9]|1[0-2])-([0-2]\d|3[01])([T ]\d\d:\d\d.*)?")
+# Microseconds reach from before year 1 to after year 9999; nanoseconds do not.
+EPOCH = np.datetime64(0, "us")
 # What Python calls the parts of a table that hold no numbers, dates or texts.
 NO_CELLS = (list, dict, tuple, set, bytes, np.ndarray)
 
@@ -71,8 +73,13 @@ class Cells:
             return CATEGORY
         if types.is_bool_dtype(dtype):
             return TRUTH
-        if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+        if dtype.kind in "mM":
             return DATE
+        if dtype.kind == "c":
+            raise ValueError(
+                f"column {self.name!r} holds complex numbers; give their real and imaginary parts "
+                "as columns of their own."
+            )
         if types.is_numeric_dtype(dtype):
             return NUMBER
         return None
@@ -175,15 +182,14 @@ class Cells:
         import pandas as pd
 
         places, values = self._distinct
-        if pd.api.types.is_timedelta64_dtype(self.series.dtype):
-            return self.series.dt.total_seconds().to_numpy() / SECONDS_OF_DAY
+        if self.series.dtype.kind == "m":
+            return _in_days(self.series.to_numpy(dtype="timedelta64[us]"))
         if any(isinstance(value, datetime.time) for value in values):
             days = np.array([_share_of_day(value) for value in values], dtype=float)[places]
         else:
             cells = self.series.where(self.present)
             dates = pd.to_datetime(cells, utc=True, format="ISO8601", errors="coerce")
-            seconds = (dates - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
-            days = seconds.to_numpy() / SECONDS_OF_DAY
+            days = _in_days(dates.to_numpy(dtype="datetime64[us]") - EPOCH)
         wrong = self.present & np.isnan(days)
         if wrong.any():
             raise ValueError(
@@ -196,6 +202,11 @@ class Cells:
     def place(self, rows: np.ndarray) -> str:
         """How messages call the first of some rows."""
         return f"data row {self.first_row + int(np.argmax(rows)) + 1}"
+
+
+def _in_days(spans: np.ndarray) -> np.ndarray:
+    """Spans of time as days, of which absent ones are NaN."""
+    return spans / np.timedelta64(1, "s") / SECONDS_OF_DAY
 
 
 def _share_of_day(value: Any) -> float:

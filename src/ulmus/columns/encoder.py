@@ -141,7 +141,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def _frame(X: Any) -> Any:
     """A data frame of pandas, from any kind of data frame."""
     frame = X.to_pandas() if hasattr(X, "to_pandas") else X
-    if not hasattr(frame, "iloc"):
+    if not hasattr(frame, "iloc") or not hasattr(frame, "columns"):
         raise ValueError(
             f"X must be a data frame with named columns, got {type(X).__name__}; arrays of numbers "
             "need no encoder."

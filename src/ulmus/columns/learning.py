@@ -47,7 +47,8 @@ def learned_schema(
     """
     if missing not in MISSING:
         raise ValueError(f"missing must be one of {', '.join(MISSING)}, got {missing!r}.")
-    marks = tuple(map(str, marks))
+    categorical = _several("categorical", categorical)
+    marks = tuple(map(str, _several("marks", marks)))
     tallies: dict[str, Tally] = {}
     n_rows = 0
     for frame in frames:
@@ -65,25 +66,46 @@ def learned_schema(
             "no column of the table can serve as an input: "
             + (" ".join(notes) or "there is none besides the target.")
         )
-    return Learned(Schema(tuple(columns), missing, marks), tuple(notes), n_rows)
+    schema = Schema(tuple(columns), missing, marks)
+    _require_distinct(schema)
+    return Learned(schema, tuple(notes), n_rows)
+
+
+def _several(parameter: str, given: Any) -> tuple[Any, ...]:
+    """What was given as a list; a text is no list of its letters."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ValueError(f"{parameter} must be a list, got {given!r}; use [{given!r}].")
+    return tuple(given)
 
 
 def _require_names(names: list[Any], categorical: Sequence[str]) -> None:
+    odd = next((name for name in names if not isinstance(name, str)), None)
+    if odd is not None:
+        raise ValueError(
+            f"the table has a column called {odd!r}, and a model keeps names that are texts; "
+            "rename it, for example by X.columns = [str(name) for name in X.columns]."
+        )
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"the table has several columns called {twice!r}; rename all but one.")
-    number = next((name for name in names if not isinstance(name, str)), None)
-    if number is not None:
-        raise ValueError(
-            f"the table has a column called {number!r}, which is no text; use "
-            "X.rename(columns=str)."
-        )
     absent = next((name for name in categorical if name not in names), None)
     if absent is not None:
         raise ValueError(
             f"categorical names the column {absent!r}, which is no input; there are "
             f"{some(names, 20)}."
         )
+
+
+def _require_distinct(schema: Schema) -> None:
+    """Refuse a category that has the name of another column, or of another category."""
+    origins: dict[str, str] = {}
+    for feature, origin in zip(schema.features, schema.origins, strict=True):
+        if feature in origins:
+            raise ValueError(
+                f"columns {origins[feature]!r} and {origin!r} would both give an input called "
+                f"{feature!r}; rename one of them."
+            )
+        origins[feature] = origin
 
 
 def _chosen(tallies: list[Tally]) -> tuple[list[Column], list[str]]:
@@ -160,7 +182,7 @@ class Tally:
         if self.kind != CATEGORY:
             fill = float(np.median(np.concatenate(self.values)))
             return Column(self.name, str(self.kind), (), fill)
-        known = [category for category in self.order if category in self.counts]
+        known = [category for category in dict.fromkeys(self.order) if category in self.counts]
         rest = sorted(set(self.counts).difference(known), key=_by_number)
         categories = tuple(map(str, [*known, *rest]))
         return Column(self.name, CATEGORY, categories, str(self.counts.most_common(1)[0][0]))

@@ -44,6 +44,13 @@ def transposed(A: Array) -> Array:
     return array_namespace(A).matrix_transpose(A)
 
 
+def row_major(array: Array) -> Array:
+    """A copy whose rows follow one another in memory, as they do after a file."""
+    out = array_namespace(array).empty(array.shape, dtype=array.dtype, device=array.device)
+    out[...] = array
+    return out
+
+
 def double_precision(array: Array) -> bool:
     """Whether an array has 64-bit numbers."""
     return float(array_namespace(array).finfo(array.dtype).eps) < 1e-12

@@ -82,7 +82,7 @@ def inverted_triangle(L: Array) -> Array:
     if not isinstance(L, np.ndarray) or N < LAPACK_SIZE:
         return xp.linalg.inv(L)
     (trtri,) = scipy.linalg.get_lapack_funcs(("trtri",), (L,))
-    inverses = np.empty_like(L)
+    inverses = np.empty(L.shape, dtype=L.dtype)  # rows first, whatever L is
     for inverse, lower in zip(inverses.reshape(-1, N, N), L.reshape(-1, N, N), strict=True):
         inverse.T[...] = trtri(lower.T, lower=0)[0]
     return inverses

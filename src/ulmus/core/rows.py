@@ -100,8 +100,8 @@ def _hc0(rows: RowFit) -> Array:
 
 
 def _hc1(rows: RowFit) -> Array:
-    n, dof = rows.smoother.n_rows, rows.smoother.dof
-    return namespace(rows.t).broadcast_to(((n - dof) / n)[:, None], rows.square_length.shape)
+    share = rows.smoother.dof / rows.smoother.n_rows
+    return namespace(rows.t).broadcast_to(slack(share)[:, None], rows.square_length.shape)
 
 
 def _hc2(rows: RowFit) -> Array:

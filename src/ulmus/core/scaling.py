@@ -63,7 +63,9 @@ class FeatureScale:
     def sd(self) -> np.ndarray:
         """Standard deviations, 1 for features that are constant up to round-off."""
         sd = np.sqrt(self.deviations / self.mass)
-        return np.where(sd <= 10 * np.finfo(float).eps * np.abs(self.mean), 1.0, sd)
+        # The mean of many equal values is not quite that value.
+        constant = (self.low == self.high) | (sd <= 10 * np.finfo(float).eps * np.abs(self.mean))
+        return np.where(constant, 1.0, sd)
 
 
 def feature_scale(blocks: Iterable[Block]) -> FeatureScale:

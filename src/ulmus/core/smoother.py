@@ -143,14 +143,15 @@ class Smoother:
 
     @cached_property
     def n_strong(self) -> int:
-        """Leading coordinates that products of pairs of members need."""
+        """Leading coordinates that products of pairs of members need, at least one of a unit."""
         if not self.spectral:
             return int(self.to_t.shape[1])
         gain, first = to_numpy(self.gain)[:, int(self.constant) :], int(self.constant)
         width = np.sum(to_numpy(self.to_t)[:, first:, first:] ** 2, axis=2)
         s2 = gain**2 / np.where(width > 0, width, 1.0)
         strong = (gain > WEAK) | (s2 > FAINT * s2.max(axis=1, keepdims=True))
-        return first + int(np.max(np.flatnonzero(strong.any(axis=0)), initial=-1)) + 1
+        # Units that do not vary have no strong one, and the first stands for them.
+        return first + int(np.max(np.flatnonzero(strong.any(axis=0)), initial=0)) + 1
 
     @cached_property
     def trace(self) -> Array:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.backend import Array, namespace, to_numpy, transposed
+from ulmus.core.backend import Array, namespace, row_major, to_numpy, transposed
 from ulmus.core.linalg import eigh, inverted_triangle
 from ulmus.core.pairing import member_groups
 from ulmus.core.smoother import RESOLUTION, Smoother
@@ -251,7 +251,7 @@ def wide_networks(
         stack = stacked(members)
         few = _strong(fit, T[members, :, :], stack)
         group, path = _factored(fit, few, stack, members, y_square)
-        rows, columns = _block_diagonal(few) @ group.vectors, group.vectors.T
+        rows, columns = _block_diagonal(few) @ group.vectors, row_major(group.vectors.T)
         if first:
             rows = _with_constant_rows(rows, few.shape[0])
             columns = _centring(columns, fit.center[members, :])

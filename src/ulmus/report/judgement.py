@@ -149,7 +149,11 @@ def _new(subject: Subject) -> Judgement:
     assert subject.y is not None  # otherwise left-out rows judge, or nothing
     given, observed = subject.rows(places), subject.y[places]
     points = subject.asked._points_of(given)
-    mean, sd = (np.asarray(a, dtype=float) for a in subject.asked.predict(given, return_std=True))
+    # A model of one output may have been fitted to a y with two axes.
+    mean, sd = (
+        np.asarray(a, dtype=float).reshape(len(places))
+        for a in subject.asked.predict(given, return_std=True)
+    )
     shown = drawn(np.arange(len(places)), MOST_DRAWN)
     scores, gains = _compared(observed, {MODEL: mean} | _others_at(fit.rows, points))
     return Judgement(
