@@ -49,7 +49,7 @@ def test_columns_that_say_nothing_are_left_out_with_notes():
         (
             pd.DataFrame([[1, 2], [3, 4]]),
             {},
-            r"a column called 0, and a model keeps names that are texts",
+            "a column called 0, and a model keeps",
         ),
         (pd.DataFrame({"x": []}), {}, "the table has no rows"),
         (pd.DataFrame({"x": [1, 2]}), {"categorical": ["z"]}, "categorical names the column 'z'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,11 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from ulmus.cli import options
+from ulmus.cli.models import Known
 from ulmus.cli.outputs import require_place
+from ulmus.cli.report import observed_rows
 from ulmus.cli.tables import Reading, opened
 from ulmus.cli.talk import Talk
-from ulmus.cli.training import Trained, plan_of, trained_in_blocks, trained_in_memory
+from ulmus.cli.training import Plan, Trained, plan_of, trained_in_blocks, trained_in_memory
 from ulmus.estimators import ELMEnsembleRegressor
+from ulmus.honesty.summary_value import Summary
 from ulmus.pipelines import answers
 
 LAYER = "The model"
@@ -117,36 +121,44 @@ def fit(
         trained = (trained_in_blocks if in_blocks else trained_in_memory)(plan, model, talk)
         if trained.n_left_out:
             talk.note(f"Left out: {trained.n_left_out:,} rows with missing values.")
-        _finish(trained, talk, output, target, rows, report)
+        _finish(trained, plan, talk, output, rows, report)
 
 
 def _finish(
-    trained: Trained, talk: Talk, output: Path, target: str, rows: bool, report: Path | None
+    trained: Trained, plan: Plan, talk: Talk, output: Path, rows: bool, report: Path | None
 ) -> None:
     """Save the model, write the report, and print the summary."""
-    encoder = trained.model.steps[0][1]
+    encoder, target = trained.model.steps[0][1], plan.target
     with talk.working("What the fit tells about itself"):
-        summary = answers(trained.model).summary(columns=encoder.schema_.origins)
+        summary = _for_the_shell(answers(trained.model).summary(columns=encoder.schema_.origins))
     with talk.working(f"Writing {output}"):
         answers(trained.model).save(output, rows=rows, target=target)
     written = [output]
     if report is not None:
         from ulmus.report import write_report
 
-        if trained.frame is None:
-            talk.note(f"No report: use `ulmus report {output} DATA` after a fit in blocks.")
-        else:
-            with talk.working(f"Writing {report}"):
-                write_report(trained.model, trained.frame, trained.y, report, target=target)
-            written.append(report)
+        frame, y = trained.frame, trained.y
+        if frame is None:
+            known = Known(trained.model, encoder.schema_, target)
+            frame, y = observed_rows(known, plan.table, target, talk)
+        with talk.working(f"Writing {report}"):
+            write_report(trained.model, frame, y, report, target=target)
+        written.append(report)
     facts: dict[str, Any] = {
         "model": output,
-        "report": report if report in written else None,
+        "report": report,
         "target": target,
         "rows_left_out": trained.n_left_out,
         "columns": list(encoder.schema_.names),
         "summary": summary.to_dict(),
     }
     files = " and ".join(str(path) for path in written)
-    after = f"Wrote {files}. Next: ulmus predict {output} NEW.csv -o OUT.csv"
-    talk.result(f"{summary}\n\n{after}", facts)
+    advice = [f"ulmus predict {output} NEW.csv -o OUT.csv"]
+    if report is None:
+        advice.append(f"ulmus report {output} DATA -o report.html (all checks, and what matters)")
+    talk.result(f"{summary}\n\nWrote {files}. Next:\n  " + "\n  ".join(advice), facts)
+
+
+def _for_the_shell(summary: Summary) -> Summary:
+    """A summary without advice that is Python."""
+    return replace(summary, advice=tuple(a for a in summary.advice if "model." not in a))
