@@ -14,6 +14,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
 from ulmus.columns import Schema, TableEncoder, learned_schema
+from ulmus.columns.cells import Cells
+from ulmus.columns.learning import Tally
 
 
 def test_columns_that_say_nothing_are_left_out_with_notes():
@@ -166,3 +168,12 @@ def test_other_data_frames():
     encoder = TableEncoder().fit(polars.DataFrame({"x": [1.0, 2.0], "k": ["a", "b"]}))
     numbers = encoder.transform(polars.DataFrame({"k": ["b", "b"], "x": [3.0, 4.0]}))
     assert_array_equal(numbers, [[3, 0, 1], [4, 0, 1]])
+
+
+def test_a_long_table_leaves_no_trace_but_its_first_values():
+    tally = Tally("x", False)
+    for part in range(20):
+        tally.add(Cells("x", pd.Series(np.arange(20_000.0) + part)))
+    assert sum(map(len, tally.values)) == 100_000
+    # A part of an array would keep all of it in memory.
+    assert all(values.base is None for values in tally.values)

@@ -36,11 +36,12 @@ def average(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    r"""Averages of the fitted function over the rows of a table, with standard errors.
+    """Averages of the fitted function over the rows of a table, with standard errors.
 
-    \b
+    ```
     ulmus average model.ulmus table.csv
     ulmus average model.ulmus table.csv --by region
+    ```
     """
     _answered(
         Talk(quiet, json),
@@ -72,11 +73,12 @@ def compare(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    r"""What a change of a column changes in the fitted function, on average over the rows.
+    """What a change of a column changes in the fitted function, on average over the rows.
 
-    \b
+    ```
     ulmus compare model.ulmus table.csv --change temperature=10,20
     ulmus compare model.ulmus table.csv --change kind --by region
+    ```
     """
     _answered(
         Talk(quiet, json),
@@ -104,11 +106,12 @@ def slope(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    r"""Slopes of the fitted function, on average over the rows of a table.
+    """Slopes of the fitted function, on average over the rows of a table.
 
-    \b
+    ```
     ulmus slope model.ulmus table.csv
     ulmus slope model.ulmus table.csv --variable temperature --by region
+    ```
     """
 
     def slopes(known: Known, table: Any, how: dict[str, Any]) -> Any:

@@ -76,15 +76,16 @@ def fit(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    r"""Fit a model to a table, and say how good it is.
+    """Fit a model to a table, and say how good it is.
 
     Text columns become categories, dates become days, and columns that are the same in all rows
     are left out; all of it is said, and kept in the model file for `ulmus predict`.
 
-    \b
+    ```
     ulmus fit table.csv --target y -o model.ulmus
     ulmus fit table.csv --target y -o model.ulmus --report report.html
     ulmus fit sites.parquet -t ozone -o ozone.ulmus --drop station --missing drop --na -999
+    ```
     """
     talk = Talk(quiet, json)
     with talk.politely():

@@ -62,15 +62,16 @@ def predict(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    r"""Predict the rows of a table, with error bars.
+    """Predict the rows of a table, with error bars.
 
     Writes `mean`, `se` (of the mean), `ci_lower` and `ci_upper` (for the true function), `pi_lower`
     and `pi_upper` (for a new observation) for each row, in the order of the table.
 
-    \b
+    ```
     ulmus predict model.ulmus new.csv -o predictions.csv
     ulmus predict model.ulmus new.csv -o predictions.csv --keep site,date --level 0.9
     ulmus predict model.ulmus new.parquet -o out.parquet --quantiles 0.1,0.9 --exceed 120
+    ```
     """
     talk = Talk(quiet, json)
     with talk.politely():

@@ -36,14 +36,15 @@ def report(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    r"""Write a page about a model: how good it is, whether its error bars are honest, what matters.
+    """Write a page about a model: how good it is, whether its error bars are honest, what matters.
 
     With the table that the model was fitted to, every row is judged as if it had been left out.
     Another table with the target in it is an honest test.
 
-    \b
+    ```
     ulmus report model.ulmus table.csv -o report.html
     ulmus report model.ulmus new.csv -o report.html --title "Ozone, 2026"
+    ```
     """
     talk = Talk(quiet, json)
     with talk.politely():

@@ -155,7 +155,8 @@ class Tally:
         values = values[~np.isnan(values)]
         if len(values):
             self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
-        self.values.append(values[: max(MEDIAN_VALUES - self.n_values, 0)])
+        if self.n_values < MEDIAN_VALUES:
+            self.values.append(values[: MEDIAN_VALUES - self.n_values].copy())
         self.n_values += len(values)
 
     def _count(self, cells: Cells) -> None:
