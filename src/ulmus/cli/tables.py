@@ -118,12 +118,7 @@ class TableFile:
         self.require(columns)
         with self._understood():
             if self.format == "parquet":
-                # Pages are read one by one: a group of rows may be as large as the table.
-                file = pa.parquet.ParquetFile(
-                    self.path, buffer_size=PAGE_BYTES, page_checksum_verification=True
-                )
-                for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
-                    yield batch.select(list(columns))
+                yield from self._parquet_batches(list(columns))
             elif self.format == self.CSV:
                 with self._csv_reader(columns) as reader:
                     yield from reader
@@ -133,6 +128,18 @@ class TableFile:
                         batch = reader.get_batch(i).select(list(columns))
                         batch.validate(full=True)
                         yield from _cut(batch)
+
+    def _parquet_batches(self, columns: list[str]) -> Iterator[Any]:
+        """Pages are read one by one, as a group of rows may be as large as the table.
+
+        What was read of a group is given back when it is done.
+        """
+        file = pa.parquet.ParquetFile(
+            self.path, buffer_size=PAGE_BYTES, page_checksum_verification=True
+        )
+        for group in range(file.num_row_groups):
+            for batch in file.iter_batches(BATCH_ROWS, columns=columns, row_groups=[group]):
+                yield batch.select(columns)
 
     def frames(self, columns: Sequence[str]) -> Iterator[Any]:
         """The same as data frames."""
