@@ -1,5 +1,9 @@
-"""The picture of the README: a prediction, an interval for the function, one for observations."""
+"""The picture of the README: a prediction, an interval for the function, one for observations.
 
+``python examples/picture.py [FILE]``, by default docs/picture.png.
+"""
+
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -30,6 +34,6 @@ axes.set(xlabel="x", ylabel="y", xlim=(0, 10))
 axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False, fontsize=8, ncols=3, loc="upper left")
 axes.set_ylim(top=axes.get_ylim()[1] + 0.8)
-target = Path(__file__).parents[1] / "docs" / "picture.png"
+target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/picture.png")
 figure.savefig(target, dpi=110)
 print(f"wrote {target.name}")
