@@ -20,10 +20,9 @@ def demo(
         Path, typer.Argument(help="Folder for the table, the model and what comes of it.")
     ] = Path("ulmus-demo"),
 ) -> None:
-    r"""Fit, predict and explain a small table, and leave everything in a folder to look at.
+    """Fit, predict and explain a small table, and leave everything in a folder to look at.
 
-    \b
-    ulmus demo
+    - `ulmus demo`
     """
     talk = Talk()
     with talk.politely():

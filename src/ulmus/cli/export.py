@@ -21,12 +21,11 @@ def export(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    r"""Write a model as an ONNX graph: mean, standard error, standard deviation and bounds.
+    """Write a model as an ONNX graph: mean, standard error, standard deviation and bounds.
 
     It is in double precision, and any program with an ONNX runtime can call it.
 
-    \b
-    ulmus export model.ulmus --onnx model.onnx
+    - `ulmus export model.ulmus --onnx model.onnx`
     """
     talk = Talk(quiet, json)
     with talk.politely():

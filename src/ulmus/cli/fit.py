@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,9 +12,10 @@ import typer
 from ulmus.cli import options
 from ulmus.cli.outputs import require_place
 from ulmus.cli.tables import Reading, opened
-from ulmus.cli.talk import Talk
+from ulmus.cli.talk import Talk, in_options
 from ulmus.cli.training import Trained, plan_of, trained_in_blocks, trained_in_memory
 from ulmus.estimators import ELMEnsembleRegressor
+from ulmus.honesty import Summary
 from ulmus.pipelines import answers
 
 LAYER = "The model"
@@ -72,15 +74,14 @@ def fit(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    r"""Fit a model to a table, and say how good it is.
+    """Fit a model to a table, and say how good it is.
 
     Text columns become categories, dates become days, and columns that are the same in all rows
     are left out; all of it is said, and kept in the model file for `ulmus predict`.
 
-    \b
-    ulmus fit table.csv --target y -o model.ulmus
-    ulmus fit table.csv --target y -o model.ulmus --report report.html
-    ulmus fit sites.parquet -t ozone -o ozone.ulmus --drop station --missing drop --na -999
+    - `ulmus fit table.csv --target y -o model.ulmus`
+    - `ulmus fit table.csv --target y -o model.ulmus --report report.html`
+    - `ulmus fit sites.parquet -t ozone -o ozone.ulmus --drop station --missing drop --na -999`
     """
     talk = Talk(quiet, json)
     with talk.politely():
@@ -94,10 +95,10 @@ def fit(
         plan = plan_of(
             table,
             target,
-            columns=options.names(columns),
-            drop=options.names(drop),
+            columns=options.names(columns, table.names),
+            drop=options.names(drop, table.names),
             weight=weight,
-            categorical=options.names(categorical),
+            categorical=options.names(categorical, table.names),
             missing=missing.value,
             marks=tuple(na or ()),
         )
@@ -126,7 +127,7 @@ def _finish(
     """Save the model, write the report, and print the summary."""
     encoder = trained.model.steps[0][1]
     with talk.working("What the fit tells about itself"):
-        summary = answers(trained.model).summary(columns=encoder.schema_.origins)
+        summary = _in_options(answers(trained.model).summary(columns=encoder.schema_.origins))
     with talk.working(f"Writing {output}"):
         answers(trained.model).save(output, rows=rows, target=target)
     written = [output]
@@ -150,3 +151,12 @@ def _finish(
     files = " and ".join(str(path) for path in written)
     after = f"Wrote {files}. Next: ulmus predict {output} NEW.csv -o OUT.csv"
     talk.result(f"{summary}\n\n{after}", facts)
+
+
+def _in_options(summary: Summary) -> Summary:
+    """A summary whose advice names options and commands."""
+    found = summary.warnings and tuple(
+        finding._replace(remedy=in_options(finding.remedy)) for finding in summary.warnings
+    )
+    notes, advice = (tuple(map(in_options, texts)) for texts in (summary.notes, summary.advice))
+    return replace(summary, warnings=found, notes=notes, advice=advice)

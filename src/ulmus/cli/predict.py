@@ -62,15 +62,14 @@ def predict(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    r"""Predict the rows of a table, with error bars.
+    """Predict the rows of a table, with error bars.
 
     Writes `mean`, `se` (of the mean), `ci_lower` and `ci_upper` (for the true function), `pi_lower`
     and `pi_upper` (for a new observation) for each row, in the order of the table.
 
-    \b
-    ulmus predict model.ulmus new.csv -o predictions.csv
-    ulmus predict model.ulmus new.csv -o predictions.csv --keep site,date --level 0.9
-    ulmus predict model.ulmus new.parquet -o out.parquet --quantiles 0.1,0.9 --exceed 120
+    - `ulmus predict model.ulmus new.csv -o predictions.csv`
+    - `ulmus predict model.ulmus new.csv -o predictions.csv --keep site,date --level 0.9`
+    - `ulmus predict model.ulmus new.parquet -o out.parquet --quantiles 0.1,0.9 --exceed 120`
     """
     talk = Talk(quiet, json)
     with talk.politely():
@@ -86,7 +85,10 @@ def predict(
         table.require(known.schema.names)
         kept = _kept_columns(keep, table, wanted)
         table = table.with_copies(name for name in kept if name not in known.schema.names)
-        facts = _written(known, table, wanted, kept, output, talk)
+        try:
+            facts = _written(known, table, wanted, kept, output, talk)
+        except pa.ArrowNotImplementedError as error:
+            raise ValueError(f"{output} cannot hold all of --keep: {error}.") from error
         if facts["rows_left_out"]:
             talk.note(f"Left out: {facts['rows_left_out']:,} rows with missing values.")
         talk.result(f"Wrote {facts['rows']:,} rows to {output}.", {"output": output, **facts})
@@ -100,7 +102,7 @@ def _numbers(option: str, given: list[str] | None) -> tuple[float, ...]:
 
 
 def _kept_columns(keep: list[str] | None, table: TableFile, wanted: Wanted) -> list[str]:
-    kept = table.names if keep == ["all"] else [*dict.fromkeys(options.names(keep))]
+    kept = table.names if keep == ["all"] else [*dict.fromkeys(options.names(keep, table.names))]
     table.require(kept)
     both = [name for name in kept if name in wanted.names]
     if both:

@@ -36,14 +36,13 @@ def report(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    r"""Write a page about a model: how good it is, whether its error bars are honest, what matters.
+    """Write a page about a model: how good it is, whether its error bars are honest, what matters.
 
     With the table that the model was fitted to, every row is judged as if it had been left out.
     Another table with the target in it is an honest test.
 
-    \b
-    ulmus report model.ulmus table.csv -o report.html
-    ulmus report model.ulmus new.csv -o report.html --title "Ozone, 2026"
+    - `ulmus report model.ulmus table.csv -o report.html`
+    - `ulmus report model.ulmus new.csv -o report.html --title "Ozone, 2026"`
     """
     talk = Talk(quiet, json)
     with talk.politely():
@@ -75,11 +74,22 @@ def observed_rows(
     y = None
     if target is not None:
         y = numeric_column(target, frame, known.schema.marks, 0, "the target")
-        frame, y = frame[~np.isnan(y)], y[~np.isnan(y)]
+    return tidied_rows(known, frame, table.path, talk, y)
+
+
+def tidied_rows(
+    known: Known, frame: Any, path: Path, talk: Talk, y: np.ndarray | None = None
+) -> tuple[Any, np.ndarray | None]:
+    """Rows that a model can be asked about and, where it was observed, their target."""
     tidy, kept = known.schema.tidied(frame)
+    if y is not None:
+        y = y[kept]
+        tidy, y = tidy[~np.isnan(y)], y[~np.isnan(y)]
     if not len(tidy):
-        raise ValueError(f"{table.path} has no complete rows.")
-    return tidy, None if y is None else y[kept]
+        raise ValueError(f"{path} has no complete rows.")
+    if len(tidy) < len(frame):
+        talk.note(f"Left out: {len(frame) - len(tidy):,} rows with missing values.")
+    return tidy, y
 
 
 def some_rows(table: TableFile, columns: Sequence[str], talk: Talk) -> Any:
@@ -99,4 +109,5 @@ def some_rows(table: TableFile, columns: Sequence[str], talk: Talk) -> Any:
             parts = [part[part.index % step == 0] for part in parts]
             n_kept = sum(map(len, parts))
     talk.note(f"{table.path} is large: {n_kept:,} of its {start:,} rows are used, evenly spread.")
-    return pd.concat(parts, ignore_index=True)
+    rows = pd.concat(parts)
+    return rows.set_axis(rows.index + 1)

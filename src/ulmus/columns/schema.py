@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.columns.cells import CATEGORY, KINDS, Cells, some
+from ulmus.columns.cells import CATEGORY, KINDS, TRUTH, Cells, some
 
 MISSING = ("error", "drop", "impute")
 
@@ -129,6 +129,8 @@ class Schema:
             if column.kind == CATEGORY:
                 dtype = pd.CategoricalDtype(list(column.categories))
                 values = pd.Categorical.from_codes(codes[:, j].astype(int), dtype=dtype)
+            elif column.kind == TRUTH:
+                values = codes[:, j].astype(bool)
             tidy[column.name] = pd.Series(values, index=tidy.index)
         return tidy, kept
 
