@@ -139,3 +139,20 @@ def test_rows_that_are_left_out_are_said_and_rows_keep_their_numbers(folder, tmp
     assert f"{WIND!r} has no value in data row 4;" in refusal(
         "report", *start[:2], "-o", tmp_path / "no.html"
     )
+
+
+def test_a_report_counts_the_values_that_were_filled_in(tmp_path):
+    table = air()
+    for column, rows in ((WIND, [3, 7]), ("site", [1, 2, 9]), ("rain", [4]), ("day", [5, 6])):
+        table[column] = table[column].where(~table.index.isin(rows))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    model, pages = tmp_path / "m.ulmus", (tmp_path / "a.html", tmp_path / "b.html")
+    start = ("fit", tmp_path / "t.csv", "-t", TARGET, "-o", model, *SMALL, "--missing", "impute")
+    done(*start, "--report", pages[0])
+    done("report", model, tmp_path / "t.csv", "-o", pages[1])
+    for page in pages:
+        inputs = page.read_text().partition("Inputs of 60 rows")[2].partition("</table>")[0]
+        rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in inputs.split("<tr")]
+        missing = {row[0]: row[-1] for row in rows if len(row) == 4}
+        expected = {WIND: "2", SUM: "0", "site": "3", "day": "2", "rain": "1"}
+        assert missing == {"input": "missing", **expected}

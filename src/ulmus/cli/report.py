@@ -74,14 +74,20 @@ def observed_rows(
     y = None
     if target is not None:
         y = numeric_column(target, frame, known.schema.marks, 0, "the target")
-    return tidied_rows(known, frame, table.path, talk, y)
+    return tidied_rows(known, frame, table.path, talk, y, gaps=True)
 
 
 def tidied_rows(
-    known: Known, frame: Any, path: Path, talk: Talk, y: np.ndarray | None = None
+    known: Known,
+    frame: Any,
+    path: Path,
+    talk: Talk,
+    y: np.ndarray | None = None,
+    *,
+    gaps: bool = False,
 ) -> tuple[Any, np.ndarray | None]:
     """Rows that a model can be asked about and, where it was observed, their target."""
-    tidy, kept = known.schema.tidied(frame)
+    tidy, kept = known.schema.tidied(frame, gaps=gaps)
     if y is not None:
         y = y[kept]
         tidy, y = tidy[~np.isnan(y)], y[~np.isnan(y)]

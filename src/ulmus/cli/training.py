@@ -128,7 +128,7 @@ def trained_in_memory(plan: Plan, model: Any, talk: Talk) -> Trained:
         y, weight = plan.observed(frame, 0)
         schema = _learned(plan, [frame[list(plan.inputs)]], talk)
         frame, y, weight = frame[~np.isnan(y)], y[~np.isnan(y)], _known(weight, ~np.isnan(y))
-        tidy, kept = schema.tidied(frame)
+        tidy, kept = schema.tidied(frame, gaps=True)  # the encoder fills them, the report counts
         y, weight = y[kept], _known(weight, kept)
     if len(y) < 2:
         raise ValueError(f"{plan.table.path} has {len(y)} complete rows; a model needs more.")
