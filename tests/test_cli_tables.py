@@ -193,6 +193,18 @@ def test_kept_columns_are_written_as_they_are(predicted):
     assert_array_equal(frame.part, table.part)
 
 
+def test_a_single_row_is_no_rows(folder, tmp_path):
+    table = sample()[:2]
+    table.loc[0, "t"] = np.nan
+    table.to_csv(tmp_path / "two.csv", index=False)
+    out = tmp_path / "o.csv"
+    result = done(
+        "predict", folder / "m.ulmus", tmp_path / "two.csv", "-o", out, "--missing", "drop"
+    )
+    assert result.stdout == f"Wrote 1 row to {out}.\n"
+    assert "Left out: 1 row with missing values." in result.stderr
+
+
 def test_all_columns_can_be_kept(predicted):
     frame = predicted(sample(), "--keep", "all")
     assert list(frame.columns) == [*sample().columns, *COLUMNS]

@@ -12,7 +12,7 @@ import typer
 from ulmus.cli import options
 from ulmus.cli.outputs import require_place
 from ulmus.cli.tables import Reading, opened
-from ulmus.cli.talk import Talk, in_options
+from ulmus.cli.talk import Talk, counted_rows, in_options
 from ulmus.cli.training import Trained, plan_of, trained_in_blocks, trained_in_memory
 from ulmus.estimators import ELMEnsembleRegressor
 from ulmus.honesty import Summary
@@ -117,7 +117,7 @@ def fit(
             )
         trained = (trained_in_blocks if in_blocks else trained_in_memory)(plan, model, talk)
         if trained.n_left_out:
-            talk.note(f"Left out: {trained.n_left_out:,} rows with missing values.")
+            talk.note(f"Left out: {counted_rows(trained.n_left_out)} with missing values.")
         _finish(trained, talk, output, target, rows, report)
 
 

@@ -15,7 +15,7 @@ from ulmus.cli import options
 from ulmus.cli.models import Known, known_model
 from ulmus.cli.outputs import require_place, require_types, table_writer
 from ulmus.cli.tables import Reading, TableFile, file_format
-from ulmus.cli.talk import Talk
+from ulmus.cli.talk import Talk, counted_rows
 
 COLUMNS = ("mean", "se", "ci_lower", "ci_upper", "pi_lower", "pi_upper")
 
@@ -90,8 +90,10 @@ def predict(
         except pa.ArrowNotImplementedError as error:
             raise ValueError(f"{output} cannot hold all of --keep: {error}.") from error
         if facts["rows_left_out"]:
-            talk.note(f"Left out: {facts['rows_left_out']:,} rows with missing values.")
-        talk.result(f"Wrote {facts['rows']:,} rows to {output}.", {"output": output, **facts})
+            talk.note(f"Left out: {counted_rows(facts['rows_left_out'])} with missing values.")
+        talk.result(
+            f"Wrote {counted_rows(facts['rows'])} to {output}.", {"output": output, **facts}
+        )
 
 
 def _numbers(option: str, given: list[str] | None) -> tuple[float, ...]:

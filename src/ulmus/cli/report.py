@@ -13,7 +13,7 @@ from ulmus.cli import options
 from ulmus.cli.models import Known, known_model
 from ulmus.cli.outputs import require_place
 from ulmus.cli.tables import Reading, TableFile
-from ulmus.cli.talk import Talk
+from ulmus.cli.talk import Talk, counted_rows
 from ulmus.cli.training import numeric_column
 
 # Larger tables are reported on by so many of their rows.
@@ -94,7 +94,7 @@ def tidied_rows(
     if not len(tidy):
         raise ValueError(f"{path} has no complete rows.")
     if len(tidy) < len(frame):
-        talk.note(f"Left out: {len(frame) - len(tidy):,} rows with missing values.")
+        talk.note(f"Left out: {counted_rows(len(frame) - len(tidy))} with missing values.")
     return tidy, y
 
 

@@ -148,6 +148,11 @@ class Talk:
         raise typer.Exit(code)
 
 
+def counted_rows(n: int) -> str:
+    """So many rows, in words."""
+    return f"{n:,} row" if n == 1 else f"{n:,} rows"
+
+
 def _sentence(error: BaseException) -> str:
     """An error in one line, with the names of options."""
     if isinstance(error, OSError) and error.filename is not None:
