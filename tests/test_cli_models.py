@@ -85,7 +85,12 @@ def test_facts_of_a_fit(folder):
     assert said["rows_left_out"] == 0
     assert said["columns"] == ["t", "kind", "day", "wet", "count"]
     assert said["summary"]["n_rows"] == 80
-    assert said["notes"] == ["Dates became days since 1970 (times, parts of a day): day."]
+    assert said["notes"] == [
+        "Dates became days since 1970 (times, parts of a day): day.",
+        "Became categories, so many of each: kind (3).",
+    ]
+    assert "use more --neurons" in said["summary"]["warnings"][0]["remedy"]
+    assert not any("model." in text for text in said["summary"]["advice"])
 
 
 def test_weights_are_those_of_python(folder, tmp_path):
@@ -172,9 +177,7 @@ QUESTIONS = {
         X, {"kind": None}, simultaneous=True
     ),
     ("slope", "--variable", "t,count"): lambda ask, X: ask.slope(X, ["t", "count"]),
-    ("slope", "--by", "kind"): lambda ask, X: ask.slope(
-        X, ["t", "day", "wet", "count"], by=["kind"]
-    ),
+    ("slope", "--by", "kind"): lambda ask, X: ask.slope(X, ["t", "day", "count"], by=["kind"]),
 }
 
 

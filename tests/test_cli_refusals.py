@@ -1,5 +1,6 @@
 """What commands refuse, with one line and exit code 2, and what they tell about themselves."""
 
+import errno
 import shutil
 import subprocess
 import sys
@@ -63,7 +64,7 @@ OPTIONS = [
     (predict("--level", 1), "--level must lie between 0 and 1, exclusive, got [1.0]."),
     (predict("--quantiles", "a"), "--quantiles takes numbers, got 'a'."),
     (predict("--quantiles", "2"), "quantiles must lie between 0 and 1, exclusive, got [2.0]."),
-    (predict("--exceed", "nan"), "threshold must be a number"),
+    (predict("--exceed", "nan"), "--exceed takes numbers, got nan."),
     (predict("--delimiter", ";;"), "--delimiter must be one character, got ';;'."),
     (predict("--decimal", ""), "--decimal must be one character, got ''."),
     (predict("--delimiter", ";"), "t.csv has no column 't'. It has t,kind,day,wet,count,y."),
@@ -71,9 +72,9 @@ OPTIONS = [
     (("average", "m.ulmus", "t.csv", "--by", "site"), "t.csv has no column 'site'"),
     (("average", "m.ulmus", "t.csv", "-o", "m.ulmus"), "m.ulmus is used already"),
     (("average", "m.ulmus", "t.csv", "--level", 0), "--level must lie"),
-    (("slope", "m.ulmus", "t.csv", "--variable", "site"), "asks for column 'site'"),
+    (("slope", "m.ulmus", "t.csv", "--variable", "site"), "there is no column 'site'"),
     (("slope", "m.ulmus", "t.csv", "--variable", "kind"), "kind"),
-    (("compare", "m.ulmus", "t.csv", "--change", "site=1"), "asks for column 'site'"),
+    (("compare", "m.ulmus", "t.csv", "--change", "site=1"), "there is no column 'site'"),
     (("compare", "m.ulmus", "t.csv", "--change", "kind=a,z"), "'z'"),
     (("compare", "m.ulmus", "t.csv", "--change", "t=much"), "much"),
     (fit(target="z"), "t.csv has no column 'z'. It has t, kind"),
@@ -82,6 +83,7 @@ OPTIONS = [
     (fit("--columns", "y"), "t.csv has no inputs besides the target 'y'; add columns."),
     (fit("--drop", "z"), "t.csv has no column 'z'"),
     (fit("--weight", "kind"), "the weight 'kind' holds texts, such as "),
+    (fit("--weight", "y"), "--weight y is the target; name a column of row weights."),
     (fit("--categorical", "z"), "--categorical names the column 'z', which is no input"),
     (fit("--noise", "loud"), "noise must be one of 'auto', "),
     (fit("--device", "nowhere"), "device"),
@@ -107,6 +109,10 @@ TABLES = {
     "text": ("t,kind,day,wet,count,y\nx,a,2024-01-01,true,1,1\n", "'x' in data row 1"),
     "infinity": ("t,kind,day,wet,count,y\ninf,a,2024-01-01,true,1,1\n", "infinity in data row 1"),
     "unknown": ("t,kind,day,wet,count,y\n1,d,2024-01-01,true,1,1\n", "'d' in data row 1"),
+    "no truth": (
+        "t,kind,day,wet,count,y\n1,a,2024-01-01,2,1,1\n",
+        "'2' in data row 1, where a truth",
+    ),
     "no date": ("t,kind,day,wet,count,y\n1,a,tomorrow,true,1,1\n", "'tomorrow' in data row 1"),
     "open quote": ('t,kind,day,wet,count,y\n1,"a,2024-01-01,true,1,1\n', "t.csv"),
     "zeros": ("t,kind,day,wet,count,y\n\0\0\0", "t.csv is not in utf-8"),
@@ -119,7 +125,7 @@ def test_bad_tables(place, case):
     (place / "t.csv").write_text(text)
     assert says in refusal(*predict())
     refusal("average", "m.ulmus", "t.csv")
-    if case not in ("text", "infinity", "unknown", "no date", "absent", "twice"):
+    if case not in ("text", "infinity", "unknown", "no truth", "no date", "absent", "twice"):
         refusal(*fit())
 
 
@@ -138,7 +144,7 @@ def test_problems_of_single_cells_are_found_when_fitting(place):
     table.to_csv("x.csv", index=False)
     said = refusal(*fit(data="x.csv"))
     assert said.startswith("column 't' holds 'seven' in data row 34, where a number should be;")
-    assert said.endswith("name it as a mark of missing values (--na).")
+    assert said.endswith("name it as a mark of missing values (--na of ulmus fit).")
     table.loc[33, "t"] = "-inf"
     table.to_csv("x.csv", index=False)
     assert "'t' holds infinity in data row 34" in refusal(*fit(data="x.csv"))
@@ -201,11 +207,54 @@ def test_failures_of_the_machine_are_not_the_users(place, monkeypatch):
     assert refusal(*predict(), code=1).startswith("unexpected ZeroDivisionError")
 
 
+def test_a_full_disk_is_said_in_words(place, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space")
+
+    monkeypatch.setattr("ulmus.cli.outputs.replaced", full)
+    assert refusal(*predict(), code=1) == "no space left on device."
+
+
+def test_negative_weights_are_refused_with_their_row(place):
+    sample().assign(w=[1.0] * 40 + [-1.0] * 40).to_csv("w.csv", index=False)
+    assert refusal(*fit("--weight", "w", data="w.csv")).startswith(
+        "the weight 'w' is negative in data row 41;"
+    )
+
+
+def test_a_closed_standard_output_is_no_failure(place):
+    for options in ((), ("--json",)):
+        output = place / f"closed{len(options)}.csv"
+        code = (
+            "import sys; sys.stdout = None\n"
+            "from ulmus.cli.app import app\n"
+            f"app({[*map(str, predict(*options, output=output))]!r})"
+        )
+        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert (said.returncode, said.stderr) == (0, "")
+        assert output.exists()
+
+
+def test_an_interrupt_while_packages_are_loaded_ends_quietly():
+    code = (
+        "import sys, ulmus.cli\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, *_):\n"
+        "        raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "ulmus.cli.main()"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (said.returncode, said.stderr) == (130, "")
+
+
 def test_help_teaches_by_examples():
     said = done("--help").stdout
     for command in COMMANDS:
         assert command in said
-        assert f"ulmus {command} " in done(command, "--help").stdout.replace("\n", " ")
+        lines = [line.strip(" •") for line in done(command, "--help").stdout.splitlines()]
+        assert any(line.startswith(f"ulmus {command}") for line in lines)
+        assert not any("\\b" in line for line in lines)
 
 
 def test_usage_errors_are_short():

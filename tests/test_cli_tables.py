@@ -192,6 +192,18 @@ def test_kept_columns_are_written_as_they_are(predicted):
     assert_array_equal(frame.part, table.part)
 
 
+def test_a_single_row_is_no_rows(folder, tmp_path):
+    table = sample()[:2]
+    table.loc[0, "t"] = np.nan
+    table.to_csv(tmp_path / "two.csv", index=False)
+    out = tmp_path / "o.csv"
+    result = done(
+        "predict", folder / "m.ulmus", tmp_path / "two.csv", "-o", out, "--missing", "drop"
+    )
+    assert result.stdout == f"Wrote 1 row to {out}.\n"
+    assert "Left out: 1 row with missing values." in result.stderr
+
+
 def test_all_columns_can_be_kept(predicted):
     frame = predicted(sample(), "--keep", "all")
     assert list(frame.columns) == [*sample().columns, *COLUMNS]
@@ -230,6 +242,37 @@ def test_names_with_dots_in_parquet(tmp_path):
     table.to_parquet(tmp_path / "t.parquet")
     said = facts("fit", tmp_path / "t.parquet", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
     assert said["columns"] == ["t", "kind", "day", "wet", "t.count"]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_texts_that_are_views_can_be_used_and_kept(folder, tmp_path, expected, kind):
+    table = pa.Table.from_pandas(sample(), preserve_index=False)
+    texts = pa.array(sample().kind).cast(pa.string_view())
+    table = table.set_column(table.column_names.index("kind"), "kind", texts)
+    path = tmp_path / f"t.{kind}"
+    if kind == "parquet":
+        pa.parquet.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    for out in ("csv", "parquet", "arrow"):
+        output = tmp_path / f"o.{out}"
+        done("predict", folder / "m.ulmus", path, "-o", output, "--keep", "kind")
+        frame = READERS[out](output)
+        assert list(frame.kind) == list(sample().kind)
+        assert_array_equal(frame["mean"], expected["mean"])
+
+
+def test_types_that_cannot_be_written_are_refused(folder, tmp_path):
+    table = pa.Table.from_pandas(sample(), preserve_index=False)
+    spans = pa.array([(1, 2, 3)] * 80, type=pa.month_day_nano_interval())
+    table = table.append_column("span", spans)
+    with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as writer:
+        writer.write_table(table)
+    for out in ("csv", "parquet"):
+        start = ("predict", folder / "m.ulmus", tmp_path / "t.arrow", "-o", tmp_path / f"o.{out}")
+        assert "cannot hold all of --keep" in refusal(*start, "--keep", "span")
+        assert not (tmp_path / f"o.{out}").exists()
 
 
 def test_lists_can_be_kept_where_the_format_has_them(folder, tmp_path):

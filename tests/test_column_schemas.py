@@ -37,6 +37,7 @@ def test_columns_that_say_nothing_are_left_out_with_notes():
         "Left out, without any value: empty, blank.",
         "Left out, the same in all rows: same, unit, word.",
         "Left out: name, with more than 100 different texts, looks like a name or a remark.",
+        "Became categories, so many of each: level (100).",
     )
     with pytest.raises(ValueError, match="'name' has more than 100 categories; join some"):
         TableEncoder(["name"]).fit(table)

@@ -224,3 +224,23 @@ def test_cells_that_cannot_be_used(values, says):
     with pytest.raises(ValueError, match=says) as caught:
         column(values)
     assert "\n" not in str(caught.value)
+
+
+def test_dates_far_from_1970_are_days_too():
+    for values in (
+        [dt.date(9999, 12, 31), dt.date(1, 1, 1), dt.date(1970, 1, 2)],
+        ["9999-12-31", "0001-01-01", "1970-01-02"],
+        np.array(["9999-12-31", "0001-01-01", "1970-01-02"], dtype="M8[s]"),
+    ):
+        numbers, schema = column(pd.Series(values))
+        assert schema.kind == "date"
+        assert_array_equal(numbers.c, [2932896, -719162, 1])
+
+
+def test_truth_values_are_told_apart_from_numbers():
+    encoder = TableEncoder().fit(pd.DataFrame({"c": [True, False]}))
+    with pytest.raises(ValueError, match="holds '2' in data row 2, where a truth value should be"):
+        encoder.transform(pd.DataFrame({"c": [1, 2]}))
+    tidy, _ = encoder.schema_.tidied(pd.DataFrame({"c": [1, 0]}))
+    assert tidy.c.dtype == bool
+    assert list(tidy.c) == [True, False]

@@ -10,4 +10,6 @@ def main() -> None:
     except ModuleNotFoundError as error:
         message = f"ulmus: the command line needs {error.name}: pip install 'ulmus[cli]'"
         raise SystemExit(message) from error
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     app(prog_name="ulmus")

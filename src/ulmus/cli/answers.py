@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,10 +13,19 @@ from rich.table import Table
 from ulmus.cli import options
 from ulmus.cli.models import Known, known_model
 from ulmus.cli.outputs import require_place, write_frame
-from ulmus.cli.report import some_rows
+from ulmus.cli.report import some_rows, tidied_rows
 from ulmus.cli.tables import Reading, file_format
 from ulmus.cli.talk import Talk
-from ulmus.columns.cells import CATEGORY
+from ulmus.columns import Column
+from ulmus.columns.cells import (
+    CATEGORY,
+    DATE,
+    DATE_TEXT,
+    NUMBER,
+    TRUTH,
+    days_since_1970,
+    some,
+)
 
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Table to write instead of printing it.")
@@ -33,6 +43,9 @@ def average(
     simultaneous: Simultaneous = False,
     output: Output = None,
     missing: options.MissingRule = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = "utf-8",
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -51,6 +64,7 @@ def average(
         {"by": by, "confidence_level": level, "target": of.value, "simultaneous": simultaneous},
         output,
         missing,
+        Reading(delimiter, decimal, encoding),
     )
 
 
@@ -60,8 +74,8 @@ def compare(
     change: Annotated[
         list[str],
         typer.Option(
-            help="What to change: `t=10,20` (from, to), `t=5` (a step), `t=sd`, `kind=a,b`, or "
-            "`t` alone. May be given several times."
+            help="What to change: `t=10,20` (from, to), `t=5` (a step), `t=sd`, `kind=a,b`, "
+            "`day=2026-01-01,2026-12-31`, or `t` alone. May be given several times."
         ),
     ],
     by: options.By = None,
@@ -70,6 +84,9 @@ def compare(
     simultaneous: Simultaneous = False,
     output: Output = None,
     missing: options.MissingRule = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = "utf-8",
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -88,6 +105,7 @@ def compare(
         {"by": by, "confidence_level": level, "target": of.value, "simultaneous": simultaneous},
         output,
         missing,
+        Reading(delimiter, decimal, encoding),
     )
 
 
@@ -95,7 +113,7 @@ def slope(
     model: options.Model,
     data: options.Data,
     variable: Annotated[
-        list[str] | None, typer.Option(help="Columns; by default, all that are no categories.")
+        list[str] | None, typer.Option(help="Columns; by default, all numbers and dates.")
     ] = None,
     by: options.By = None,
     level: options.Level = 0.95,
@@ -103,6 +121,9 @@ def slope(
     simultaneous: Simultaneous = False,
     output: Output = None,
     missing: options.MissingRule = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = "utf-8",
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -115,8 +136,9 @@ def slope(
     """
 
     def slopes(known: Known, table: Any, how: dict[str, Any]) -> Any:
-        numeric = [c.name for c in known.schema.columns if c.kind != CATEGORY]
-        return known.ask.slope(table, list(options.names(variable)) or numeric, **how)
+        numeric = [c.name for c in known.schema.columns if c.kind in (NUMBER, DATE)]
+        wanted = options.names(variable, known.schema.names)
+        return known.ask.slope(table, list(wanted) or numeric, **how)
 
     _answered(
         Talk(quiet, json),
@@ -126,6 +148,7 @@ def slope(
         {"by": by, "confidence_level": level, "target": of.value, "simultaneous": simultaneous},
         output,
         missing,
+        Reading(delimiter, decimal, encoding),
     )
 
 
@@ -137,20 +160,19 @@ def _answered(
     how: dict[str, Any],
     output: Path | None,
     missing: options.Missing | None,
+    reading: Reading,
 ) -> None:
     """Ask a model about a table, and print or write what it answers."""
     with talk.politely():
         if output is not None:
             require_place(output, inputs=[data, model])
             file_format(output)
-        how["by"] = list(options.names(how["by"])) or None
         with talk.working("Asking"):
             known = known_model(model, missing and missing.value)
-            table = known.table(data, Reading(), talk)
+            table = known.table(data, reading, talk)
+            how["by"] = list(options.names(how["by"], table.names)) or None
             columns = dict.fromkeys([*known.schema.names, *(how["by"] or ())])
-            tidy, _ = known.schema.tidied(some_rows(table, list(columns), talk))
-            if not len(tidy):
-                raise ValueError(f"{data} has no complete rows.")
+            tidy, _ = tidied_rows(known, some_rows(table, list(columns), talk), data, talk)
             frame = question(known, tidy, how)
         if output is not None:
             write_frame(output, frame)
@@ -160,20 +182,29 @@ def _answered(
 
 def _changes(known: Known, change: list[str]) -> dict[str, Any]:
     """What options say is to be changed, as ``compare`` takes it."""
-    kinds = {column.name: column.kind for column in known.schema.columns}
+    columns = {column.name: column for column in known.schema.columns}
     changes: dict[str, Any] = {}
     for text in change:
-        name, given, values = text.partition("=")
-        parts = [part.strip() for part in values.split(",")]
-        if not given:
-            changes[name] = None
-        elif kinds.get(name) == CATEGORY:
-            changes[name] = parts
-        elif len(parts) == 1:
-            changes[name] = _number(parts[0])
-        else:
-            changes[name] = tuple(_number(part) for part in parts)
+        # A name may hold an equals sign itself.
+        named = [name for name in columns if text == name or text.startswith(f"{name}=")]
+        name = max(named, key=len, default=text.partition("=")[0])
+        changes[name] = None if text == name else _values(columns.get(name), text[len(name) + 1 :])
     return changes
+
+
+def _values(column: Column | None, text: str) -> Any:
+    """The values that a column is to have, or a step of a number."""
+    values = options.parts(text)
+    if column is not None and column.kind == CATEGORY:
+        unseen = next((value for value in values if value not in column.categories), None)
+        if unseen is not None:
+            raise ValueError(
+                f"--change {column.name}: {unseen!r} is none of the model's categories "
+                f"({some(map(repr, column.categories))}); put quotes around one that has a comma."
+            )
+        return values
+    read = READ.get(column.kind, _number) if column is not None else _number
+    return read(values[0]) if len(values) == 1 else tuple(map(read, values))
 
 
 def _number(text: str) -> float | str:
@@ -181,6 +212,25 @@ def _number(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
+
+
+def _truth(text: str) -> float | str:
+    return {"true": 1.0, "false": 0.0}.get(text.lower(), _number(text))
+
+
+def _days(text: str) -> float | str:
+    if not DATE_TEXT.fullmatch(text):
+        return _number(text)
+    import pandas as pd
+
+    days = float(days_since_1970(pd.Series([text]))[0])
+    if math.isnan(days):
+        raise ValueError(f"--change: {text!r} is no date; write it as 2026-12-31.")
+    return days
+
+
+# How a value of a column is read, where it is more than a number.
+READ: dict[str, Callable[[str], float | str]] = {TRUTH: _truth, DATE: _days}
 
 
 def _printed(frame: Any) -> Table:

@@ -14,10 +14,10 @@ from ulmus.cli.models import Known
 from ulmus.cli.outputs import require_place
 from ulmus.cli.report import observed_rows
 from ulmus.cli.tables import Reading, opened
-from ulmus.cli.talk import Talk
+from ulmus.cli.talk import Talk, counted_rows, in_options
 from ulmus.cli.training import Plan, Trained, plan_of, trained_in_blocks, trained_in_memory
 from ulmus.estimators import ELMEnsembleRegressor
-from ulmus.honesty.summary_value import Summary
+from ulmus.honesty import Summary
 from ulmus.pipelines import answers
 
 LAYER = "The model"
@@ -99,10 +99,10 @@ def fit(
         plan = plan_of(
             table,
             target,
-            columns=options.names(columns),
-            drop=options.names(drop),
+            columns=options.names(columns, table.names),
+            drop=options.names(drop, table.names),
             weight=weight,
-            categorical=options.names(categorical),
+            categorical=options.names(categorical, table.names),
             missing=missing.value,
             marks=tuple(na or ()),
         )
@@ -121,7 +121,7 @@ def fit(
             )
         trained = (trained_in_blocks if in_blocks else trained_in_memory)(plan, model, talk)
         if trained.n_left_out:
-            talk.note(f"Left out: {trained.n_left_out:,} rows with missing values.")
+            talk.note(f"Left out: {counted_rows(trained.n_left_out)} with missing values.")
         _finish(trained, plan, talk, output, rows, report)
 
 
@@ -131,7 +131,7 @@ def _finish(
     """Save the model, write the report, and print the summary."""
     encoder, target = trained.model.steps[0][1], plan.target
     with talk.working("What the fit tells about itself"):
-        summary = _for_the_shell(answers(trained.model).summary(columns=encoder.schema_.origins))
+        summary = _in_options(answers(trained.model).summary(columns=encoder.schema_.origins))
     with talk.working(f"Writing {output}"):
         answers(trained.model).save(output, rows=rows, target=target)
     written = [output]
@@ -156,10 +156,14 @@ def _finish(
     files = " and ".join(str(path) for path in written)
     advice = [f"ulmus predict {output} NEW.csv -o OUT.csv"]
     if report is None:
-        advice.append(f"ulmus report {output} DATA -o report.html (all checks, and what matters)")
+        advice.append(f"ulmus report {output} DATA -o report.html")
     talk.result(f"{summary}\n\nWrote {files}. Next:\n  " + "\n  ".join(advice), facts)
 
 
-def _for_the_shell(summary: Summary) -> Summary:
-    """A summary without advice that is Python."""
-    return replace(summary, advice=tuple(a for a in summary.advice if "model." not in a))
+def _in_options(summary: Summary) -> Summary:
+    """A summary whose advice names options and commands."""
+    found = summary.warnings and tuple(
+        finding._replace(remedy=in_options(finding.remedy)) for finding in summary.warnings
+    )
+    notes, advice = (tuple(map(in_options, texts)) for texts in (summary.notes, summary.advice))
+    return replace(summary, warnings=found, notes=notes, advice=advice)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -47,6 +50,13 @@ Decimal = Annotated[
 Encoding = Annotated[str, typer.Option(help="Encoding of the text.", rich_help_panel=READING)]
 
 
-def names(given: list[str] | None) -> tuple[str, ...]:
-    """Names that were given one by one, or several with commas between."""
-    return tuple(part.strip() for text in given or () for part in text.split(",") if part.strip())
+def names(given: list[str] | None, columns: Collection[str] = ()) -> tuple[str, ...]:
+    """Names that were given one by one, or several with commas between; a column's name whole."""
+    listed = ([text] if text in columns else parts(text) for text in given or ())
+    return tuple(name for several in listed for name in several)
+
+
+def parts(text: str) -> list[str]:
+    """What the commas of a text part, of which quotes hold together what they enclose."""
+    lines = csv.reader(io.StringIO(text), skipinitialspace=True)
+    return [part.strip() for line in lines for part in line if part.strip()]

@@ -15,7 +15,7 @@ from ulmus.cli import options
 from ulmus.cli.models import Known, known_model
 from ulmus.cli.outputs import require_place, require_types, table_writer
 from ulmus.cli.tables import Reading, TableFile, file_format
-from ulmus.cli.talk import Talk
+from ulmus.cli.talk import Talk, counted_rows
 
 COLUMNS = ("mean", "se", "ci_lower", "ci_upper", "pi_lower", "pi_upper")
 
@@ -87,10 +87,15 @@ def predict(
         table.require(known.schema.names)
         kept = _kept_columns(keep, table, wanted)
         table = table.with_copies(name for name in kept if name not in known.schema.names)
-        facts = _written(known, table, wanted, kept, output, talk)
+        try:
+            facts = _written(known, table, wanted, kept, output, talk)
+        except pa.ArrowNotImplementedError as error:
+            raise ValueError(f"{output} cannot hold all of --keep: {error}.") from error
         if facts["rows_left_out"]:
-            talk.note(f"Left out: {facts['rows_left_out']:,} rows with missing values.")
-        talk.result(f"Wrote {facts['rows']:,} rows to {output}.", {"output": output, **facts})
+            talk.note(f"Left out: {counted_rows(facts['rows_left_out'])} with missing values.")
+        talk.result(
+            f"Wrote {counted_rows(facts['rows'])} to {output}.", {"output": output, **facts}
+        )
 
 
 def _numbers(option: str, given: list[str] | None) -> tuple[float, ...]:
@@ -101,7 +106,7 @@ def _numbers(option: str, given: list[str] | None) -> tuple[float, ...]:
 
 
 def _kept_columns(keep: list[str] | None, table: TableFile, wanted: Wanted) -> list[str]:
-    kept = table.names if keep == ["all"] else [*dict.fromkeys(options.names(keep))]
+    kept = table.names if keep == ["all"] else [*dict.fromkeys(options.names(keep, table.names))]
     table.require(kept)
     both = [name for name in kept if name in wanted.names]
     if both:

@@ -13,7 +13,7 @@ from ulmus.cli import options
 from ulmus.cli.models import Known, known_model
 from ulmus.cli.outputs import require_place
 from ulmus.cli.tables import Reading, TableFile
-from ulmus.cli.talk import Talk
+from ulmus.cli.talk import Talk, counted_rows
 from ulmus.cli.training import numeric_column
 
 # Larger tables are reported on by so many of their rows.
@@ -76,11 +76,28 @@ def observed_rows(
     y = None
     if target is not None:
         y = numeric_column(target, frame, known.schema.marks, 0, "the target")
-        frame, y = frame[~np.isnan(y)], y[~np.isnan(y)]
-    tidy, kept = known.schema.tidied(frame)
+    return tidied_rows(known, frame, table.path, talk, y, gaps=True)
+
+
+def tidied_rows(
+    known: Known,
+    frame: Any,
+    path: Path,
+    talk: Talk,
+    y: np.ndarray | None = None,
+    *,
+    gaps: bool = False,
+) -> tuple[Any, np.ndarray | None]:
+    """Rows that a model can be asked about and, where it was observed, their target."""
+    tidy, kept = known.schema.tidied(frame, gaps=gaps)
+    if y is not None:
+        y = y[kept]
+        tidy, y = tidy[~np.isnan(y)], y[~np.isnan(y)]
     if not len(tidy):
-        raise ValueError(f"{table.path} has no complete rows.")
-    return tidy, None if y is None else y[kept]
+        raise ValueError(f"{path} has no complete rows.")
+    if len(tidy) < len(frame):
+        talk.note(f"Left out: {counted_rows(len(frame) - len(tidy))} with missing values.")
+    return tidy, y
 
 
 def some_rows(table: TableFile, columns: Sequence[str], talk: Talk) -> Any:
@@ -100,4 +117,5 @@ def some_rows(table: TableFile, columns: Sequence[str], talk: Talk) -> Any:
             parts = [part[part.index % step == 0] for part in parts]
             n_kept = sum(map(len, parts))
     talk.note(f"{table.path} is large: {n_kept:,} of its {start:,} rows are used, evenly spread.")
-    return pd.concat(parts, ignore_index=True)
+    rows = pd.concat(parts)
+    return rows.set_axis(rows.index + 1)

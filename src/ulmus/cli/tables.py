@@ -70,12 +70,12 @@ class TableFile:
         """Names and types of the columns."""
         with self._understood():
             if self.format == "parquet":
-                return pa.parquet.read_schema(self.path)
+                return _with_plain_texts(pa.parquet.read_schema(self.path))
             if self.format == self.CSV:
                 with self._csv_reader() as reader:
                     return self._legible(reader.schema)
             with self._arrow_reader() as reader:
-                return reader.schema
+                return _with_plain_texts(reader.schema)
 
     @property
     def names(self) -> list[str]:
@@ -127,7 +127,7 @@ class TableFile:
                     for i in range(reader.num_record_batches):
                         batch = reader.get_batch(i).select(list(columns))
                         batch.validate(full=True)
-                        yield from _cut(batch)
+                        yield from _cut(self._plain(batch))
 
     def _parquet_batches(self, columns: list[str]) -> Iterator[Any]:
         """Pages are read one by one, as a group of rows may be as large as the table.
@@ -139,7 +139,7 @@ class TableFile:
         )
         for group in range(file.num_row_groups):
             for batch in file.iter_batches(BATCH_ROWS, columns=columns, row_groups=[group]):
-                yield batch.select(columns)
+                yield self._plain(batch.select(columns))
 
     def frames(self, columns: Sequence[str]) -> Iterator[Any]:
         """The same as data frames."""
@@ -151,7 +151,7 @@ class TableFile:
             return rows.replace_schema_metadata().to_pandas()
 
     def frame(self, columns: Sequence[str]) -> Any:
-        """All rows at once."""
+        """All rows at once, numbered from 1 as in messages."""
         self.require(columns)
         with self._understood():
             if self.format == self.CSV:
@@ -163,7 +163,7 @@ class TableFile:
                     list(self.batches(columns)),
                     pa.schema([self.schema.field(name) for name in columns]),
                 )
-            return self.data_frame(table)
+            return self.data_frame(table).set_axis(range(1, table.num_rows + 1))
 
     def require(self, columns: Sequence[str]) -> None:
         """Refuse names that are not in the table, or in it twice."""
@@ -186,6 +186,11 @@ class TableFile:
                 raise
             reason = f"{self.path} cannot be read as {self.format}: {_why(error)}"
             raise ValueError(reason) from error
+
+    def _plain(self, batch: Any) -> Any:
+        """A batch of the types that ``schema`` has."""
+        schema = pa.schema([self.schema.field(name) for name in batch.schema.names])
+        return batch if batch.schema.types == schema.types else batch.cast(schema)
 
     def _legible(self, schema: Any) -> Any:
         """A schema of which all names and columns of text are in the encoding of the file."""
@@ -290,6 +295,14 @@ def _guessed(path: Path, reading: Reading) -> Reading:
         commas, points = (any(map(re.compile(sign).fullmatch, cells)) for sign in FRACTIONS)
         decimal = "," if commas and not points else None
     return Reading(delimiter, decimal, reading.encoding)
+
+
+def _with_plain_texts(schema: Any) -> Any:
+    """A schema without views of texts, which Arrow cannot filter or write as CSV."""
+    for place, field in enumerate(schema):
+        if field.type == pa.string_view():
+            schema = schema.set(place, field.with_type(pa.large_string()))
+    return schema
 
 
 def _lasting(kind: Any) -> Any:

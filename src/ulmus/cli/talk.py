@@ -22,9 +22,25 @@ WIDE = 250
 # Python's words for what is an option on the command line.
 OPTIONS = (
     (r"missing='(\w+)'", r"--missing \1"),
-    (r"a mark of missing values", "a mark of missing values (--na)"),
+    (r"a mark of missing values", "a mark of missing values (--na of ulmus fit)"),
     (r"\bcategorical names", "--categorical names"),
     (r"\bconfidence_level\b", "--level"),
+    (r"\bquantiles must", "--quantiles must"),
+    (r"\bthreshold must be a number or a list of numbers", "--exceed takes numbers"),
+    (r"\bn_estimators=(\d+)", r"--members \1"),
+    (r"\bn_neurons\b", "--neurons"),
+    (r"\brandom_state\b", "--seed"),
+    (r"\bsample_weight\b", "--weight"),
+    (r"\bvariables asks for column", "there is no column"),
+    (r"\bvariables\['(.+?)'\]", r"--change \1"),
+    (
+        r"print\(model\.check\(\)\) has all checks; .* is",
+        "ulmus report has all checks; new rows are",
+    ),
+    (r"print\(model\.check\(X_new, y_new\)\)", "ulmus report with new rows"),
+    (r"model\.check\(X, y\)", "ulmus report"),
+    (r"model\.predict_interval\(X\) covers", "ulmus predict has intervals for"),
+    (r" \(compress\(\) drops them, streams never have them\)", ""),
     (r"\bpath='", "'"),
 )
 # Errors of the system that are about what a user named.
@@ -59,9 +75,9 @@ class Talk:
     def result(self, text: Any, facts: dict[str, Any]) -> None:
         """The result, for people or as JSON with all notes."""
         self._pass_on_warnings()
-        if self.json:
+        if self.json and sys.stdout is not None:
             sys.stdout.write(json_text.dumps(_plain({**facts, "notes": self.notes})) + "\n")
-        elif not self.quiet:
+        elif not self.quiet and sys.stdout is not None:
             # Tables keep all their columns where they go to a file or another program.
             console = Console(width=None if sys.stdout.isatty() else WIDE)
             soft = isinstance(text, str)
@@ -105,7 +121,9 @@ class Talk:
             except KeyboardInterrupt:
                 self._end("interrupted; nothing was written.", INTERRUPTED)
             except MemoryError:
-                self._end("not enough memory; use --stream, or a smaller table.", FAILURE)
+                self._end(
+                    "not enough memory; use --stream, fewer --neurons, or a smaller table.", FAILURE
+                )
             except (ValueError, *NAMED_BY_USER) as error:
                 self._end(_sentence(error), BAD_INPUT)
             except (OSError, ImportError) as error:
@@ -118,27 +136,35 @@ class Talk:
         kinds = {w.category: str(w.message) for w in reversed(self.warned)}
         for kind, text in kinds.items():
             if kind.__module__.startswith("ulmus."):
-                self.note(f"Note: {_as_options(text)}")
+                self.note(f"Note: {in_options(text)}")
 
     def _end(self, message: str, code: int) -> None:
         if os.environ.get("ULMUS_DEBUG"):
             raise
         text = f"ulmus: {message}"
-        if self.json:
+        if self.json and sys.stdout is not None:
             sys.stdout.write(json_text.dumps({"error": message, "exit_code": code}) + "\n")
         self._aside().print(text, markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(code)
+
+
+def counted_rows(n: int) -> str:
+    """So many rows, in words."""
+    return f"{n:,} row" if n == 1 else f"{n:,} rows"
 
 
 def _sentence(error: BaseException) -> str:
     """An error in one line, with the names of options."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {(error.strerror or str(error)).lower()}."
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"{os.strerror(error.errno).lower()}."
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return _as_options(" ".join(lines)) or type(error).__name__
+    return in_options(" ".join(lines)) or type(error).__name__
 
 
-def _as_options(text: str) -> str:
+def in_options(text: str) -> str:
+    """A text with the names of options and commands, where it has those of Python."""
     for pattern, option in OPTIONS:
         text = re.sub(pattern, option, text)
     return text

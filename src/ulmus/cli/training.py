@@ -57,6 +57,12 @@ class Plan:
         if self.weight is None:
             return y, None
         weight = self._numbers(self.weight, frame, first_row, "the weight")
+        if np.any(weight < 0):
+            row = first_row + int(np.argmax(weight < 0)) + 1
+            raise ValueError(
+                f"the weight {self.weight!r} is negative in data row {row}; weights are inverse "
+                "noise variances, 0 or more."
+            )
         return np.where(np.isnan(weight), np.nan, y), weight
 
     def _numbers(self, name: str, frame: Any, first_row: int, role: str) -> np.ndarray:
@@ -91,6 +97,8 @@ def plan_of(
     """A plan whose columns are all in the table."""
     given = [target, *columns, *drop, *([] if weight is None else [weight])]
     table.require(given)
+    if weight == target:
+        raise ValueError(f"--weight {weight} is the target; name a column of row weights.")
     left_out = {target, weight, *drop}
     wanted = dict.fromkeys(columns) or table.named
     inputs = tuple(name for name in wanted if name not in left_out)
@@ -120,7 +128,7 @@ def trained_in_memory(plan: Plan, model: Any, talk: Talk) -> Trained:
         y, weight = plan.observed(frame, 0)
         schema = _learned(plan, [frame[list(plan.inputs)]], talk)
         frame, y, weight = frame[~np.isnan(y)], y[~np.isnan(y)], _known(weight, ~np.isnan(y))
-        tidy, kept = schema.tidied(frame)
+        tidy, kept = schema.tidied(frame, gaps=True)  # the encoder fills them, the report counts
         y, weight = y[kept], _known(weight, kept)
     if len(y) < 2:
         raise ValueError(f"{plan.table.path} has {len(y)} complete rows; a model needs more.")

@@ -139,6 +139,8 @@ class Cells:
         else:
             values = self._parsed()
         values = np.where(self.present, values, np.nan)
+        if kind == TRUTH:
+            self._require_truth(values)
         infinite = np.isinf(values)
         if infinite.any():
             raise ValueError(
@@ -146,6 +148,15 @@ class Cells:
                 "name it as a mark of missing values."
             )
         return values
+
+    def _require_truth(self, values: np.ndarray) -> None:
+        wrong = ~np.isin(values, (0.0, 1.0)) & self.present
+        if wrong.any():
+            raise ValueError(
+                f"column {self.name!r} holds {self._texts[int(np.argmax(wrong))]!r} in "
+                f"{self.place(wrong)}, where a truth value should be; write true or false, or 1 or "
+                "0."
+            )
 
     def codes(self, categories: tuple[str, ...]) -> np.ndarray:
         """The place of each cell among categories, of which absent ones are NaN."""
@@ -179,17 +190,13 @@ class Cells:
 
     def _days(self) -> np.ndarray:
         """Dates as days since 1970; times of day and spans of time as days."""
-        import pandas as pd
-
         places, values = self._distinct
         if self.series.dtype.kind == "m":
             return _in_days(self.series.to_numpy(dtype="timedelta64[us]"))
         if any(isinstance(value, datetime.time) for value in values):
             days = np.array([_share_of_day(value) for value in values], dtype=float)[places]
         else:
-            cells = self.series.where(self.present)
-            dates = pd.to_datetime(cells, utc=True, format="ISO8601", errors="coerce")
-            days = _in_days(dates.to_numpy(dtype="datetime64[us]") - EPOCH)
+            days = days_since_1970(self.series.where(self.present))
         wrong = self.present & np.isnan(days)
         if wrong.any():
             raise ValueError(
@@ -202,6 +209,14 @@ class Cells:
     def place(self, rows: np.ndarray) -> str:
         """How messages call the first of some rows."""
         return f"data row {self.first_row + int(np.argmax(rows)) + 1}"
+
+
+def days_since_1970(dates: Any) -> np.ndarray:
+    """A series of dates, perhaps as text, as days since 1970; NaN for what is no date."""
+    import pandas as pd
+
+    known = pd.to_datetime(dates, utc=True, format="ISO8601", errors="coerce")
+    return _in_days(known.to_numpy(dtype="datetime64[us]") - EPOCH)
 
 
 def _in_days(spans: np.ndarray) -> np.ndarray:

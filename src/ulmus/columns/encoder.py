@@ -55,7 +55,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     1  2.5     0.0     1.0
     2  4.0     1.0     0.0
     >>> encoder.notes_
-    ('Left out, the same in all rows: unit.',)
+    ('Left out, the same in all rows: unit.', 'Became categories, so many of each: kind (2).')
     """
 
     def __init__(

@@ -114,6 +114,8 @@ def _chosen(tallies: list[Tally]) -> tuple[list[Column], list[str]]:
     named = [t for t in tallies if t.too_many]
     constant = [t.name for t in tallies if t.kind is not None and t.constant]
     dates = [t.name for t in tallies if t.kind == DATE and not t.constant]
+    left_out = {*empty, *constant, *(t.name for t in named)}
+    kinds = [t for t in tallies if t.kind == CATEGORY and t.name not in left_out]
     notes = []
     if empty:
         notes.append(f"Left out, without any value: {some(empty, 20)}.")
@@ -126,7 +128,9 @@ def _chosen(tallies: list[Tally]) -> tuple[list[Column], list[str]]:
         )
     if dates:
         notes.append(f"Dates became days since 1970 (times, parts of a day): {some(dates, 20)}.")
-    left_out = {*empty, *constant, *(t.name for t in named)}
+    if kinds:
+        counted = [f"{tally.name} ({len(tally.counts)})" for tally in kinds]
+        notes.append(f"Became categories, so many of each: {some(counted, 20)}.")
     return [t.column() for t in tallies if t.name not in left_out], notes
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.columns.cells import CATEGORY, KINDS, Cells, some
+from ulmus.columns.cells import CATEGORY, KINDS, TRUTH, Cells, some
 
 MISSING = ("error", "drop", "impute")
 
@@ -96,8 +96,13 @@ class Schema:
         """The same columns with another rule about missing values, if one is given."""
         return self if missing is None else replace(self, missing=missing)
 
-    def coded(self, frame: Any, first_row: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """A number for each cell, shape (rows kept, columns), and which rows are kept."""
+    def coded(
+        self, frame: Any, first_row: int = 0, *, gaps: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A number for each cell, shape (rows kept, columns), and which rows are kept.
+
+        With ``gaps``, cells that would be filled in are NaN.
+        """
         self._require_columns(frame)
         cells = [Cells(c.name, frame[c.name], self.marks, first_row) for c in self.columns]
         codes = np.stack([c.coded(s) for c, s in zip(self.columns, cells, strict=True)], axis=1)
@@ -105,7 +110,8 @@ class Schema:
         if self.missing == "error":
             self._refuse_absent(absent, first_row)
         if self.missing == "impute":
-            codes = np.where(absent, [column.filling for column in self.columns], codes)
+            if not gaps:
+                codes = np.where(absent, [column.filling for column in self.columns], codes)
             absent = np.zeros_like(absent)
         kept = ~absent.any(axis=1)
         return codes[kept], kept
@@ -115,20 +121,27 @@ class Schema:
         parts = [c.expanded(codes[:, j]) for j, c in enumerate(self.columns)]
         return np.concatenate(parts, axis=1)
 
-    def tidied(self, frame: Any, first_row: int = 0) -> tuple[Any, np.ndarray]:
+    def tidied(
+        self, frame: Any, first_row: int = 0, *, gaps: bool = False
+    ) -> tuple[Any, np.ndarray]:
         """A table in which every column is of its kind and complete, and which rows it has.
 
         Categories know each other, dates are days, and columns that the model does not use stay.
+        With ``gaps``, cells that would be filled in are missing.
         """
         import pandas as pd
 
-        codes, kept = self.coded(frame, first_row)
+        codes, kept = self.coded(frame, first_row, gaps=gaps)
         tidy = frame[kept].copy()
         for j, column in enumerate(self.columns):
             values: Any = codes[:, j]
             if column.kind == CATEGORY:
                 dtype = pd.CategoricalDtype(list(column.categories))
-                values = pd.Categorical.from_codes(codes[:, j].astype(int), dtype=dtype)
+                places = np.nan_to_num(codes[:, j], nan=-1).astype(int)
+                values = pd.Categorical.from_codes(places, dtype=dtype)
+            elif column.kind == TRUTH:
+                values = pd.array(codes[:, j], dtype="boolean")
+                values = values if values.isna().any() else values.astype(bool)
             tidy[column.name] = pd.Series(values, index=tidy.index)
         return tidy, kept
 

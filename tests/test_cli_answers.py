@@ -1,0 +1,158 @@
+"""Questions from the shell about tables with awkward names, dates, truth values and gaps."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import SMALL, done, facts, refusal
+from numpy.testing import assert_allclose
+
+import ulmus
+
+N = 60
+WIND, SUM, TARGET = "wind, speed [m/s]", "a=b", "PM10 (ug/m3)"
+
+
+def air():
+    """A table as people have it."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            WIND: rng.uniform(0, 6, N).round(2),
+            SUM: rng.normal(size=N).round(2),
+            "site": rng.choice(["Lugano, Università", "Zürich"], N),
+            "day": pd.date_range("2021-01-01", periods=N, freq="9D").strftime("%Y-%m-%d"),
+            "rain": rng.random(N) < 0.5,
+        }
+    )
+    trend = np.sin(table[WIND]) + table[SUM] + 2.0 * table.rain
+    return table.assign(**{TARGET: (trend + 0.1 * rng.standard_normal(N)).round(3)})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with that table, ``t.csv``, and a model of it, ``m.ulmus``."""
+    folder = tmp_path_factory.mktemp("air")
+    air().to_csv(folder / "t.csv", index=False)
+    done("fit", folder / "t.csv", "-t", TARGET, "-o", folder / "m.ulmus", *SMALL)
+    return folder
+
+
+@pytest.fixture
+def asked(folder):
+    """Function that asks a question about the table, and has the answer as a frame."""
+
+    def asked(command, *options, data="t.csv"):
+        said = facts(command, folder / "m.ulmus", folder / data, *options)
+        return pd.DataFrame(said["answer"])
+
+    return asked
+
+
+def mean_change(folder, **changes):
+    """The mean difference of predictions between two tables, by way of Python."""
+    ask, high, low = ulmus.answers(ulmus.load(folder / "m.ulmus")), air(), air()
+    for name, (before, after) in changes.items():
+        low[name], high[name] = before, after
+    return np.mean(ask.predict(high) - ask.predict(low))
+
+
+def test_a_name_with_a_comma_is_one_name(folder, asked, tmp_path):
+    assert list(asked("slope", "--variable", WIND).term) == [WIND]
+    assert list(asked("slope", "--variable", f'"{WIND}", {SUM}').term) == [WIND, SUM]
+    assert len(asked("average", "--by", WIND)) == air()[WIND].nunique()
+    start = ("predict", folder / "m.ulmus", folder / "t.csv", "-o", tmp_path / "o.csv")
+    done(*start, "--keep", WIND, "--keep", "site,day")
+    assert list(pd.read_csv(tmp_path / "o.csv"))[:3] == [WIND, "site", "day"]
+    start = ("fit", folder / "t.csv", "-t", TARGET, "-o", tmp_path / "m.ulmus", *SMALL)
+    assert facts(*start, "--columns", WIND)["columns"] == [WIND]
+    assert WIND not in facts(*start, "--drop", WIND)["columns"]
+
+
+def test_a_change_of_a_column_with_signs_in_its_name(folder, asked):
+    for name in (WIND, SUM):
+        answer = asked("compare", "--change", f"{name}=0.5,1")
+        assert list(answer.term) == [name]
+        assert_allclose(answer.estimate[0], mean_change(folder, **{name: (0.5, 1)}))
+
+
+def test_categories_with_commas_stand_in_quotes(folder, asked):
+    answer = asked("compare", "--change", 'site=Zürich,"Lugano, Università"')
+    expected = mean_change(folder, site=("Zürich", "Lugano, Università"))
+    assert_allclose(answer.estimate[0], expected)
+    start = ("compare", folder / "m.ulmus", folder / "t.csv", "--change")
+    assert "--change site: 'Lugano' is none of the model's categories ('Lugano, Università', " in (
+        refusal(*start, "site=Zürich,Lugano, Università")
+    )
+
+
+@pytest.mark.parametrize("change", ["rain", "rain=false,true", "rain=0,1"])
+def test_a_truth_value_changes_from_false_to_true(folder, asked, change):
+    answer = asked("compare", "--change", change)
+    assert_allclose(answer.estimate[0], mean_change(folder, rain=(False, True)))
+
+
+def test_a_slope_is_that_of_numbers_and_dates(asked):
+    assert list(asked("slope").term) == [WIND, SUM, "day"]
+
+
+def test_dates_can_be_compared(folder, asked):
+    answer = asked("compare", "--change", "day=2021-02-01,2022-02-01")
+    assert_allclose(answer.estimate[0], mean_change(folder, day=("2021-02-01", "2022-02-01")))
+    assert_allclose(
+        asked("compare", "--change", "day=30").estimate[0],
+        asked("compare", "--change", "day=30.0").estimate[0],
+    )
+    start = ("compare", folder / "m.ulmus", folder / "t.csv", "--change")
+    assert refusal(*start, "day=2021-02-30,2021-03-01") == (
+        "--change: '2021-02-30' is no date; write it as 2026-12-31."
+    )
+    assert refusal(*start, f"{WIND}=low,high") == (
+        f"--change {WIND}=['low', 'high'] must be numbers, as the column is."
+    )
+
+
+def test_questions_about_tables_in_another_dialect(folder, asked):
+    air().to_csv(folder / "latin.csv", sep="|", decimal=",", index=False, encoding="latin-1")
+    given = ("--delimiter", "|", "--decimal", ",", "--encoding", "latin-1")
+    for question in (("average",), ("compare", "--change", "rain"), ("slope",)):
+        assert_allclose(
+            asked(*question, *given, data="latin.csv").estimate, asked(*question).estimate
+        )
+
+
+def test_rows_that_are_left_out_are_said_and_rows_keep_their_numbers(folder, tmp_path):
+    table = air()
+    table[WIND] = table[WIND].where(~table.index.isin([3, 7]))
+    table.loc[5, TARGET] = np.nan
+    table.loc[20, TARGET] = 50.0
+    table.to_csv(tmp_path / "gaps.csv", index=False)
+    start = (folder / "m.ulmus", tmp_path / "gaps.csv", "--missing", "drop")
+    assert "Left out: 2 rows with missing values." in facts("average", *start)["notes"]
+    page = tmp_path / "page.html"
+    said = facts("report", *start, "-o", page)
+    assert said["rows"] == N - 3
+    assert "Left out: 3 rows with missing values." in said["notes"]
+    rows = re.sub(r"<[^>]+>", " ", page.read_text().partition("Largest errors")[2])
+    assert re.search(r"leverage\s+21\s+50\s", rows), rows[:200]
+    assert f"{WIND!r} has no value in data row 4;" in refusal(
+        "report", *start[:2], "-o", tmp_path / "no.html"
+    )
+
+
+def test_a_report_counts_the_values_that_were_filled_in(tmp_path):
+    table = air()
+    for column, rows in ((WIND, [3, 7]), ("site", [1, 2, 9]), ("rain", [4]), ("day", [5, 6])):
+        table[column] = table[column].where(~table.index.isin(rows))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    model, pages = tmp_path / "m.ulmus", (tmp_path / "a.html", tmp_path / "b.html")
+    start = ("fit", tmp_path / "t.csv", "-t", TARGET, "-o", model, *SMALL, "--missing", "impute")
+    done(*start, "--report", pages[0])
+    done("report", model, tmp_path / "t.csv", "-o", pages[1])
+    for page in pages:
+        inputs = page.read_text().partition("Inputs of 60 rows")[2].partition("</table>")[0]
+        rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in inputs.split("<tr")]
+        missing = {row[0]: row[-1] for row in rows if len(row) == 4}
+        expected = {WIND: "2", SUM: "0", "site": "3", "day": "2", "rain": "1"}
+        assert missing == {"input": "missing", **expected}
