@@ -86,7 +86,6 @@ OPTIONS = [
     (fit("--weight", "y"), "--weight y is the target; name a column of row weights."),
     (fit("--categorical", "z"), "--categorical names the column 'z', which is no input"),
     (fit("--noise", "loud"), "noise must be one of 'auto', "),
-    (fit("--device", "nowhere"), "device"),
     (fit(output="t.csv"), "t.csv is used already; give the output another name."),
     (fit(output="."), ". is a folder; give the name of a file in it."),
     (fit("--report", "r.txt"), "r.txt: the output must end in .html or .htm."),
@@ -264,6 +263,10 @@ def test_usage_errors_are_short():
         assert "Traceback" not in result.output
         assert result.stdout == ""
     assert run("predict", "a", "b", "-o", "c", "--missing", "guess").exit_code == 2
+
+
+def test_a_device_that_is_not_there(torch, place):
+    assert "device" in refusal(*fit("--device", "nowhere"))
 
 
 def test_version_and_completion():
