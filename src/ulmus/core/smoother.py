@@ -146,8 +146,9 @@ class Smoother:
         """Leading coordinates that products of pairs of members need, at least one of a unit."""
         if not self.spectral:
             return int(self.to_t.shape[1])
-        gain, first = to_numpy(self.gain)[:, int(self.constant) :], int(self.constant)
-        width = np.sum(to_numpy(self.to_t)[:, first:, first:] ** 2, axis=2)
+        xp, first = namespace(self.to_t), int(self.constant)
+        gain = to_numpy(self.gain)[:, first:]
+        width = to_numpy(xp.sum(self.to_t[:, first:, first:] ** 2, axis=2))
         s2 = gain**2 / np.where(width > 0, width, 1.0)
         strong = (gain > WEAK) | (s2 > FAINT * s2.max(axis=1, keepdims=True))
         # Units that do not vary have no strong one, and the first stands for them.
