@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from rich.table import Table
 from ulmus.cli import options
 from ulmus.cli.models import Known, known_model
 from ulmus.cli.outputs import require_place, write_frame
-from ulmus.cli.report import some_rows, tidied_rows
+from ulmus.cli.rows import some_rows, tidied_rows
 from ulmus.cli.tables import Reading, file_format
 from ulmus.cli.talk import Talk
 from ulmus.columns import Column
@@ -32,6 +33,54 @@ Output = Annotated[
 ]
 Target = Annotated[options.Of, typer.Option(help="What the intervals are for.")]
 Simultaneous = Annotated[bool, typer.Option(help="Intervals that hold all together.")]
+
+
+Question = Callable[[Known, Any, dict[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Whom to ask about which table, what the answer is for, and where it goes."""
+
+    model: Path
+    data: Path
+    by: list[str] | None
+    level: float
+    of: options.Of
+    simultaneous: bool
+    output: Path | None
+    missing: options.Missing | None
+    reading: Reading
+    talk: Talk
+
+    def answered(self, question: Question) -> None:
+        """Ask, and print or write what is answered."""
+        talk, output = self.talk, self.output
+        with talk.politely():
+            if output is not None:
+                require_place(output, inputs=[self.data, self.model])
+                file_format(output)
+            with talk.working("Asking"):
+                known = known_model(self.model, self.missing and self.missing.value)
+                table = known.table(self.data, self.reading, talk)
+                by = list(options.names(self.by, table.names))
+                columns = list(dict.fromkeys([*known.schema.names, *by]))
+                rows = some_rows(table, columns, talk)
+                tidy, _ = tidied_rows(known, rows, self.data, talk)
+                frame = question(known, tidy, self._how(by))
+            if output is not None:
+                write_frame(output, frame)
+            facts = {"output": output, "rows": len(tidy), "answer": frame.to_dict("records")}
+            talk.result(f"Wrote {output}." if output else _printed(frame), facts)
+
+    def _how(self, by: list[str]) -> dict[str, Any]:
+        """Options that all questions have."""
+        return {
+            "by": by or None,
+            "confidence_level": self.level,
+            "target": self.of.value,
+            "simultaneous": self.simultaneous,
+        }
 
 
 def average(
@@ -56,16 +105,9 @@ def average(
     ulmus average model.ulmus table.csv --by region
     ```
     """
-    _answered(
-        Talk(quiet, json),
-        model,
-        data,
-        lambda known, table, how: known.ask.average(table, **how),
-        {"by": by, "confidence_level": level, "target": of.value, "simultaneous": simultaneous},
-        output,
-        missing,
-        Reading(delimiter, decimal, encoding),
-    )
+    how = Reading(delimiter, decimal, encoding), Talk(quiet, json)
+    asking = Asking(model, data, by, level, of, simultaneous, output, missing, *how)
+    asking.answered(lambda known, table, how: known.ask.average(table, **how))
 
 
 def compare(
@@ -97,15 +139,10 @@ def compare(
     ulmus compare model.ulmus table.csv --change kind --by region
     ```
     """
-    _answered(
-        Talk(quiet, json),
-        model,
-        data,
-        lambda known, table, how: known.ask.compare(table, _changes(known, change), **how),
-        {"by": by, "confidence_level": level, "target": of.value, "simultaneous": simultaneous},
-        output,
-        missing,
-        Reading(delimiter, decimal, encoding),
+    how = Reading(delimiter, decimal, encoding), Talk(quiet, json)
+    asking = Asking(model, data, by, level, of, simultaneous, output, missing, *how)
+    asking.answered(
+        lambda known, table, how: known.ask.compare(table, _changes(known, change), **how)
     )
 
 
@@ -140,44 +177,9 @@ def slope(
         wanted = options.names(variable, known.schema.names)
         return known.ask.slope(table, list(wanted) or numeric, **how)
 
-    _answered(
-        Talk(quiet, json),
-        model,
-        data,
-        slopes,
-        {"by": by, "confidence_level": level, "target": of.value, "simultaneous": simultaneous},
-        output,
-        missing,
-        Reading(delimiter, decimal, encoding),
-    )
-
-
-def _answered(
-    talk: Talk,
-    model: Path,
-    data: Path,
-    question: Callable[[Known, Any, dict[str, Any]], Any],
-    how: dict[str, Any],
-    output: Path | None,
-    missing: options.Missing | None,
-    reading: Reading,
-) -> None:
-    """Ask a model about a table, and print or write what it answers."""
-    with talk.politely():
-        if output is not None:
-            require_place(output, inputs=[data, model])
-            file_format(output)
-        with talk.working("Asking"):
-            known = known_model(model, missing and missing.value)
-            table = known.table(data, reading, talk)
-            how["by"] = list(options.names(how["by"], table.names)) or None
-            columns = dict.fromkeys([*known.schema.names, *(how["by"] or ())])
-            tidy, _ = tidied_rows(known, some_rows(table, list(columns), talk), data, talk)
-            frame = question(known, tidy, how)
-        if output is not None:
-            write_frame(output, frame)
-        facts = {"output": output, "rows": len(tidy), "answer": frame.to_dict("records")}
-        talk.result(f"Wrote {output}." if output else _printed(frame), facts)
+    how = Reading(delimiter, decimal, encoding), Talk(quiet, json)
+    asking = Asking(model, data, by, level, of, simultaneous, output, missing, *how)
+    asking.answered(slopes)
 
 
 def _changes(known: Known, change: list[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from joblib import cpu_count
 from ulmus.cli import options
 from ulmus.cli.models import Known
 from ulmus.cli.outputs import require_place
-from ulmus.cli.report import observed_rows
+from ulmus.cli.rows import observed_rows
 from ulmus.cli.tables import Reading, opened
 from ulmus.cli.talk import Talk, counted_rows, in_options
 from ulmus.cli.training import Plan, Trained, plan_of, trained_in_blocks, trained_in_memory

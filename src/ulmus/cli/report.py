@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 import typer
 
 from ulmus.cli import options
-from ulmus.cli.models import Known, known_model
+from ulmus.cli.models import known_model
 from ulmus.cli.outputs import require_place
-from ulmus.cli.tables import Reading, TableFile
-from ulmus.cli.talk import Talk, counted_rows
-from ulmus.cli.training import numeric_column
-
-# Larger tables are reported on by so many of their rows.
-MOST_ROWS = 200_000
+from ulmus.cli.rows import observed_rows
+from ulmus.cli.tables import Reading
+from ulmus.cli.talk import Talk
 
 
 def report(
@@ -60,62 +55,3 @@ def report(
             write_report(known.model, tidy, y, output, title=title, target=name or "y")
         facts = {"output": output, "rows": len(tidy), "observed": y is not None}
         talk.result(f"Wrote {output}.", facts)
-
-
-def observed_rows(
-    known: Known, table: TableFile, target: str | None, talk: Talk
-) -> tuple[Any, np.ndarray | None]:
-    """Complete rows of a table and, where it has the target, what was observed there."""
-    columns = list(known.schema.names)
-    if target is not None and target in table.names:
-        columns.append(target)
-    else:
-        talk.note(f"{table.path} has no column {target!r}: nothing observed to compare with.")
-        target = None
-    frame = some_rows(table, columns, talk)
-    y = None
-    if target is not None:
-        y = numeric_column(target, frame, known.schema.marks, 0, "the target")
-    return tidied_rows(known, frame, table.path, talk, y, gaps=True)
-
-
-def tidied_rows(
-    known: Known,
-    frame: Any,
-    path: Path,
-    talk: Talk,
-    y: np.ndarray | None = None,
-    *,
-    gaps: bool = False,
-) -> tuple[Any, np.ndarray | None]:
-    """Rows that a model can be asked about and, where it was observed, their target."""
-    tidy, kept = known.schema.tidied(frame, gaps=gaps)
-    if y is not None:
-        y = y[kept]
-        tidy, y = tidy[~np.isnan(y)], y[~np.isnan(y)]
-    if not len(tidy):
-        raise ValueError(f"{path} has no complete rows.")
-    if len(tidy) < len(frame):
-        talk.note(f"Left out: {counted_rows(len(frame) - len(tidy))} with missing values.")
-    return tidy, y
-
-
-def some_rows(table: TableFile, columns: Sequence[str], talk: Talk) -> Any:
-    """All rows of a table, or so many of a large one, evenly spread."""
-    import pandas as pd
-
-    if not table.is_large:
-        return table.frame(columns)
-    step, start, n_kept, parts = 1, 0, 0, []
-    for frame in table.frames(columns):
-        parts.append(
-            frame.set_axis(np.arange(start, start + len(frame))).iloc[-start % step :: step]
-        )
-        start, n_kept = start + len(frame), n_kept + len(parts[-1])
-        while n_kept > MOST_ROWS:
-            step *= 2
-            parts = [part[part.index % step == 0] for part in parts]
-            n_kept = sum(map(len, parts))
-    talk.note(f"{table.path} is large: {n_kept:,} of its {start:,} rows are used, evenly spread.")
-    rows = pd.concat(parts)
-    return rows.set_axis(rows.index + 1)

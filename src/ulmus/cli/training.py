@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ulmus.arrow import Columns
+from ulmus.cli.rows import numeric_column
 from ulmus.cli.tables import TableFile
 from ulmus.cli.talk import Talk
 from ulmus.columns import Schema, TableEncoder, learned_schema
-from ulmus.columns.cells import CATEGORY, DATE, NUMBER, Cells
 
 
 @dataclass(frozen=True)
@@ -105,19 +105,6 @@ def plan_of(
     if not inputs:
         raise ValueError(f"{table.path} has no inputs besides the target {target!r}; add columns.")
     return Plan(table.with_texts(rules["categorical"]), target, inputs, weight, **rules)
-
-
-def numeric_column(
-    name: str, frame: Any, marks: tuple[str, ...], first_row: int, role: str
-) -> np.ndarray:
-    """A column that must hold numbers."""
-    cells = Cells(name, frame[name], marks, first_row)
-    if cells.kind in (CATEGORY, DATE):
-        raise ValueError(
-            f"{role} {name!r} holds {'dates' if cells.kind == DATE else 'texts'}, such as "
-            f"{str(cells.texts[0])!r}; name a column of numbers."
-        )
-    return cells.numbers(NUMBER)
 
 
 def trained_in_memory(plan: Plan, model: Any, talk: Talk) -> Trained:
