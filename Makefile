@@ -9,7 +9,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test lint dist bench bench-coverage bench-answers bench-scale bench-gpu \
-	bench-cli bench-maps bench-uci bench-peers mutants fuzz reproduce clean
+	bench-cli bench-maps bench-uci bench-peers mutants fuzz reproduce docs docs-short docs-links clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
@@ -73,7 +73,22 @@ fuzz: $(VENV)/.test  ## mangle tables and model files 300 times; is each refused
 reproduce: $(VENV)/.test  ## the paper's tables and figures, with a tenth of its replications
 	$(ONE_THREAD) $(BIN)/ulmus reproduce all --quick
 
+# Warnings are errors. The gallery runs once; `make docs` again runs only the scripts that changed.
+SPHINX = $(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -j 2 -d build/docs/doctrees docs
+
+docs: $(VENV)/.test  ## build the site with its gallery, check its code and its links: build/docs/html
+	$(SPHINX) -b html build/docs/html
+	$(SPHINX) -b doctest build/docs/doctest
+	$(BIN)/python docs/check_links.py build/docs/html
+
+docs-short: $(VENV)/.test  ## the same in a minute, without running the gallery: build/docs/short
+	$(SPHINX) -D plot_gallery=0 -d build/docs/short-doctrees -b html build/docs/short
+
+docs-links: $(VENV)/.test  ## follow the links to other sites; needs the network
+	$(SPHINX) -D plot_gallery=0 -b linkcheck build/docs/links
+
 clean:  ## remove the virtual environment, caches and build output
+	rm -rf docs/gallery docs/reference/generated docs/sg_execution_times.rst
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -89,6 +104,6 @@ $(VENV)/.install: pyproject.toml | $(VENV)/.created
 # UncELMe, the authors' program and a test oracle, asks for a package that no longer exists
 # (sklearn); everything it needs is there already.
 $(VENV)/.test: pyproject.toml | $(VENV)/.created
-	$(PIP) --editable '.[test]'
+	$(PIP) --editable '.[test,docs]'
 	$(PIP) --no-deps UncELMe==1.1
 	touch $@

@@ -221,7 +221,7 @@ class Answers(Subject):
         units. Indicators of the levels of a column are flat, so that its slope is that of what
         else the layer sees of it; compare its values instead. Behind a map learned from more than
         400 rows, standard errors leave out what choosing the map costs, which counts more for
-        slopes than for averages (``docs/answers.md``).
+        slopes than for averages (``docs/guide/answers.md``).
         """
         question = ask.derivatives(self._table(X), variables, by, weights)
         how = self._how(confidence_level, target, simultaneous, hypothesis, adjust)

@@ -183,7 +183,7 @@ class BaseELM(
         learned map, left-out residuals come from maps that were learned without the row's fold,
         which takes five times as long as the fit, once, when error bars are first asked for.
         Intervals for f are approximate: undersmoothing makes bias small against the standard
-        error where the hidden layers can represent f. ``docs/honesty.md`` has the figures.
+        error where the hidden layers can represent f. ``docs/guide/honesty.md`` has the figures.
 
         A Pipeline has no ``predict_interval``; ``ulmus.answers(pipe)`` has.
         """

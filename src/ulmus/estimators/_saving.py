@@ -49,7 +49,7 @@ class Saving:
         A loaded model answers as before, to the last bit on the same machine. With at most 400
         rows and a learned map, what the error bars need is computed now, if no error bar was asked
         for before: five times as long as the fit. ``method="cv+"`` is kept for such models, and
-        for larger ones if it has been asked for. ``docs/model_files.md`` says what is in a file.
+        for larger ones if it has been asked for. ``docs/guide/model_files.md`` says what is in a file.
 
         Examples
         --------
