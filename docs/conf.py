@@ -33,8 +33,8 @@ myst_heading_anchors = 3
 
 # The reference, from docstrings
 autosummary_generate = True
-autosummary_ignore_module_all = False
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False  # the templates list them
 
