@@ -91,7 +91,8 @@ class ELMRegressor(BaseELM):
     input_map_ : ndarray of shape (d', d') or None
         The map of the inputs.
     feature_relevance_, feature_relevance_std_ : ndarray of shape (n_features,)
-        Share of each feature in the prediction, where a map was learned, and its standard deviation.
+        Share of each feature in the prediction, where a map was learned; and its standard
+        deviation.
     bias_alarm_ : float
         Largest distance between prediction and undersmoothed fit, in standard errors.
     rank_ : ndarray of shape (1,)
