@@ -33,14 +33,17 @@ myst_heading_anchors = 3
 
 # The reference, from docstrings
 autosummary_generate = True
+autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
-numpydoc_show_class_members = False
+numpydoc_show_class_members = False  # the templates list them
 
 # Code on the pages runs (`-b doctest`); all blocks of a page share their names.
 doctest_global_setup = """
 import os, tempfile, warnings
 os.chdir(tempfile.mkdtemp())
 """
+doctest_test_doctest_blocks = ""  # examples of docstrings are run by pytest
 
 # The gallery: each script runs once, and again when it changes.
 sphinx_gallery_conf = {
@@ -93,3 +96,12 @@ ogp_site_url = "https://ulmus.readthedocs.io/en/latest/"
 ogp_site_name = "ulmus"
 ogp_social_cards = {"enable": False}
 ogp_description_length = 200
+
+
+def skipped(app, what, name, obj, skip, options):
+    """Leave out the fields of named tuples, which their docstrings list as parameters."""
+    return skip or type(obj).__name__ == "_tuplegetter" or None
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skipped)

@@ -20,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 import ulmus
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.jackknife import left_out_accuracy
+from ulmus.estimators._presentation import DOCUMENTATION
 from ulmus.honesty import Finding, Relevance, Summary, VarianceShares, fit_summary
 
 
@@ -465,6 +466,6 @@ def test_a_known_alarm_is_shown(data):
 def test_estimators_link_to_their_page(model):
     for one in (model, plain_member()):
         link = one._get_doc_link()
-        assert link.startswith("https://")
-        assert link.endswith(f"/{type(one).__name__}.html")
+        assert link.startswith(f"{DOCUMENTATION}/reference/")
+        assert link.endswith(f"/ulmus.{type(one).__name__}.html")
         assert link in one._repr_html_()

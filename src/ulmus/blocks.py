@@ -19,7 +19,7 @@ from ulmus.core.backend import Array, like, namespace, row_blocks, taken_rows
 from ulmus.core.source import Block, RowPass, first_rows, reduced
 from ulmus.tables import checked_inputs, checked_outputs, checked_weight, column_names
 
-__all__ = ["BlockSource", "CheckedBlock", "from_arrow", "reader"]
+__all__ = ["from_arrow"]
 
 
 def silent(blocks: Iterable[Any], title: str) -> Iterable[Any]:

@@ -28,6 +28,8 @@ except ImportError as error:
         "ulmus.dask needs dask and distributed, which are not installed; install ulmus[dask]."
     ) from error
 
+__all__ = ["fit", "predict", "predict_var"]
+
 Estimator = TypeVar("Estimator", bound=BaseELM)
 
 
@@ -58,7 +60,8 @@ def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Esti
     >>> from ulmus import ELMEnsembleRegressor
     >>> X = da.random.default_rng(0).uniform(size=(2000, 2), chunks=(500, 2))
     >>> y = X[:, 0] * X[:, 1]
-    >>> model = ulmus.dask.fit(ELMEnsembleRegressor(3, 20, random_state=0), X, y)
+    >>> model = ELMEnsembleRegressor(3, 20, input_map=None, random_state=0)
+    >>> model = ulmus.dask.fit(model, X, y)
     >>> bool(abs(model.predict([[0.5, 0.5]])[0] - 0.25) < 0.01)
     True
     """
@@ -85,6 +88,17 @@ def predict(estimator: Any, X: Any) -> Any:
     -------
     y : dask array or series
         Predictions, not computed yet.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import ulmus.dask
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> ulmus.dask.predict(model, da.from_array(X, chunks=(50, 1))).compute().shape
+    (100,)
     """
     return _mapped(X, estimator.predict, estimator)
 
@@ -107,6 +121,18 @@ def predict_var(
     -------
     variance : dask array or series
         Variances, not computed yet.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import ulmus.dask
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> points = da.from_array(X, chunks=(50, 1))
+    >>> ulmus.dask.predict_var(model, points, component="model").compute().shape
+    (100,)
     """
 
     def variance(block: Any) -> Any:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+__all__ = ["Dataset", "friedman", "heteroskedastic_variance", "make_friedman", "make_sine", "sine"]
+
 FloatArray = npt.NDArray[np.float64]
 Seed = int | np.random.Generator | None
 
@@ -21,7 +23,26 @@ FRIEDMAN_NOISE_VARIANCE = 0.5
 
 
 class Dataset(NamedTuple):
-    """Rows X (n, d), outputs y (n,), noise-free outputs f (n,) and noise variances (n,)."""
+    """Simulated rows, with the truth behind them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Inputs.
+    y : ndarray of shape (n,)
+        Outputs, with noise.
+    f : ndarray of shape (n,)
+        Outputs without noise.
+    noise_variance : ndarray of shape (n,)
+        Variance of the noise of each row.
+
+    Examples
+    --------
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, f, noise_variance = make_sine(60, random_state=0)
+    >>> bool(abs((y - f).var() / noise_variance[0] - 1) < 0.3)
+    True
+    """
 
     X: FloatArray
     y: FloatArray
@@ -42,13 +63,56 @@ def cube_inputs(rng: np.random.Generator, n: int) -> FloatArray:
 
 
 def sine(X: FloatArray) -> FloatArray:
-    """Sine of the only input, (n,)."""
+    """Sine of the only input.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, 1)
+        Points, in radians.
+
+    Returns
+    -------
+    f : ndarray of shape (n,)
+        Values of the function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ulmus.datasets import sine
+    >>> sine(np.array([[0.0], [np.pi / 2]]))
+    array([0., 1.])
+    """
     values: FloatArray = np.sin(X[:, 0])
     return values
 
 
 def friedman(X: FloatArray) -> FloatArray:
-    """Friedman's function of five inputs (paper, equation 25), (n,)."""
+    r"""Friedman's function of five inputs.
+
+    .. math:: f(x) = 10 \sin(\pi x_1 x_2) + 20 (x_3 - 0.5)^2 + 10 x_4 + 5 x_5
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, 5)
+        Points, usually in the unit cube.
+
+    Returns
+    -------
+    f : ndarray of shape (n,)
+        Values of the function.
+
+    References
+    ----------
+    J. H. Friedman (1991). Multivariate adaptive regression splines. Annals of Statistics 19, 1-67.
+    Guignard, Amato & Kanevski (2021), equation 25.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ulmus.datasets import friedman
+    >>> friedman(np.array([[0.5, 1.0, 0.5, 0.0, 0.0]]))
+    array([10.])
+    """
     waves = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
     values: FloatArray = waves + 10 * X[:, 3] + 5 * X[:, 4]
     return values
@@ -65,7 +129,27 @@ def friedman_variance(X: FloatArray) -> FloatArray:
 
 
 def heteroskedastic_variance(X: FloatArray) -> FloatArray:
-    r"""Noise variance :math:`0.5 + 2 \sin^2(\pi \|x\|_\infty)` of the other one, (n,)."""
+    r"""Noise variance that depends on the largest input.
+
+    .. math:: \sigma^2(x) = 0.5 + 2 \sin^2(\pi \|x\|_\infty)
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, 5)
+        Points.
+
+    Returns
+    -------
+    variance : ndarray of shape (n,)
+        Noise variance of ``make_friedman(heteroskedastic=True)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ulmus.datasets import heteroskedastic_variance
+    >>> heteroskedastic_variance(np.array([[0.5, 0.0, 0.0, 0.0, 0.0]]))
+    array([2.5])
+    """
     profile: FloatArray = np.sin(np.pi * np.max(np.abs(X), axis=1)) ** 2
     return FRIEDMAN_NOISE_VARIANCE + 2 * profile
 

@@ -11,32 +11,137 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
+__all__ = [
+    "BiasWarning",
+    "DegenerateFitWarning",
+    "ExtrapolationWarning",
+    "ModelFileError",
+    "NeedsTwoPassesError",
+    "NegativeVarianceWarning",
+]
+
 
 class NeedsTwoPassesError(ValueError, AttributeError):
     """An estimate that sees rows twice was asked of a method that sees them once.
 
     It is an AttributeError too, so that ``hasattr`` tells whether the method can be used.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> model = ELMEnsembleRegressor(noise="heteroskedastic")
+    >>> hasattr(model, "partial_fit")
+    False
+    >>> model.partial_fit([[0.0], [1.0]], [0.0, 1.0])
+    Traceback (most recent call last):
+    ...
+    ulmus.exceptions.NeedsTwoPassesError: partial_fit sees each row once ...
     """
 
 
 class ModelFileError(ValueError):
-    """A file is no model that this ulmus can load; the message says why in one sentence."""
+    """A file is no model that this ulmus can load; the message says why in one sentence.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import ulmus
+    >>> with tempfile.NamedTemporaryFile(suffix=".ulmus") as file:
+    ...     ulmus.load(file.name)
+    Traceback (most recent call last):
+    ...
+    ulmus.exceptions.ModelFileError: ...
+    """
 
 
 class ExtrapolationWarning(UserWarning):
-    """Points lie where the training inputs say little."""
+    """Points lie where the training inputs say little.
+
+    Predictions and error bars there rest on extrapolation. Points that lie outside the range of an
+    input by more than a tenth of it warn, and values of a category that no training row had.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> from ulmus.exceptions import ExtrapolationWarning
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> model = ELMEnsembleRegressor(3, 20, input_map=None, random_state=0).fit(X, y)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = model.predict([[20.0]])
+    >>> issubclass(caught[0].category, ExtrapolationWarning)
+    True
+    """
 
 
 class DegenerateFitWarning(UserWarning):
-    """The fit is usable but some of its error bars rest on very little."""
+    """The fit is usable but some of its error bars rest on very little.
+
+    The message says what is wrong: training rows of leverage 1, hidden units that repeat one
+    another, a single member, or inputs from which no map could be learned.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> from ulmus.exceptions import DegenerateFitWarning
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = ELMEnsembleRegressor(1, 20, input_map=None, random_state=0).fit(X, y)
+    >>> issubclass(caught[0].category, DegenerateFitWarning)
+    True
+    """
 
 
 class NegativeVarianceWarning(UserWarning):
-    """A variance estimate fell below zero and was replaced by its positive-part form."""
+    """A variance estimate fell below zero and was replaced by its positive-part form.
+
+    The estimates over distinct pairs of members (BR, S2, S3) are unbiased, and may therefore be
+    negative where the variance is small and members are few.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.exceptions import NegativeVarianceWarning
+    >>> X = np.linspace(-1, 1, 40)[:, None]
+    >>> wild = {"activation": "cos", "weight_scale": 9.0, "input_map": None, "fit_intercept": False}
+    >>> model = ELMEnsembleRegressor(2, 3, alpha=0.1, noise_variance=1.0, random_state=6, **wild)
+    >>> model = model.fit(X, np.zeros(40))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     variance = model.predict_var(X, component="model")
+    >>> issubclass(caught[0].category, NegativeVarianceWarning), bool(np.all(variance >= 0))
+    (True, True)
+    """
 
 
 class BiasWarning(UserWarning):
-    """A prediction is far from an undersmoothed fit of the same data."""
+    """A prediction is far from an undersmoothed fit of the same data.
+
+    Intervals for the function warn so, where the prediction is biased, where left-out residuals of
+    neighbours agree in sign, or where a step would explain the rows as well.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.exceptions import BiasWarning
+    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> y = np.sin(30 * X[:, 0])  # too fast for five units
+    >>> model = ELMEnsembleRegressor(5, 5, input_map=None, random_state=0).fit(X, y)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = model.predict_interval(X, kind="confidence")
+    >>> issubclass(caught[0].category, BiasWarning)
+    True
+    """
 
 
 def _folders() -> tuple[str, ...]:

@@ -28,8 +28,8 @@ from ulmus.estimators._saving import save_model
 __all__ = ["SKOPS_TRUSTED_TYPES", "load", "model_document", "save_model"]
 
 CLASSES = {cls.__name__: cls for cls in (ELMEnsembleRegressor, ELMRegressor)}
-# What ``skops.io.load(path, trusted=SKOPS_TRUSTED_TYPES)`` must trust to load a fitted estimator:
-# our own values, and SciPy's sparse arrays for those that were fitted to them.
+#: What ``skops.io.load(path, trusted=SKOPS_TRUSTED_TYPES)`` must trust to load a fitted estimator:
+#: our own values, and SciPy's sparse arrays for those that were fitted to them.
 SKOPS_TRUSTED_TYPES = tuple(
     f"{kind.__module__}.{kind.__qualname__}"
     for kind in (
@@ -72,13 +72,27 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
 
     See Also
     --------
-    ulmus.ELMEnsembleRegressor.save : Writes such a file, and has an example.
+    ulmus.ELMEnsembleRegressor.save : Writes such a file.
 
     Notes
     -----
     Files hold arrays and JSON; loading one runs nothing of it, whoever wrote it. Checksums show
     damage and careless changes. They cannot show that a file was made to mislead: who may write
     the file may write its checksums too.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import ulmus
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> model = ulmus.ELMEnsembleRegressor(3, 20, input_map=None, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.ulmus")
+    ...     model.save(path)
+    ...     again = ulmus.load(path)
+    >>> bool((again.predict(X) == model.predict(X)).all())
+    True
     """
     archive = read_archive(os.fspath(path))
     with refusals(path):
@@ -121,6 +135,20 @@ def model_document(path: str | os.PathLike[str]) -> dict[str, Any]:
         With ``format``, ``ulmus`` (the version that wrote it), ``date``, ``class``, ``parameters``,
         ``columns`` (names, and the schema of the table), ``target`` and ``training`` (rows,
         outputs, and the range of each input).
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import ulmus
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> model = ulmus.ELMEnsembleRegressor(3, 20, input_map=None, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.ulmus")
+    ...     model.save(path)
+    ...     document = ulmus.files.model_document(path)
+    >>> document["class"], document["training"]["rows"]
+    ('ELMEnsembleRegressor', 60)
     """
     document = read_document(os.fspath(path))
     return {key: value for key, value in document.items() if key not in ("fit", "arrays")}

@@ -32,6 +32,8 @@ except ImportError as error:
         "`pip install marginaleffects 'polars<2'`."
     ) from error
 
+__all__ = ["adapted"]
+
 # Their matrices hold the square of this many numbers, and take half a minute.
 MOST_DIRECTIONS = 6000
 # The finite step of marginaleffects at a coefficient of zero is 1e-10. In these units it is a

@@ -26,6 +26,8 @@ except ImportError as error:
         "ulmus.skore needs the package skore, which is not installed; run `pip install skore`."
     ) from error
 
+__all__ = ["add_checks", "add_metrics"]
+
 # Levels of the quantiles that the CRPS is summed over.
 QUANTILES = np.arange(1, 200) / 200
 OURS_ONLY = "the model has no error bars of ulmus."
@@ -206,7 +208,7 @@ class HonestyCheck:
     light: str
     severity: str
     report_types: list[str] = field(default_factory=lambda: ["estimator", "cross-validation"])
-    docs_url: str = f"{DOCUMENTATION}/honesty.html"
+    docs_url: str = f"{DOCUMENTATION}/guide/honesty.html"
     slow: bool = True
 
     def check_function(self, report: Any) -> str | None:

@@ -20,6 +20,8 @@ except ImportError as error:
         "ulmus.skpro needs the package skpro, which is not installed; run `pip install skpro`."
     ) from error
 
+__all__ = ["ELMProbaRegressor"]
+
 
 class ELMProbaRegressor(BaseProbaRegressor):
     r"""An ulmus estimator as a probabilistic regressor of skpro.

@@ -44,6 +44,24 @@ def learned_schema(
         What rows with missing values get.
     marks : list of str, default=()
         Texts and numbers that stand for a missing value.
+
+    Returns
+    -------
+    learned : tuple of (Schema, tuple of str, int)
+        Named tuple of ``schema``, the columns; ``notes``, sentences about what was left out or
+        changed; and ``n_rows``, the number of rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from ulmus.columns import learned_schema
+    >>> parts = [
+    ...     pd.DataFrame({"t": [1, 2], "ok": [True, False]}),
+    ...     pd.DataFrame({"t": [3], "ok": [True]}),
+    ... ]
+    >>> schema, notes, n_rows = learned_schema(parts)
+    >>> [(column.name, column.kind) for column in schema.columns], n_rows
+    ([('t', 'number'), ('ok', 'truth value')], 3)
     """
     if missing not in MISSING:
         raise ValueError(f"missing must be one of {', '.join(MISSING)}, got {missing!r}.")

@@ -27,6 +27,12 @@ class Column:
     fill : float or str
         What absent values are replaced by when they are imputed: the median, or the most frequent
         category.
+
+    Examples
+    --------
+    >>> from ulmus.columns import Column
+    >>> Column("kind", "category", ("a", "b"), fill="a").features
+    ('kind=a', 'kind=b')
     """
 
     name: str
@@ -71,6 +77,16 @@ class Schema:
         What rows with missing values get.
     marks : tuple of str
         Texts and numbers that stand for a missing value.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from ulmus.columns import Column, Schema
+    >>> schema = Schema((Column("t", "number"), Column("kind", "category", ("a", "b"), fill="a")))
+    >>> codes, kept = schema.coded(pd.DataFrame({"t": [1.5, 2.0], "kind": ["b", "a"]}))
+    >>> schema.expanded(codes)
+    array([[1.5, 0. , 1. ],
+           [2. , 1. , 0. ]])
     """
 
     columns: tuple[Column, ...]

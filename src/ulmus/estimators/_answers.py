@@ -75,6 +75,17 @@ class Answers(Subject):
         The standard error of a sum is that of the sum, not a sum of standard errors: errors at
         different points are correlated. It holds the noise, the redrawing of the hidden weights,
         and what choosing alpha and the map costs.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> frame = model.functional([[-1.0, 1.0]], [[1.0], [4.0]])  # f(4) - f(1)
+        >>> frame[["estimate", "std_error"]].round(1)
+           estimate  std_error
+        0      -1.5        0.1
         """
         table = self._table(X)
         question = ask.weighted_sums(table, _checked_matrix(A, table.n_rows))
@@ -174,6 +185,17 @@ class Answers(Subject):
         -----
         It is a difference between two predictions. Whether changing the column in the world would
         do the same is not for a regression to say.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> frame = model.compare(X, {0: (1.0, 4.0)})
+        >>> frame[["term", "contrast", "estimate", "conf_low", "conf_high"]].round(1)
+          term contrast  estimate  conf_low  conf_high
+        0   x0    4 - 1      -1.5      -1.7       -1.3
         """
         check.checked_choice("comparison", comparison, ("difference", "ratio"))
         question = ask.comparisons(self._table(X), variables, by, weights, comparison)
@@ -221,7 +243,19 @@ class Answers(Subject):
         units. Indicators of the levels of a column are flat, so that its slope is that of what
         else the layer sees of it; compare its values instead. Behind a map learned from more than
         400 rows, standard errors leave out what choosing the map costs, which counts more for
-        slopes than for averages (``docs/guide/answers.md``).
+        slopes than for averages (:doc:`/guide/answers`).
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> frame = model.slope([[1.0], [4.0]], by="row")  # cos(1) and cos(4) in truth
+        >>> frame[["row", "estimate", "std_error"]].round(1)
+           row  estimate  std_error
+        0    0       0.6        0.1
+        1    1      -0.6        0.1
         """
         question = ask.derivatives(self._table(X), variables, by, weights)
         how = self._how(confidence_level, target, simultaneous, hypothesis, adjust)
@@ -278,6 +312,18 @@ class Answers(Subject):
         -----
         Estimates are those of ``sklearn.inspection.partial_dependence`` with
         ``method="brute"``, and cost a prediction of all rows for each value of the grid.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> frame = model.partial_dependence(X, 0, grid=[1.0, 4.0], simultaneous=True)
+        >>> frame[["x0", "estimate", "conf_low", "conf_high"]].round(1)
+            x0  estimate  conf_low  conf_high
+        0  1.0       0.8       0.6        0.9
+        1  4.0      -0.7      -0.9       -0.6
         """
         check.checked_choice("kind", kind, ("average", "slope"))
         check.checked_flag("centered", centered)

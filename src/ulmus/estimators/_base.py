@@ -73,6 +73,21 @@ class BaseELM(
             Predictions.
         y_std : ndarray of the same shape
             Only if ``return_std`` is True.
+
+        See Also
+        --------
+        predict_var : Variance of the prediction, of a new observation, and their parts.
+        predict_interval : Intervals that need no normal distribution.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> mean, std = model.predict([[1.0], [4.0]], return_std=True)
+        >>> mean.round(1), std.round(1)
+        (array([ 0.8, -0.7]), array([0.3, 0.3]))
         """
         X = self._checked_points(X)
         if not return_std:
@@ -103,6 +118,20 @@ class BaseELM(
         -------
         variance : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Never negative.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> standard_error = np.sqrt(model.predict_var([[1.0], [4.0]], component="model"))
+        >>> standard_error.round(2)
+        array([0.07, 0.07])
+        >>> noise = np.sqrt(model.predict_var([[1.0], [4.0]], component="noise"))  # 0.32 in truth
+        >>> noise.round(2)
+        array([0.33, 0.33])
         """
         check.checked_choice("component", component, COMPONENTS)
         X = self._checked_points(X)
@@ -183,9 +212,26 @@ class BaseELM(
         learned map, left-out residuals come from maps that were learned without the row's fold,
         which takes five times as long as the fit, once, when error bars are first asked for.
         Intervals for f are approximate: undersmoothing makes bias small against the standard
-        error where the hidden layers can represent f. ``docs/guide/honesty.md`` has the figures.
+        error where the hidden layers can represent f. :doc:`/guide/honesty` has the figures.
 
         A Pipeline has no ``predict_interval``; ``ulmus.answers(pipe)`` has.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> model.predict_interval([[1.0], [4.0]], 0.9).round(1)  # for a new observation
+        array([[ 0.3,  1.3],
+               [-1.3, -0.2]])
+        >>> model.predict_interval([[1.0], [4.0]], 0.9, kind="confidence").round(
+        ...     1
+        ... )  # for the function
+        array([[ 0.6,  0.9],
+               [-0.9, -0.6]])
+        >>> model.predict_interval(X, [0.5, 0.8, 0.95]).shape
+        (100, 2, 3)
         """
         check.checked_choice("kind", kind, ("prediction", "confidence"))
         levels = check.checked_levels(confidence_level)
@@ -227,6 +273,16 @@ class BaseELM(
         -------
         quantiles : ndarray of shape (n_samples, n_quantiles)
             Never crossing. With several outputs, their axis comes second.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> model.predict_quantiles([[1.0], [4.0]], [0.1, 0.5, 0.9]).round(1)
+        array([[ 0.3,  0.8,  1.2],
+               [-1.2, -0.7, -0.3]])
         """
         levels = check.checked_levels(quantiles, "quantiles")
         X = self._checked_points(X)
@@ -255,6 +311,18 @@ class BaseELM(
         residuals of an output are not normal (p < 0.02, and at least 20 of them). Then it has
         their shape, smoothed, with tails that fall off as an exponential function; its mean may
         differ a little from ``predict``. ``compress`` keeps the shape; streamed fits have none.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> distribution = model.predict_dist([[1.0], [4.0]])
+        >>> distribution.cdf(0.5).round(1)  # probability of a value below 0.5
+        array([0.2, 1. ])
+        >>> distribution.rvs(size=(1000, 2), random_state=0).shape
+        (1000, 2)
         """
         X = self._checked_points(X)
         one_output = self.fitted_.one_output
@@ -280,6 +348,18 @@ class BaseELM(
             Columns ``mean``, ``mean_se``, ``mean_ci_lower``, ``mean_ci_upper``,
             ``obs_ci_lower`` and ``obs_ci_upper``. A record array if pandas is not
             installed. Rows keep the index of X if it has one.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> frame = model.summary_frame([[1.0], [4.0]], 0.9)
+        >>> frame[["mean", "obs_ci_lower", "obs_ci_upper"]].round(1)
+           mean  obs_ci_lower  obs_ci_upper
+        0   0.8           0.3           1.3
+        1  -0.7          -1.3          -0.2
         """
         check_is_fitted(self)
         levels = check.checked_levels([confidence_level])
@@ -373,6 +453,23 @@ class BaseELM(
         -------
         self : object
             The estimator, without its attributes of length ``n_samples``.
+
+        See Also
+        --------
+        save : Writes the fit, with or without the rows, to a file.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> hasattr(model, "leverage_")
+        True
+        >>> hasattr(model.compress(), "leverage_")
+        False
+        >>> model.predict_interval([[1.0]]).shape
+        (1, 2)
         """
         check_is_fitted(self)
         self.fitted_ = without_rows(self.fitted_)

@@ -72,6 +72,17 @@ class Fitting:
         -------
         self : object
             The fitted estimator. A fit that fails leaves the previous one usable.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0)
+        >>> model.fit(X, y).predict([[1.0], [4.0]]).round(1)
+        array([ 0.8, -0.7])
+        >>> model.alpha_ > 0, round(model.noise_variance_, 1)  # 0.1 in truth
+        (True, 0.1)
         """
         fresh = self._unfitted()
         rows, one_output = fresh._rows_in_memory(X, y, sample_weight)
@@ -102,6 +113,18 @@ class Fitting:
             a learned map, which is another where rows are more than 4000, or 1000 for that of
             the noise variance) without the attributes of length ``n_samples``. A fit that fails
             leaves the previous one usable.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> blocks = [(X[:60], y[:60]), (X[60:], y[60:])]
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0)
+        >>> streamed = model.fit_blocks(blocks).predict(X)
+        >>> bool(np.allclose(streamed, model.fit(X, y).predict(X)))
+        True
         """
         fresh = self._unfitted()
         fresh._refuse_tuning_fraction("fit_blocks")
@@ -144,6 +167,15 @@ class Fitting:
         -------
         self : object
             The estimator, fitted to all rows so far. A call that fails changes nothing.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0)
+        >>> model.partial_fit(X[:60], y[:60]).partial_fit(X[60:], y[60:]).predict([[1.0]]).round(1)
+        array([0.8])
         """
         fresh, earlier = self._unfitted(), vars(self).get("fitted_")
         fresh._refuse_tuning_fraction("partial_fit")

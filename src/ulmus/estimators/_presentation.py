@@ -14,7 +14,7 @@ from ulmus.core.fit import Fit
 if TYPE_CHECKING:
     from ulmus.honesty import Summary
 
-# Where the documentation will be; no page is there yet.
+# The site that docs/ is built into; docs/conf.py has the same address.
 DOCUMENTATION = "https://ulmus.readthedocs.io/en/latest"
 
 
@@ -25,7 +25,7 @@ class Presentation:
 
     # scikit-learn links a diagram to the page that these make.
     _doc_link_module = "ulmus"
-    _doc_link_template = DOCUMENTATION + "/api/{estimator_name}.html"
+    _doc_link_template = DOCUMENTATION + "/reference/generated/ulmus.{estimator_name}.html"
 
     def _doc_link_url_param_generator(self) -> dict[str, str]:
         return {"estimator_name": type(self).__name__}

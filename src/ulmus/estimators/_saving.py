@@ -49,7 +49,8 @@ class Saving:
         A loaded model answers as before, to the last bit on the same machine. With at most 400
         rows and a learned map, what the error bars need is computed now, if no error bar was asked
         for before: five times as long as the fit. ``method="cv+"`` is kept for such models, and
-        for larger ones if it has been asked for. ``docs/guide/model_files.md`` says what is in a file.
+        for larger ones if it has been asked for. :doc:`/guide/model_files`
+        says what is in a file.
 
         Examples
         --------
@@ -93,6 +94,23 @@ def save_model(
         ``ulmus.columns.Schema``. ``ulmus.load`` then gives a Pipeline.
     target : str, optional
         Name of what is predicted.
+
+    See Also
+    --------
+    ulmus.ELMEnsembleRegressor.save : The same for an estimator without columns.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import ulmus
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> model = ulmus.ELMEnsembleRegressor(3, 20, input_map=None, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.ulmus")
+    ...     ulmus.files.save_model(model, path, rows=False, target="height")
+    ...     ulmus.files.model_document(path)["target"]
+    'height'
     """
     check_is_fitted(model)
     checked_flag("rows", rows)

@@ -53,6 +53,20 @@ class Together(Subject):
         positive semidefinite. Negative eigenvalues of the correlations are replaced by zero, the
         nearest such matrix, and its diagonal is scaled back to ones; variances stay what they
         are. With X2, this is done for all points together.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> covariance = model.predict_cov([[1.0], [1.1], [4.0]])
+        >>> sd = np.sqrt(np.diag(covariance))
+        >>> (covariance / np.outer(sd, sd)).round(1) + 0.0  # neighbours err together
+        array([[1., 1., 0.],
+               [1., 1., 0.],
+               [0., 0., 1.]])
         """
         check.checked_choice("component", component, COVARIANCES)
         first = self._points_of(X)
@@ -95,6 +109,17 @@ class Together(Subject):
         -------
         probability : ndarray of shape (n_samples,) or (n_samples, n_thresholds)
             With several outputs, their axis comes second.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> model.exceedance([[1.0], [4.0]], 0.5).round(1)  # of a new observation
+        array([0.8, 0. ])
+        >>> model.exceedance([[1.0], [4.0]], 0.5, of="mean").round(1)  # of the function
+        array([1., 0.])
         """
         check.checked_choice("of", of, KINDS)
         check.checked_choice("target", target, TARGETS)
@@ -137,6 +162,18 @@ class Together(Subject):
         -------
         draws : ndarray of shape (n_draws, n_samples) or (n_draws, n_samples, n_outputs)
             One draw in each row.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> curves = model.simulate([[1.0], [2.5], [4.0]], 1000, random_state=0)
+        >>> curves.shape
+        (1000, 3)
+        >>> (curves[:, 0] > curves[:, 1]).mean() > 0.9  # is f(1) above f(2.5)?
+        np.True_
         """
         check.checked_choice("of", of, KINDS)
         check.checked_choice("target", target, TARGETS)
@@ -175,6 +212,17 @@ class Together(Subject):
         Variances are those of a refit with the new rows and the same hidden weights, ridge
         parameter and noise variance, with new outputs equal to their predictions; they come from
         rank-one updates without a refit.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> model.next_points([[0.5], [3.0], [6.0]], n=2)[["step", "row", "x0"]]
+           step  row   x0
+        0     1    2  6.0
+        1     2    2  6.0
         """
         check.checked_count("n", n)
         table = self._table(candidates)

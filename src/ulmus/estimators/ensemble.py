@@ -263,6 +263,17 @@ class ELMEnsembleRegressor(BaseELM):
             Named tuple of arrays ``noise`` (least-squares noise averaged over the weights),
             ``covariance`` (between members) and ``weights`` (bias variation caused by the
             weights). They add up to the distinct-pairs estimate, ``"BR"``, ``"S2"`` or ``"S3"``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> noise, covariance, weights = model.variance_components([[1.0], [4.0]])
+        >>> bool(np.all(covariance > noise) and np.all(noise > weights))
+        True
         """
         X, parts = self._member_parts(X, estimate, "variance_components")
         return VarianceComponents(*(self._output(a, X) for a in components(parts)))
@@ -282,6 +293,16 @@ class ELMEnsembleRegressor(BaseELM):
         correlation : MemberCorrelation
             Named tuple of arrays ``correlation`` and ``bound``; the bound b is reached when
             noise dominates (paper, section 2.5).
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> correlation, bound = model.member_correlation([[1.0], [4.0]])
+        >>> correlation.round(1), bound.round(1)
+        (array([0.9, 0.7]), array([0.9, 0.9]))
         """
         X, parts = self._member_parts(X, estimate, "member_correlation")
         return MemberCorrelation(*(self._output(a, X) for a in correlation(parts)))
@@ -302,6 +323,16 @@ class ELMEnsembleRegressor(BaseELM):
         -------
         variance : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predicted variance.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> share = model.variance_at([[1.0], [4.0]], 50) / model.variance_at([[1.0], [4.0]], 5)
+        >>> share.round(2)  # ten times the members lower the variance by a few percent
+        array([0.98, 0.93])
         """
         n_members = check.checked_count("n_estimators", n_estimators)
         X, parts = self._member_parts(X, estimate, "variance_at")
@@ -324,6 +355,17 @@ class ELMEnsembleRegressor(BaseELM):
         -------
         n_estimators : int
             At least 2 and at most 10,000.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> 10 < model.suggest_n_estimators(X) < 40
+        True
+        >>> model.suggest_n_estimators(X, tolerance=0.5)
+        3
         """
         check.checked_number("tolerance", tolerance, 0.0, strict=True)
         if not 0 <= check.checked_number("quantile", quantile, 0.0) <= 1:

@@ -76,16 +76,25 @@ class ELMRegressor(BaseELM):
 
     Attributes
     ----------
-    alpha_, noise_variance_, dof_ : float
+    fitted_ : Fit
+        The fit, one immutable value from which all other attributes are read.
+    alpha_, noise_variance_, dof_ : float or ndarray of shape (n_outputs,)
         Ridge parameter, noise variance and effective degrees of freedom.
     coef_ : ndarray of shape (1, N) or (1, n_outputs, N)
         Output weights.
     intercept_ : ndarray of shape (1,) or (1, n_outputs)
         Intercept.
-    hidden_weights_ : ndarray of shape (1, n_features, N)
-        Hidden weights, for inputs as standardised.
+    hidden_weights_ : ndarray of shape (1, d', N)
+        Hidden weights for the d' inputs of the layer, the map included.
     hidden_biases_ : ndarray of shape (1, N)
         Hidden biases.
+    input_map_ : ndarray of shape (d', d') or None
+        The map of the inputs.
+    feature_relevance_, feature_relevance_std_ : ndarray of shape (n_features,)
+        Share of each feature in the prediction, where a map was learned; and its standard
+        deviation.
+    bias_alarm_ : float
+        Largest distance between prediction and undersmoothed fit, in standard errors.
     rank_ : ndarray of shape (1,)
         Numerical rank, intercept included.
     variance_estimates_ : tuple of str
@@ -96,6 +105,10 @@ class ELMRegressor(BaseELM):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if X had any.
+
+    See Also
+    --------
+    ELMEnsembleRegressor : Many of them, with error bars that include the draw of the weights.
 
     References
     ----------

@@ -47,6 +47,20 @@ def honesty_report(
     -------
     report : HonestyReport
         Of the left-out training rows if no points are given.
+
+    See Also
+    --------
+    ulmus.ELMEnsembleRegressor.check : The same for an estimator.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> from ulmus.honesty import honesty_report
+    >>> honesty_report(model.fitted_, names=["angle"]).title
+    'a check of the fit by 100 left-out training rows.'
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -29,6 +29,18 @@ class Finding(NamedTuple):
         A sentence with the numbers.
     remedy : str
         What to do about it; empty if green.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> findings = {finding.name: finding for finding in model.check().findings}
+    >>> findings["members"].light
+    'yellow'
+    >>> "n_estimators" in findings["members"].remedy
+    True
     """
 
     name: str
@@ -39,7 +51,29 @@ class Finding(NamedTuple):
 
 
 class CoverageRow(NamedTuple):
-    """How often intervals of a level covered the rows of a group."""
+    """How often intervals of a level covered the rows of a group.
+
+    Parameters
+    ----------
+    group : str
+        ``"all"``, or what the rows have in common.
+    level : float
+        Level of the intervals.
+    n : int
+        Rows of the group.
+    coverage : float
+        Share of them inside their intervals.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> row = model.check().coverage[0]
+    >>> row.group, row.level, row.n
+    ('all', 0.5, 100)
+    """
 
     group: str
     level: float
@@ -59,6 +93,22 @@ class HonestyReport:
         One for each thing that was looked at.
     coverage : tuple of CoverageRow
         How often prediction intervals covered the rows of each group.
+
+    See Also
+    --------
+    ulmus.ELMEnsembleRegressor.check : Makes one.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> report = model.check()
+    >>> print(str(report).splitlines()[0])
+    [??] yellow: a check of the fit by 100 left-out training rows.
+    >>> report.to_frame().columns.to_list()
+    ['name', 'light', 'statistic', 'says', 'remedy']
     """
 
     title: str

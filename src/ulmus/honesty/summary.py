@@ -67,6 +67,20 @@ def fit_summary(
     -------
     summary : Summary
         ``print`` it, or read its fields.
+
+    See Also
+    --------
+    ulmus.ELMEnsembleRegressor.summary : The same for an estimator.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> from ulmus.honesty import fit_summary
+    >>> print(str(fit_summary(model.fitted_, "A sine", ["angle"], light=True)).splitlines()[0])
+    A sine: 100 rows, 1 input.
     """
     basics = _basics(fit, title, names if columns is None else columns)
     if light:

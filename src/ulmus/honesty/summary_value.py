@@ -19,7 +19,24 @@ VISIBLE_SHARE = 0.005
 
 
 class Relevance(NamedTuple):
-    """Share of an input in the prediction, and its standard deviation."""
+    """Share of an input in the prediction.
+
+    Parameters
+    ----------
+    name : str
+        Name of the input.
+    share : float
+        Its share; those of all inputs add up to one.
+    sd : float
+        Standard deviation of the share.
+
+    Examples
+    --------
+    >>> from ulmus.honesty import Relevance
+    >>> rain = Relevance("rain", share=0.4, sd=0.05)
+    >>> f"{rain.name}: {rain.share:.0%}"
+    'rain: 40%'
+    """
 
     name: str
     share: float
@@ -37,6 +54,16 @@ class VarianceShares(NamedTuple):
         What redrawing the hidden weights changes: more members lower it.
     choices : float
         What choosing alpha and the map of the inputs adds.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> shares = model.summary().variance_shares
+    >>> round(sum(shares), 6), shares.data > shares.members > shares.choices
+    (1.0, True)
     """
 
     data: float
@@ -95,6 +122,22 @@ class Summary:
         What is left out, and why.
     advice : tuple of str
         What to do next.
+
+    See Also
+    --------
+    ulmus.ELMEnsembleRegressor.summary : Makes one.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> summary = model.summary()
+    >>> summary.n_rows, summary.n_members, summary.noise_modelled
+    (100, 5, False)
+    >>> print(str(summary).splitlines()[2])
+    target         mean 0.0905, standard deviation 0.7094.
     """
 
     title: str

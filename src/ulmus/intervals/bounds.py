@@ -23,9 +23,32 @@ def normal_bounds(
     levels: Sequence[float],
     dof: FloatArray | float = np.inf,
 ) -> FloatArray:
-    """Mean plus and minus a quantile times the standard deviation, shape (2, k, ...).
+    r"""Mean plus and minus a quantile times the standard deviation.
 
-    The quantile is Student's with ``dof`` degrees of freedom, or normal if they are infinite.
+    The quantile is Student's, or normal if the degrees of freedom are infinite:
+
+    .. math:: \mu \pm t_{(1 + c) / 2}(\nu) \, \sigma.
+
+    Parameters
+    ----------
+    mean, sd : ndarray of one shape
+        Centres, and standard deviations.
+    levels : sequence of k floats
+        Levels c, between 0 and 1.
+    dof : float or ndarray of that shape, default=inf
+        Degrees of freedom.
+
+    Returns
+    -------
+    bounds : ndarray of shape (2, k, ...)
+        Lower and upper bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ulmus.intervals import normal_bounds
+    >>> normal_bounds(np.zeros(1), np.ones(1), [0.95], dof=10.0).round(2).ravel()
+    array([-2.23,  2.23])
     """
     half = np.stack([stats.t.isf((1 - level) / 2, dof) * sd for level in levels])
     return np.stack([mean - half, mean + half])
@@ -34,10 +57,35 @@ def normal_bounds(
 def satterthwaite_dof(
     noise: FloatArray, weights: FloatArray, residual_dof: FloatArray | float, weights_dof: int
 ) -> FloatArray:
-    """Degrees of freedom of a sum of two independent variance estimates.
+    r"""Degrees of freedom of a sum of two independent variance estimates.
 
-    ``noise`` rests on the residuals, ``weights`` on the differences between members
-    (Satterthwaite, 1946).
+    .. math:: \nu = \frac{(v_1 + v_2)^2}{v_1^2 / \nu_1 + v_2^2 / \nu_2}
+
+    Parameters
+    ----------
+    noise, weights : ndarray of one shape
+        The estimates: one rests on the residuals, the other on the differences between members.
+    residual_dof : float or ndarray of that shape
+        Degrees of freedom of the first.
+    weights_dof : int
+        Degrees of freedom of the second.
+
+    Returns
+    -------
+    dof : ndarray of that shape
+        At least 1; infinite where both estimates are zero.
+
+    References
+    ----------
+    F. E. Satterthwaite (1946). An approximate distribution of estimates of variance components.
+    Biometrics Bulletin 2, 110-114.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ulmus.intervals import satterthwaite_dof
+    >>> satterthwaite_dof(np.array([1.0, 1.0]), np.array([0.0, 1.0]), 50.0, 10).round(1)
+    array([50. , 33.3])
     """
     total = noise + weights
     # Shares, as squares of variances in extreme units are no numbers.
@@ -47,10 +95,35 @@ def satterthwaite_dof(
 
 
 def conformal_ranks(n: int, level: float, *, two_sided: bool) -> tuple[int, int]:
-    """Zero-based ranks of the lower and upper bound among n sorted values.
+    """Ranks of the lower and upper bound among n sorted values.
 
-    One-sided ranks are for bounds made of absolute residuals, where each side already holds
-    the whole error; two-sided ones leave half the error on either side.
+    Parameters
+    ----------
+    n : int
+        Number of left-out rows.
+    level : float
+        Level, between 0 and 1.
+    two_sided : bool
+        Whether half the error is left on either side. Bounds made of absolute residuals have the
+        whole error on each side already, and take False.
+
+    Returns
+    -------
+    low, high : int
+        Ranks, counted from 0.
+
+    Raises
+    ------
+    ValueError
+        If n rows are too few for the level.
+
+    Examples
+    --------
+    >>> from ulmus.intervals import conformal_ranks
+    >>> conformal_ranks(99, 0.9, two_sided=True)
+    (4, 94)
+    >>> conformal_ranks(99, 0.9, two_sided=False)
+    (9, 89)
     """
     tail = (1 - level) / (2 if two_sided else 1)
     low, high = quantile_rank(n, tail, upper=False), quantile_rank(n, 1 - tail, upper=True)
@@ -95,7 +168,30 @@ def order_quantiles(values: FloatArray, levels: Sequence[float]) -> FloatArray:
 def conformal_bounds(
     low: FloatArray, high: FloatArray, ranks: Iterable[tuple[int, int]]
 ) -> FloatArray:
-    """Order statistics of (n, p) values as bounds, shape (2, k, p)."""
+    """Order statistics of values at points as bounds.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n, p)
+        For each point, the n values of which one becomes the lower or the upper bound: left-out
+        predictions less, and plus, left-out residuals.
+    ranks : iterable of k pairs of int
+        For each level the ranks of :func:`conformal_ranks`.
+
+    Returns
+    -------
+    bounds : ndarray of shape (2, k, p)
+        Lower and upper bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ulmus.intervals import conformal_bounds, conformal_ranks
+    >>> residuals = np.arange(-49.0, 50.0)[:, None]  # of 99 rows, at one point
+    >>> ranks = conformal_ranks(99, 0.9, two_sided=True)
+    >>> conformal_bounds(10 + residuals, 10 + residuals, [ranks]).ravel()
+    array([-35.,  55.])
+    """
     ranks = list(ranks)
     lower = np.partition(low, [r[0] for r in ranks], axis=0)[[r[0] for r in ranks]]
     upper = np.partition(high, [r[1] for r in ranks], axis=0)[[r[1] for r in ranks]]
@@ -121,7 +217,27 @@ def uncrossed(bounds: FloatArray, low: FloatArray, high: FloatArray) -> FloatArr
 
 
 def is_skewed(residuals: FloatArray) -> bool:
-    """Whether residuals are clearly asymmetric."""
+    """Whether residuals are clearly asymmetric.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (n,)
+        Left-out residuals.
+
+    Returns
+    -------
+    skewed : bool
+        Whether their skewness, with the outermost percent on either side clipped, is more than
+        three standard errors from zero. Never with fewer than 20 residuals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ulmus.intervals import is_skewed
+    >>> noise = np.random.default_rng(0).standard_normal(500)
+    >>> is_skewed(noise), is_skewed(np.exp(noise))
+    (False, True)
+    """
     n = len(residuals)
     if n < 20 or np.ptp(residuals) == 0:
         return False

@@ -21,21 +21,68 @@ from ulmus.metrics._validation import (
 
 
 class CentralIntervals(NamedTuple):
-    """Central intervals (..., 2, k) and their levels (k,)."""
+    """Central intervals and their levels.
+
+    Parameters
+    ----------
+    intervals : ndarray of shape (n, 2, k) or (n, K, 2, k)
+        Lower and upper ends.
+    confidence_level : ndarray of shape (k,)
+        Their levels.
+
+    Examples
+    --------
+    >>> from ulmus.metrics import coverage, quantile_intervals
+    >>> central = quantile_intervals([[0.0, 1.0, 3.0]], [0.25, 0.5, 0.75])
+    >>> central.confidence_level, coverage([2.0], central.intervals)
+    (array([0.5]), array([1.]))
+    """
 
     intervals: FloatArray
     confidence_level: FloatArray
 
 
 class QuantilePrediction(NamedTuple):
-    """Predicted quantiles (..., q) and their increasing levels (q,)."""
+    """Predicted quantiles and their levels.
+
+    Parameters
+    ----------
+    quantile_predictions : ndarray of shape (n, q) or (n, K, q)
+        Quantiles, not decreasing along the last axis.
+    quantiles : ndarray of shape (q,)
+        Their levels, increasing.
+
+    Examples
+    --------
+    >>> from ulmus.metrics import interval_quantiles
+    >>> predicted = interval_quantiles([[0.0, 3.0]], 0.5)
+    >>> predicted.quantile_predictions, predicted.quantiles
+    (array([[0., 3.]]), array([0.25, 0.75]))
+    """
 
     quantile_predictions: FloatArray
     quantiles: FloatArray
 
 
 class NormalPrediction(NamedTuple):
-    """Mean and standard deviation of normal predictions, both (n,) or (n, K)."""
+    """Normal predictions.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n,) or (n, K)
+        Their means.
+    std : ndarray of that shape
+        Their standard deviations.
+
+    Examples
+    --------
+    >>> from ulmus.metrics import crps_normal, quantile_normal
+    >>> normal = quantile_normal([[-1.0, 0.0, 1.0]], [0.16, 0.5, 0.84])
+    >>> normal.mean.round(2) + 0.0, normal.std.round(2)
+    (array([0.]), array([1.01]))
+    >>> round(crps_normal([0.0], *normal), 2)
+    0.23
+    """
 
     mean: FloatArray
     std: FloatArray

@@ -22,7 +22,22 @@ from ulmus.metrics._validation import (
 
 
 class GroupCoverage(NamedTuple):
-    """Coverage in one group, a float or one per level (k,), and its number of rows."""
+    """Coverage in one group of rows.
+
+    Parameters
+    ----------
+    coverage : float or ndarray of shape (k,)
+        Share of the targets inside their intervals, for each level.
+    n_samples : int
+        Rows of the group.
+
+    Examples
+    --------
+    >>> from ulmus.metrics import coverage_by_group
+    >>> groups = coverage_by_group([1.0, 5.0], [[0.0, 2.0], [0.0, 2.0]], ["a", "b"])
+    >>> groups["a"].coverage, groups["b"].n_samples
+    (1.0, 1)
+    """
 
     coverage: float | FloatArray
     n_samples: int

@@ -55,6 +55,17 @@ class Curve:
         Band that covers the whole curve at once.
     deciles : ndarray of shape (9,), optional
         Deciles of the feature among the rows.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> from ulmus.plot import Curve
+    >>> curve = Curve.from_frame(model.partial_dependence(X, 0, grid_resolution=30))
+    >>> curve.name, curve.grid.shape, curve.bounds.shape
+    ('x0', (30,), (30, 2))
     """
 
     name: str
@@ -102,6 +113,17 @@ class Surface:
         The estimate and its standard error; the first feature runs along the last axis.
     deciles : sequence of two ndarrays of shape (9,), or empty
         Deciles of the features among the rows.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_friedman
+    >>> from ulmus.plot import Surface
+    >>> X, y, *_ = make_friedman(100, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> surface = Surface.from_frame(model.partial_dependence(X, [0, 1], grid_resolution=4))
+    >>> surface.names, surface.estimate.shape
+    (('x0', 'x1'), (4, 4))
     """
 
     names: tuple[str, str]

@@ -60,6 +60,19 @@ def write_report(
     -------
     path : Path
         Where it was written.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> from ulmus.report import write_report
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> model = ELMEnsembleRegressor(3, 20, input_map=None, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "report.html")
+    ...     write_report(model, X, y, path, target="height").name
+    'report.html'
     """
     page = report_html(model, X, y, title=title, target=target)
     with replaced(path) as temporary:
@@ -79,6 +92,17 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None, target:
     -------
     page : str
         It loads nothing from elsewhere.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> from ulmus.report import report_html
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> model = ELMEnsembleRegressor(3, 20, input_map=None, random_state=0).fit(X, y)
+    >>> page = report_html(model, X, y, title="Sines")
+    >>> page.startswith("<!DOCTYPE html>"), "Sines" in page
+    (True, True)
     """
     jinja2, plotly_js = _libraries()
     told = facts(subject(model, X, y), title or f"A model of {target}", target)

@@ -1,0 +1,104 @@
+"""Draw how a fit is made and how a question is answered.
+
+``python docs/architecture_diagram.py`` writes ``_static/architecture.svg``.
+"""
+
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+
+DARK, PALE, INK, GREY = "#2f6b3a", "#e9f4eb", "#1c1c1c", "#5a5a5a"
+WIDTH, BOX, HEIGHT, STEP, TOP = 760, 232, 46, 62, 44  # of the picture, of boxes and their rows
+COLUMNS = (8, 264, 520)
+FIT_ROW = 6
+FILE = Path(__file__).parent / "_static" / "architecture.svg"
+
+# For each column what stands above it, and its boxes: row, words, module.
+MAKING = (
+    "rows become a fit",
+    (
+        (0, "rows, in blocks", "core/source.py"),
+        (1, "scale, scores and levels", "core/scaling.py, inputs.py"),
+        (2, "a map, learned from a sample", "core/tuning.py"),
+        (3, "random hidden units h(x)", "core/layer.py"),
+        (4, "first pass: R of each member, alpha", "core/factor.py, selection.py"),
+        (5, "second pass: leverages, noise, forms", "core/second_pass.py, noise/"),
+    ),
+)
+ASKING = (
+    "a table becomes a question",
+    (
+        (1, "model.average(table, by=...)", "estimators/_answers.py"),
+        (2, "the table, checked", "questions/tables.py"),
+        (3, "groups, contrasts, grids", "questions/functions.py"),
+        (4, "weighted sums of points", "core/functionals.py"),
+        (5, "features h of these sums", "core/layer.py"),
+    ),
+)
+ANSWERING = (
+    "numbers become an answer",
+    (
+        (5, "estimate q't, variance t'Kt + spread/M", "core/parts.py"),
+        (4, "standard errors, never negative", "intervals/standard_errors.py"),
+        (3, "bounds and degrees of freedom", "intervals/confidence.py"),
+        (2, "bands, tests, covariances", "questions/bands.py"),
+        (1, "a frame with error bars", "questions/frames.py"),
+    ),
+)
+
+
+def text(x: float, y: float, words: str, look: str) -> str:
+    """Words in the middle of a place."""
+    return f'<text x="{x}" y="{y}" {look}>{escape(words)}</text>'
+
+
+def box(x: float, row: int, words: str, module: str, width: float = BOX) -> str:
+    """A box with words, and below them where they live."""
+    y, middle = TOP + row * STEP, x + width / 2
+    return (
+        f'<rect x="{x}" y="{y}" width="{width}" height="{HEIGHT}" rx="6" fill="{PALE}" '
+        f'stroke="{DARK}"/>'
+        + text(middle, y + 20, words, f'font-size="12.5" fill="{INK}"')
+        + text(middle, y + 37, module, f'font-size="11" font-family="monospace" fill="{GREY}"')
+    )
+
+
+def arrow(x: float, start: int, end: int) -> str:
+    """An arrow from a row to the next one, down or up."""
+    down = end > start
+    y0, y1 = TOP + start * STEP + HEIGHT * down, TOP + end * STEP + HEIGHT * (not down)
+    tip = y1 - 4 if down else y1 + 4
+    return f'<path d="M{x} {y0}V{tip}" stroke="{DARK}" stroke-width="1.4" marker-end="url(#tip)"/>'
+
+
+def column(x: float, title: str, boxes: tuple[tuple[int, str, str], ...], down: bool) -> list[str]:
+    """A column of boxes that leads to the fit, or away from it."""
+    rows = [row for row, _, _ in boxes]
+    steps = [*rows, FIT_ROW] if down else [FIT_ROW, *rows]
+    middle = x + BOX / 2
+    heading = text(middle, TOP + min(rows) * STEP - 16, title, f'font-weight="bold" fill="{DARK}"')
+    arrows = [arrow(middle, a, b) for a, b in pairwise(steps)]
+    return [heading, *arrows, *(box(x, *each) for each in boxes)]
+
+
+def diagram() -> str:
+    """SVG text of the whole picture."""
+    height = TOP + (FIT_ROW + 1) * STEP
+    whole = COLUMNS[-1] + BOX - COLUMNS[0]
+    parts = [box(COLUMNS[0], FIT_ROW, "Fit: one immutable value", "core/fit.py", whole)]
+    for x, (title, boxes), down in zip(
+        COLUMNS, (MAKING, ASKING, ANSWERING), (True, True, False), strict=True
+    ):
+        parts += column(x, title, boxes, down)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        'font-family="sans-serif" font-size="13" text-anchor="middle">'
+        "<title>How a fit is made and how a question is answered</title>"
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="7" '
+        f'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8Z" fill="{DARK}"/></marker></defs>'
+        f'<rect width="{WIDTH}" height="{height}" fill="white"/>{"".join(parts)}</svg>\n'
+    )
+
+
+if __name__ == "__main__":
+    FILE.write_text(diagram())
