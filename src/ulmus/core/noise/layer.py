@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ulmus.core.backend import dense, to_numpy
 from ulmus.core.evidence import networks
@@ -48,7 +49,9 @@ def noise_scales(inputs: Inputs, sample: Block) -> np.ndarray | None:
         judges = networks(*_on_host(sample, inputs), NOISE_LAW, [SEED], MAP_UNITS, centred=True)
         if judges is None:
             return None
-        scales = np.diag(learned_map(judges, "ard", lambda _: None).matrix)
+        # Products of so few units are slower with every further thread.
+        with threadpool_limits(1, user_api="blas"):
+            scales = np.diag(learned_map(judges, "ard", lambda _: None).matrix)
     except (FloatingPointError, np.linalg.LinAlgError):
         return None
     steps = [STEPS_OF_SCALE * math.log(s) if s > 0 else -math.inf for s in scales]
