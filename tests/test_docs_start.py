@@ -1,4 +1,4 @@
-"""The commands on the page "Start here" run, and print what the page shows."""
+"""What stands on the first pages is true: commands print it, and scripts draw it."""
 
 import math
 import os
@@ -6,15 +6,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 pytest.importorskip("typer", reason="needs ulmus[cli]")
 pytest.importorskip("plotly", reason="needs ulmus[report]")
 
-PAGE = Path(__file__).parents[1] / "docs" / "start.md"
+DOCS = Path(__file__).parents[1] / "docs"
 # The section that installs is for a clone and a network; the test begins behind it.
-TEXT = PAGE.read_text().partition("## A table")[2]
+TEXT = (DOCS / "start.md").read_text().partition("## A table")[2]
 BLOCK = re.compile(r"^```(sh|text|\{testcode\})\n(.*?)^```$", re.M | re.S)
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
@@ -74,3 +75,15 @@ def test_a_comparison_of_outputs_can_fail():
         assert_same("sd 54.7 of 400 rows", "sd 56.7 of 400 rows")
     with pytest.raises(AssertionError):
         assert_same("sd 54.7 of 400 rows", "sd 54.7 of 400 lines")
+
+
+def test_the_decision_tree_is_the_one_of_its_script_and_of_the_list(tmp_path):
+    picture = tmp_path / "tree.svg"
+    subprocess.run([sys.executable, str(DOCS / "decision_tree.py"), str(picture)], check=True)
+    assert picture.read_text() == (DOCS / "_static" / "decision_tree.svg").read_text()
+    listed = (DOCS / "which_error_bar.md").read_text()
+    texts = ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}text")
+    calls = [text.text for text in texts if text.get("font-family") == "monospace"]
+    assert len(calls) > 10
+    for call in calls:
+        assert call.rpartition(", ")[2] in listed  # "any of these, simultaneous=True"
