@@ -1,0 +1,119 @@
+"""Draw the decision tree of the page "Which error bar do I need?", narrow enough for a phone.
+
+``python docs/decision_tree.py [FILE]``, by default docs/_static/decision_tree.svg. The page has the
+same tree as a list.
+"""
+
+import sys
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+WIDTH, MARGIN, INDENT = 360, 8, 22
+TITLE_HEIGHT, LEAF_HEIGHT, GAP = 50, 40, 8
+GREEN, PALE, INK, GREY = "#2f6b3a", "#e3f0e5", "#1c1c1c", "#8a8a8a"
+ROOT = "The error bar of what?"
+
+# What a reader may want, as (title, subtitle), and under each the wish and the call.
+TREE = {
+    ("one more measurement", "prediction interval, PI"): [
+        ("an interval", "predict_interval(X)"),
+        ("… with a proof behind it", 'predict_interval(X, method="cv+")'),
+        ("… short, though errors are skewed", 'predict_interval(X, shape="shortest")'),
+        ("the chance of passing a limit", "exceedance(X, limit)"),
+        ("quantiles", "predict_quantiles(X, [0.1, 0.9])"),
+        ("one number: its standard deviation", "predict(X, return_std=True)"),
+    ],
+    ("the mean of many, at a point", "confidence interval, CI"): [
+        ("the true function there", 'predict_interval(X, kind="confidence")'),
+        ("what this estimator gives on average", 'the same, target="expectation"'),
+        ("one number: the variance", 'predict_var(X, component="model")'),
+    ],
+    ("the mean of many, over many points", "answers"): [
+        ("the mean of groups", 'average(X, by="region")'),
+        ("what a change of t changes", 'compare(X, {"t": (10, 20)})'),
+        ("how steep it is", 'slope(X, "t")'),
+        ("a curve", 'partial_dependence(X, "t")'),
+        ("… all rows of an answer at once", "any of these, simultaneous=True"),
+        ("… of the true function, bias allowed for", 'any of these, target="function"'),
+    ],
+    ("the model, not the world", ""): [
+        ("are its error bars honest?", "check(X_new, y_new)"),
+        ("what is its variance made of?", "variance_components(X)"),
+        ("where to measure next?", "next_points(candidates)"),
+    ],
+}
+
+
+class Row(NamedTuple):
+    """A box of the picture: how far it is to the right, its height, and its two lines."""
+
+    depth: int
+    height: int
+    title: str
+    subtitle: str
+
+
+def rows() -> Iterator[Row]:
+    """The boxes from top to bottom."""
+    yield Row(0, LEAF_HEIGHT, ROOT, "")
+    for (title, subtitle), leaves in TREE.items():
+        yield Row(1, TITLE_HEIGHT if subtitle else LEAF_HEIGHT, title, subtitle)
+        for wish, call in leaves:
+            yield Row(2, LEAF_HEIGHT, wish, call)
+
+
+def box(row: Row, y: float) -> str:
+    """SVG text of a box and its lines."""
+    x = MARGIN + INDENT * row.depth
+    leaf = row.depth == 2
+    look = f'fill="white" stroke="{GREY}"' if leaf else f'fill="{PALE}" stroke="{GREEN}"'
+    middle = y + row.height / 2
+    two = bool(row.subtitle)
+    weight = "" if leaf else ' font-weight="bold"'
+    lines = [
+        f'<rect x="{x}" y="{y}" width="{WIDTH - MARGIN - x}" height="{row.height}" rx="5" {look}/>',
+        f'<text x="{x + 9}" y="{middle + (-4 if two else 5)}" font-size="14"{weight}>'
+        f"{escape(row.title)}</text>",
+    ]
+    if two:
+        style = ' font-family="monospace" font-size="12"' if leaf else ' font-size="13"'
+        lines.append(
+            f'<text x="{x + 9}" y="{middle + 13}" fill="{GREEN}"{style}>'
+            f"{escape(row.subtitle)}</text>"
+        )
+    return "".join(lines)
+
+
+def branches(placed: list[tuple[Row, float]]) -> str:
+    """SVG text of the lines that lead from each box to those under it."""
+    path = ""
+    for row, y in placed:
+        if row.depth:
+            parent = max(top for other, top in placed if other.depth < row.depth and top < y)
+            height = next(other.height for other, top in placed if top == parent)
+            x = MARGIN + INDENT * (row.depth - 1) + INDENT / 2
+            path += f"M{x} {parent + height}V{y + row.height / 2}H{x + INDENT / 2}"
+    return f'<path d="{path}" fill="none" stroke="{GREEN}" stroke-width="1.2"/>'
+
+
+def picture() -> str:
+    """SVG text of the tree."""
+    placed: list[tuple[Row, float]] = []
+    y = float(MARGIN)
+    for row in rows():
+        placed.append((row, y))
+        y += row.height + GAP
+    boxes = "".join(box(row, top) for row, top in placed)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y:g}" width="{WIDTH}" '
+        f'height="{y:g}" role="img" font-family="sans-serif" fill="{INK}">'
+        f'<title>{ROOT}</title><rect width="{WIDTH}" height="{y:g}" fill="white"/>'
+        f"{branches(placed)}{boxes}</svg>\n"
+    )
+
+
+if __name__ == "__main__":
+    default = Path(__file__).parent / "_static" / "decision_tree.svg"
+    Path(sys.argv[1] if len(sys.argv) > 1 else default).write_text(picture())
