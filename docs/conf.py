@@ -78,6 +78,7 @@ html_static_path = ["_static", str(_mathjax / "static" / "mathjax" / "tex-svg.js
 html_css_files = ["ulmus.css"]
 html_extra_path = ["llms.txt"]
 html_show_sourcelink = False
+html_sidebars = {"start": [], "which_error_bar": []}  # single pages have nothing beside them
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": f"ulmus {version}", "alt_text": "ulmus, home"},
