@@ -70,7 +70,7 @@ plt.show()
 # ``hypothesis="pairwise"`` has all differences, with p-values adjusted by Holm's method.
 
 pairs = model.average(X, by=age, hypothesis="pairwise", adjust="holm")
-pairs[["term", "estimate", "std_error", "p_value"]].round(3)
+pairs[["term", "estimate", "std_error", "p_value"]].round({"estimate": 1, "std_error": 1})
 
 # %%
 # Differences
@@ -90,7 +90,7 @@ change[["term", "contrast", "estimate", "std_error", "conf_low", "conf_high"]].r
 # with different units cannot be compared with each other; differences between quartiles can.
 
 slopes = model.slope(X, ["bmi", "bp", "s5"])
-slopes[["term", "contrast", "estimate", "std_error", "p_value"]].round(3)
+slopes[["term", "contrast", "estimate", "std_error", "conf_low", "conf_high"]].round(2)
 
 # %%
 # The error of a mean is not the mean error
@@ -110,12 +110,10 @@ print(f"mean of the standard errors of single predictions: {np.sqrt(each).mean()
 # Probabilities
 # -------------
 #
-# How many patients will probably exceed a score of 250? This is about new observations, with
-# their noise.
+# How likely is a score over 250? This is about new observations, with their noise.
 
 probable = model.exceedance(X, 250)
-print(f"{np.sum(probable > 0.5)} patients exceed 250 with a probability of more than one half")
-print(f"expected number of patients above 250: {probable.sum():.0f}; observed: {np.sum(y > 250)}")
+print(f"more likely than not: {np.sum(probable > 0.5)} of {len(X)} patients")
 
 # %%
 # Next

@@ -31,7 +31,9 @@ TEMPERATURE = "highest temperature of the day (°C)"
 # were the one on the axis and wind and sunlight what they were. Ozone is in doublings (log2 of
 # ppb): one more is twice as much.
 
-display = PartialDependenceDisplay.from_estimator(model, X, "Temp", simultaneous=True)
+display = PartialDependenceDisplay.from_estimator(
+    model, X, "Temp", simultaneous=True, line_kw={"label": "mean over the days"}
+)
 (ax,) = display.axes_
 ax.set(
     xlabel=TEMPERATURE,
@@ -59,26 +61,25 @@ for simultaneous in (False, True):
 # The derivative of the same curve. Where its outer band lies above zero, ozone rises with
 # temperature, and one may say so of all these places together.
 
+slope = model.partial_dependence(X, "Temp", kind="slope", simultaneous=True)
+certain = slope.Temp[slope.conf_low > 0]
+
 display = SlopeDisplay.from_estimator(model, X, "Temp", simultaneous=True)
 display.ax_.set(
     xlabel=TEMPERATURE,
     ylabel="slope (doublings for each °C)",
-    title="Ozone rises with temperature for certain where the outer band leaves zero",
+    title=f"Ozone rises for certain from {certain.min():.0f} to {certain.max():.0f} °C",
 )
 display.figure_.set_size_inches(8, 4.4)
 plt.show()
 
 # %%
-
-slope = model.partial_dependence(X, "Temp", kind="slope", simultaneous=True)
-certain = slope[slope.conf_low > 0]
-print(f"rises for certain from {certain.Temp.min():.1f} to {certain.Temp.max():.1f} °C")
-pointwise = model.partial_dependence(X, "Temp", kind="slope")
-tempting = pointwise[pointwise.conf_low > 0]
-print(f"at each point alone: from {tempting.Temp.min():.1f} to {tempting.Temp.max():.1f} °C")
-
-# %%
-# Elsewhere the curve may rise, too: a band that holds zero is no proof of a flat curve.
+# The inner band leaves zero at the cold end too. That is what looking along a curve does: of many
+# places some seem to rise by chance. Elsewhere the curve may still rise, as a band that holds zero
+# is no proof of a flat curve.
+#
+# Neighbouring days
+# -----------------
 #
 # Days follow each other, and errors of neighbouring days could go together. Then all these bars
 # would be too narrow. Left-out residuals of days that follow each other tell:

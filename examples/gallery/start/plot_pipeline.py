@@ -2,8 +2,8 @@
 Categories and missing values
 =============================
 
-344 penguins of three species were measured on islands near Palmer Station, Antarctica [#]_. Species,
-island and sex are words, and some cells are empty. A :class:`~ulmus.columns.TableEncoder` in front
+344 penguins of three species were measured on islands near Palmer Station, Antarctica [#]_.
+Species, island and sex are words, and some cells are empty. A :class:`~ulmus.columns.TableEncoder` in front
 of the model takes such a table as it is, and ``ulmus.answers`` asks the whole pipeline in the
 words of the original columns: how much heavier are males?
 
@@ -54,9 +54,7 @@ looks = {
 for title, (frame, shift, colour, marker) in looks.items():
     places = np.arange(len(species)) + shift
     bars = np.abs(frame[["conf_low", "conf_high"]].T - frame.estimate).to_numpy()
-    ax.errorbar(
-        frame.estimate, places, xerr=bars, fmt=marker, color=colour, capsize=4, label=title
-    )
+    ax.errorbar(frame.estimate, places, xerr=bars, fmt=marker, color=colour, capsize=4, label=title)
 ax.axvline(0, color="black", linewidth=1, linestyle=":")
 ax.set_yticks(range(len(species)), species)
 ax.set(
