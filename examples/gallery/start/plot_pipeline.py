@@ -3,9 +3,10 @@ Categories and missing values
 =============================
 
 344 penguins of three species were measured on islands near Palmer Station, Antarctica [#]_.
-Species, island and sex are words, and some cells are empty. A :class:`~ulmus.columns.TableEncoder` in front
-of the model takes such a table as it is, and ``ulmus.answers`` asks the whole pipeline in the
-words of the original columns: how much heavier are males?
+Species, island and sex are words, and some cells are empty. A
+:class:`~ulmus.columns.TableEncoder` in front of the model takes such a table as it is, and
+``ulmus.answers`` asks the whole pipeline in the words of the original columns: how much heavier
+are males?
 
 .. [#] K. B. Gorman, T. D. Williams and W. R. Fraser (2014). Ecological sexual dimorphism and
    environmental variability within a community of Antarctic penguins (genus *Pygoscelis*).
