@@ -70,7 +70,8 @@ plt.show()
 # ``hypothesis="pairwise"`` has all differences, with p-values adjusted by Holm's method.
 
 pairs = model.average(X, by=age, hypothesis="pairwise", adjust="holm")
-pairs[["term", "estimate", "std_error", "p_value"]].round({"estimate": 1, "std_error": 1})
+pairs["p_value"] = pairs["p_value"].map("{:.0e}".format)
+pairs[["term", "estimate", "std_error", "p_value"]].round(1)
 
 # %%
 # Differences

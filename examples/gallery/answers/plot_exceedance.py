@@ -94,8 +94,8 @@ for low, high in pairwise(ends):
 # Samples near each other hang together beyond what a smooth map follows, and the fit takes their
 # errors as independent. Probabilities for single samples are still checked by the table above, as
 # the left-out samples have neighbours too. The right map is surer of itself than it should be, and
-# so would be the error bar of an average over the area. A geostatistician would fit a variogram;
-# ``model.check()`` tells whether residuals of neighbours agree:
+# so would be the error bar of an average over the area. It also leaves out what smoothing takes
+# away, which ``target="function"`` allows for. ``model.check()`` has more to say:
 
 for finding in model.check().findings:
     if finding.light != "green" or finding.name == "misfit":

@@ -65,10 +65,10 @@ figure.suptitle("How deep the quakes are, how well that is known, and where it i
 plt.show()
 
 # %%
-# Three bars for one place
-# ------------------------
+# Bars at three places
+# --------------------
 #
-# What the bars are of, at three places on the map:
+# The standard error is of the mean depth, the standard deviation of a single new quake.
 
 places = pd.DataFrame({"east": [130.0, 300.0, -500.0], "north": [150.0, -1000.0, -1000.0]})
 inputs = places.to_numpy()

