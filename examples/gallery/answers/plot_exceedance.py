@@ -81,10 +81,9 @@ for seen, unseen in KFold(5, shuffle=True, random_state=0).split(km):
 ends = [0, 0.05, 0.2, 0.5, 0.8, 1]
 for low, high in pairwise(ends):
     there = (probability > low) & (probability <= high)
+    expected, seen = probability[there].sum(), np.sum(zinc[there] > LIMIT)
     print(
-        f"probability {low:.2f} to {high:.2f}: {there.sum():3d} samples, "
-        f"expected {probability[there].sum():5.1f} above the limit, "
-        f"observed {np.sum(zinc[there] > LIMIT):2d}"
+        f"{low:.2f} to {high:.2f}: {there.sum():2d} samples, {expected:4.1f} expected, {seen:2d} seen"
     )
 
 # %%

@@ -1,6 +1,6 @@
 """
-Where does a curve rise for certain?
-====================================
+Where does a curve rise?
+========================
 
 A 95 % band is usually meant at each point: at any one point it misses the curve with
 probability 5 %, and somewhere along the curve far more often. Who looks along the whole curve for
@@ -62,13 +62,13 @@ for simultaneous in (False, True):
 # temperature, and one may say so of all these places together.
 
 slope = model.partial_dependence(X, "Temp", kind="slope", simultaneous=True)
-certain = slope.Temp[slope.conf_low > 0]
+rises = slope.Temp[slope.conf_low > 0]
 
 display = SlopeDisplay.from_estimator(model, X, "Temp", simultaneous=True)
 display.ax_.set(
     xlabel=TEMPERATURE,
     ylabel="slope (doublings for each °C)",
-    title=f"Ozone rises for certain from {certain.min():.0f} to {certain.max():.0f} °C",
+    title=f"From {rises.min():.0f} to {rises.max():.0f} °C the whole band says that ozone rises",
 )
 display.figure_.set_size_inches(8, 4.4)
 plt.show()

@@ -80,7 +80,7 @@ same_size[columns].round(0)
 # What happened to the table
 # --------------------------
 #
-# The encoder says what it did with each column.
+# The encoder says what became of the columns that are no numbers.
 
 for note in pipe[0].notes_:
     print(note)
