@@ -82,9 +82,7 @@ ends = [0, 0.05, 0.2, 0.5, 0.8, 1]
 for low, high in pairwise(ends):
     there = (probability > low) & (probability <= high)
     expected, seen = probability[there].sum(), np.sum(zinc[there] > LIMIT)
-    print(
-        f"{low:.2f} to {high:.2f}: {there.sum():2d} samples, {expected:4.1f} expected, {seen:2d} seen"
-    )
+    print(f"{low:.2f} to {high:.2f}: {there.sum()} samples, {expected:.1f} expected, {seen} seen")
 
 # %%
 # Limits of this map

@@ -9,7 +9,8 @@ mountain most, one after the other, without a refit.
 The mountain is real [#]_, the survey is not: we draw its places at random and add an error of
 2 m to each height. So we can make the ten measurements, and see whether the advice was good.
 
-.. [#] R. Ihaka's digitised map of 87 by 61 heights on a grid of 10 m, the table ``volcano`` of R.
+.. [#] The table ``volcano`` of R: heights on a grid of 87 by 61 places, 10 m apart, which Ross
+   Ihaka took from a map.
 """
 
 import matplotlib.pyplot as plt
@@ -88,7 +89,7 @@ plt.show()
 # ``variance`` is the sum of the variances at the targets that is left after each step:
 
 left = chosen.variance / chosen.attrs["before"][0]
-print("share left after each step:", " ".join(f"{share:.2f}" for share in left))
+print("share left:", " ".join(f"{share:.2f}" for share in left))
 
 # %%
 # Now everything is learned anew from the 110 heights, as one would do. We know the true heights,
