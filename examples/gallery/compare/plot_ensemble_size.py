@@ -8,15 +8,19 @@ that is, what other numbers of members would give, and then draws the weights ag
 whether the answer was right.
 """
 
-# %%
-# A small ensemble
-# ----------------
-# The table has 300 rows of Friedman's function of five inputs, with noise of variance one half. Five
-# members of 100 units are few. No map is learned, so that redrawing the hidden weights is all that
-# chance can do on the same rows.
+import matplotlib.pyplot as plt
+import numpy as np
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.datasets import make_friedman
+from ulmus.plot import EnsembleSizeDisplay, VarianceDisplay
+
+# %%
+# A small ensemble
+# ----------------
+# The table has 300 rows of Friedman's function of five inputs, with noise of variance one half.
+# Five members of 100 units are few. No map is learned, so that redrawing the hidden weights is all
+# that chance can do on the same rows.
 
 data = make_friedman(300, random_state=0)
 points = make_friedman(200, random_state=1).X
@@ -28,12 +32,8 @@ model = ELMEnsembleRegressor(5, **settings, random_state=0).fit(data.X, data.y)
 # ----------------------------
 # The variance of a prediction is over new noise in the training rows and new hidden weights. More
 # members lower the second part and a share of the first, and leave the rest. ``variance_at`` says
-# what an ensemble of any size would have, from the one that was fitted; ``suggest_n_estimators`` the
-# size from which chance in the weights adds at most 5 % to the variance at nine of ten points.
-
-import matplotlib.pyplot as plt
-
-from ulmus.plot import EnsembleSizeDisplay
+# what an ensemble of any size would have, from the one that was fitted; ``suggest_n_estimators``
+# the size from which chance in the weights adds at most 5 % to the variance at nine of ten points.
 
 display = EnsembleSizeDisplay.from_estimator(model, points)
 display.ax_.set_title("More members help, up to a limit that the noise sets")
@@ -43,15 +43,13 @@ plt.show()
 # %%
 # Was it right?
 # -------------
-# Here is the test. For each size we fit 40 ensembles to the same rows with other seeds, and take the
-# variance of their 40 predictions at each point. That is the variance due to the weights alone: the
-# noise is the same in all of them. It should be what ``predict_var(component="weights")`` estimated
-# from five members, times five, over the size.
-
-import numpy as np
+# Here is the test. For each size we fit 30 ensembles to the same rows with other seeds, and take
+# the variance of their 30 predictions at each point. That is the variance due to the weights alone:
+# the noise is the same in all of them. It should be what ``predict_var(component="weights")``
+# estimated from five members, times five, over the size.
 
 sizes = (2, 4, 8, 16, 32)
-n_draws = 40
+n_draws = 30
 forecast = model.predict_var(points, component="weights").mean() * model.n_estimators
 measured = []
 for size in sizes:
@@ -70,6 +68,8 @@ ax.plot(sizes, measured, "o", color="#D55E00", label=f"measured over {n_draws} r
 ax.set_xscale("log", base=2)
 ax.set_yscale("log")
 ax.set_xticks(sizes, sizes)
+ax.set_yticks(values := [0.01, 0.02, 0.05, 0.1, 0.2], values)
+ax.set_yticks([], minor=True)
 ax.set(xlabel="members of the ensemble", ylabel="variance due to weights (units of y, squared)")
 ax.set_title("Five members foretell the variance of thirty-two")
 ax.legend()
@@ -82,23 +82,22 @@ for size, value in zip(sizes, measured, strict=True):
 # --------------------------
 # ``variance_components`` splits the variance of a prediction. The noise that all members share is
 # the same rows' noise, seen by every member: no number of members removes it. The other two parts
-# shrink with the number of members. The figure follows the first input, the others at their medians,
-# for the five members and for as many as were suggested.
-
-from ulmus.plot import VarianceDisplay
+# shrink with the number of members. The figure follows the first input, the others at their
+# medians, for the five members and for as many as were suggested.
 
 enough = model.suggest_n_estimators(points)
 larger = ELMEnsembleRegressor(enough, **settings, random_state=0).fit(data.X, data.y)
 figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.4), sharey=True, layout="constrained")
 for ax, each in zip(axes, (model, larger), strict=True):
-    shown = VarianceDisplay.from_estimator(each, data.X, feature=0, ax=ax)
-    shown.ax_.clear()
-    shown.plot(ax, noise=False)
+    VarianceDisplay.from_estimator(each, data.X, feature=0, ax=ax, noise=False)
     ax.set(xlabel="first input (no unit)", title=f"{each.n_estimators} members")
-axes[0].set_ylabel("variance of the prediction (units of y, squared)")
+axes[0].set(ylabel="variance of the prediction (units of y, squared)", ylim=(0, 0.25))
 axes[1].set_ylabel("")
-axes[1].get_legend().remove()
-figure.suptitle("With enough members, what is left is the noise of the rows")
+handles, labels = axes[0].get_legend_handles_labels()
+for ax in axes:
+    ax.get_legend().remove()
+figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=2)
+figure.suptitle("More members take chance away; the noise of the rows stays")
 plt.show()
 
 # %%

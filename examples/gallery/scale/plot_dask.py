@@ -10,6 +10,16 @@ This page runs on a cluster of two workers in this process. On a real one the on
 address that is given to ``Client``.
 """
 
+import dask
+import dask.array as da
+import matplotlib.pyplot as plt
+import numpy as np
+from distributed import Client, LocalCluster
+
+import ulmus.dask
+from ulmus import ELMEnsembleRegressor
+from ulmus.datasets import friedman, make_friedman
+
 # %%
 # A cluster and a table
 # ---------------------
@@ -17,17 +27,8 @@ address that is given to ``Client``.
 # partition; a real one would come from ``dask.dataframe.read_parquet``. The output is Friedman's
 # function of five inputs and noise with a variance of one half. Five more inputs do not matter.
 
-import dask
-import dask.array as da
-import numpy as np
-from distributed import Client, LocalCluster
-
-from ulmus.datasets import make_friedman
-
 N_PARTITIONS, ROWS = 8, 15_000
-cluster = LocalCluster(
-    n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-)
+cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None)
 client = Client(cluster)
 
 
@@ -53,9 +54,6 @@ print(f"{X.shape[0]:,} rows in {X.npartitions} partitions on {len(cluster.worker
 # A small ensemble, 5 members of 100 units, keeps this page short. The map of the inputs is learned
 # from a sample of rows that is brought here; everything else happens on the workers.
 
-import ulmus.dask
-from ulmus import ELMEnsembleRegressor
-
 model = ELMEnsembleRegressor(n_estimators=5, n_neurons=100, input_map="ard", random_state=0)
 ulmus.dask.fit(model, X, y)
 print(f"noise variance {model.noise_variance_:.4f}, in truth 0.5")
@@ -73,46 +71,54 @@ in_memory = ELMEnsembleRegressor(**given).fit(rows, outputs)
 
 points = make_friedman(1_000, random_state=10_000).X
 points = np.column_stack([points, np.random.default_rng(1).random((1_000, 5))])
-differences = {
-    "predictions": on_cluster.predict(points) / in_memory.predict(points) - 1,
-    "standard errors": np.sqrt(
-        on_cluster.predict_var(points, "model") / in_memory.predict_var(points, "model")
-    )
-    - 1,
+both = {
+    "predictions": (on_cluster.predict(points), in_memory.predict(points)),
+    "variances": (on_cluster.predict_var(points, "model"), in_memory.predict_var(points, "model")),
 }
-for name, relative in differences.items():
-    print(f"{name}: largest relative difference {np.max(np.abs(relative)):.0e}")
-    assert np.max(np.abs(relative)) < 1e-8
+for name, (one, other) in both.items():
+    largest = np.max(np.abs(one / other - 1))
+    print(f"{name}: largest relative difference {largest:.0e}")
+    assert largest < 1e-8
 
 # %%
 # Answers from the fitted model
 # -----------------------------
 # A model that was fitted on a cluster is small and lies here. It answers as any other. The figure
-# has the mean prediction as a function of three inputs, over 2,000 rows. The dark band is of a
-# single point of the curve, the light one of the whole curve at once: 95 of 100 such bands hold
-# every point of the mean that the estimator has over noise and weights. The true curves are drawn
-# beside.
-
-import matplotlib.pyplot as plt
-
-from ulmus.datasets import friedman
-from ulmus.plot import PartialDependenceDisplay
+# has the mean of the function over 2,000 rows as the first input changes. With so many rows its
+# error is far smaller than the curve, so that the right panel has it alone: the curve minus the
+# true one. Both bands are of the true curve. The dark one holds a given point of it with a
+# probability of 95 %, the light one all of its points at once. Both are approximate.
 
 some = rows[:2_000]
-display = PartialDependenceDisplay.from_estimator(model, some, [0, 2, 5], simultaneous=True)
-for ax, feature in zip(display.axes_, (0, 2, 5), strict=True):
-    grid = np.linspace(0, 1, 30)
-    truth = []
-    for value in grid:
-        moved = some.copy()
-        moved[:, feature] = value
-        truth.append(np.mean(friedman(moved[:, :5])))
-    ax.plot(grid, truth, color="#D55E00", linestyle="--", label="true function")
-    ax.set_xlabel(f"input {feature} (no unit)")
-display.axes_[0].set_ylabel("mean of the output (no unit)")
-display.axes_[0].legend(fontsize="small", loc="lower right")
-display.figure_.suptitle("A wave, a parabola and an input that does nothing")
+curve = model.partial_dependence(some, 0, target="function")
+whole = model.partial_dependence(some, 0, target="function", simultaneous=True)
+x = curve["x0"].to_numpy()
+
+
+def true_mean(value):
+    """The mean of the true function over the rows, the first input at one value."""
+    return np.mean(friedman(np.column_stack([np.full(len(some), value), some[:, 1:5]])))
+
+
+truth = np.array([true_mean(value) for value in x])
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
+left.plot(x, curve.estimate, color="#0072B2", linewidth=3, label="estimate")
+left.plot(x, truth, color="#D55E00", linestyle="--", label="true function")
+left.set(xlabel="first input (no unit)", ylabel="mean of the output (no unit)")
+left.legend()
+for frame, colour, label in ((whole, "#56B4E9", "the whole curve"), (curve, "#0072B2", "a point")):
+    low, high = frame.conf_low - truth, frame.conf_high - truth
+    right.fill_between(x, low, high, color=colour, alpha=0.35, label=f"95 % for {label}")
+right.plot(x, curve.estimate - truth, color="#0072B2", label="estimate")
+right.axhline(0, color="#D55E00", linestyle="--", label="true function")
+right.set(xlabel="first input (no unit)", ylabel="difference from the true function (no unit)")
+right.legend(fontsize="small", ncols=2, loc="upper center")
+right.margins(y=0.25)
+figure.suptitle("120,000 rows: a curve, and what is not known of it")
 plt.show()
+for label, frame in {"a point": curve, "the whole curve": whole}.items():
+    held = np.mean((frame.conf_low <= truth) & (truth <= frame.conf_high))
+    print(f"the band for {label} holds {held:.0%} of the points of this curve")
 
 # %%
 # Predictions where the rows are
