@@ -48,7 +48,7 @@ shown.round(3).reset_index(drop=True)
 # %%
 # The figure has them all. The bars at our numbers are of the mean over 50 replications: two
 # standard errors each way. They leave out that the paper's inputs are another draw than ours, which
-# moves these numbers by up to 0.005 (:doc:`/project/reproduction`).
+# moves these numbers with a standard deviation of up to 0.005 (:doc:`/project/reproduction`).
 
 LOOKS = {"BR": ("#0072B2", "o", "BR, bias reduced"), "NHo": ("#D55E00", "s", "NHo, naive")}
 errors = table[(table.measure == "re") & (table.split == "test")]
@@ -77,8 +77,8 @@ plt.show()
 # true function :math:`f`. Here are those with the true standard error, for the 500 ensembles of the
 # ground truth: nothing is left that an estimate of variance could improve. With 91 units the
 # prediction is biased in the middle, and the intervals miss. With 300 units and a little ridge the
-# bias is small. The grey band is where 19 of 20 shares of 500 would lie if every interval covered
-# with a probability of 95 %.
+# bias is small, and they hold the function nearly as often as promised. The grey band is where 19
+# of 20 shares of 500 would lie if every interval covered with a probability of 95 %.
 
 wide = simulated(STUDIES["wide"], options)
 

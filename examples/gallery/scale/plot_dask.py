@@ -62,7 +62,7 @@ print(f"noise variance {model.noise_variance_:.4f}, in truth 0.5")
 # The same numbers as in memory
 # -----------------------------
 # Now the rows are brought here and fitted in memory, behind the map that was learned above. The
-# estimator asks for nothing else to be equal: the same seed draws the same hidden units.
+# same seed draws the same hidden units, so that nothing else differs.
 
 given = model.get_params() | {"input_map": model.input_map_}
 rows, outputs = dask.compute(X, y)
@@ -123,7 +123,7 @@ for label, frame in {"a point": curve, "the whole curve": whole}.items():
 # %%
 # Predictions where the rows are
 # ------------------------------
-# ``predict`` and ``predict_var`` of :mod:`ulmus.dask` return Dask arrays that are not computed yet.
+# ``predict`` and ``predict_var`` of ``ulmus.dask`` return Dask arrays that are not computed yet.
 
 mean = ulmus.dask.predict(model, X)
 variance = ulmus.dask.predict_var(model, X)

@@ -122,7 +122,7 @@ for ax, (name, label) in zip(axes, units.items(), strict=True):
     ax.plot(display.x, truth, color="#D55E00", linestyle="--", label="true function")
     ax.set(xlabel=label, ylabel="ozone (µg/m³)")
 axes[0].legend(fontsize="small", ncols=2, loc="upper left")
-axes[0].set(xticks=range(0, 25, 4), ylim=(-25, 105))
+axes[0].set(xticks=range(0, 25, 4), ylim=(0, 115))
 axes[1].set_ylabel("")
 axes[1].get_legend().remove()
 figure.suptitle("A million rows: the function is known, an observation is not")
@@ -142,8 +142,8 @@ for name, rows in {"calm": new.wind < 1, "windy": new.wind > 5}.items():
     width = mean_width(observation[rows])
     print(f"{name:>5}: 95 % intervals of a measurement hold {held:.3f}, width {width:.1f} µg/m³")
 held = coverage(true_ozone(new), function)
-print(f"95 % intervals of the function hold it at {held:.3f} of the rows,", end=" ")
-print(f"width {mean_width(function):.2f} µg/m³")
+width = mean_width(function)
+print(f"95 % intervals of the function hold it at {held:.3f}, width {width:.2f} µg/m³")
 
 # %%
 # Memory
