@@ -88,7 +88,7 @@ docs-links: $(VENV)/.test  ## follow the links to other sites; needs the network
 	$(SPHINX) -D plot_gallery=0 -b linkcheck build/docs/links
 
 clean:  ## remove the virtual environment, caches and build output
-	rm -rf docs/gallery docs/reference/generated docs/sg_execution_times.rst
+	rm -rf docs/gallery docs/reference/generated
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 

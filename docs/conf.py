@@ -59,6 +59,7 @@ sphinx_gallery_conf = {
     "image_srcset": ["2x"],
     "matplotlib_animations": False,
     "show_memory": False,
+    "write_computation_times": False,
     "reference_url": {"ulmus": None},
     "doc_module": ("ulmus",),
     "backreferences_dir": "gallery/backreferences",
@@ -68,6 +69,9 @@ sphinx_gallery_conf = {
 # Formulas as SVG, from a copy of MathJax that travels with the site: no network, no fonts.
 _mathjax = Path(find_spec("sphinx_design").origin).parents[1] / "sphinx-mathjax-offline"
 mathjax_path = "tex-svg.js"
+
+# Code is for copying, what it prints is not.
+copybutton_selector = "div:not(.highlight-none):not(.highlight-text) > div.highlight pre"
 
 # The look
 html_theme = "pydata_sphinx_theme"
@@ -96,6 +100,8 @@ html_theme_options = {
 ogp_site_url = "https://ulmus.readthedocs.io/en/latest/"
 ogp_site_name = "ulmus"
 ogp_social_cards = {"enable": False}
+ogp_image = "_images/picture.png"
+ogp_image_alt = "A prediction with a narrow band for the true function and a wide one for new rows."
 ogp_description_length = 200
 
 

@@ -15,7 +15,6 @@ from sklearn.inspection import partial_dependence
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.activations import ACTIVATIONS
 from ulmus.core.backend import row_blocks
-from ulmus.exceptions import DegenerateFitWarning
 
 STEP = 1e-5
 
@@ -375,18 +374,6 @@ def test_long_tables_are_summed_over_all_blocks(data):
 
 
 # ---------------------------------------------------------------- what a person sees
-
-
-def test_columns_that_the_map_leaves_out_warn():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (450, 4))
-    y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(450)
-    model = ELMEnsembleRegressor(3, 40, noise="homoskedastic", random_state=0).fit(X, y)
-    out = np.flatnonzero(model.feature_relevance_ == 0)
-    assert len(out)
-    with pytest.warns(DegenerateFitWarning, match=rf"leaves out 'x{out[0]}'.*input_map=None"):
-        frame = model.slope(X[:5], int(out[0]))
-    assert frame.std_error[0] == 0
 
 
 def test_the_example_shows_what_correlated_errors_do(capsys):

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
 from ulmus.columns import Schema, TableEncoder, learned_schema
-from ulmus.columns.cells import Cells
+from ulmus.columns.cells import OTHER_DATE_TEXT, Cells
 from ulmus.columns.learning import Tally
 
 
@@ -63,6 +63,26 @@ def test_columns_that_say_nothing_are_left_out_with_notes():
 def test_tables_that_cannot_be_used(table, options, says):
     with pytest.raises(ValueError, match=says):
         TableEncoder(**options).fit(table)
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%m/%d/%Y", "%d-%m-%y", "%Y/%m/%d", "%d.%m.%Y %H:%M"])
+def test_texts_that_look_like_dates_of_another_form_are_told_how_to_be_written(form):
+    days = pd.date_range("2023-01-01", periods=120).strftime(form)
+    table = pd.DataFrame({"day": days, "month": days[np.arange(120) % 9], "x": np.arange(120.0)})
+    table.loc[0, "month"] = "unknown"
+    assert TableEncoder().fit(table).notes_ == (
+        "Left out: day, with more than 100 different texts, looks like dates; write them as "
+        "2023-12-31.",
+        "Became categories, so many of each: month (10).",
+        "month looks like dates; write them as 2023-12-31 to have days.",
+    )
+    named = TableEncoder(["month"]).fit(table)  # who names it a category means it
+    assert not any("month looks" in note for note in named.notes_)
+
+
+@pytest.mark.parametrize("text", ["1.5", "12/31", "10.0.0.1", "2023-12-31", "3-4", "1.2-3"])
+def test_other_texts_do_not_look_like_dates_of_another_form(text):
+    assert not OTHER_DATE_TEXT.fullmatch(text)
 
 
 def test_columns_may_be_permuted_and_more_but_not_fewer():

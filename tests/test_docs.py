@@ -95,7 +95,7 @@ def test_every_public_function_says_what_it_takes_and_returns():
 @pytest.fixture
 def sources(tmp_path):
     """A copy of all that the site is built from: building writes beside its sources."""
-    built = shutil.ignore_patterns("generated", "sg_execution_times.rst", "__pycache__")
+    built = shutil.ignore_patterns("generated", "__pycache__")
     for folder in ("docs", "examples"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=built)
     shutil.rmtree(tmp_path / "docs" / "gallery", ignore_errors=True)
@@ -125,6 +125,9 @@ def test_the_site_builds_and_is_whole(sources):
     described = set().union(*inventory(site / "objects.inv").values())
     assert [name for name, _ in public_names() if name not in described] == []
     assert [link for link in llms_links() if not (site / link).is_file()] == []
+    assert not list(site.rglob("sg_execution_times*"))
+    (shown,) = re.findall(r'property="og:image" content="(.*?)"', (site / "index.html").read_text())
+    assert (site / shown.removeprefix(f"{DOCUMENTATION}/")).is_file()
     for name in ESTIMATORS:
         link = getattr(ulmus, name)()._get_doc_link()
         assert link.startswith(DOCUMENTATION)
@@ -144,6 +147,28 @@ def llms_links():
     links = re.findall(r"\]\(([^)#\s]+)", (DOCS / "llms.txt").read_text())
     ours = [link.removeprefix(f"{DOCUMENTATION}/") for link in links]
     return [link for link in ours if not link.startswith(("http:", "https:"))]
+
+
+def pages(*folders):
+    """Pages of the site in some folders."""
+    return [page for folder in folders for page in sorted((DOCS / folder).glob("*.md"))]
+
+
+def test_code_copied_from_a_page_needs_nothing_that_is_hidden():
+    hiding = [p.name for p in pages("guide", "coming_from") if "{testsetup}" in p.read_text()]
+    assert hiding == []
+
+
+def test_no_page_installs_from_an_index_that_does_not_have_us():
+    texts = {
+        page: page.read_text() for page in [*pages(".", "guide", "reference"), DOCS / "llms.txt"]
+    }
+    texts["gallery"] = (ROOT / "examples" / "gallery" / "GALLERY_HEADER.rst").read_text()
+    telling = [re.sub(r"\s+", " ", text) for text in texts.values() if "install 'ulmus" in text]
+    assert len(telling) == 1
+    assert (
+        "Once there is a release, the line is `pip install 'ulmus[cli,report,onnx]'`" in telling[0]
+    )
 
 
 def test_code_on_the_pages_runs(sources):

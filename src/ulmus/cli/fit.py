@@ -56,6 +56,14 @@ def fit(
     neurons: Annotated[
         int | None, typer.Option(min=1, help="Hidden units of each.", rich_help_panel=LAYER)
     ] = None,
+    learned_map: Annotated[
+        bool,
+        typer.Option(
+            "--map/--no-map",
+            help="Learn which inputs matter; without it, the model has all of them alike.",
+            rich_help_panel=LAYER,
+        ),
+    ] = True,
     noise: Annotated[
         str,
         typer.Option(help="auto, homoskedastic or heteroskedastic.", rich_help_panel=LAYER),
@@ -110,6 +118,8 @@ def fit(
         if not columns and len(table.named) < len(table.names):
             talk.note("Left out: a column without a name, such as the row numbers of pandas.")
         model = ELMEnsembleRegressor(noise=noise, random_state=seed, device=device)
+        if not learned_map:
+            model.set_params(input_map=None)
         if members is not None:
             model.set_params(n_estimators=members)
         if neurons is not None:

@@ -29,6 +29,7 @@ OPTIONS = (
     (r"\bthreshold must be a number or a list of numbers", "--exceed takes numbers"),
     (r"\bn_estimators=(\d+)", r"--members \1"),
     (r"\bn_neurons\b", "--neurons"),
+    (r"\binput_map=None", "--no-map"),
     (r"\brandom_state\b", "--seed"),
     (r"\bsample_weight\b", "--weight"),
     (r"\bvariables asks for column", "there is no column"),

@@ -17,6 +17,10 @@ MOSTLY_NUMBERS = 0.8
 SECONDS_OF_DAY = 86_400.0
 # Texts that are dates, perhaps with a time: 2026-12-31, 2026-12-31 10:30.
 DATE_TEXT = re.compile(r"\d{4}-(0[1-9]|1[0-2])-([0-2]\d|3[01])([T ]\d\d:\d\d.*)?")
+# Texts that people mean as dates, though nobody can tell days from months: 31.12.2026, 12/31/26.
+OTHER_DATE_TEXT = re.compile(
+    r"(\d{1,2}([./-])\d{1,2}\2(\d{4}|\d{2})|\d{4}([./])\d{1,2}\4\d{1,2})([T ,]+\d\d?:.*)?"
+)
 # Microseconds reach from before year 1 to after year 9999; nanoseconds do not.
 EPOCH = np.datetime64(0, "us")
 # What Python calls the parts of a table that hold no numbers, dates or texts.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ulmus.columns.cells import CATEGORY, DATE, Cells, some
+from ulmus.columns.cells import CATEGORY, DATE, DATE_TEXT, OTHER_DATE_TEXT, Cells, some
 from ulmus.columns.schema import MISSING, Column, Schema
 
 # A column of more texts than this is no category but a name or a remark.
@@ -140,15 +140,19 @@ def _chosen(tallies: list[Tally]) -> tuple[list[Column], list[str]]:
     if constant:
         notes.append(f"Left out, the same in all rows: {some(constant, 20)}.")
     for tally in named:
+        like = "dates; write them as 2023-12-31" if tally.dated else "a name or a remark"
         notes.append(
             f"Left out: {tally.name}, with more than {MOST_CATEGORIES} different texts, looks like "
-            "a name or a remark."
+            f"{like}."
         )
     if dates:
         notes.append(f"Dates became days since 1970 (times, parts of a day): {some(dates, 20)}.")
     if kinds:
         counted = [f"{tally.name} ({len(tally.counts)})" for tally in kinds]
         notes.append(f"Became categories, so many of each: {some(counted, 20)}.")
+    for tally in kinds:
+        if tally.dated and not tally.forced:
+            notes.append(f"{tally.name} looks like dates; write them as 2023-12-31 to have days.")
     return [t.column() for t in tallies if t.name not in left_out], notes
 
 
@@ -199,6 +203,13 @@ class Tally:
     def constant(self) -> bool:
         """Whether all cells say the same."""
         return len(self.counts) <= 1 if self.kind == CATEGORY else not self.low < self.high
+
+    @property
+    def dated(self) -> bool:
+        """Whether most texts are meant as dates, in whatever form."""
+        dates = (DATE_TEXT, OTHER_DATE_TEXT)
+        found = (n for text, n in self.counts.items() if any(d.fullmatch(text) for d in dates))
+        return 2 * sum(found) > self.counts.total()
 
     def column(self) -> Column:
         """The column, of which everything is known now."""

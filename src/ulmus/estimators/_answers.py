@@ -9,11 +9,11 @@ import scipy.sparse
 
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._subject import TARGETS, Subject
-from ulmus.exceptions import DegenerateFitWarning, warn
 from ulmus.questions import functions as ask
 from ulmus.questions import grids
-from ulmus.questions.answers import Answer, answer, centered, ratios
+from ulmus.questions.answers import answer, centered, ratios
 from ulmus.questions.frames import How, framed
+from ulmus.questions.left_out import warn_about_left_out
 from ulmus.questions.tables import Table, listed
 
 # Weights whose squares are numbers lie between this and its inverse.
@@ -202,7 +202,7 @@ class Answers(Subject):
         how = self._how(confidence_level, target, simultaneous, hypothesis, adjust)
         if comparison == "difference":
             return self._framed(question, how)
-        self._warn_about(question.asked)
+        self._warn_of(question)
         both = answer(self._answering_fit(), question.asked, {}, target, together=True)
         return framed(ratios(both, question.labels), how)
 
@@ -379,24 +379,14 @@ class Answers(Subject):
     def _framed(self, question: ask.Question, how: How, *, subtract_mean: bool = False) -> Any:
         """A question's answer as a frame."""
         fit, together = self._answering_fit(), how.together or subtract_mean
-        self._warn_about(question.asked)
+        self._warn_of(question)
         given = answer(fit, question.asked, question.labels, how.target, together=together)
-        _warn_about_certainty(given, question)
         return framed(centered(given) if subtract_mean else given, how)
 
-
-def _warn_about_certainty(given: Answer, question: ask.Question) -> None:
-    """Warn of columns that the learned map leaves out: their effect is zero by that choice."""
-    certain = np.all((given.errors.center == 0) & (given.errors.variance == 0), axis=1)
-    columns = {question.labels["term"][i] for i in np.flatnonzero(certain)}
-    if columns and question.labels["contrast"][0] not in ("mean", "A @ f"):
-        named = ", ".join(map(repr, sorted(columns)))
-        warn(
-            f"the learned map leaves out {named}: the answer is zero by that choice, and the "
-            "standard error of zero does not hold what choosing costs; use input_map=None to keep "
-            "all columns.",
-            DegenerateFitWarning,
-        )
+    def _warn_of(self, question: ask.Question) -> None:
+        """Warn of points far outside, and of columns that the map has left out."""
+        self._warn_about(question.asked)
+        warn_about_left_out(self._answering_fit(), question)
 
 
 def _checked_matrix(A: Any, n_rows: int) -> Any:

@@ -170,16 +170,15 @@ class BaseELM(
         method : str, default="auto"
             For predictions: ``"jackknife+"`` and ``"jackknife"`` are conformal, from exact
             leave-one-out residuals without any refit; ``"cv+"`` leaves each fifth of the rows out
-            of everything, the learned map and the choice of alpha included; ``"gaussian"`` is
-            mean plus and minus a Student quantile times the standard deviation. ``"auto"`` is
-            jackknife+ with
-            residuals scaled by their own standard deviations, with unequal sides when
-            residuals are skewed; with at least 5000 rows, and 20 for each degree of freedom, it
-            leaves out the shifts by single rows, which are then far smaller than the noise.
-            With too few rows for a level it is ``"gaussian"``, and without training rows (after
-            ``compress``) it has the quantiles of ``predict_dist``. For confidence: ``"auto"`` or
-            ``"t"`` use Student quantiles with Satterthwaite's degrees of freedom, ``"normal"``
-            normal ones.
+            of everything, the learned map and the choice of alpha included, and is jackknife+
+            where no map is learned; ``"gaussian"`` is mean plus and minus a Student quantile times
+            the standard deviation. ``"auto"`` is jackknife+ with residuals scaled by their own
+            standard deviations, with unequal sides when residuals are skewed; with at least 5000
+            rows, and 20 for each degree of freedom, it leaves out the shifts by single rows, which
+            are then far smaller than the noise. With too few rows for a level it is
+            ``"gaussian"``, and without training rows (after ``compress``) it has the quantiles of
+            ``predict_dist``. For confidence: ``"auto"`` or ``"t"`` use Student quantiles with
+            Satterthwaite's degrees of freedom, ``"normal"`` normal ones.
         target : {"function", "expectation"}, default="function"
             For confidence intervals. ``"expectation"`` is the paper's interval for
             :math:`E \hat f(x)`, the mean of this estimator over noise and weights, and ignores
@@ -207,8 +206,9 @@ class BaseELM(
         Jackknife+ covers a new observation with probability at least :math:`1 - 2\alpha` for
         any distribution when hyper-parameters are fixed, and about :math:`1 - \alpha` in
         practice (Barber et al., 2021). That proof covers neither an alpha or a map chosen on the
-        same data nor the scaling of ``"auto"``; simulations do. CV+ has about the same guarantee
-        with everything chosen anew for each fold, and is wider. With at most 400 rows and a
+        same data nor the scaling of ``"auto"``; simulations do. Behind a learned map CV+ has about
+        the same guarantee with everything chosen anew for each fold, and is wider; without a map
+        also give alpha, as CV+ is jackknife+ then. With at most 400 rows and a
         learned map, left-out residuals come from maps that were learned without the row's fold,
         which takes five times as long as the fit, once, when error bars are first asked for.
         Intervals for f are approximate: undersmoothing makes bias small against the standard
@@ -273,6 +273,12 @@ class BaseELM(
         -------
         quantiles : ndarray of shape (n_samples, n_quantiles)
             Never crossing. With several outputs, their axis comes second.
+
+        Notes
+        -----
+        The quantiles 0.05 and 0.95 are not ``predict_interval(X, 0.9)``: quantiles count residuals
+        with their signs, so that each side has its own, and the interval counts their sizes, the
+        same on both sides, unless they are clearly skewed.
 
         Examples
         --------

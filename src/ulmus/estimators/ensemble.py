@@ -262,7 +262,8 @@ class ELMEnsembleRegressor(BaseELM):
         components : VarianceComponents
             Named tuple of arrays ``noise`` (least-squares noise averaged over the weights),
             ``covariance`` (between members) and ``weights`` (bias variation caused by the
-            weights). They add up to the distinct-pairs estimate, ``"BR"``, ``"S2"`` or ``"S3"``.
+            weights). They add up to the distinct-pairs estimate, ``"BR"``, ``"S2"`` or ``"S3"``:
+            the model variance without what choosing alpha and the map adds.
 
         Examples
         --------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -12,14 +13,45 @@ import scipy.sparse
 from ulmus.core.functionals import Functionals
 from ulmus.questions.contrasts import contrasts
 from ulmus.questions.groups import Groups, groups
-from ulmus.questions.tables import Table, listed, named_column, numeric, slopes, values
+from ulmus.questions.tables import (
+    Table,
+    listed,
+    moved_along,
+    moved_between,
+    named_column,
+    numeric,
+    slopes,
+    values,
+)
+
+
+class Move(NamedTuple):
+    """A change of a column that is asked about.
+
+    Parameters
+    ----------
+    term : str
+        The column.
+    how : str
+        What is done with it, in words.
+    moved : callable
+        Which inputs of the model move with it, shape (d,); found when it is needed.
+    slope : bool
+        Whether the change is infinitely small.
+    """
+
+    term: str
+    how: str
+    moved: Callable[[], np.ndarray]
+    slope: bool = False
 
 
 class Question(NamedTuple):
-    """Functionals, and what tells them apart."""
+    """Functionals, what tells them apart, and the changes of columns that they are about."""
 
     asked: Functionals
     labels: dict[str, list[Any]]
+    moves: tuple[Move, ...] = ()
 
 
 def weighted_sums(table: Table, A: Any) -> Question:
@@ -45,9 +77,11 @@ def comparisons(table: Table, variables: Any, by: Any, weights: Any, comparison:
     A ratio needs both sides by themselves: first all numerators, then all denominators.
     """
     made, asked = groups(table, by, weights), contrasts(table, variables)
-    n, pieces = len(asked), []
+    n, pieces, moves = len(asked), [], []
     for i, contrast in enumerate(asked):
         high, low = ({contrast.term: side} for side in (contrast.high, contrast.low))
+        moved = partial(moved_between, table, [low, high])
+        moves.append(Move(contrast.term, contrast.label(comparison), moved))
         if comparison == "ratio":
             pieces.append(values(table, _placed(made, i, 2 * n), high))
             pieces.append(values(table, _placed(made, n + i, 2 * n), low))
@@ -55,7 +89,7 @@ def comparisons(table: Table, variables: Any, by: Any, weights: Any, comparison:
             pieces.append(values(table, _placed(made, i, n), high))
             pieces.append(values(table, -_placed(made, i, n), low))
     names = [(contrast.term, contrast.label(comparison)) for contrast in asked]
-    return Question(Functionals(tuple(pieces)), _labels(made, names))
+    return Question(Functionals(tuple(pieces)), _labels(made, names), tuple(moves))
 
 
 def derivatives(table: Table, variables: Any, by: Any, weights: Any) -> Question:
@@ -63,7 +97,7 @@ def derivatives(table: Table, variables: Any, by: Any, weights: Any) -> Question
     made, names = groups(table, by, weights), _numeric_columns(table, variables)
     pieces = [slopes(table, _placed(made, i, len(names)), name) for i, name in enumerate(names)]
     labels = _labels(made, [(name, "dy/dx") for name in names])
-    return Question(Functionals(tuple(pieces)), labels)
+    return Question(Functionals(tuple(pieces)), labels, _slopes_of(table, names))
 
 
 def curve(
@@ -89,7 +123,18 @@ def curve(
     }
     for j, name in enumerate(names):
         labels[free_name(name, labels)] = [node[j] for node in nodes]
-    return Question(Functionals(tuple(pieces)), labels)
+    if slope:
+        return Question(Functionals(tuple(pieces)), labels, _slopes_of(table, names))
+    along = [[{name: value} for value in grid] for name, grid in zip(names, grids, strict=True)]
+    moves = [
+        Move(name, "curve", partial(moved_between, table, scenarios))
+        for name, scenarios in zip(names, along, strict=True)
+    ]
+    return Question(Functionals(tuple(pieces)), labels, tuple(moves))
+
+
+def _slopes_of(table: Table, names: Sequence[str]) -> tuple[Move, ...]:
+    return tuple(Move(n, "dy/dx", partial(moved_along, table, n), slope=True) for n in names)
 
 
 def free_name(name: str, taken: Any) -> str:

@@ -6,18 +6,20 @@ they are needed, a block at a time, so that scenarios of a long table cost no me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
 
-from ulmus.core.backend import Array, is_foreign, like, namespace, taken_rows, to_numpy
+from ulmus.core.backend import Array, dense, is_foreign, like, namespace, taken_rows, to_numpy
 from ulmus.core.functionals import Piece, Rows
 
 # Columns that a scenario changes: a value for all rows, or one for each.
 Changes = Mapping[str, Any]
+# Rows that show which inputs move with a column.
+FEW_ROWS = slice(0, 100)
 
 
 class Table(Protocol):
@@ -228,3 +230,15 @@ def slopes(table: Table, weights: Any, name: str, changes: Changes | None = None
         weights,
         lambda rows: table.directions(rows, changed, name),
     )
+
+
+def moved_between(table: Table, scenarios: Sequence[Changes]) -> np.ndarray:
+    """Which inputs of the model differ between scenarios, in the first rows, shape (d,)."""
+    first, *others = (to_numpy(dense(table.points(FEW_ROWS, changes))) for changes in scenarios)
+    differ = [np.any(points != first, axis=0) for points in others]
+    return np.any([np.zeros(first.shape[1], dtype=bool), *differ], axis=0)
+
+
+def moved_along(table: Table, name: str) -> np.ndarray:
+    """Which inputs of the model have a derivative by a column, in the first rows, shape (d,)."""
+    return np.any(to_numpy(dense(table.directions(FEW_ROWS, {}, name))) != 0, axis=0)

@@ -1,0 +1,149 @@
+"""Questions about columns that the map of the inputs has left out get a warning, and no others."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import SMALL, facts
+from plain import plain_ensemble
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import ulmus
+from ulmus import ELMEnsembleRegressor
+from ulmus.exceptions import DegenerateFitWarning
+
+
+def table(n=120):
+    """A treatment that matters less than noise: its effect is .3, the noise has sd .5."""
+    rng = np.random.default_rng(6)
+    X = pd.DataFrame(rng.uniform(-1, 1, (n, 3)), columns=["a", "b", "c"])
+    X["treated"] = rng.integers(0, 2, n)
+    y = np.sin(3 * X.a) + X.b + 0.3 * X.treated + 0.5 * rng.standard_normal(n)
+    return X, y
+
+
+def said(ask, *question, **options):
+    """What a question warns of, and its answer."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        frame = ask(*question, **options)
+    return [str(w.message) for w in caught if w.category is DegenerateFitWarning], frame
+
+
+def with_map(X, y, diagonal, **parameters):
+    """A model behind a given map."""
+    given = {"input_map": np.diag(diagonal), "alpha": 0.1, "random_state": 0}
+    return plain_ensemble(3, 15, **given | parameters).fit(X, y)
+
+
+def test_a_treatment_that_the_learned_map_left_out_is_named_with_the_remedy():
+    X, y = table()
+    model = ELMEnsembleRegressor(3, 40, noise="homoskedastic", random_state=6).fit(X, y)
+    assert model.feature_relevance_[3] == 0
+    (text,), frame = said(model.compare, X, {"treated": (0, 1)})
+    assert frame.estimate[0] == 0 < frame.std_error[0] < 0.1  # where the truth is .3
+    assert re.search(
+        r"learned map .* left out 'treated'.* exactly 0 .*fit with input_map=None", text
+    )
+    free = ELMEnsembleRegressor(3, 40, input_map=None, random_state=6).fit(X, y)
+    nothing, frame = said(free.compare, X, {"treated": (0, 1)})
+    assert nothing == []
+    assert frame.conf_low[0] < 0.3 < frame.conf_high[0]
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A model whose given map leaves out ``c`` and ``treated``."""
+    return with_map(*table(), [1.0, 1.0, 0.0, 0.0])
+
+
+def test_all_questions_about_a_column_warn_of_it(model):
+    X, _ = table()
+    for ask, question, options in (
+        (model.compare, "c", {}),
+        (model.compare, {"c": (0.1, 0.2)}, {"comparison": "ratio"}),
+        (model.slope, "c", {"by": "treated"}),
+        (model.partial_dependence, "c", {"grid_resolution": 3}),
+        (model.partial_dependence, "c", {"grid_resolution": 3, "centered": True}),
+        (model.partial_dependence, "c", {"grid_resolution": 3, "kind": "slope"}),
+        (model.partial_dependence, ["a", "c"], {"grid_resolution": 3}),
+        (model.compare, {"c": (0, 0.5)}, {"target": "function"}),
+    ):
+        (text,), _ = said(ask, X, question, **options)
+        assert "given map of the inputs left out 'c', so" in text
+    (text,), _ = said(model.slope, X)
+    assert "left out 'c', 'treated', so" in text
+
+
+def test_questions_about_other_columns_do_not_warn(model):
+    X, _ = table()
+    assert said(model.compare, X, "a", by="treated")[0] == []
+    assert said(model.slope, X, ["a", "b"])[0] == []
+    assert said(model.average, X, by="treated")[0] == []
+    assert said(model.functional, np.ones((1, 120)), X)[0] == []
+
+
+def test_an_answer_over_many_blocks_of_rows_warns_too(model):
+    X, _ = table(5000)
+    assert len(said(model.compare, X, "c")[0]) == 1
+
+
+def test_levels_alone_have_no_slope_but_differences():
+    X, y = table()
+    X["site"] = np.arange(120) % 3
+    levels = {"expand_inputs": "levels"}
+    model = with_map(X, y, [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0], **levels)
+    (text,), frame = said(model.slope, X, "site")
+    assert frame.estimate[0] == 0
+    assert re.search("keeps only levels of 'site'.* compare", text)
+    assert said(model.compare, X, {"site": (0, 1)})[0] == []
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        ([0.0, 0.0, 0.0], "left out 'kind', so"),
+        ([0.0, 0.0, 1.0], "left out 'kind' (b - a), so"),
+        ([0.0, 1.0, 0.0], "left out 'kind' (c - a), so"),
+        ([1.0, 0.0, 0.0], None),
+    ],
+)
+def test_categories_in_a_pipeline_whose_indicators_are_left_out(kept, told):
+    X, y = table()
+    X["kind"] = np.array(["a", "b", "c"])[np.arange(120) % 3]
+    encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
+    model = plain_ensemble(3, 15, input_map=np.diag([*kept, 1, 1, 1, 1]), alpha=0.1)
+    pipe = make_pipeline(encode, model).fit(X, y)
+    texts, frame = said(ulmus.answers(pipe).compare, X, "kind")
+    assert list(frame.contrast) == ["b - a", "c - a"]
+    assert len(texts) == (told is not None)
+    assert told is None or told in texts[0]
+
+
+def test_a_column_that_a_transformer_drops_is_not_laid_to_the_map():
+    X, y = table()
+    drop = make_column_transformer(("drop", ["c"]), remainder="passthrough")
+    model = plain_ensemble(3, 15, input_map=np.diag([1.0, 1.0, 0.0]), alpha=0.1)
+    pipe = make_pipeline(drop, model).fit(X, y)
+    assert said(ulmus.answers(pipe).compare, X, "c")[0] == []
+
+
+def test_the_command_line_warns_and_has_the_remedy(tmp_path):
+    X, y = table()
+    X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    start = ("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
+    question = ("compare", tmp_path / "m.ulmus", tmp_path / "t.csv", "--change", "treated=0,1")
+    facts(*start, "--seed", "6", "--map")
+    answer = facts(*question)
+    assert answer["answer"][0]["estimate"] == 0
+    (note,) = answer["notes"]
+    assert "left out 'treated'" in note
+    assert "fit with --no-map" in note
+    facts(*start, "--no-map")
+    answer = facts(*question)
+    assert answer["notes"] == []
+    assert answer["answer"][0]["estimate"] > 0
