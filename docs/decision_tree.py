@@ -20,7 +20,7 @@ TREE = {
     ("one more measurement", "prediction interval, PI"): [
         ("an interval", "predict_interval(X)"),
         ("… with a proof, behind a learned map", 'predict_interval(X, method="cv+")'),
-        ("… with a proof, without one", "the same, and alpha= given in the fit"),
+        ("… with a proof, without one", "the same, with alpha given"),
         ("… short, though errors are skewed", 'predict_interval(X, shape="shortest")'),
         ("the chance of passing a limit", "exceedance(X, limit)"),
         ("quantiles", "predict_quantiles(X, [0.1, 0.9])"),
