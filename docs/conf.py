@@ -1,7 +1,6 @@
 """How the site is built: `make docs`, or `make docs-short` without running the gallery."""
 
-from importlib.util import find_spec
-from pathlib import Path
+from importlib.metadata import distribution
 
 import ulmus
 
@@ -67,7 +66,9 @@ sphinx_gallery_conf = {
 }
 
 # Formulas as SVG, from a copy of MathJax that travels with the site: no network, no fonts.
-_mathjax = Path(find_spec("sphinx_design").origin).parents[1] / "sphinx-mathjax-offline"
+_mathjax = distribution("sphinx-mathjax-offline").locate_file(
+    "sphinx-mathjax-offline/static/mathjax"
+)
 mathjax_path = "tex-svg.js"
 
 # Code is for copying, what it prints is not.
@@ -78,7 +79,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"ulmus {version}"
 html_logo = "_static/logo.svg"
 html_favicon = "_static/favicon.svg"
-html_static_path = ["_static", str(_mathjax / "static" / "mathjax" / "tex-svg.js")]
+html_static_path = ["_static", str(_mathjax / "tex-svg.js")]
 html_css_files = ["ulmus.css"]
 html_extra_path = ["llms.txt"]
 html_show_sourcelink = False
