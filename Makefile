@@ -9,7 +9,8 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test lint dist bench bench-coverage bench-answers bench-scale bench-gpu \
-	bench-cli bench-maps bench-uci bench-peers mutants fuzz reproduce docs docs-short docs-links clean
+	bench-cli bench-maps bench-uci bench-peers \
+	bench-dependence bench-kriging mutants fuzz reproduce docs docs-short docs-links clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
@@ -63,6 +64,12 @@ bench-uci: $(VENV)/.test  ## nine standard data sets beside other models; needs 
 
 bench-peers: $(VENV)/.test  ## intervals of UncELMe, MAPIE and a Gaussian process beside ours; needs DATA=folder
 	$(ONE_THREAD) $(BIN)/python benchmarks/peers.py --data '$(DATA)'
+
+bench-dependence: $(VENV)/.test  ## error bars, alpha and cost where noise hangs together
+	$(ONE_THREAD) $(BIN)/python benchmarks/dependence.py
+
+bench-kriging: $(VENV)/.test  ## kriging of residuals beside ordinary kriging; needs DATA=folder
+	$(ONE_THREAD) $(BIN)/python benchmarks/kriging.py --data '$(DATA)'
 
 mutants: $(VENV)/.test  ## change formulas of the core one by one; does a test notice?
 	$(ONE_THREAD) $(BIN)/python benchmarks/mutants.py

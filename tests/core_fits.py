@@ -7,8 +7,12 @@ import numpy as np
 
 from ulmus.core.fit import Fit
 from ulmus.core.fitting import Specification, fitted_rows, fitted_stream, started
+from ulmus.core.pairing import DEPENDENT
 from ulmus.core.source import Block, RowBlocks, first_rows
 from ulmus.core.variance import ESTIMATES
+
+# Estimates for noise that does not hang together.
+INDEPENDENT = tuple(name for name, e in ESTIMATES.items() if e.pairing != DEPENDENT)
 
 
 class Blocks(list):
@@ -31,8 +35,8 @@ def blocks_of(X, y, size=50):
 
 
 def core_fit(layer, blocks, sample=None, *, alpha, hc="HC3", dual=False):
-    """A fit with every estimate and the paper's noise, streamed unless it keeps its rows."""
-    how = Specification(alpha, "residual", hc, tuple(ESTIMATES), dual)
+    """A fit with every such estimate and the paper's noise, streamed unless it keeps its rows."""
+    how = Specification(alpha, "residual", hc, INDEPENDENT, dual)
     if dual:
         ensemble = fitted_rows(joined(blocks), layer, how).ensemble
     else:

@@ -389,7 +389,7 @@ def test_functionals_of_the_function_combine_its_covariance(fitted, noise):
 def misfit():
     """A step that smooth units cannot follow, so that intervals for the function are widened."""
     rng = np.random.default_rng(0)
-    X = np.sort(rng.uniform(-1, 1, 200))[:, None]
+    X = rng.uniform(-1, 1, (200, 1))
     y = np.sign(X[:, 0]) + 0.05 * rng.standard_normal(200)
     model = plain_ensemble(4, 8, random_state=0, alpha=0.1).fit(X, y)
     points = np.array([[-0.1], [0.1], [0.5]])

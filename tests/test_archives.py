@@ -349,6 +349,12 @@ def replaced_value(*keys, value):
     return change
 
 
+def kind(name, **fields):
+    """A kind of noise as a file describes it."""
+    return {"class": name, "fields": fields}
+
+
+NOISE = ("parameters", "noise")
 LAYER = ("fit", "fields", "ensemble", "fields", "layer")
 ROWS = ("fit", "fields", "rows", "fields")
 FIRST = ("fit", "fields", "ensemble", "fields", "regressions", "tuple", 0, "fields")
@@ -360,10 +366,18 @@ FIRST = ("fit", "fields", "ensemble", "fields", "regressions", "tuple", 0, "fiel
         (replaced_value("class", value="Popen"), "there is no class 'Popen'"),
         (replaced_value("class", value=["a"]), "not a valid model file"),
         (replaced_value("class", value=KeyError), "it lacks 'class'"),
+        (replaced_value(*NOISE, value="white"), "noise must be one of"),
+        (replaced_value(*NOISE, value=kind("Fit")), "no class 'Fit' in a model file"),
+        (replaced_value(*NOISE, value=kind("AR1", nugget="yes")), "nugget cannot be a str"),
+        (replaced_value(*NOISE, value=kind("AR1", phi=0.5)), "AR1 has no field 'phi'"),
+        (replaced_value(*NOISE, value=kind("Sum", parts={"tuple": [3]})), "parts cannot be a"),
+        (replaced_value(*NOISE, value=kind("Conley", cutoff=-1)), "cutoff must be a positive"),
+        (replaced_value(*NOISE, value=kind("Exponential", coords={"list": [3]})), "coords cannot"),
+        (replaced_value("parameters", "hc", value=kind("AR1")), "hc cannot be a AR1"),
         (replaced_value("fit", value=KeyError), "it lacks 'fit'"),
         (replaced_value("fit", value=3), "that of a int, not of a fit"),
-        (replaced_value("fit", "class", value="Ensemble"), "Ensemble has no field 'drawn'"),
-        (replaced_value("fit", "class", value="os.system"), "no class 'os.system' in a fit"),
+        (replaced_value("fit", "class", value="Ensemble"), "Ensemble has no field 'dependence'"),
+        (replaced_value("fit", "class", value="os.system"), "no class 'os.system' in a model file"),
         (replaced_value("parameters", "evil", value=1), "has no parameter 'evil'"),
         (replaced_value("parameters", "alpha", value={"class": "Fit"}), "not a valid model file"),
         (replaced_value("parameters", "dtype", value="save"), "dtype must be one of"),

@@ -35,7 +35,7 @@ UNUSABLE = [
     ("alpha", -1.0, ">= 0"),
     ("alpha", float("nan"), "finite"),
     ("alpha", float("inf"), "finite"),
-    ("alpha", "cv", "'loo' or 'gcv'"),
+    ("alpha", "cv", "'loo', 'block-loo' or 'gcv'"),
     ("alpha", None, "number"),
     ("activation", "sigmoid", "'logistic'"),
     ("activation", 3, "callable"),

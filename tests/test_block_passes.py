@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shared import few, weightings
 from sklearn.preprocessing import StandardScaler
 
+from ulmus import ELMEnsembleRegressor
 from ulmus.core.factor import factor_of_moments, spectrum
 from ulmus.core.fitting import started
 from ulmus.core.moments import FirstPass
@@ -143,3 +144,16 @@ def test_an_estimator_scales_its_blocks(make_table):
     inputs = ensemble().fit_blocks(cut(X, y)).fitted_.ensemble.layer.inputs
     assert_allclose(inputs.offset, expected.mean_, rtol=1e-10, atol=1e-12)
     assert_allclose(inputs.scale, expected.scale_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("size", [700, 1999])
+def test_a_map_learned_from_a_sample_does_not_depend_on_the_cut_into_blocks(size):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(4500, 3))
+    y = np.sin(4 * X[:, 0]) + X[:, 1] + (0.1 + 0.3 * X[:, 0]) * rng.standard_normal(4500)
+    whole = ELMEnsembleRegressor(3, 30, random_state=0).fit(X, y)
+    blocks = [(X[i : i + size], y[i : i + size]) for i in range(0, len(X), size)]
+    streamed = ELMEnsembleRegressor(3, 30, random_state=0).fit_blocks(blocks)
+    for component in ("model", "noise"):
+        got, wanted = (m.predict_var(X[:50], component=component) for m in (streamed, whole))
+        np.testing.assert_allclose(got, wanted, rtol=1e-7)

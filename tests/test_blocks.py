@@ -214,7 +214,8 @@ def test_rows_are_not_kept(streamed):
     for name in ROW_ATTRIBUTES:
         assert hasattr(in_memory, name)
         assert not hasattr(model, name)
-    model.fit(np.random.default_rng(0).uniform(-1, 1, (90, 3)), np.arange(90.0))
+    rng = np.random.default_rng(0)
+    model.fit(rng.uniform(-1, 1, (90, 3)), rng.permutation(np.arange(90.0)))
     assert all(hasattr(model, name) for name in ROW_ATTRIBUTES)
 
 

@@ -168,8 +168,9 @@ def test_intervals_for_the_function_are_those_of_wide_networks(
 @pytest.fixture
 def biased():
     """Few neurons for a wiggly function."""
-    X = np.linspace(-1, 1, 300)[:, None]
-    y = np.sin(8 * X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(300)
+    rng = np.random.default_rng(0)
+    X = rng.permutation(np.linspace(-1, 1, 300))[:, None]
+    y = np.sin(8 * X[:, 0]) + 0.1 * rng.standard_normal(300)
     return plain_ensemble(8, 5, weight_scale=3.0, random_state=0).fit(X, y), X
 
 

@@ -29,6 +29,7 @@ MODULES = [
     "intervals",
     "marginaleffects",
     "metrics",
+    "noise",
     "onnx",
     "plot",
     "report",

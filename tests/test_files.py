@@ -27,6 +27,7 @@ import ulmus
 from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.estimators import _saving
 from ulmus.files import SKOPS_TRUSTED_TYPES, model_document, save_model
+from ulmus.noise import AR1, Clustered
 
 DATA = Path(__file__).parent / "data"
 LEVELS = [0.5, 0.9]
@@ -67,6 +68,10 @@ FITS = {
     "float32": lambda X, y, w: ensemble(dtype="float32").fit(X.astype("f4"), y),
     "blocks": lambda X, y, w: ensemble(noise="auto").fit_blocks(cut(X, y, w)),
     "stream": lambda X, y, w: ensemble(variance="BR").partial_fit(X, y, w),
+    "along time": lambda X, y, w: ensemble(noise=AR1()).fit(X, y, w, time=np.cumsum(w)),
+    "in groups": lambda X, y, w: ensemble(4, 40, noise=Clustered()).fit(
+        X, y, groups=X[:, 0] // 0.2
+    ),
     "compressed": lambda X, y, w: ensemble(noise="auto").fit(X, y, w).compress(),
 }
 

@@ -77,6 +77,20 @@ def test_a_factorisation_that_does_not_converge_has_a_fallback(rng, monkeypatch)
     values, vectors = linalg.eigh(S)
     assert np.all(np.diff(values) >= 0)
     assert_allclose(vectors * values @ vectors.T, S, atol=1e-12)
+    stack = np.stack([[S, 2 * S, 3 * S]])
+    values, vectors = linalg.eigh(stack)
+    back = vectors * values[..., None, :] @ np.swapaxes(vectors, -1, -2)
+    assert_allclose(back, stack, atol=1e-12)
+
+
+def test_positive_definite_means_every_matrix_and_by_a_margin(xp):
+    eye, low = np.eye(3), np.diag([1.0, 1e-3, 1.0])
+    for matrices, expected in [
+        ([eye, low], True),
+        ([eye, 1e-4 * low], False),
+        ([eye, -eye], False),
+    ]:
+        assert linalg.positive_definite(xp.asarray(np.stack(matrices)), 1e-6) is expected
 
 
 def test_no_failed_factorisation_reaches_a_user(make_table, monkeypatch):

@@ -3,7 +3,7 @@
 import numpy as np
 import oracles
 import pytest
-from core_fits import blocks_of, core_fit
+from core_fits import INDEPENDENT, blocks_of, core_fit
 from fit_comparison import raw_variances
 from numpy.testing import assert_allclose, assert_array_equal
 from plain import plain_ensemble, plain_member
@@ -18,7 +18,6 @@ from ulmus.core.pairing import lone_members
 from ulmus.core.scaling import feature_scale
 from ulmus.core.smoother import smoother
 from ulmus.core.source import Block
-from ulmus.core.variance import ESTIMATES
 from ulmus.core.whitening import sample_whitening
 from ulmus.exceptions import DegenerateFitWarning
 
@@ -54,7 +53,7 @@ def variances(fit, X):
 def oracle_variances(H, h, y, alpha, intercept):
     """The same by the textbook."""
     args = (H, h, y, alpha, intercept)
-    return np.stack([oracles.variance(name, *args, hc="HC3") for name in ESTIMATES])
+    return np.stack([oracles.variance(name, *args, hc="HC3") for name in INDEPENDENT])
 
 
 def centred(H_m, constant):

@@ -32,7 +32,8 @@ from ulmus.report.subject import LEFT_OUT, NEW, NOTHING, subject
 from ulmus.report.words import rows as about_rows
 from ulmus.report.words import variance, verdict
 
-SECTIONS = ["data", "accuracy", "honesty", "inputs", "variance", "enough", "points", "settings"]
+SECTIONS = ["data", "accuracy", "honesty", "neighbours", "inputs", "variance", "enough"]
+SECTIONS += ["points", "settings"]
 NAUGHTY = ["<script>alert(1)</script>", '"quote" & co', "größe µ", "long " * 40]
 
 
@@ -126,7 +127,7 @@ def test_every_figure_is_one_that_plotly_accepts(page):
     figures = figures_of(page)
     assert set(figures) == {
         *("target", "observed", "calibration", "places", "residuals"),
-        *("relevance", "dependence", "variance", "members"),
+        *("relevance", "dependence", "variance", "members", "correlogram"),
     }
     for several in figures.values():
         for figure in several:

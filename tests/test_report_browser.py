@@ -91,7 +91,7 @@ def number_of(driver, selector):
 def test_no_errors_and_every_figure_is_drawn(browser):
     assert browser.get_log("browser") == []
     n_figures = number_of(browser, "[data-figure]")
-    assert n_figures == 9
+    assert n_figures == 10
     drawn = """return [...document.querySelectorAll('[data-figure]')].filter(
         (place) => place.matches('.js-plotly-plot') && place.querySelector('.main-svg .trace')
             && place.getBoundingClientRect().height > 100).length"""

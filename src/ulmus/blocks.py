@@ -17,7 +17,13 @@ import scipy.sparse
 from ulmus.arrow import from_arrow
 from ulmus.core.backend import Array, like, namespace, row_blocks, taken_rows
 from ulmus.core.source import Block, RowPass, first_rows, reduced
-from ulmus.tables import checked_inputs, checked_outputs, checked_weight, column_names
+from ulmus.tables import (
+    checked_inputs,
+    checked_outputs,
+    checked_weight,
+    column_names,
+    column_place,
+)
 
 __all__ = ["from_arrow"]
 
@@ -133,14 +139,26 @@ def checked_block(raw: Any, where: str) -> CheckedBlock:
     return CheckedBlock(X, columns, weight, y.ndim == 1, names)
 
 
-def cut_block(block: CheckedBlock, width: int, reference: Array) -> Iterator[Block]:
-    """The rows of a block in pieces of a good size to work on."""
+def cut_block(
+    block: CheckedBlock,
+    width: int,
+    reference: Array,
+    numbers: np.ndarray | None = None,
+    cut: np.ndarray | None = None,
+) -> Iterator[Block]:
+    """The rows of a block in pieces of a good size to work on.
+
+    ``numbers`` are those of the rows in the whole table, and ``cut`` their labels, where they are
+    known, each (n,).
+    """
     weight = None if block.weight is None else np.sqrt(block.weight)
     for rows in row_blocks(block.X.shape[0], width, reference):
         yield Block(
             taken_rows(block.X, rows),
             like(block.y[:, rows], reference),
             None if weight is None else like(weight[rows], reference),
+            None if numbers is None else numbers[rows],
+            None if cut is None else cut[rows],
         )
 
 
@@ -175,6 +193,13 @@ class Fingerprint(NamedTuple):
         )
 
 
+class RowColumns(NamedTuple):
+    """Columns of all rows by name, each (n,), and which rows have a positive weight, (n,)."""
+
+    columns: dict[str, np.ndarray]
+    used: np.ndarray
+
+
 @dataclass(frozen=True)
 class BlockSource:
     """A table in blocks as a source for the passes of a fit.
@@ -195,6 +220,8 @@ class BlockSource:
         Wraps the blocks of a pass to show how far it is.
     readings : list of Fingerprint
         What the first complete reading amounted to.
+    cut : ndarray of shape (n,) or None
+        Labels of the blocks in which rows are left out, in the order of reading.
     """
 
     read: Callable[[], Iterator[Any]]
@@ -204,13 +231,39 @@ class BlockSource:
     n_threads: int = 1
     progress: Callable[[Iterable[Any], str], Iterable[Any]] = silent
     readings: list[Fingerprint] = field(default_factory=list)
+    cut: np.ndarray | None = None
 
     def blocks(self, title: str) -> Iterator[Block]:
-        """All rows, in blocks of a good size; a reading must give the rows of the first one."""
+        """All rows, in blocks of a good size."""
+        start = 0
+        for block in self._reading(title):
+            n_rows = block.X.shape[0]
+            numbers = np.arange(start, start + n_rows)
+            labels = None if self.cut is None else self.cut[numbers]
+            yield from cut_block(block, self.width, self.reference, numbers, labels)
+            start += n_rows
+
+    def row_columns(self, names: Iterable[str]) -> RowColumns:
+        """Columns of all rows by name, from one reading."""
+        wanted = {name: column_place(self.first.names, name) for name in names}
+        columns: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
+        used = []
+        for block in self._reading("places of the rows"):
+            for name, j in wanted.items():
+                columns[name].append(np.array(block.X[:, j]))
+            n_rows = block.X.shape[0]
+            used.append(np.ones(n_rows, bool) if block.weight is None else block.weight > 0)
+        joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+        return RowColumns(joined, np.concatenate(used))
+
+    def _reading(self, title: str) -> Iterator[CheckedBlock]:
+        """All blocks as they were given; a reading must give the rows of the first one."""
         seen = Fingerprint()
         for block in self.progress(checked_blocks(self.read, self.first), title):
             seen = seen.and_block(block)
-            yield from cut_block(block, self.width, self.reference)
+            if self.readings and seen.n_rows > self.readings[0].n_rows:
+                break
+            yield block
         if not self.readings:
             self.readings.append(seen)
         elif not seen.agrees(self.readings[0]):
@@ -219,6 +272,10 @@ class BlockSource:
                 f"{self.readings[0].n_rows} before); a fit reads them several times, and they must "
                 "be the same each time. Store random or live data first."
             )
+
+    def in_order(self) -> Iterator[Block]:
+        """All rows in the order in which they are read."""
+        return self.blocks("rows in order")
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""

@@ -14,6 +14,7 @@ from types import FrameType
 __all__ = [
     "BiasWarning",
     "DegenerateFitWarning",
+    "DependenceWarning",
     "ExtrapolationWarning",
     "ModelFileError",
     "NeedsTwoPassesError",
@@ -133,13 +134,37 @@ class BiasWarning(UserWarning):
     >>> import numpy as np
     >>> from ulmus import ELMEnsembleRegressor
     >>> from ulmus.exceptions import BiasWarning
-    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> X = np.random.default_rng(0).uniform(size=(200, 1))
     >>> y = np.sin(30 * X[:, 0])  # too fast for five units
     >>> model = ELMEnsembleRegressor(5, 5, input_map=None, random_state=0).fit(X, y)
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     _ = model.predict_interval(X, kind="confidence")
     >>> issubclass(caught[0].category, BiasWarning)
+    True
+    """
+
+
+class DependenceWarning(UserWarning):
+    """Rows were taken as independent, and left-out residuals of successive rows clearly are not.
+
+    Error bars are then too small, above all those of averages over many rows. A table that is
+    sorted by an input may warn as well, if the fit does not follow the function along it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.exceptions import DependenceWarning
+    >>> rng = np.random.default_rng(0)
+    >>> X, e = rng.uniform(size=(200, 1)), rng.standard_normal(200)
+    >>> for i in range(1, 200):
+    ...     e[i] += 0.8 * e[i - 1]
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, X[:, 0] + e)
+    >>> issubclass(caught[0].category, DependenceWarning)
     True
     """
 

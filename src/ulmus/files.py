@@ -22,8 +22,9 @@ from ulmus.core.misfit import Misfit
 from ulmus.core.recipe import Recipe
 from ulmus.estimators import ELMEnsembleRegressor, ELMRegressor
 from ulmus.estimators._fitting import told, untold
-from ulmus.estimators._parameters import checked_choice
+from ulmus.estimators._parameters import checked_choice, checked_noise
 from ulmus.estimators._saving import save_model
+from ulmus.noise.kinds import KINDS, DependentNoise
 
 __all__ = ["SKOPS_TRUSTED_TYPES", "load", "model_document", "save_model"]
 
@@ -35,6 +36,7 @@ SKOPS_TRUSTED_TYPES = tuple(
     for kind in (
         *CLASSES.values(),
         *FIT_CLASSES.values(),
+        *KINDS.values(),
         Misfit,
         Recipe,
         Retuning,
@@ -165,14 +167,15 @@ def _unfitted(archive: Archive) -> Any:
     if unknown:
         raise ValueError(f"{cls.__name__} has no parameter {unknown[0]!r:.80}")
     parameters = {
-        name: restored_value(archive.arrays, value)
+        name: restored_value(archive.arrays, value, classes=KINDS)
         for name, value in document["parameters"].items()
     }
     for name, value in parameters.items():
-        if not _is_plain(value):
+        if not (_is_plain(value) or (name == "noise" and isinstance(value, DependentNoise))):
             raise ValueError(f"the parameter {name} cannot be a {type(value).__name__}")
     model = cls(**parameters)
     checked_choice("dtype", model.dtype, ("float64", "float32"))
+    checked_noise(model.noise)
     count, names = document["columns"]["count"], document["columns"]["names"]
     model.n_features_in_ = count
     if names is not None:
@@ -205,10 +208,13 @@ def _require_sound(fit: Fit, n_features: Any) -> None:
     }
     if fit.rows is not None:
         rows, n = fit.rows, fit.rows.data.n_rows
+        if rows.places is not None and rows.places.n != n:
+            raise ValueError(f"it has {rows.places.n} places of {n} rows")
         shapes |= {
             "inputs of the rows": (rows.data.X, (n, d)),
             "outputs of the rows": (rows.data.y, (K, n)),
             "weights of the rows": (rows.data.root_weight, (n,)),
+            "labels of blocks": (rows.data.cut, (n,)),
             "leverages": (rows.leverage, (K, n)),
             "left-out residuals": (rows.loo, (M, K, n)),
             "errors of left-out rows": (rows.norm, (K, n)),

@@ -26,6 +26,20 @@ def column_names(X: Any) -> tuple[str, ...] | None:
     return tuple(names) if all(isinstance(name, str) for name in names) else None
 
 
+def column(X: Any, name: Any) -> np.ndarray:
+    """The column of a data frame that has this name."""
+    column_place(column_names(X), name)
+    return np.asarray(X[name])
+
+
+def column_place(names: tuple[str, ...] | None, name: Any) -> int:
+    """Which of the columns has this name."""
+    if names is None or name not in names:
+        known = "X has no names of columns" if names is None else f"X has {', '.join(names)}"
+        raise ValueError(f"there is no column {name!r}: {known}; give the values to fit instead.")
+    return names.index(name)
+
+
 def require_numeric_columns(X: Any, where: str = "X") -> None:
     """Refuse an array of dates, or a data frame with a column of dates or words, by name."""
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):

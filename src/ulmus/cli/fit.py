@@ -13,6 +13,7 @@ from joblib import cpu_count
 from ulmus.cli import options
 from ulmus.cli.models import Known
 from ulmus.cli.outputs import require_place
+from ulmus.cli.places import PlaceColumns
 from ulmus.cli.rows import observed_rows
 from ulmus.cli.tables import Reading, opened
 from ulmus.cli.talk import Talk, counted_rows, in_options
@@ -22,6 +23,7 @@ from ulmus.honesty import Summary
 from ulmus.pipelines import answers
 
 LAYER = "The model"
+ROWS = "Rows that hang together"
 
 
 def fit(
@@ -64,10 +66,33 @@ def fit(
             rich_help_panel=LAYER,
         ),
     ] = True,
+    time: Annotated[
+        str | None,
+        typer.Option(help="Column of times: rows near in time share noise.", rich_help_panel=ROWS),
+    ] = None,
+    coords: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns of coordinates, such as east,north: rows near in space share noise.",
+            rich_help_panel=ROWS,
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of groups: rows of a group share noise; with --time, several series.",
+            rich_help_panel=ROWS,
+        ),
+    ] = None,
     noise: Annotated[
-        str,
-        typer.Option(help="auto, homoskedastic or heteroskedastic.", rich_help_panel=LAYER),
-    ] = "auto",
+        str | None,
+        typer.Option(
+            help="auto, homoskedastic or heteroskedastic for independent rows; ar1 or newey-west "
+            "along time, exponential or matern in space, clustered in groups. By default, as the "
+            "columns above mean.",
+            rich_help_panel=ROWS,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=LAYER)] = 0,
     device: Annotated[
         str | None, typer.Option(help="A torch device, such as cuda.", rich_help_panel=LAYER)
@@ -94,6 +119,7 @@ def fit(
     ulmus fit table.csv --target y -o model.ulmus
     ulmus fit table.csv --target y -o model.ulmus --report report.html
     ulmus fit sites.parquet -t ozone -o ozone.ulmus --drop station --missing drop --na -999
+    ulmus fit series.csv -t level -o level.ulmus --time date --groups station
     ```
     """
     talk = Talk(quiet, json)
@@ -114,10 +140,12 @@ def fit(
             categorical=options.names(categorical, table.names),
             missing=missing.value,
             marks=tuple(na or ()),
+            places=PlaceColumns(time, options.names(coords, table.names), groups),
+            noise=noise,
         )
         if not columns and len(table.named) < len(table.names):
             talk.note("Left out: a column without a name, such as the row numbers of pandas.")
-        model = ELMEnsembleRegressor(noise=noise, random_state=seed, device=device)
+        model = ELMEnsembleRegressor(random_state=seed, device=device)
         if not learned_map:
             model.set_params(input_map=None)
         if members is not None:

@@ -42,6 +42,12 @@ OPTIONS = (
     (r"model\.check\(X, y\)", "ulmus report"),
     (r"model\.predict_interval\(X\) covers", "ulmus predict has intervals for"),
     (r" \(compress\(\) drops them, streams never have them\)", ""),
+    (r"noise=AR1\(\) of ulmus\.noise", "--time (or --noise ar1)"),
+    (r"AR1\(\) or NeweyWest\(\) along", "--noise ar1 or newey-west along"),
+    (r"Clustered\(\) (for|in) groups", r"--groups \1 groups"),
+    (r"Exponential\(\) in space", "--coords in space"),
+    (r"use AR1\(\), NeweyWest\(\) or Clustered\(\), or fit all rows in memory", "use --in-memory"),
+    (r"noise='(\w+)'", r"--noise \1"),
     (r"\bpath='", "'"),
 )
 # Errors of the system that are about what a user named.

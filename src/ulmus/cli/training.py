@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ulmus.arrow import Columns
+from ulmus.cli.places import PlaceColumns, missing_places
 from ulmus.cli.rows import numeric_column
 from ulmus.cli.tables import TableFile
 from ulmus.cli.talk import Talk
@@ -36,6 +37,10 @@ class Plan:
         What rows with missing values get.
     marks : tuple of str
         What stands for a missing value.
+    places : PlaceColumns
+        Columns of times, coordinates and groups.
+    noise : str or None
+        Name of the noise, or None for what the places mean.
     """
 
     table: TableFile
@@ -45,11 +50,26 @@ class Plan:
     categorical: tuple[str, ...] = ()
     missing: str = "error"
     marks: tuple[str, ...] = ()
+    places: PlaceColumns = field(default_factory=PlaceColumns)
+    noise: str | None = None
 
     @property
     def columns(self) -> list[str]:
         """All columns that are read."""
-        return [*self.inputs, self.target, *([] if self.weight is None else [self.weight])]
+        weight = [] if self.weight is None else [self.weight]
+        return list(dict.fromkeys([*self.inputs, self.target, *weight, *self.places.names]))
+
+    def placed(self, frame: Any, first_row: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Places of some rows by axis, and which rows lack one."""
+        values = self.places.values(frame, self.marks, first_row)
+        lacking = missing_places(values, len(frame))
+        if self.missing == "error" and lacking.any():
+            row = first_row + int(np.argmax(lacking)) + 1
+            raise ValueError(
+                f"data row {row} has no value of {', '.join(self.places.names)}; fill it, or "
+                "choose missing='drop' to leave such rows out."
+            )
+        return values, lacking
 
     def observed(self, frame: Any, first_row: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Target and weights of some rows; NaN where either is missing."""
@@ -92,11 +112,16 @@ def plan_of(
     columns: Sequence[str],
     drop: Sequence[str],
     weight: str | None,
+    places: PlaceColumns,
+    noise: str | None,
     **rules: Any,
 ) -> Plan:
     """A plan whose columns are all in the table."""
-    given = [target, *columns, *drop, *([] if weight is None else [weight])]
+    places.require_use(noise)
+    given = [target, *columns, *drop, *([] if weight is None else [weight]), *places.names]
     table.require(given)
+    if target in places.names:
+        raise ValueError(f"{target} is the target; name other columns for times and places.")
     if weight == target:
         raise ValueError(f"--weight {weight} is the target; name a column of row weights.")
     left_out = {target, weight, *drop}
@@ -104,6 +129,7 @@ def plan_of(
     inputs = tuple(name for name in wanted if name not in left_out)
     if not inputs:
         raise ValueError(f"{table.path} has no inputs besides the target {target!r}; add columns.")
+    rules |= {"places": places, "noise": noise}
     return Plan(table.with_texts(rules["categorical"]), target, inputs, weight, **rules)
 
 
@@ -113,15 +139,21 @@ def trained_in_memory(plan: Plan, model: Any, talk: Talk) -> Trained:
         frame = plan.table.frame(plan.columns)
         n_read = len(frame)
         y, weight = plan.observed(frame, 0)
+        places, lacking = plan.placed(frame, 0)
         schema = _learned(plan, [frame[list(plan.inputs)]], talk)
-        frame, y, weight = frame[~np.isnan(y)], y[~np.isnan(y)], _known(weight, ~np.isnan(y))
-        tidy, kept = schema.tidied(frame, gaps=True)  # the encoder fills them, the report counts
-        y, weight = y[kept], _known(weight, kept)
+        known = np.flatnonzero(~np.isnan(y) & ~lacking)
+        # The encoder fills gaps, the report counts them.
+        tidy, complete = schema.tidied(frame.iloc[known], gaps=True)
+        known = known[complete]
+        y, weight = y[known], None if weight is None else weight[known]
+        places = {axis: values[known] for axis, values in places.items()}
     if len(y) < 2:
         raise ValueError(f"{plan.table.path} has {len(y)} complete rows; a model needs more.")
     encoder = TableEncoder.of(schema)
+    model.set_params(noise=plan.places.noise(plan.noise, schema.features))
+    given = plan.places.given(places, schema.features)
     with talk.working(f"Fitting {len(y):,} rows"):
-        model.fit(encoder.transform(tidy), y, sample_weight=weight)
+        model.fit(encoder.transform(tidy), y, sample_weight=weight, **given)
     pipe = Pipeline([("columns", encoder), ("model", model)])
     return Trained(pipe, n_read - len(y), tidy, y)
 
@@ -132,26 +164,39 @@ def trained_in_blocks(plan: Plan, model: Any, talk: Talk) -> Trained:
         schema = _learned(plan, plan.table.frames(plan.inputs), talk)
     counts = {"rows": 0, "kept": 0}
 
-    def blocks() -> Iterator[tuple[Any, ...]]:
+    def pieces() -> Iterator[tuple[tuple[Any, ...], dict[str, np.ndarray]]]:
+        """Blocks of complete rows, and their places."""
         counts.update(rows=0, kept=0)
         for frame in plan.table.frames(plan.columns):
             y, weight = plan.observed(frame, counts["rows"])
+            places, lacking = plan.placed(frame, counts["rows"])
             codes, kept = schema.coded(frame, counts["rows"])
-            known = ~np.isnan(y[kept])
-            X = Columns(schema.expanded(codes[known]), schema.features)
-            weights = () if weight is None else (weight[kept][known],)
+            complete = ~np.isnan(y) & ~lacking
+            X = Columns(schema.expanded(codes[complete[kept]]), schema.features)
+            known = kept & complete
             counts["rows"] += len(frame)
             counts["kept"] += len(X)
-            yield (X, y[kept][known], *weights)
+            weights = () if weight is None else (weight[known],)
+            yield (X, y[known], *weights), {axis: v[known] for axis, v in places.items()}
 
+    def blocks() -> Iterator[tuple[Any, ...]]:
+        return (block for block, _ in pieces())
+
+    model.set_params(noise=plan.places.noise(plan.noise, schema.features))
+    given = _joined_places(plan, schema, pieces)
     with talk.working("Fitting, block by block"):
-        model.fit_blocks(blocks)
+        model.fit_blocks(blocks, **given)
     pipe = Pipeline([("columns", TableEncoder.of(schema)), ("model", model)])
     return Trained(pipe, counts["rows"] - counts["kept"], None, None)
 
 
-def _known(values: np.ndarray | None, kept: np.ndarray) -> np.ndarray | None:
-    return None if values is None else values[kept]
+def _joined_places(plan: Plan, schema: Schema, pieces: Any) -> dict[str, np.ndarray]:
+    """Places of all rows that noise cannot name as inputs, from a reading if there are any."""
+    unnamed = plan.places.given(dict.fromkeys(plan.places.axes), schema.features)
+    if not unnamed:
+        return {}
+    parts = [places for _, places in pieces()]
+    return {axis: np.concatenate([part[axis] for part in parts]) for axis in unnamed}
 
 
 def _learned(plan: Plan, frames: Any, talk: Talk) -> Schema:

@@ -9,9 +9,11 @@ The story of a fit, a module for each word:
     layer       random hidden units h(x) behind the map;  recipe: from parameters and rows to it
     whitening   a preconditioner, and moments: sums over whitened rows
     factor      one triangular factor R of each member's hidden matrix
+    cuts        blocks of rows that hang together;  left_out: rows without themselves or these
     selection   the ridge parameter alpha, from the singular values of a few members
     smoother    the members at one alpha: coordinates t(x), in which all is an inner product
     noise/      what is assumed about the noise, and forms: bilinear sums over pairs of members
+    dependence/ noise that hangs together along time, in space and in groups
     ensemble    the regressions of all outputs, and second_pass: rows as they see them
     wide        groups of members as one rougher network
     training    what is kept of the rows;  folds: fits behind maps learned without some of them
@@ -21,6 +23,7 @@ The story of a fit, a module for each word:
     fit         the one immutable value, made by make, that answers every question
     arrays      its arrays and a description of the rest, for files;  kinds: checks on the way back
     joint       covariances of several functionals, positive semidefinite
+    kriging     predictions that listen to residuals of rows nearby
     placement   where to measure next: the same regressions with rows added one by one
     directions  a fit of one output as a linear model of few coefficients
 

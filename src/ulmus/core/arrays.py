@@ -17,6 +17,11 @@ import scipy.sparse
 from array_api_compat import is_array_api_obj
 
 from ulmus.core.backend import Array, is_foreign, like, to_numpy
+from ulmus.core.dependence.families import Family, Term
+from ulmus.core.dependence.fitted import DependenceFit
+from ulmus.core.dependence.kernels import Kernel
+from ulmus.core.dependence.places import Places
+from ulmus.core.dependence.robust import Robust, RobustFit
 from ulmus.core.ensemble import Ensemble, Regression
 from ulmus.core.fit import Fit
 from ulmus.core.fitting import Start
@@ -42,7 +47,9 @@ from ulmus.core.wide import WideNetworks
 CLASSES = {
     cls.__name__: cls
     for cls in (
+        DependenceFit,
         Ensemble,
+        Family,
         FeatureScale,
         Fit,
         Fold,
@@ -50,6 +57,7 @@ CLASSES = {
         InputMap,
         Inputs,
         JackknifeForm,
+        Kernel,
         Levels,
         Moments,
         NoiseModel,
@@ -57,15 +65,19 @@ CLASSES = {
         OutputUnits,
         PairForms,
         PairGram,
+        Places,
         RegeneratedForm,
         Regression,
         ResidualShape,
+        Robust,
+        RobustFit,
         RowBlocks,
         RowForm,
         Scores,
         Smoother,
         Start,
         Stream,
+        Term,
         TrainingRows,
         Whitening,
         WideNetworks,
@@ -79,9 +91,11 @@ def listed(fit: Fit) -> tuple[dict[str, np.ndarray], Any]:
     return described(fit.settled(), "fit")
 
 
-def described(value: Any, name: str) -> tuple[dict[str, np.ndarray], Any]:
+def described(
+    value: Any, name: str, classes: Mapping[str, type] = CLASSES
+) -> tuple[dict[str, np.ndarray], Any]:
     """The same of any value that is made of arrays, plain values and classes of the table."""
-    writer = _Writer()
+    writer = _Writer(classes)
     description = writer.described(value, name)
     return writer.arrays, description
 
@@ -100,20 +114,24 @@ def restored(
 
 
 def restored_value(
-    arrays: Mapping[str, np.ndarray], description: Any, reference: Array | None = None
+    arrays: Mapping[str, np.ndarray],
+    description: Any,
+    reference: Array | None = None,
+    classes: Mapping[str, type] = CLASSES,
 ) -> Any:
     """Any value of named arrays and their description.
 
     Nothing is trusted: classes must stand in the table, and fields must exist and be of their kind.
     """
-    return _Reader(arrays, reference).value(description)
+    return _Reader(arrays, reference, classes).value(description)
 
 
 class _Writer:
     """Collects arrays while it describes values."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: Mapping[str, type]) -> None:
         self.arrays: dict[str, np.ndarray] = {}
+        self._classes = classes
         self._names: dict[Any, str] = {}
         self._seen: list[Any] = []
 
@@ -136,7 +154,7 @@ class _Writer:
         for kind, cls in SEQUENCES.items():
             if isinstance(value, cls):
                 return {kind: [self.described(v, f"{name}.{i}") for i, v in enumerate(value)]}
-        if type(value).__name__ in CLASSES:
+        if type(value) in self._classes.values():
             return self._object(value, name)
         raise ValueError(
             f"{name} is a {type(value).__name__}, which cannot be stored as arrays; use an "
@@ -176,9 +194,15 @@ def _identity(value: Array) -> Any:
 class _Reader:
     """Makes values from their description and the arrays."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], reference: Array | None) -> None:
+    def __init__(
+        self,
+        arrays: Mapping[str, np.ndarray],
+        reference: Array | None,
+        classes: Mapping[str, type],
+    ) -> None:
         self._arrays = arrays
         self._reference = reference
+        self._classes = classes
         self._made: dict[str, Any] = {}
 
     def value(self, text: Any) -> Any:
@@ -196,10 +220,10 @@ class _Reader:
         for kind, cls in SEQUENCES.items():
             if kind in text:
                 return cls(self.value(part) for part in text[kind])
-        if text.get("class") not in CLASSES:
-            raise ValueError(f"there is no class {text.get('class')!r} in a fit")
+        if text.get("class") not in self._classes:
+            raise ValueError(f"there is no class {text.get('class')!r} in a model file")
         fields = {name: self.value(part) for name, part in text["fields"].items()}
-        return made(CLASSES[text["class"]], fields)
+        return made(self._classes[text["class"]], fields)
 
     def _sparse(self, text: dict[str, Any]) -> Any:
         parts = tuple(self._array(part) for part in text["sparse"])

@@ -169,7 +169,7 @@ class Ensemble:
             fits = []
             for part in self.regressions:
                 y = xp.stack([block.y[k, :] for k in part.outputs])
-                fits.append(row_fit(part.smoother, h, y, block.root_weight))
+                fits.append(row_fit(part.smoother, h, y, block.root_weight, block.cut))
             yield block, fits
 
     def members(self, few: slice) -> Ensemble:

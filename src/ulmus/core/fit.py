@@ -6,6 +6,7 @@ What is expensive and not always asked for, the wide networks, is made on first 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,13 +15,17 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.backend import Array, dense, double_precision, like, namespace, taken_rows, to_numpy
+from ulmus.core.dependence.checks import SerialCorrelation, serial_correlation
+from ulmus.core.dependence.fitted import DependenceFit
+from ulmus.core.dependence.places import Places
+from ulmus.core.dependence.robust import RobustFit
 from ulmus.core.ensemble import Ensemble, Regression
 from ulmus.core.folds import MOST_FOLDED_ROWS, Fold, Retuning, map_shifts
 from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm, row_form
 from ulmus.core.functionals import Functionals, count, features
 from ulmus.core.misfit import Misfit, mapped, misfit
 from ulmus.core.noise.model import NoiseModel
-from ulmus.core.pairing import COMMON, OWN, member_groups
+from ulmus.core.pairing import COMMON, DEPENDENT, OWN, member_groups
 from ulmus.core.parts import point_parts, wide_parts
 from ulmus.core.recipe import InputMap
 from ulmus.core.scaling import FeatureScale
@@ -38,6 +43,8 @@ MAPS_ARE_GONE = (
     "method='cv+' needs maps of the inputs that were learned without a fold of the rows, and this "
     "model file has none; ask for method='cv+' once before the model is saved, or fit again."
 )
+# Residuals, as a share of the largest deviation of y from its mean, that are no noise.
+NEGLIGIBLE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,8 @@ class Fit:
         The shape of the left-out residuals, where they were dropped and were not normal.
     kept_held_out : tuple of Fold, or None
         Fits that have not seen a fold at all, where they cannot be made any more.
+    dependence : tuple of DependenceFit or RobustFit, or None
+        How the noise of each output hangs together between rows, in the units of y.
     """
 
     ensemble: Ensemble
@@ -99,6 +108,7 @@ class Fit:
     kept_folds: tuple[Fold, ...] | None = None
     kept_shape: ResidualShape | None = None
     kept_held_out: tuple[Fold, ...] | None = None
+    dependence: tuple[DependenceFit | RobustFit, ...] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -111,9 +121,12 @@ class Fit:
         return self.ensemble.regressions[0].smoother.mass / self.n_rows
 
     @property
-    def _constant_noise(self) -> bool:
-        """Whether the default estimate assumes one noise variance for all rows."""
-        return ESTIMATES[self.estimates[0]].pairing == COMMON.name
+    def _whole_forms(self) -> bool:
+        """Whether the forms of the default estimate serve wide networks too.
+
+        Those of single rows do not: residuals of each member are its own.
+        """
+        return ESTIMATES[self.estimates[0]].pairing in (COMMON.name, DEPENDENT)
 
     def per_regression(self, value: Callable[[Regression], Array], axis: int = 0) -> np.ndarray:
         """A result of each regression, joined in the order of the outputs."""
@@ -215,6 +228,13 @@ class Fit:
         parts = self.ensemble.regressions
         return self.ensemble.per_output(part.smoother.gamma for part in parts)
 
+    @property
+    def dependence_dof(self) -> np.ndarray:
+        """Degrees of freedom of a variance of noise that hangs together, else infinite, (K,)."""
+        found = self.dependence or ()
+        limits = [math.inf if one.independent else one.dof for one in found]
+        return np.array(limits or [math.inf] * self.ensemble.n_outputs)
+
     @cached_property
     def sigma2(self) -> np.ndarray:
         """Noise variance at weight 1, shape (K,)."""
@@ -249,8 +269,9 @@ class Fit:
     @cached_property
     def wide_forms(self) -> tuple[PairForms, ...]:
         """Forms of their noise."""
-        if self._constant_noise:
-            return tuple(part.forms[COMMON.name] for part in self.ensemble.regressions)
+        if self._whole_forms:
+            pairing = ESTIMATES[self.estimates[0]].pairing
+            return tuple(part.forms[pairing] for part in self.ensemble.regressions)
         if self.kept_forms is not None:
             return self.kept_forms
         return tuple(self._per_row_forms(part) for part in self.ensemble.regressions)
@@ -289,13 +310,44 @@ class Fit:
 
     @cached_property
     def misfit(self) -> Misfit | None:
-        """Signs that the layer cannot follow the function; None where the rows are gone."""
-        if self.rows is None:
+        """Signs that the layer cannot follow the function; None where the rows are gone.
+
+        Nor can they be told where noise hangs together: residuals of neighbours then agree anyway.
+        """
+        if self.rows is None or self.dependence is not None:
             return None
         residuals = self.rows.residuals(self.ensemble.unit)
         return misfit(
             self.ensemble, self.rows.data, residuals, self.sigma2, self._matrix, self._relevance
         )
+
+    @property
+    def serial_correlations(self) -> tuple[SerialCorrelation, ...]:
+        """Correlation of successive rows of each output, by left-out residuals; none without rows.
+
+        Rows follow one another as their noise does, or else as in the table.
+        """
+        if self.rows is None:
+            return ()
+        places, used = self.rows.places or Places(n=self.rows.data.n_rows), self.rows.data.used
+        return tuple(
+            serial_correlation(residual[used], places.taken(used))
+            for residual in self.rows.weighted_residuals
+        )
+
+    @property
+    def overlooked_dependence(self) -> SerialCorrelation | None:
+        """The clearest sign that rows hang together which were taken as independent, if any.
+
+        Residuals that are small against y are what a sorted table shows of a function without
+        noise.
+        """
+        if self.rows is None or self.dependence is not None:
+            return None
+        sizes = np.sqrt(np.mean(self.rows.loo.mean(axis=0)[:, self.rows.data.used] ** 2, axis=1))
+        found = zip(self.serial_correlations, sizes, strict=True)
+        clear = [one for one, size in found if one.clear and size > NEGLIGIBLE]
+        return max(clear, key=lambda one: one.z, default=None)
 
     def misfit_allowance(self, X: Array | Functionals) -> np.ndarray:
         """What misfit adds to both sides of an interval for the function, shape (p, K).
@@ -340,7 +392,7 @@ class Fit:
         alarm, networks, forms = self.bias_alarm, None, None
         if not np.isnan(alarm):
             networks = self.networks
-            if not self._constant_noise:
+            if not self._whole_forms:
                 forms = tuple(pair.primal() for pair in self.wide_forms)
         parts = [
             replace(part, forms={name: pair.primal() for name, pair in part.forms.items()})

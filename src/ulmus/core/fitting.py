@@ -23,7 +23,7 @@ from ulmus.core.noise import ResidualNoise
 from ulmus.core.noise.constant import ConstantNoise, NoiseVariance, noise_variance
 from ulmus.core.noise.per_row import PerRowNoise
 from ulmus.core.outputs import OutputUnits, output_units
-from ulmus.core.pairing import COMMON, lone_members, member_groups
+from ulmus.core.pairing import COMMON, DEPENDENT, lone_members, member_groups
 from ulmus.core.rows import RowFit
 from ulmus.core.second_pass import AllSums, SecondPass
 from ulmus.core.selection import chosen_alphas
@@ -40,8 +40,9 @@ class Specification:
 
     Parameters
     ----------
-    alpha : float, "loo" or "gcv"
-        Ridge parameter, or how each output chooses its own.
+    alpha : float, "loo", "block-loo" or "gcv"
+        Ridge parameter, or how each output chooses its own. ``"block-loo"`` needs rows with
+        labels of blocks.
     noise_variance : "pilot", "residual" or an array of shape (K,)
         Estimate of the noise variance at weight 1, or its known value.
     hc : str
@@ -60,9 +61,14 @@ class Specification:
 
     @property
     def pairings(self) -> set[str]:
-        """Pairings of the estimates; ensemble residuals are discounted by the common one."""
+        """Pairings of the estimates.
+
+        Ensemble residuals are discounted by the common one, and wide networks behind dependent
+        noise are made from it.
+        """
         wanted = {ESTIMATES[name].pairing for name in self.estimates}
-        return wanted | {COMMON.name} if self.hc == "ensemble" and wanted else wanted
+        needs_common = self.hc == "ensemble" or DEPENDENT in wanted
+        return wanted | {COMMON.name} if needs_common and wanted else wanted
 
     @property
     def constant_noise(self) -> bool:
@@ -72,7 +78,9 @@ class Specification:
     @property
     def residual_noises(self) -> list[ResidualNoise]:
         """Kinds of noise that are made from the residuals of single rows."""
-        return [PerRowNoise(name, self.hc) for name in sorted(self.pairings - {COMMON.name})]
+        return [
+            PerRowNoise(name, self.hc) for name in sorted(self.pairings - {COMMON.name, DEPENDENT})
+        ]
 
     @property
     def pilot(self) -> bool:
@@ -88,7 +96,8 @@ class Specification:
     @property
     def records_omega(self) -> bool:
         """Whether intervals for the function need the noise variance of each row."""
-        return bool(self.estimates) and ESTIMATES[self.estimates[0]].pairing != COMMON.name
+        first = ESTIMATES[self.estimates[0]].pairing if self.estimates else COMMON.name
+        return first not in (COMMON.name, DEPENDENT)
 
 
 @dataclass(frozen=True)

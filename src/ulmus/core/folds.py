@@ -76,10 +76,8 @@ class Retuning:
 
         There are none where a fit behind another map is impossible.
         """
-        shuffled = np.random.default_rng(self.recipe.map_seed).permutation(_by_value(data))
-        parts = np.array_split(shuffled, N_FOLDS)
         try:
-            return tuple(self._fold(data, np.sort(part)) for part in parts)
+            return tuple(self._fold(data, part) for part in _parts(data, self.recipe.map_seed))
         except ValueError:
             # Least squares behind another map may have no residuals left.
             return ()
@@ -108,6 +106,16 @@ class Retuning:
     def _plain(self) -> Specification:
         """The same ridge rule without error bars."""
         return replace(self.spec, estimates=(), noise_variance="residual")
+
+
+def _parts(data: RowBlocks, seed: int) -> list[np.ndarray]:
+    """Rows of each fold; those that are left out together are in the same one."""
+    rng = np.random.default_rng(seed)
+    if data.cut is None:
+        return [np.sort(part) for part in np.array_split(rng.permutation(_by_value(data)), N_FOLDS)]
+    used, labels = np.flatnonzero(data.used), data.cut[data.used]
+    parts = np.array_split(rng.permutation(np.unique(labels)), N_FOLDS)
+    return [used[np.isin(labels, part)] for part in parts]
 
 
 def _by_value(data: RowBlocks) -> np.ndarray:

@@ -199,8 +199,9 @@ class RegeneratedForm:
         """Blocks of Q (M, N, b) with the noise variances of their rows (M, b)."""
         for block in self.rows:
             Q = self.to_t @ scaled_rows(self.layer(block.X), block.root_weight)
-            here = slice(block.start, block.start + Q.shape[2])
-            omega = namespace(Q).broadcast_to(self.omega[here], (Q.shape[0], Q.shape[2]))
+            xp = namespace(Q)
+            omega = xp.take(self.omega, xp.asarray(block.rows, device=Q.device))
+            omega = xp.broadcast_to(omega, (Q.shape[0], Q.shape[2]))
             yield Q, omega
 
 

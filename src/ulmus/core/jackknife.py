@@ -6,6 +6,8 @@ Dropping row i from member m moves its prediction at x by
 .. math:: f_{-i}(x) = f(x) - \frac{1}{M} \sum_m z_{mi}(x) L_{mi},
 
 with the leave-one-out residuals L. No refit is needed, and no weight matrix is inverted twice.
+Rows that are left out in blocks have the residuals L without their block, and the shift of each
+is the sum over its block.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from ulmus.core.backend import Array, like, namespace, taken_rows, to_numpy
 from ulmus.core.fit import Fit
 from ulmus.core.folds import unpulled
 from ulmus.core.functionals import features
+from ulmus.core.left_out import block_starts
 from ulmus.core.training import TrainingRows
 
 # Largest array of training rows times points, in elements: the features of a training row are
@@ -48,7 +51,10 @@ class Spread(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A chunk of points, and the shift f(x) - f_{-i}(x) for each training row i, (K, n, p)."""
+    """A chunk of points, and the shift f(x) - f_{-i}(x) for each training row i, (K, n, p).
+
+    Where rows are left out in blocks, it is the same for all rows of a block.
+    """
 
     points: slice
     shift: np.ndarray
@@ -179,14 +185,15 @@ def left_out_shifts(fit: Fit, rows: TrainingRows, X: Array) -> Iterator[LeftOut]
 def _shifts(fit: Fit, rows: TrainingRows, X: Array) -> np.ndarray:
     """f(x) - f_{-i}(x) in the units of y, shape (K, n, p)."""
     ensemble = fit.ensemble
-    K, n = rows.noise.shape
-    M = ensemble.n_members
+    M, K = ensemble.n_members, len(rows.noise)
     h = fit.features(X)
     coordinates = [part.smoother.coordinates(h) for part in ensemble.regressions]
-    out = np.empty((K, n, X.shape[0]))
+    block_of = rows.data.block_of
+    out = np.zeros((K, rows.data.n_blocks, X.shape[0]))
     for block in rows.data:
-        features = fit.features(block.X)
-        here = slice(block.start, block.start + features.shape[2])
+        here, features = block.rows, fit.features(block.X)
+        starts = block_starts(block_of[here])
+        together = block_of[here][starts]
         for part, t in zip(ensemble.regressions, coordinates, strict=True):
             xp, Q = namespace(t), part.smoother.coordinates(features)
             flat = xp.reshape(t, (-1, t.shape[2]))
@@ -195,5 +202,5 @@ def _shifts(fit: Fit, rows: TrainingRows, X: Array) -> np.ndarray:
                 if block.root_weight is not None:
                     L = L * block.root_weight**2
                 pulled = xp.reshape(Q * L[:, None, :], (-1, Q.shape[2]))
-                out[k, here, :] = to_numpy(pulled.T @ flat)
-    return out
+                out[k, together, :] += np.add.reduceat(to_numpy(pulled.T @ flat), starts, axis=0)
+    return out if rows.data.cut is None else out[:, block_of, :]

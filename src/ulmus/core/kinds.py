@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import UnionType
@@ -49,6 +49,8 @@ def is_kind(value: Any, hint: Any) -> bool:
         return False
     if origin is tuple:
         return isinstance(value, tuple) and all(is_kind(one, arguments[0]) for one in value)
+    if origin is Sequence:
+        return isinstance(value, (list, tuple)) and all(is_kind(v, arguments[0]) for v in value)
     if origin is list:
         return isinstance(value, list) and all(is_kind(one, arguments[0]) for one in value)
     if origin is dict:

@@ -135,14 +135,15 @@ def svd(A: Array) -> tuple[Array, Array, Array]:
 
 
 def eigh(A: Array) -> tuple[Array, Array]:
-    """Ascending eigenvalues and eigenvectors of a symmetric matrix."""
+    """Ascending eigenvalues and eigenvectors of symmetric matrices (..., N, N)."""
+    xp, N = namespace(A), A.shape[-1]
     try:
-        values, vectors = namespace(A).linalg.eigh(A)
+        values, vectors = xp.linalg.eigh(A)
         return values, vectors
     except Exception as error:
         _require_failed_convergence(error)
-        values, vectors = _one_by_one(A[None, ...], _slow_eigh)
-        return values[0, ...], vectors[0, ...]
+        values, vectors = _one_by_one(xp.reshape(A, (-1, N, N)), _slow_eigh)
+        return xp.reshape(values, A.shape[:-1]), xp.reshape(vectors, A.shape)
 
 
 def cholesky(A: Array) -> Array:
@@ -162,6 +163,17 @@ def cholesky(A: Array) -> Array:
         except Exception as error:
             _require_failed_convergence(error)
     raise ValueError("the hidden features hold NaN or infinity; check X and the activation.")
+
+
+def positive_definite(A: Array, least: float) -> bool:
+    """Whether symmetric matrices (..., N, N) have squared pivots above the least, all of them."""
+    xp = namespace(A)
+    try:
+        pivots = xp.linalg.diagonal(xp.linalg.cholesky(A))
+    except Exception as error:
+        _require_failed_convergence(error)
+        return False
+    return bool(xp.all(pivots**2 > least))
 
 
 def inverse_and_log_det(A: Array) -> tuple[Array, Array] | None:

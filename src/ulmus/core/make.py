@@ -22,10 +22,18 @@ from ulmus.core.folds import Retuning
 from ulmus.core.inputs import Inputs, plain_inputs
 from ulmus.core.layer import HiddenLayer
 from ulmus.core.moments import FirstPass
+from ulmus.core.noise.dependent import (
+    Dependence,
+    Found,
+    OrderedRows,
+    in_order,
+    streamed_in_order,
+    with_dependent_noise,
+)
 from ulmus.core.noise.model import kept_noise_model, streamed_noise_model
 from ulmus.core.recipe import InputMap, Recipe
 from ulmus.core.scaling import FeatureScale
-from ulmus.core.source import RowBlocks, Source
+from ulmus.core.source import OrderedSource, RowBlocks, Source
 from ulmus.core.training import Stream, TrainingRows
 from ulmus.core.whitening import sample_rows
 
@@ -58,6 +66,8 @@ class Task:
         How the layer was made, where rows can be made a layer of again.
     tuned : ndarray of shape (n,) or None
         Which rows the map was learned from, where others were kept from it.
+    dependence : Dependence or None
+        How the noise hangs together between rows, where it does.
     """
 
     layer: HiddenLayer
@@ -69,6 +79,7 @@ class Task:
     drawn: dict[str, str]
     recipe: Recipe | None = None
     tuned: np.ndarray | None = None
+    dependence: Dependence | None = None
 
     @property
     def sample_rows(self) -> int:
@@ -87,10 +98,29 @@ def fit_of_rows(rows: RowBlocks, task: Task) -> Fit:
     spec = replace(task.spec, dual=rows.n_rows < task.layer.width)
     fitted = fitted_rows(rows, task.layer, spec)
     data = rows.for_width(task.layer.width)
-    return _with_rows(fitted, data, task)
+    found = None
+    if task.dependence is not None:
+        ordered = in_order(data, task.dependence.places)
+        ensemble, found = _dependent(fitted.ensemble, ordered, task, dual=spec.dual)
+        fitted = replace(fitted, ensemble=ensemble)
+    return _with_rows(fitted, data, task, found)
 
 
-def _with_rows(fitted: FittedRows, data: RowBlocks, task: Task) -> Fit:
+def _dependent(
+    ensemble: Ensemble, ordered: OrderedRows, task: Task, *, dual: bool
+) -> tuple[Ensemble, tuple[Found, ...]]:
+    """Forms of dependent noise, and what was found about it in the units of y."""
+    assert task.dependence is not None
+    ensemble, found = with_dependent_noise(
+        ensemble, ordered, task.dependence.kind, task.spec.hc, dual=dual
+    )
+    units = zip(found, ensemble.unit, strict=True)
+    return ensemble, tuple(fit.in_units(float(unit)) for fit, unit in units)
+
+
+def _with_rows(
+    fitted: FittedRows, data: RowBlocks, task: Task, found: tuple[Found, ...] | None
+) -> Fit:
     ensemble = fitted.ensemble
     norm = ensemble.ordered(_per_output(fitted, "norm"), axis=1)
     leverage = ensemble.ordered(_per_output(fitted, "leverage"), axis=1)
@@ -113,11 +143,11 @@ def _with_rows(fitted: FittedRows, data: RowBlocks, task: Task) -> Fit:
         noise,
         omega,
         task.tuned,
+        None if task.dependence is None else task.dependence.places,
     )
     points = data.sample(ALARM_ROWS).X
-    return _fit(
-        ensemble, task, points, noise_model=noise_model, rows=rows, retuning=_retuning(task)
-    )
+    kept = {"rows": rows, "retuning": _retuning(task), "dependence": found}
+    return _fit(ensemble, task, points, noise_model=noise_model, **kept)
 
 
 def _retuning(task: Task) -> Retuning | None:
@@ -140,10 +170,15 @@ def fit_of_stream(source: Source, task: Task) -> Fit:
     source = source.for_width(task.layer.width)
     sample = source.sample(task.sample_rows)
     ensemble = fitted_stream(source, task.layer, task.spec, started(sample, task.layer))
-    noise_model = None
+    noise_model, found = None, None
+    if task.dependence is not None:
+        assert isinstance(source, OrderedSource)  # others are refused before rows are read
+        ordered = streamed_in_order(source.in_order, task.dependence.places)
+        ensemble, found = _dependent(ensemble, ordered, task, dual=False)
     if task.noise_caution is not None:
         noise_model = streamed_noise_model(source, task.noise_inputs, ensemble, task.noise_caution)
-    return _fit(ensemble, task, _first_points(sample.X), noise_model=noise_model)
+    points = _first_points(sample.X)
+    return _fit(ensemble, task, points, noise_model=noise_model, dependence=found)
 
 
 def fit_of_more(rows: RowBlocks, task: Task, earlier: Fit | None) -> Fit:

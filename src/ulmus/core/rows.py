@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from ulmus.core.backend import Array, namespace, transposed
-from ulmus.core.selection import SMALLEST_SLACK
+from ulmus.core.left_out import LeftOutRows, left_out_rows, slack
 from ulmus.core.smoother import Smoother, square_lengths
 
 
@@ -25,12 +27,15 @@ class RowFit:
         Residuals of each member.
     root_weight : array of shape (n,) or None
         Square roots of the row weights.
+    cut : ndarray of shape (n,) or None
+        Labels of the blocks in which rows are left out; without them, one row at a time.
     """
 
     smoother: Smoother
     t: Array
     residual: Array
     root_weight: Array | None
+    cut: np.ndarray | None = None
 
     @property
     def weight(self) -> Array | float:
@@ -47,9 +52,18 @@ class RowFit:
         """z'z of each row: the diagonal of P^2 if its weight were 1, shape (M, n)."""
         return self.smoother.square_rows(self.t)
 
+    @cached_property
+    def _without_blocks(self) -> LeftOutRows | None:
+        """Rows as seen without their blocks, if they have any."""
+        if self.cut is None:
+            return None
+        return left_out_rows(self.t, self.residual, self.root_weight, self.cut)
+
     @property
     def loo(self) -> Array:
-        """Exact leave-one-out residuals of each member, shape (M, K, n)."""
+        """Exact residuals of each member fitted without the row or its block, (M, K, n)."""
+        if self._without_blocks is not None:
+            return self._without_blocks.residual
         return self.residual / slack(self.weight * self.square_length)[:, None, :]
 
     @property
@@ -59,15 +73,21 @@ class RowFit:
         A ridge regression is the mean of a Gaussian process, whose variance at h is
         :math:`\sigma^2 h'(H'H + \alpha I)^{-1}h = \sigma^2 t't`: the noise in the prediction and,
         unlike z'z, the bias that the ridge expects. Leaving a row out divides its own by 1 - p.
+        Rows of blocks are predicted without their whole block.
         """
+        if self._without_blocks is not None:
+            return self._without_blocks.norm
         return self.square_length / slack(self.weight * self.square_length)
 
     @property
     def weighted(self) -> RowFit:
-        """The same with rows scaled by their weights, where noise is the same for all."""
+        """The same with rows scaled by their weights, where noise is the same for all.
+
+        What is made of these, forms of the noise of single rows, knows no blocks.
+        """
         root = self.root_weight
         if root is None:
-            return self
+            return self if self.cut is None else replace(self, cut=None)
         return RowFit(self.smoother, self.t * root, self.residual * root, None)
 
     def members(self, few: slice) -> RowFit:
@@ -80,15 +100,16 @@ class RowFit:
         )
 
 
-def row_fit(smoother: Smoother, h: Array, y: Array, root_weight: Array | None) -> RowFit:
+def row_fit(
+    smoother: Smoother,
+    h: Array,
+    y: Array,
+    root_weight: Array | None,
+    cut: np.ndarray | None = None,
+) -> RowFit:
     """What the members say about rows with features h (M, N', n) and outputs y (K, n)."""
     t = smoother.coordinates(h)
-    return RowFit(smoother, t, y - transposed(smoother.q) @ t, root_weight)
-
-
-def slack(leverage: Array) -> Array:
-    """1 - p, kept off zero: a row with leverage 1 has a residual of round-off."""
-    return namespace(leverage).clip(1 - leverage, min=SMALLEST_SLACK)
+    return RowFit(smoother, t, y - transposed(smoother.q) @ t, root_weight, cut)
 
 
 # ------------------------------------------------------------ heteroskedasticity-consistent
@@ -136,14 +157,18 @@ def member_omega(hc: str, rows: RowFit) -> Array:
     return rows.residual**2 / DISCOUNTS[hc](rows)[:, None, :]
 
 
-def pooled_omega(hc: str, rows: RowFit) -> Array:
-    """Square of the mean over members of discounted residuals, shape (K, n).
+def pooled_residual(hc: str, rows: RowFit) -> Array:
+    """Mean over members of discounted residuals, shape (K, n).
 
     Averaging before squaring leaves out what only single members get wrong.
     """
     xp = namespace(rows.residual)
-    discounted = rows.residual / xp.sqrt(DISCOUNTS[hc](rows))[:, None, :]
-    return xp.mean(discounted, axis=0) ** 2
+    return xp.mean(rows.residual / xp.sqrt(DISCOUNTS[hc](rows))[:, None, :], axis=0)
+
+
+def pooled_omega(hc: str, rows: RowFit) -> Array:
+    """Its square, shape (K, n)."""
+    return pooled_residual(hc, rows) ** 2
 
 
 def ensemble_omega(rows: RowFit, smoother_square: Array) -> Array:

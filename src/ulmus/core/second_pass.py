@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ulmus.core.backend import namespace, to_numpy
+import numpy as np
+
+from ulmus.core.backend import Array, namespace, to_numpy
 from ulmus.core.ensemble import Ensemble, Regression
 from ulmus.core.grams import PairGram
 from ulmus.core.noise import NoiseSums, ResidualNoise
@@ -18,9 +20,9 @@ from ulmus.core.source import Block
 
 @dataclass
 class RowRecords:
-    """Results of single rows, in parts that merge with ``+``: start of the part and arrays."""
+    """Results of single rows, in parts that merge with ``+``: places of the rows and arrays."""
 
-    parts: list[tuple[int, dict[str, Any]]]
+    parts: list[tuple[np.ndarray, dict[str, Any]]]
 
     def __add__(self, other: RowRecords) -> RowRecords:
         """Both parts."""
@@ -28,11 +30,21 @@ class RowRecords:
 
     def joined(self) -> dict[str, Any]:
         """All rows in their order, by name; the rows are the last axis."""
-        ordered = [arrays for _, arrays in sorted(self.parts, key=lambda part: part[0])]
+        parts = sorted(self.parts, key=lambda part: part[0][0])
+        places = np.concatenate([rows for rows, _ in parts])
+        order = None if np.all(np.diff(places) > 0) else np.argsort(places)
         return {
-            name: namespace(ordered[0][name]).concat([part[name] for part in ordered], axis=-1)
-            for name in ordered[0]
+            name: _in_order([arrays[name] for _, arrays in parts], order) for name in parts[0][1]
         }
+
+
+def _in_order(parts: list[Array], order: np.ndarray | None) -> Array:
+    """Arrays joined along their last axis, whose entries may have to be put in order."""
+    xp = namespace(parts[0])
+    joined = xp.concat(parts, axis=-1)
+    if order is None:
+        return joined
+    return xp.take(joined, xp.asarray(order, device=joined.device), axis=-1)
 
 
 @dataclass
@@ -99,7 +111,7 @@ class SecondPass:
         totals = AllSums([self._empty(part) for part in parts])
         for block, fits in self.ensemble.row_fits(blocks):
             for part, total, fit in zip(parts, totals.parts, fits, strict=True):
-                self._add(part, total, fit, block.start)
+                self._add(part, total, fit, block.rows)
         return totals
 
     def _empty(self, part: Regression) -> RegressionSums:
@@ -108,7 +120,9 @@ class SecondPass:
         sums = [noise.sums(to_t, len(part.outputs)) for noise in self.noises]
         return RegressionSums(pairs, sums, RowRecords([]))
 
-    def _add(self, part: Regression, total: RegressionSums, fit: RowFit, start: int) -> None:
+    def _add(
+        self, part: Regression, total: RegressionSums, fit: RowFit, places: np.ndarray | None
+    ) -> None:
         rows, common = fit.weighted, part.forms.get(COMMON.name)
         for sums in total.forms:
             sums.add(rows, None if common is None else common.shared)
@@ -116,7 +130,8 @@ class SecondPass:
             # Products within members are known from the fit.
             total.pairs.add_pairs(rows.t[: len(total.pairs.upper), :, :])
         if self.records:
-            total.records.parts.append((start, recorded(fit, rows, self.records)))
+            assert places is not None  # only rows in memory are recorded
+            total.records.parts.append((places, recorded(fit, rows, self.records)))
 
 
 def recorded(fit: RowFit, rows: RowFit, names: tuple[str, ...]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Choosing the ridge parameter: generalised and exact leave-one-out cross-validation.
+"""Choosing the ridge parameter: generalised and exact cross-validation, by rows or by blocks.
 
-Both scores come from the singular values of a few members, over a grid relative to the largest.
+All scores come from the singular values of a few members, over a grid relative to the largest.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ulmus.core.backend import Array, namespace, to_numpy
+from ulmus.core.backend import Array, namespace, to_numpy, transposed
 from ulmus.core.factor import Factor, Spectrum, spectrum
 from ulmus.core.layer import HiddenLayer
+from ulmus.core.left_out import SMALLEST_SLACK, left_out_errors, runs
 from ulmus.core.outputs import OutputUnits
 from ulmus.core.source import Block, Source
 from ulmus.core.whitening import scaled_rows
@@ -22,8 +23,6 @@ from ulmus.core.whitening import scaled_rows
 RELATIVE_GRID = np.logspace(-14, 2, 65)
 # Fits that leave less than this share of the rows as residual degrees of freedom are no choice.
 SMALLEST_RESIDUAL_SHARE = 1e-3
-# A left-out row that the fit reproduces to round-off has no usable residual.
-SMALLEST_SLACK = 1e-10
 # Members that choose: at most so many, and about so many units together, as the score of a wide
 # member varies little. benchmarks/core.py measures what all members would have chosen.
 SCOUTS = 5
@@ -65,7 +64,8 @@ def chosen_alphas(
 ) -> Choice:
     """Ridge parameter of each output, by a rule or as given.
 
-    Without a source, the rows cannot be seen again and ``"loo"`` becomes ``"gcv"``.
+    Without a source, the rows cannot be seen again and ``"loo"`` becomes ``"gcv"``;
+    ``"block-loo"`` is refused.
     """
     K = factor.y_square.shape[0]
     if not isinstance(rule, str):
@@ -73,11 +73,16 @@ def chosen_alphas(
     few = slice(n_scouts(layer.n_members, layer.W.shape[1]))
     parts = spectrum(factor.members(few))
     alphas = alpha_grid(parts)
+    if rule == "block-loo" and source is None:
+        raise ValueError(
+            "alpha='block-loo' sees the rows twice, and these come only once; use alpha='gcv', or "
+            "fit all rows together."
+        )
     if rule == "gcv" or source is None:
         scores = gcv_scores(parts, alphas)
     else:
         scout_layer = layer.members(few)
-        row_pass = LeaveOneOutPass(
+        row_pass = LEFT_OUT[rule](
             scout_layer, units, parts, factor.center[few, :], factor.y_constant, factor.mass, alphas
         )
         scores = source.for_width(scout_layer.width).reduce(row_pass)
@@ -131,34 +136,72 @@ class LeaveOneOutPass:
 
     def __call__(self, blocks: Iterable[Block]) -> np.ndarray:
         """Sums over the blocks, shape (A, K)."""
-        xp, q = namespace(self.parts.q), self.parts.q
-        K, n = q.shape[2], self.parts.n_rows
+        xp, n = namespace(self.parts.q), self.parts.n_rows
         d = xp.stack([self.parts.filters(float(a)) for a in self.alphas], axis=1)  # (m, A, r)
         trace = xp.max(xp.sum(d, axis=2), axis=0) + self.parts.n_constants
-        total = np.zeros((len(self.alphas), K))
+        total = np.zeros((len(self.alphas), self.parts.q.shape[2]))
         total[to_numpy(trace) > (1 - SMALLEST_RESIDUAL_SHARE) * n] = np.inf
         for block in self.units.blocks(blocks):
-            Q, explained, constant_leverage = self._rows(block)
-            slack = (1 - constant_leverage) - d @ Q**2
-            usable = slack > SMALLEST_SLACK
-            slack = xp.where(usable, slack, xp.ones_like(slack))
-            broken = xp.any(xp.any(~usable, axis=0), axis=1)
-            for k in range(K):
-                residual = (block.target - explained)[k, :] - (d * q[:, None, :, k]) @ Q
-                error = xp.mean(residual / slack, axis=0)
-                score = xp.sum(error**2, axis=1)
-                total[:, k] += to_numpy(xp.where(broken, xp.full_like(score, xp.inf), score))
+            self._add(total, block, d)
         return total
 
-    def _rows(self, block: Block) -> tuple[Array, Array, Array]:
-        """Orthonormal coordinates (m, r, n), and fit (K, n) and leverage (n,) of the constant."""
+    def _add(self, total: np.ndarray, block: Block, d: Array) -> None:
+        """Add the squared errors of a block of rows, with filters d (m, A, r)."""
+        xp, q = namespace(d), self.parts.q
+        Q, along = self._rows(block)
+        slack = (1 - along**2) - d @ Q**2
+        usable = slack > SMALLEST_SLACK
+        slack = xp.where(usable, slack, xp.ones_like(slack))
+        broken = xp.any(xp.any(~usable, axis=0), axis=1)
+        unexplained = block.target - self.y_constant[:, None] * along
+        for k in range(q.shape[2]):
+            residual = unexplained[k, :] - (d * q[:, None, :, k]) @ Q
+            error = xp.mean(residual / slack, axis=0)
+            score = xp.sum(error**2, axis=1)
+            total[:, k] += to_numpy(xp.where(broken, xp.full_like(score, xp.inf), score))
+
+    def _rows(self, block: Block) -> tuple[Array, Array]:
+        """Orthonormal coordinates of rows, (m, r, n), and along the constant, (n,)."""
         xp, first = namespace(self.parts.s), int(self.layer.constant)
         H = self.layer(block.X)[:, first:, :] - self.center[:, :, None]
         to_q = self.parts.Vt * self.parts.inverse(float(self.alphas[0]))[:, :, None]
         root = xp.ones_like(block.y[0, :]) if block.root_weight is None else block.root_weight
         along = first * root / self.mass**0.5
-        Q = to_q @ scaled_rows(H, block.root_weight)
-        return Q, self.y_constant[:, None] * along, along**2
+        return to_q @ scaled_rows(H, block.root_weight), along
+
+
+@dataclass(frozen=True)
+class LeaveBlockOutPass(LeaveOneOutPass):
+    """The same with whole blocks of rows left out, by their labels.
+
+    Noise that neighbours share does not help to predict a row when they are left out with it,
+    while each of them alone would be predicted the better the less is smoothed.
+    """
+
+    title: ClassVar[str] = "leave-block-out errors"
+
+    def _add(self, total: np.ndarray, block: Block, d: Array) -> None:
+        if block.cut is None:
+            raise ValueError(
+                "alpha='block-loo' leaves out blocks of rows, and these rows have no labels of "
+                "blocks; give their times, coordinates or groups, or use alpha='loo'."
+            )
+        xp, q = namespace(d), self.parts.q
+        Q, along = self._rows(block)
+        unexplained = block.target - self.y_constant[:, None] * along
+        constant = xp.broadcast_to(along, (Q.shape[0], 1, Q.shape[2]))
+        for i in np.flatnonzero(np.isfinite(total[:, 0])):
+            residual = unexplained - transposed(d[:, i, :, None] * q) @ Q
+            t = xp.concat([constant, d[:, i, :, None] ** 0.5 * Q], axis=1)
+            for run in runs(block.cut):
+                errors = left_out_errors(run.stacked(t), run.stacked(residual))
+                if errors is None:
+                    total[i, :] = np.inf
+                    break
+                total[i, :] += to_numpy(xp.sum(xp.mean(errors, axis=0) ** 2, axis=(0, 2)))
+
+
+LEFT_OUT = {"loo": LeaveOneOutPass, "block-loo": LeaveBlockOutPass}
 
 
 def best_alpha(alphas: np.ndarray, scores: np.ndarray) -> float:
@@ -178,9 +221,9 @@ def log_alpha_deviation(parts: Spectrum, alpha: float, k: int) -> tuple[float, f
     .. math:: sd(\hat l) = sd(C'(l)) / C''(l).
 
     The slope is a sum of squares of the outputs along singular vectors, each of mean
-    :math:`m^2 + \sigma^2` and variance :math:`2\sigma^4 + 4\sigma^2 m^2`. Leave-one-out varies
-    as generalised cross-validation does. The response :math:`1 / C''(l)` comes second, less where
-    the deviation is at its limit.
+    :math:`m^2 + \sigma^2` and variance :math:`2\sigma^4 + 4\sigma^2 m^2`. Leave-one-out, by
+    rows or by blocks, is taken to vary as generalised cross-validation does. The response
+    :math:`1 / C''(l)` comes second, less where the deviation is at its limit.
     """
     n = parts.n_rows - parts.n_constants
     values, u2 = to_numpy(parts.s) ** 2, to_numpy(parts.q[:, :, k]) ** 2

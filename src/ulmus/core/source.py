@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Any, NamedTuple, Protocol, Self
+from functools import cached_property, reduce
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import scipy.sparse
@@ -25,13 +25,15 @@ from ulmus.core.backend import Array, like, namespace, row_blocks, taken_rows, t
 class Block(NamedTuple):
     """Rows of data: X (n, d), y (K, n), and the square roots of the row weights (n,) or None.
 
-    ``start`` is the number of the first row in an in-memory table.
+    ``rows`` are the numbers of the rows in an in-memory table, and ``cut`` the labels of the
+    blocks in which rows are left out, each an array (n,) or None.
     """
 
     X: Array
     y: Array
     root_weight: Array | None
-    start: int = 0
+    rows: np.ndarray | None = None
+    cut: np.ndarray | None = None
 
     @property
     def target(self) -> Array:
@@ -43,7 +45,8 @@ class Block(NamedTuple):
         xp = namespace(self.y)
         where = xp.asarray(rows, device=self.y.device)
         weight = None if self.root_weight is None else xp.take(self.root_weight, where)
-        return Block(taken_rows(self.X, rows), xp.take(self.y, where, axis=1), weight)
+        known = (None if a is None else a[rows] for a in (self.rows, self.cut))
+        return Block(taken_rows(self.X, rows), xp.take(self.y, where, axis=1), weight, *known)
 
     @property
     def n_observed(self) -> int:
@@ -61,7 +64,10 @@ class Source(Protocol):
     """Blocks of rows, a way to run a pass over them, and a sample of them."""
 
     def reduce(self, row_pass: RowPass) -> Any:
-        """Run a pass over all blocks and merge its results with ``+``."""
+        """Run a pass over all blocks and merge its results with ``+``.
+
+        Rows of one label, where there are labels, are in the same block.
+        """
 
     def sample(self, n_rows: int) -> Block:
         """Some rows of positive weight: ``n_rows`` of them, or all if there are fewer."""
@@ -70,11 +76,21 @@ class Source(Protocol):
         """The same rows in blocks of a size that suits so many hidden features."""
 
 
+@runtime_checkable
+class OrderedSource(Source, Protocol):
+    """A source whose rows come in an order, the same each time."""
+
+    def in_order(self) -> Iterable[Block]:
+        """All rows, one block after another."""
+
+
 def reduced(row_pass: RowPass, blocks: Iterable[Block], n_threads: int = 1) -> Any:
     """Run a pass over blocks, on several threads if asked, and merge what they return.
 
-    Threads take blocks from one queue, and each leaves the matrix products single-threaded.
+    Threads take blocks from one queue, and each leaves the matrix products single-threaded. Rows
+    that are left out together come together.
     """
+    blocks = whole(blocks)
     if n_threads == 1:
         return row_pass(blocks)
     queue = _Queue(iter(blocks))
@@ -117,6 +133,8 @@ class RowBlocks:
         Hidden features of a row, which decide how many rows make a block.
     n_threads : int
         Threads that share the blocks of a pass.
+    cut : ndarray of shape (n,) or None
+        Labels of the blocks in which rows are left out; without them, one row at a time.
     """
 
     X: Any
@@ -125,6 +143,7 @@ class RowBlocks:
     reference: Array
     width: int = 1
     n_threads: int = 1
+    cut: np.ndarray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -136,9 +155,26 @@ class RowBlocks:
         """Which rows have a positive weight, shape (n,)."""
         return np.ones(self.n_rows, bool) if self.root_weight is None else self.root_weight > 0
 
+    @cached_property
+    def block_of(self) -> np.ndarray:
+        """Number of the block that each row is left out with, shape (n,)."""
+        if self.cut is None:
+            return np.arange(self.n_rows)
+        return np.unique(self.cut, return_inverse=True)[1]
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks of rows that are left out together; without labels, of rows."""
+        return self.n_rows if self.cut is None else int(self.block_of.max()) + 1
+
     def __iter__(self) -> Iterator[Block]:
-        for rows in row_blocks(self.n_rows, self.width, self.reference):
-            yield self.block(rows)._replace(start=rows.start)
+        order = None if self.cut is None else np.argsort(self.cut, kind="stable")
+        for few in row_blocks(self.n_rows, self.width, self.reference):
+            if self.cut is None or order is None:
+                yield self.block(few)._replace(rows=np.arange(few.start, few.stop))
+            else:
+                rows = order[few]
+                yield self.block(rows)._replace(rows=rows, cut=self.cut[rows])
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""
@@ -172,7 +208,9 @@ class RowBlocks:
     def taken(self, rows: np.ndarray) -> RowBlocks:
         """Some of the rows, by index, as a source of their own."""
         weight = None if self.root_weight is None else self.root_weight[rows]
-        return replace(self, X=taken_rows(self.X, rows), y=self.y[:, rows], root_weight=weight)
+        cut = None if self.cut is None else self.cut[rows]
+        X, y = taken_rows(self.X, rows), self.y[:, rows]
+        return replace(self, X=X, y=y, root_weight=weight, cut=cut)
 
 
 def _copied(X: Any) -> Any:
@@ -184,7 +222,7 @@ def _copied(X: Any) -> Any:
 def first_rows(blocks: Iterable[Block], n_rows: int) -> Block:
     """The first rows of positive weight as one block: ``n_rows`` of them, if there are."""
     taken: list[Block] = []
-    for block in map(_used_rows, blocks):
+    for block in map(used_rows, blocks):
         taken.append(block)
         if sum(b.y.shape[1] for b in taken) >= n_rows:
             break
@@ -194,19 +232,59 @@ def first_rows(blocks: Iterable[Block], n_rows: int) -> Block:
             "blocks gave no rows when read again; a function must return a fresh iterator each "
             "time it is called."
         )
-    xp = namespace(taken[0].y)
-    X = [block.X for block in taken]
+    return joined_block(taken)
+
+
+def joined_block(blocks: list[Block]) -> Block:
+    """The rows of several blocks as one."""
+    xp = namespace(blocks[0].y)
+    X = [block.X for block in blocks]
     sparse = scipy.sparse.issparse(X[0])
-    rows = scipy.sparse.vstack(X).tocsr() if sparse else namespace(X[0]).concat(X)
+    inputs = scipy.sparse.vstack(X).tocsr() if sparse else namespace(X[0]).concat(X)
     root_weight = None
-    if any(block.root_weight is not None for block in taken):
+    if any(block.root_weight is not None for block in blocks):
         root_weight = xp.concat(
-            [xp.ones_like(b.y[0, :]) if b.root_weight is None else b.root_weight for b in taken]
+            [xp.ones_like(b.y[0, :]) if b.root_weight is None else b.root_weight for b in blocks]
         )
-    return Block(rows, xp.concat([block.y for block in taken], axis=1), root_weight)
+    known = (_joined([getattr(b, name) for b in blocks]) for name in ("rows", "cut"))
+    return Block(inputs, xp.concat([block.y for block in blocks], axis=1), root_weight, *known)
 
 
-def _used_rows(block: Block) -> Block:
+def _joined(arrays: list[np.ndarray | None]) -> np.ndarray | None:
+    known = [array for array in arrays if array is not None]
+    return np.concatenate(known) if len(known) == len(arrays) else None
+
+
+def whole(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The same rows, with those of a label together: the last label waits for the next block.
+
+    Labels may not fall along the rows, so that none comes back. Blocks without labels pass.
+    """
+    waiting: list[Block] = []
+    label: Any = None
+    for block in blocks:
+        if block.cut is None or not len(block.cut):
+            yield block
+            continue
+        if np.any(np.diff(block.cut) < 0) or (waiting and block.cut[0] < label):
+            raise ValueError(
+                "labels of blocks fall along the rows, so that rows of a block would come apart; "
+                "give rows in the order of their blocks."
+            )
+        n, first = len(block.cut), int(np.searchsorted(block.cut, block.cut[-1]))
+        if waiting and block.cut[-1] > label:
+            yield joined_block([*waiting, block.taken(np.arange(first))])
+            waiting = []
+        elif first:
+            yield block.taken(np.arange(first))
+        label = block.cut[-1]
+        waiting.append(block.taken(np.arange(first, n)))
+    if waiting:
+        yield joined_block(waiting)
+
+
+def used_rows(block: Block) -> Block:
+    """The rows of positive weight."""
     if block.root_weight is None or bool(np.all(to_numpy(block.root_weight) > 0)):
         return block
     return block.taken(np.flatnonzero(to_numpy(block.root_weight)))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ulmus.core.dependence.places import Places
 from ulmus.core.fitting import Start
 from ulmus.core.moments import Moments
 from ulmus.core.source import RowBlocks
@@ -24,7 +25,8 @@ class TrainingRows:
     largest_leverage : float
         The largest of any row in any member.
     loo : ndarray of shape (M, K, n)
-        Leave-one-out residuals of each member.
+        Residuals of each member fitted without the row, or without its block where the rows
+        have labels.
     norm : ndarray of shape (K, n)
         Squared error expected of each left-out prediction, in units of the noise.
     noise : ndarray of shape (K, n)
@@ -33,6 +35,8 @@ class TrainingRows:
         Squared residuals of the ensemble, discounted, where the default estimate needs them.
     tuned : ndarray of shape (n,) or None
         Which rows the map was learned from, where others were kept from it.
+    places : Places or None
+        Where the rows are in time or space, where their noise hangs together.
     """
 
     data: RowBlocks
@@ -43,10 +47,17 @@ class TrainingRows:
     noise: np.ndarray
     omega: np.ndarray | None
     tuned: np.ndarray | None = None
+    places: Places | None = None
 
     def residuals(self, unit: np.ndarray) -> np.ndarray:
         """Leave-one-out residuals of the ensemble in the units of y (K,), shape (K, n)."""
         return self.loo.mean(axis=0) * unit[:, None]
+
+    @property
+    def weighted_residuals(self) -> np.ndarray:
+        """The same in the fit's units, times the roots of the row weights, shape (K, n)."""
+        root = self.data.root_weight
+        return self.loo.mean(axis=0) * (1.0 if root is None else root)
 
     @property
     def judges(self) -> np.ndarray:

@@ -40,6 +40,19 @@ class FittedAttributes:
         return self._one_or_all(self._fit.sigma2)
 
     @property
+    def dependence_(self) -> Any:
+        """How the noise hangs together, or one for each output; only where it was asked for.
+
+        Print it for its parameters, their standard errors and the log likelihood.
+        """
+        found = self._fit.dependence
+        if found is None:
+            raise AttributeError(
+                "dependence_ exists only after a fit with noise of ulmus.noise, such as AR1()."
+            )
+        return found[0] if self._fit.one_output else list(found)
+
+    @property
     def coef_(self) -> np.ndarray:
         """Output weights, (M, N) or (M, n_outputs, N)."""
         ensemble = self._fit.ensemble

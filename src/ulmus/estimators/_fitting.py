@@ -17,13 +17,16 @@ from ulmus.core.fit import Fit
 from ulmus.core.fitting import Specification
 from ulmus.core.layer import UnitLaw
 from ulmus.core.make import Task, fit_of_more, fit_of_rows, fit_of_stream
+from ulmus.core.noise.dependent import Dependence, require_reading_order
 from ulmus.core.recipe import FEWEST_ROWS, Recipe
 from ulmus.core.scaling import FeatureScale, feature_scale, usable
 from ulmus.core.source import RowBlocks, Source
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._validation import checked_table, require_dense
-from ulmus.exceptions import DegenerateFitWarning, NeedsTwoPassesError, warn
-from ulmus.tables import checked_weight
+from ulmus.exceptions import DegenerateFitWarning, DependenceWarning, NeedsTwoPassesError, warn
+from ulmus.noise import DependentNoise
+from ulmus.noise.rows import default_cut, dependence
+from ulmus.tables import checked_weight, column
 
 # A row whose leverage is this close to 1 determines its own prediction.
 FULL_LEVERAGE = 1 - 1e-8
@@ -55,7 +58,15 @@ def _sees_rows_once(estimator: Any) -> bool:
 class Fitting:
     """Methods that fit an estimator; a fit that fails leaves the previous one usable."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        time: Any = None,
+        coords: Any = None,
+        groups: Any = None,
+    ) -> Self:
         """Fit the output weights.
 
         Parameters
@@ -67,6 +78,13 @@ class Fitting:
         sample_weight : array-like of shape (n_samples,), default=None
             Inverse noise variance of each row, up to a constant factor. A row of weight zero
             is left out. A new observation is taken to have the mean weight of the others.
+        time : array-like of shape (n_samples,), default=None
+            Times of the rows, numbers or dates, for noise along time (:mod:`ulmus.noise`); without
+            it, rows follow one another in steps of one.
+        coords : array-like of shape (n_samples, n_coords), default=None
+            Coordinates of the rows, for noise in space.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of the rows: clusters, or several series.
 
         Returns
         -------
@@ -85,15 +103,21 @@ class Fitting:
         (True, 0.1)
         """
         fresh = self._unfitted()
+        table = X
         rows, one_output = fresh._rows_in_memory(X, y, sample_weight)
         rows = rows.own_copy()
+        given = {"time": time, "coords": coords, "groups": groups}
+        assumed = fresh._dependence(rows.n_rows, lambda name: column(table, name), given)
+        if assumed is not None:
+            rows = replace(rows, cut=default_cut(assumed))
         scale = usable(rows.reduce(feature_scale))
         tuned = fresh._tuning_rows(rows)
         source = rows if tuned is None else rows.taken(np.flatnonzero(tuned))
         task = fresh._task(source, scale, one_output, rows.reference)
-        return self._adopt(fresh, fit_of_rows(rows, replace(task, tuned=tuned)))
+        task = replace(task, tuned=tuned, dependence=assumed)
+        return self._adopt(fresh, fit_of_rows(rows, task))
 
-    def fit_blocks(self, blocks: Any) -> Self:
+    def fit_blocks(self, blocks: Any, *, time: Any = None, groups: Any = None) -> Self:
         """Fit a table that comes in blocks of rows and need not fit into memory.
 
         Parameters
@@ -106,13 +130,19 @@ class Fitting:
             ``alpha="loo"``, and four times more for the model of the noise variance, which
             ``noise="homoskedastic"`` saves.
 
+            Noise that hangs together may be ``AR1``, ``NeweyWest`` with its default kernel, or
+            ``Clustered`` of :mod:`ulmus.noise`. Rows follow one another as they are read, in steps
+            of one, or times and groups are told by names of columns, which a first reading
+            collects. Rows of a group come together and in the order of their times. Rows that
+            ``alpha="loo"`` leaves out together are in memory together.
+        time, groups : array-like of shape (n_samples,), default=None
+            Times and groups of all rows as they are read, where no column has them.
+
         Returns
         -------
         self : object
-            The fitted estimator, equal to what ``fit`` gives on all rows (but for the sample of
-            a learned map, which is another where rows are more than 4000, or 1000 for that of
-            the noise variance) without the attributes of length ``n_samples``. A fit that fails
-            leaves the previous one usable.
+            The fitted estimator, equal to what ``fit`` gives on all rows, without the attributes
+            of length ``n_samples``. A fit that fails leaves the previous one usable.
 
         Examples
         --------
@@ -138,8 +168,9 @@ class Fitting:
         source = BlockSource(
             read, first, reference, n_threads=fresh._n_threads(), progress=progress
         )
-        fit = fresh._fit_source(source, first.X.shape[1], first.names, first.one_output, reference)
-        return self._adopt(fresh, fit)
+        known = (first.X.shape[1], first.names, first.one_output, reference)
+        source, assumed = fresh._with_places(source, {"time": time, "groups": groups})
+        return self._adopt(fresh, fresh._fit_source(source, *known, assumed))
 
     @available_if(_sees_rows_once)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -196,6 +227,12 @@ class Fitting:
 
     def __getattr__(self, name: str) -> Any:
         """Say why there is no ``partial_fit`` where there is none; others say it themselves."""
+        if name == "partial_fit" and isinstance(self.noise, DependentNoise):
+            raise NeedsTwoPassesError(
+                "partial_fit sees each row once and forgets it, and how noise hangs together "
+                f"(noise={self.noise!r}) is told from all rows in their order; use fit_blocks, or "
+                "noise='homoskedastic'."
+            )
         if name == "partial_fit":
             raise NeedsTwoPassesError(
                 "partial_fit sees each row once and cannot make the heteroskedastic estimates of "
@@ -234,15 +271,46 @@ class Fitting:
         return rows, y.ndim == 1
 
     def _fit_source(
-        self, source: Source, n_features: int, names: Any, one_output: bool, reference: Array
+        self,
+        source: Source,
+        n_features: int,
+        names: Any,
+        one_output: bool,
+        reference: Array,
+        assumed: Dependence | None = None,
     ) -> Fit:
         """Fit of rows that are read from a source and not kept."""
+        if assumed is None and isinstance(self.noise, DependentNoise):
+            raise ValueError(
+                f"noise={self.noise!r} needs rows in their order, and partitions of a cluster have "
+                "none; use fit, fit_blocks, or noise='auto'."
+            )
         self.n_features_in_ = n_features
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
         self._estimates()
         scale = usable(source.for_width(n_features).reduce(feature_scale))
-        return fit_of_stream(source, self._task(source, scale, one_output, reference))
+        task = self._task(source, scale, one_output, reference)
+        return fit_of_stream(source, replace(task, dependence=assumed))
+
+    def _with_places(
+        self, source: BlockSource, given: dict[str, Any]
+    ) -> tuple[BlockSource, Dependence | None]:
+        """Blocks with labels of rows that are left out together, and the places of their rows."""
+        if not isinstance(self.noise, DependentNoise):
+            return source, self._dependence(0, None, given)
+        if not self.noise.kind().serial:
+            raise ValueError(
+                f"noise={self.noise!r} needs all rows at once, and fit_blocks sees them block "
+                "after block; use AR1(), NeweyWest() or Clustered(), or fit all rows in memory."
+            )
+        names = [name for name in self.noise.names().values() if name is not None]
+        columns, used = source.row_columns(names)
+        assumed = dependence(self.noise, len(used), columns.__getitem__, given)
+        require_reading_order(assumed.places)
+        if check.resolved_alpha(self.alpha, self.noise) == "block-loo":
+            source = replace(source, cut=default_cut(assumed))
+        return source, replace(assumed, places=assumed.places.taken(used))
 
     def _task(
         self,
@@ -254,7 +322,7 @@ class Fitting:
     ) -> Task:
         n_outputs = source.sample(1).y.shape[0]
         spec = Specification(
-            alpha=check.checked_alpha(self.alpha),
+            alpha=check.resolved_alpha(self.alpha, self.noise),
             noise_variance=check.checked_noise_variance(self.noise_variance, n_outputs),
             hc=self.hc,
             estimates=self._estimates(),
@@ -266,16 +334,28 @@ class Fitting:
             layer, input_map = recipe.layer(source.for_width(len(scale.mean)), scale, reference)
         else:
             layer, input_map = earlier.ensemble.layer, earlier.input_map
-        caution, drawn = check.NOISE_CAUTION[self.noise], self._drawn_with()
+        caution, drawn = check.noise_caution(self.noise), self._drawn_with()
         return Task(layer, input_map, scale, spec, caution, one_output, drawn, recipe)
 
     def _estimates(self) -> tuple[str, ...]:
-        check.checked_choice("noise", self.noise, check.NOISE_CAUTION)
+        check.checked_noise(self.noise)
         check.checked_choice("hc", self.hc, check.HC_NAMES)
         check.checked_flag("fit_intercept", self.fit_intercept)
         check.checked_flag("standardize", self.standardize)
         check.checked_choice("dtype", self.dtype, ("float64", "float32"))
         return check.resolved_estimates(self._variance_choice(), self.noise, self._n_members())
+
+    def _dependence(self, n_rows: int, columns: Any, given: dict[str, Any]) -> Dependence | None:
+        """How the noise hangs together and where the rows are; None if it does not."""
+        if isinstance(self.noise, DependentNoise):
+            return dependence(self.noise, n_rows, columns, given)
+        unused = [axis for axis, values in given.items() if values is not None]
+        if unused:
+            raise ValueError(
+                f"{unused[0]} was given to fit, and noise={self.noise!r} takes rows as "
+                "independent; use a kind of noise of ulmus.noise, such as AR1(), or leave it out."
+            )
+        return None
 
     def _tuning_rows(self, rows: RowBlocks) -> np.ndarray | None:
         """Rows set aside for the map, or None where it is learned from all."""
@@ -368,6 +448,17 @@ class Fitting:
                 f"no map of the inputs could be learned ({fit.input_map.trouble}), so that all "
                 "have the same scale; look for inputs with extreme values, or use input_map=None.",
                 DegenerateFitWarning,
+            )
+        overlooked = fit.overlooked_dependence
+        if overlooked is not None:
+            warn(
+                f"left-out residuals of successive rows have a correlation of "
+                f"{overlooked.correlation:.2f}, {overlooked.z:.1f} standard errors from none, and "
+                f"noise={self.noise!r} takes rows as independent: error bars are too small. If "
+                "rows follow one another in time, use noise=AR1() of ulmus.noise (Clustered() for "
+                "groups, Exponential() in space); if the table is only sorted by an input, the "
+                "fit does not follow the function there, and more n_neurons may.",
+                DependenceWarning,
             )
         part = fit.ensemble.regressions[0].smoother
         saturated = int(np.sum(part.rank < part.to_t.shape[1]))

@@ -12,9 +12,11 @@ from ulmus.core.activations import ACTIVATIONS
 from ulmus.core.inputs import EXPANSIONS
 from ulmus.core.layer import DISTRIBUTIONS
 from ulmus.core.noise import noise_of
+from ulmus.core.pairing import COMMON, DEPENDENT
 from ulmus.core.recipe import LEARNED
 from ulmus.core.rows import DISCOUNTS
 from ulmus.core.variance import ESTIMATES
+from ulmus.noise import DependentNoise
 
 # Standard errors by which a model of the noise variance must beat a constant; None for no model.
 NOISE_CAUTION = {"auto": 2.5, "homoskedastic": None, "heteroskedastic": 0.0}
@@ -68,13 +70,42 @@ def checked_levels(value: Any, name: str = "confidence_level") -> list[float]:
     return [float(level) for level in levels]
 
 
-def checked_alpha(value: Any) -> float | str:
-    """Return a ridge parameter or the way to choose one."""
-    if isinstance(value, str):
-        if value in ("loo", "gcv"):
-            return value
-        raise ValueError(f"alpha must be a number >= 0, 'loo' or 'gcv', got {value!r}.")
-    return checked_number("alpha", value, 0.0)
+def resolved_alpha(value: Any, noise: Any) -> float | str:
+    """Return a ridge parameter or the way to choose one.
+
+    A row whose neighbours carry its noise is left out together with them.
+    """
+    if not isinstance(value, str):
+        return checked_number("alpha", value, 0.0)
+    if value not in ("loo", "block-loo", "gcv"):
+        raise ValueError(
+            f"alpha must be a number >= 0, 'loo', 'block-loo' or 'gcv', got {value!r}."
+        )
+    together = isinstance(noise, DependentNoise)
+    if value == "block-loo" and not together:
+        raise ValueError(
+            f"alpha='block-loo' leaves out rows that hang together, and noise={noise!r} says that "
+            "none do; use a kind of noise of ulmus.noise, such as AR1(), or alpha='loo'."
+        )
+    return "block-loo" if together and value == "loo" else value
+
+
+def checked_noise(value: Any) -> None:
+    """Refuse what is no kind of noise."""
+    if isinstance(value, DependentNoise):
+        value.kind()
+    elif isinstance(value, type) and issubclass(value, DependentNoise):
+        raise ValueError(f"noise={value.__name__} is a class; give an object, {value.__name__}().")
+    elif not isinstance(value, str) or value not in NOISE_CAUTION:
+        options = ", ".join(map(repr, NOISE_CAUTION))
+        raise ValueError(
+            f"noise must be one of {options}, or an object of ulmus.noise, got {value!r}."
+        )
+
+
+def noise_caution(noise: Any) -> float | None:
+    """Standard errors by which a model of the noise variance must beat a constant, or None."""
+    return None if isinstance(noise, DependentNoise) else NOISE_CAUTION[noise]
 
 
 def checked_activation(value: Any) -> Any:
@@ -178,14 +209,17 @@ def checked_noise_variance(value: Any, n_outputs: int) -> str | np.ndarray:
     return np.broadcast_to(known.astype(float), (n_outputs,))
 
 
-def resolved_estimates(variance: Any, noise: str, n_members: int) -> tuple[str, ...]:
+def resolved_estimates(variance: Any, noise: Any, n_members: int) -> tuple[str, ...]:
     """Return the names of the estimates to compute, the default one first."""
-    for_many, for_one = AUTO_ESTIMATE[noise]
+    together = isinstance(noise, DependentNoise)
+    for_many, for_one = ("BD", "ND") if together else AUTO_ESTIMATE[noise]
+    default = for_many if n_members > 1 else for_one
+    known = _estimates_of(together)
     if isinstance(variance, str) and variance == "auto":
-        return (for_many if n_members > 1 else for_one,)
+        # What independence would say is there to compare with.
+        return (default, "BR" if n_members > 1 else "NHo") if together else (default,)
     if isinstance(variance, str) and variance == "all":
-        usable = [name for name, e in ESTIMATES.items() if e.min_members <= n_members]
-        default = for_many if n_members > 1 else for_one
+        usable = [name for name in known if ESTIMATES[name].min_members <= n_members]
         return (default, *(name for name in usable if name != default))
     names = (variance,) if isinstance(variance, str) else variance
     if not isinstance(names, (list, tuple)) or not names:
@@ -199,8 +233,21 @@ def resolved_estimates(variance: Any, noise: str, n_members: int) -> tuple[str, 
             raise ValueError(
                 f"variance={variance!r}: {name!r} cannot stand in a list; use it alone."
             )
+        if name not in known:
+            raise ValueError(
+                f"variance={name!r} is no estimate for noise={noise!r}; use 'auto', or one of "
+                f"{', '.join(map(repr, known))}."
+            )
         require_members(name, n_members)
     return tuple(dict.fromkeys(names))
+
+
+def _estimates_of(together: bool) -> list[str]:
+    """Estimates that a kind of noise can have: of independent rows, or of dependent ones."""
+    kinds = (DEPENDENT, COMMON.name) if together else None
+    if kinds is None:
+        return [name for name, e in ESTIMATES.items() if e.pairing != DEPENDENT]
+    return [name for name, e in ESTIMATES.items() if e.pairing in kinds]
 
 
 def checked_estimate(estimate: Any, computed: tuple[str, ...]) -> str:
@@ -235,6 +282,8 @@ def needs_residuals(noise: Any, variance: Any) -> bool:
         for name, estimate in ESTIMATES.items()
         if noise_of(estimate.pairing, "HC2").needs_residuals
     ]
+    if isinstance(noise, DependentNoise):
+        return True
     return noise == "heteroskedastic" or any(name in ("all", *row_wise) for name in names)
 
 

@@ -16,6 +16,7 @@ from ulmus.core.arrays import described, listed
 from ulmus.core.fit import Fit
 from ulmus.estimators._parameters import checked_flag
 from ulmus.intervals.distribution import without_rows
+from ulmus.noise.kinds import KINDS
 from ulmus.writing import replaced
 
 # Classes that a file can be of; ``ulmus.files`` has the table of them.
@@ -147,7 +148,7 @@ def _parameters(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any], list
             notes.append(GENERATOR_NOTE)
             value = None
         try:
-            more, descriptions[name] = described(value, f"parameters.{name}")
+            more, descriptions[name] = described(value, f"parameters.{name}", KINDS)
         except ValueError:
             remedy = (
                 "fit with an activation by name" if name == "activation" else "use plain values"

@@ -40,11 +40,13 @@ class ELMEnsembleRegressor(BaseELM):
         Hidden units N of each member. ``"auto"`` is 20 times the root of the number of rows, at
         least 100 and at most 900, and less for very many rows; on a graphics card 40 times and at
         most 8000.
-    alpha : float, "loo" or "gcv", default="loo"
+    alpha : float, "loo", "block-loo" or "gcv", default="loo"
         Ridge parameter, shared by all members; 0 is plain least squares. ``"loo"`` takes the
         least exact leave-one-out error of the ensemble, ``"gcv"`` the least generalised
         cross-validation score, both judged by the first members (at most five). Each output
-        chooses its own; outputs that choose differently cost a regression each.
+        chooses its own; outputs that choose differently cost a regression each. With noise of
+        :mod:`ulmus.noise`, ``"loo"`` is ``"block-loo"``: rows that hang together are left out
+        together.
     activation : str or callable, default="tanh"
         ``"logistic"``, ``"tanh"``, ``"relu"``, ``"erf"``, ``"cos"`` (random Fourier features),
         ``"rbf"`` (:math:`e^{-u^2}`), ``"identity"``, or a function of the array of
@@ -80,7 +82,7 @@ class ELMEnsembleRegressor(BaseELM):
         Whether each member has an unpenalised intercept.
     standardize : bool, default=True
         Whether inputs are centred and scaled by their training mean and standard deviation.
-    noise : {"auto", "homoskedastic", "heteroskedastic"}, default="auto"
+    noise : {"auto", "homoskedastic", "heteroskedastic"} or an object of ulmus.noise, default="auto"
         Whether the noise variance is one number or may differ between rows. ``"auto"`` has the
         homoskedastic estimates for the variance of a prediction, and for that of a new
         observation a model of the noise variance: a second small ensemble for the logarithm of
@@ -88,7 +90,7 @@ class ELMEnsembleRegressor(BaseELM):
         better than a constant does (2.5 standard errors of the log score). ``"homoskedastic"``
         has no such model; ``"heteroskedastic"`` has the heteroskedastic estimates too, and uses
         the model where it is better at all. ``partial_fit`` sees rows once and stays with a
-        constant.
+        constant. An object of :mod:`ulmus.noise` says how noise hangs together between rows.
     variance : str or list of str, default="auto"
         Estimates to prepare: ``"NHo"`` and ``"BR"`` for homoskedastic noise, ``"NHe"``,
         ``"S1"``, ``"S2"`` and ``"S3"`` for heteroskedastic noise, several of them, or
@@ -155,7 +157,10 @@ class ELMEnsembleRegressor(BaseELM):
     leverage_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Mean leverage of each training row.
     loo_residuals_, loo_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        Exact leave-one-out residuals and predictions of the ensemble.
+        Exact leave-one-out residuals and predictions of the ensemble; with noise of
+        :mod:`ulmus.noise`, those without the whole block of a row.
+    dependence_ : DependenceFit or RobustFit, or a list with one for each output
+        How noise hangs together, where ``noise`` asks for it; ``print`` it.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

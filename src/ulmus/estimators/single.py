@@ -21,7 +21,7 @@ class ELMRegressor(BaseELM):
     ----------
     n_neurons : int or "auto", default="auto"
         Hidden units.
-    alpha : float, "loo" or "gcv", default="loo"
+    alpha : float, "loo", "block-loo" or "gcv", default="loo"
         Ridge parameter, or how to choose it; 0 is plain least squares.
     activation : str or callable, default="tanh"
         As in :class:`ELMEnsembleRegressor`.
@@ -43,7 +43,7 @@ class ELMRegressor(BaseELM):
         Whether to fit an unpenalised intercept.
     standardize : bool, default=True
         Whether inputs are centred and scaled.
-    noise : {"auto", "homoskedastic", "heteroskedastic"}, default="auto"
+    noise : {"auto", "homoskedastic", "heteroskedastic"} or an object of ulmus.noise, default="auto"
         Whether the noise variance is one number or may differ between rows. ``"auto"`` has the
         homoskedastic estimates for the variance of a prediction, and for that of a new
         observation a model of the noise variance: a second small ensemble for the logarithm of
@@ -51,7 +51,7 @@ class ELMRegressor(BaseELM):
         better than a constant does (2.5 standard errors of the log score). ``"homoskedastic"``
         has no such model; ``"heteroskedastic"`` has the heteroskedastic estimates too, and uses
         the model where it is better at all. ``partial_fit`` sees rows once and stays with a
-        constant.
+        constant. An object of :mod:`ulmus.noise` says how noise hangs together between rows.
     hc : str, default="HC2"
         Squared residuals used for heteroskedastic noise.
     noise_variance : "pilot", "residual" or float, default="pilot"

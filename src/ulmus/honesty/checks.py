@@ -12,6 +12,7 @@ from ulmus.core.backend import Array
 from ulmus.core.fit import Fit
 from ulmus.honesty import signs
 from ulmus.honesty.coverage import Judge, group_findings, overall, spread_finding
+from ulmus.honesty.dependence import dependence_findings
 from ulmus.honesty.evidence import (
     Evidence,
     given_evidence,
@@ -104,7 +105,7 @@ def _of_outputs(
             signs.pit_finding(evidence, k, judge.n_judges),
             signs.shape_finding(fit, shape, k),
         ]
-        found += signs.misfit_findings(fit, k)
+        found += [*signs.misfit_findings(fit, k), *dependence_findings(fit, k)]
         found += [signs.units_finding(fit, k), signs.rows_finding(fit, k)]
         findings += [f._replace(name=f"{f.name}, output {k}") if several else f for f in found]
         rows = [row for _, part in parts for row in part]

@@ -18,6 +18,7 @@ from ulmus.core.jackknife import left_out_accuracy, scaled_residuals
 from ulmus.core.training import TrainingRows
 from ulmus.core.variance import enough_members, never_negative
 from ulmus.honesty.checks import honesty_report
+from ulmus.honesty.dependence import dependence_words
 from ulmus.honesty.evidence import left_out_cover, noiseless
 from ulmus.honesty.signs import MEMBER_POINTS, MORE_MEMBERS, QUANTILE, ROWS_PER_DOF, TOLERANCE
 from ulmus.honesty.summary_value import Relevance, Summary, VarianceShares
@@ -130,6 +131,7 @@ def _basics(fit: Fit, title: str, names: Sequence[str]) -> Summary:
         noise_modelled=_noise_modelled(fit),
         noise_range=_noise_range(fit),
         noise_share=_each(fit, share),
+        dependence=_dependence(fit),
         relevance=_relevance(fit, names),
         coverage_level=COVERAGE_LEVEL,
     )
@@ -182,6 +184,14 @@ def _noise_range(fit: Fit) -> Any:
         for values, flat in zip(sd, fit.noise_model.flat, strict=True)
     ]
     return ranges[0] if fit.one_output else tuple(ranges)
+
+
+def _dependence(fit: Fit) -> Any:
+    """How the noise of each output hangs together, in words."""
+    if fit.dependence is None:
+        return None
+    phrases = tuple(map(dependence_words, fit.dependence))
+    return phrases[0] if fit.one_output else phrases
 
 
 def _relevance(fit: Fit, names: Sequence[str]) -> tuple[Relevance, ...]:

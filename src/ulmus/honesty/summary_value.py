@@ -104,6 +104,8 @@ class Summary:
         If so, its range over the training rows that are kept.
     noise_share : float, tuple of float or None
         Share of the noise in the variance of the target.
+    dependence : str, tuple of str or None
+        How the noise hangs together, in a phrase, where this was asked for.
     relevance : tuple of Relevance
         The largest first; empty where no map was learned.
     rmse, rmse_of_mean, r2 : float, tuple of float or None
@@ -156,6 +158,7 @@ class Summary:
     noise_modelled: Any
     noise_range: Any
     noise_share: Any
+    dependence: Any = None
     relevance: tuple[Relevance, ...] = ()
     rmse: Any = None
     rmse_of_mean: Any = None
@@ -215,6 +218,7 @@ class Summary:
             ("target", self._target),
             ("ridge", self._ridge),
             ("noise", self._noise),
+            ("dependence", self._dependence),
             ("left-out rows", self._left_out),
             ("variance", self._variance),
         ):
@@ -262,6 +266,10 @@ class Summary:
         if share is not None and math.isfinite(share):
             text += f"; {share:.0%} of the variance of the target"
         return text + "."
+
+    def _dependence(self, k: int) -> str:
+        found = self._of("dependence", k)
+        return "" if found is None else f"{found}."
 
     def _left_out(self, k: int) -> str:
         rmse, r2 = self._of("rmse", k), self._of("r2", k)

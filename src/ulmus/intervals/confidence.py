@@ -66,7 +66,7 @@ def expectation_errors(fit: Fit, variance: Variance) -> Errors:
     """Errors of the prediction around the mean of this estimator over noise and weights."""
     weights = variance.from_weights
     members = fit.ensemble.n_members
-    residual = fit.n_rows - fit.gamma
+    residual = np.minimum(fit.n_rows - fit.gamma, fit.dependence_dof)
     dof = satterthwaite_dof(variance.model - weights, weights, residual, members - 1)
     return Errors(variance.mean, variance.model, dof, np.zeros_like(dof))
 
@@ -86,7 +86,8 @@ def function_errors(fit: Fit, X: Array | Functionals) -> Errors:
             "rest on the smoothness that the ridge parameter assumes.",
             ExtrapolationWarning,
         )
-    residual = fit.n_rows - wide.dof - fit.ensemble.layer.constant
+    left = fit.n_rows - wide.dof - fit.ensemble.layer.constant
+    residual = np.minimum(left, fit.dependence_dof)
     dof = satterthwaite_dof(variance - weights, weights, residual, wide.n_groups - 1)
     return Errors(wide.mean, variance, dof, fit.misfit_allowance(X))
 

@@ -158,10 +158,17 @@ def observation_sd(fit: Fit, X: Array, variance: Variance) -> tuple[FloatArray, 
     All of its variance rests on the residuals, but for what the members differ by.
     """
     total = variance.model + fit.noise_variance(X)
-    weights = variance.from_weights
+    return np.sqrt(total), observation_dof(fit, total, variance.from_weights)
+
+
+def observation_dof(fit: Fit, total: FloatArray, weights: FloatArray) -> FloatArray:
+    """Degrees of freedom of the variance of a new observation, each (p, K).
+
+    ``weights`` is what the members differ by.
+    """
     members = fit.ensemble.n_members
     dof = satterthwaite_dof(total - weights, weights, fit.n_rows - fit.gamma, members - 1)
-    return np.sqrt(total), np.clip(dof, LEAST_DOF, NORMAL_DOF)
+    return np.clip(dof, LEAST_DOF, NORMAL_DOF)
 
 
 def predictive_distribution(fit: Fit, X: Array, *, drop_output: bool = False) -> Any:

@@ -46,7 +46,8 @@ from ulmus.intervals.standard_errors import Variance, prediction_variance
 FloatArray = npt.NDArray[np.float64]
 
 # With so many rows, and so many for each degree of freedom, leaving one row out moves a
-# prediction by far less than the noise: "auto" then takes the prediction itself.
+# prediction by far less than the noise: "auto" then takes the prediction itself. Where rows are
+# left out in blocks, there must be so many blocks for each degree of freedom.
 MANY_ROWS = 5000
 ROWS_PER_DOF = 20
 # Of points inside the design one in a thousand lies beyond the rows; a larger share is no chance.
@@ -126,7 +127,9 @@ def _can_rank(rows: TrainingRows, level: float) -> bool:
 def uses_predictions(fit: Fit) -> bool:
     """Whether left-out predictions are so close to predictions that "auto" takes those."""
     gamma = max(part.smoother.gamma for part in fit.ensemble.regressions)
-    return fit.n_rows >= MANY_ROWS and fit.n_rows >= ROWS_PER_DOF * gamma
+    rows = fit.rows
+    n = fit.n_rows if rows is None or rows.data.cut is None else rows.data.n_blocks
+    return fit.n_rows >= MANY_ROWS and n >= ROWS_PER_DOF * gamma
 
 
 def _conformal(
@@ -145,7 +148,7 @@ def _conformal(
     plain = method == "jackknife" or (scaled and uses_predictions(fit))
     spread = point_spread(fit, X, None if variance is None else variance.norm.T)
     _warn_about_reach(fit, rows, X, spread.norm)
-    sides = [_sides(e, levels, shape if scaled else "absolute") for e in errors]
+    sides = [level_sides(e, levels, shape if scaled else "absolute") for e in errors]
     bounds = np.empty((2, len(levels), X.shape[0], len(errors)))
     for k, points, shift in _shifted(fit, rows, X, used, plain):
         scale = spread.sd[k, points] if scaled else np.ones_like(spread.sd[k, points])
@@ -200,7 +203,7 @@ class Sides(NamedTuple):
     ranks: list[tuple[int, int]]
 
 
-def _sides(residuals: FloatArray, levels: Sequence[float], shape: str) -> list[Sides]:
+def level_sides(residuals: FloatArray, levels: Sequence[float], shape: str) -> list[Sides]:
     """Which levels have sides of their own, and the ranks of all of them.
 
     Signed residuals are for the levels whose two-sided ranks exist; absolute ones serve the

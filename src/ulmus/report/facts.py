@@ -11,6 +11,7 @@ from ulmus.core.fit import Fit
 from ulmus.report.columns import Column, Target, described
 from ulmus.report.influences import MOST_INPUTS, Dependence, Relevance, dependences, relevance
 from ulmus.report.judgement import Judgement, judgement
+from ulmus.report.neighbours import Neighbours, neighbours
 from ulmus.report.settings import Settings, settings
 from ulmus.report.spread import Members, Parts, members, parts
 from ulmus.report.subject import Subject
@@ -37,6 +38,8 @@ class Facts:
         What was observed.
     judgement : Judgement or None
         How good the model is.
+    neighbours : Neighbours or None
+        Whether residuals of neighbouring rows agree.
     relevance : Relevance
         Which inputs matter.
     dependences : tuple of Dependence
@@ -63,6 +66,7 @@ class Facts:
     columns: tuple[Column, ...]
     target: Target | None
     judgement: Judgement | None
+    neighbours: Neighbours | None
     relevance: Relevance
     dependences: tuple[Dependence, ...]
     parts: Parts
@@ -96,6 +100,7 @@ def facts(subject: Subject, title: str, target_name: str) -> Facts:
         columns=described(subject.table),
         target=None if y is None else Target(target_name, y),
         judgement=judged,
+        neighbours=neighbours(subject),
         relevance=matters,
         dependences=curves,
         parts=spread,

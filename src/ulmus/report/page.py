@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ulmus.report import figures, tables, words
+from ulmus.report import figures, neighbour_figures, tables, words
 from ulmus.report.drawing import Figure
 from ulmus.report.facts import Facts, facts
 from ulmus.report.settings import ARTICLE, DOI, SOFTWARE
@@ -21,6 +21,7 @@ SECTIONS = (
     ("data", "The data"),
     ("accuracy", "How well it does"),
     ("honesty", "Is 95% really 95%?"),
+    ("neighbours", "Do rows hang together?"),
     ("inputs", "Which inputs matter"),
     ("variance", "Variance"),
     ("enough", "Is it enough?"),
@@ -145,6 +146,10 @@ def _figures(told: Facts) -> dict[str, list[Figure]]:
         out["calibration"] = [figures.calibration(judged)]
         out["places"] = [figures.places(judged)]
         out["residuals"] = [figures.residuals(judged, told.target_name)]
+    if told.neighbours is not None:
+        out["correlogram"] = [neighbour_figures.correlogram(told.neighbours.serial)]
+        if told.neighbours.in_space is not None:
+            out["variogram"] = [neighbour_figures.variogram(told.neighbours.in_space)]
     out["relevance"] = [figures.relevances(told.relevance)]
     if told.dependences:
         out["dependence"] = [figures.dependence(d, told.target_name) for d in told.dependences]

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ulmus.honesty.dependence import dependence_words
+from ulmus.noise.kinds import AXES, KINDS, DependentNoise
 from ulmus.report.numbers import number
 from ulmus.report.subject import LEFT_OUT, Subject
 from ulmus.version import __version__
@@ -74,6 +76,8 @@ def settings(subject: Subject) -> Settings:
         for name, value in model.get_params(deep=False).items()
     )
     noise = "one variance for all rows" if fit.noise_model is None else "a function of the inputs"
+    if fit.dependence is not None:
+        noise = dependence_words(fit.dependence[0])
     chosen = (
         ("members", number(fit.ensemble.n_members)),
         ("hidden units of each", number(fit.ensemble.layer.W.shape[1])),
@@ -112,16 +116,30 @@ def _code(subject: Subject) -> str:
         "from ulmus.report import write_report",
         "",
         f"model = {text}",
-        f"model.fit(X_train, y_train)  # {subject.fit.n_rows} rows",
+        f"model.fit(X_train, y_train{_given_places(subject)})  # {subject.fit.n_rows} rows",
         f'write_report(model, {rows}, "report.html")',
     ]
     return "\n".join(lines)
 
 
+def _given_places(subject: Subject) -> str:
+    """Arguments that tell a fit where its rows are, where its noise has no names of columns."""
+    noise, rows = subject.model.noise, subject.fit.rows
+    if not isinstance(noise, DependentNoise) or rows is None:
+        return ""
+    names = noise.names()
+    given = [a for a in AXES if getattr(rows.places, a) is not None and names.get(a) is None]
+    return "".join(f", {axis}={axis}_train" for axis in given)
+
+
 def _imports(model: Any) -> list[str]:
-    """Lines that import the class of a model and of all estimators within it."""
-    within = {type(value) for value in _estimators(model)} | {type(model)}
-    return sorted(f"from {_public(kind.__module__)} import {kind.__name__}" for kind in within)
+    """Lines that import the class of a model, of all estimators within it, and of their noise."""
+    estimators = [*_estimators(model), model]
+    within = {type(value) for value in estimators}
+    lines = {f"from {_public(kind.__module__)} import {kind.__name__}" for kind in within}
+    shown = " ".join(repr(getattr(value, "noise", "")) for value in estimators)
+    noise = [name for name in KINDS if f"{name}(" in shown]
+    return sorted(lines | ({f"from ulmus.noise import {', '.join(noise)}"} if noise else set()))
 
 
 def _estimators(model: Any) -> list[Any]:

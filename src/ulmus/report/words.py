@@ -13,6 +13,8 @@ from ulmus.report.subject import LEFT_OUT, NEW
 
 # A difference of so many standard errors is not chance.
 CLEAR = 2.0
+# The finding about rows that hang together.
+NEIGHBOURS = "dependence"
 # Findings about sizes and settings; all others are about error bars.
 SIZES = (
     "misfit",
@@ -175,6 +177,25 @@ def honesty(facts: Facts) -> str:
     )
 
 
+def neighbours(facts: Facts) -> str:
+    """What the residuals of neighbouring rows tell."""
+    if facts.neighbours is None:
+        return "Whether residuals of neighbouring rows agree, only a model with its rows can tell."
+    text = (
+        "Noise that neighbours share, in time or space, does not average out: error bars that take "
+        "rows as independent are then too small. Each bar is the correlation of left-out residuals "
+        "of rows that are so many rows apart, and the grey band holds 19 of 20 of them if rows are "
+        "independent. In a table that is sorted by an input, a function that the model does not "
+        "follow looks the same."
+    )
+    if facts.neighbours.in_space is not None:
+        text += (
+            " The variogram has half the mean squared difference of residuals by distance: it "
+            "starts low where neighbours agree, and is flat where rows are independent."
+        )
+    return text
+
+
 def inputs(facts: Facts) -> str:
     """What relevance is, and how many inputs are drawn."""
     found, text = facts.relevance, ""
@@ -256,7 +277,12 @@ def points(facts: Facts) -> str:
 
 def about_error_bars(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Findings about coverage, spread and distributions."""
-    return tuple(finding for finding in findings if finding.name not in SIZES)
+    return tuple(f for f in findings if f.name not in (*SIZES, NEIGHBOURS))
+
+
+def about_neighbours(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Findings about rows that hang together."""
+    return tuple(finding for finding in findings if finding.name == NEIGHBOURS)
 
 
 def about_sizes(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -9,9 +9,9 @@ import numpy as np
 
 from ulmus.core.backend import Array, double_precision, like, namespace
 from ulmus.core.forms import Form, PairForms, common_forms, row_form
+from ulmus.core.left_out import SMALLEST_SLACK
 from ulmus.core.pairing import COMMON
 from ulmus.core.rows import RowFit
-from ulmus.core.selection import SMALLEST_SLACK
 from ulmus.core.smoother import Smoother
 from ulmus.core.wide import STEPS_PER_DECADE, WidePath
 

@@ -1,0 +1,186 @@
+r"""Weights by which the noise of rows predicts noise elsewhere: simple kriging.
+
+With :math:`\Sigma` the covariance of the noise of the rows and c that with the noise at a new
+place, the best linear prediction of the latter is :math:`w'\epsilon` with
+:math:`w = \Sigma^{-1} c`, and it explains :math:`c'w` of its variance. A row without itself has the
+weights :math:`-K_{ij} / K_{ii}` with :math:`K = \Sigma^{-1}`, which leave :math:`1 / K_{ii}`.
+
+Along time only rows within some correlation scales count, and solves are banded. In space all rows
+count, or the nearest ones where there are many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from scipy.spatial import cKDTree
+
+from ulmus.core.dependence.families import MOST_DENSE
+from ulmus.core.dependence.fitted import DependenceFit
+from ulmus.core.dependence.places import Places
+from ulmus.core.dependence.whitening import JITTER, SerialWhitening
+
+# Rows so many scales of time away have a correlation of 1e-13, and no weight.
+REACH = 30.0
+# Smaller weights are round-off.
+SMALLEST_WEIGHT = 1e-13
+# Of many rows in space, so many nearest ones count.
+NEAREST = 50
+# Rows times points, in elements, that are solved for at once.
+CHUNK_ELEMENTS = 2**21
+
+
+class NoiseWeights(NamedTuple):
+    """Some points, the weights of the rows' noise there, and what these explain.
+
+    Parameters
+    ----------
+    points : ndarray of shape (b,)
+        Which points.
+    weights : csr_array of shape (n, b)
+        Weights of the rows.
+    explained : ndarray of shape (b,)
+        Variance of the noise at the points that they explain.
+    """
+
+    points: np.ndarray
+    weights: Any
+    explained: np.ndarray
+
+
+def noise_weights(found: DependenceFit, places: Places, at: Places) -> Iterator[NoiseWeights]:
+    """Weights at new places of the rows at ``places``, which are in their order."""
+    if found.independent:
+        yield _no_weights(places.n, at.n)
+    elif _by_neighbours(found, places):
+        tree = cKDTree(np.asarray(places.coords))
+        for points in _slices(at.n, NEAREST**2):
+            near = tree.query(np.asarray(at.coords)[points], k=np.arange(1, NEAREST + 1))[1]
+            yield _from_neighbours(found, places, at.taken(points), points, near)
+    else:
+        for points, rows, solver in _windows(found, places, at):
+            C = found.covariance(places.taken(rows), at.taken(points))
+            W = solver(C) if len(C) else C
+            yield NoiseWeights(points, _sparse(W, rows, places.n), np.sum(W * C, axis=0))
+
+
+def left_out_weights(
+    found: DependenceFit, places: Places, rows: np.ndarray
+) -> Iterator[NoiseWeights]:
+    """Weights of all other rows for the noise of some of them, each without itself."""
+    at = places.taken(rows)
+    if found.independent:
+        yield _no_weights(places.n, at.n)
+    elif _by_neighbours(found, places):
+        tree = cKDTree(np.asarray(places.coords))
+        for points in _slices(at.n, NEAREST**2):
+            near = tree.query(np.asarray(at.coords)[points], k=np.arange(1, NEAREST + 2))[1]
+            yield _from_neighbours(
+                found, places, at.taken(points), points, _others(near, rows[points])
+            )
+    else:
+        for points, window, solver in _windows(found, places, at):
+            own, each = rows[points] - window.start, np.arange(len(points))
+            unit = np.zeros((window.stop - window.start, len(points)))
+            unit[own, each] = 1.0
+            K = solver(unit)
+            left = 1 / K[own, each]
+            W = -K * left
+            W[own, each] = 0.0
+            yield NoiseWeights(points, _sparse(W, window, places.n), found.variance - left)
+
+
+def _no_weights(n: int, p: int) -> NoiseWeights:
+    return NoiseWeights(np.arange(p), scipy.sparse.csr_array((n, p)), np.zeros(p))
+
+
+def _sparse(W: np.ndarray, rows: slice, n: int) -> Any:
+    """Weights (b, p) of some rows as those of all, shape (n, p)."""
+    i, j = np.nonzero(np.abs(W) > SMALLEST_WEIGHT)
+    return scipy.sparse.csr_array((W[i, j], (i + rows.start, j)), shape=(n, W.shape[1]))
+
+
+def _slices(n: int, width: int) -> Iterator[np.ndarray]:
+    """Numbers of points, as many at once as so many rows for each of them allow."""
+    size = max(1, CHUNK_ELEMENTS // max(width, 1))
+    for start in range(0, n, size):
+        yield np.arange(start, min(start + size, n))
+
+
+# ------------------------------------------------------------ all rows, or those of a window
+
+
+def _windows(
+    found: DependenceFit, places: Places, at: Places
+) -> Iterator[tuple[np.ndarray, slice, Any]]:
+    """Points, the rows that count for them, and the solver of these rows' covariance."""
+    if not found.family.serial:
+        S = found.covariance(places)
+        S[np.diag_indices_from(S)] += JITTER * found.variance
+        factor = scipy.linalg.cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
+        for points in _slices(at.n, places.n):
+            yield points, slice(0, places.n), lambda Y: scipy.linalg.cho_solve(factor, Y)
+        return
+    for points, rows in _stretches(places, at, REACH * found.scales[0], at.order):
+        serial = SerialWhitening(places.taken(rows))
+        yield points, rows, lambda Y, s=serial: s.solved(found.scales, found.shares, Y) / found.sill
+
+
+def _stretches(
+    places: Places, at: Places, reach: float, points: np.ndarray
+) -> Iterator[tuple[np.ndarray, slice]]:
+    """Points in their order, cut where rows times points are too many, and rows within reach."""
+    if not len(points):
+        return
+    first, last = points[0], points[-1]
+    start = _position(places, at.codes[first], at.clock[first] - reach, "left")
+    stop = _position(places, at.codes[last], at.clock[last] + reach, "right")
+    if (stop - start) * len(points) > CHUNK_ELEMENTS and len(points) > 1:
+        half = len(points) // 2
+        yield from _stretches(places, at, reach, points[:half])
+        yield from _stretches(places, at, reach, points[half:])
+    else:
+        yield points, slice(start, stop)
+
+
+def _position(places: Places, code: int, time: float, side: Any) -> int:
+    """Place of a time of a group among the rows, which are in their order."""
+    start, stop = np.searchsorted(places.codes, [code, code + 1])
+    return int(start + np.searchsorted(places.clock[start:stop], time, side=side))
+
+
+# ------------------------------------------------------------ nearest rows
+
+
+def _by_neighbours(found: DependenceFit, places: Places) -> bool:
+    return places.n > MOST_DENSE and not found.family.serial
+
+
+def _others(near: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Neighbours (b, m + 1) without the row itself, or without the last if it is not there."""
+    gone = near == own[:, None]
+    gone[~gone.any(axis=1), -1] = True
+    return near[~gone].reshape(len(near), -1)
+
+
+def _from_neighbours(
+    found: DependenceFit, places: Places, at: Places, points: np.ndarray, near: np.ndarray
+) -> NoiseWeights:
+    """Weights of the nearest rows (b, m), one term in space."""
+    (term,), (scale,), variance = found.family.terms, found.scales, found.structured_variance
+    coords = np.asarray(places.coords)[near]
+    among = np.linalg.norm(coords[:, :, None, :] - coords[:, None, :, :], axis=-1)
+    c = variance * term.kernel(
+        np.linalg.norm(coords - np.asarray(at.coords)[:, None, :], axis=-1), scale
+    )
+    C = variance * term.kernel(among, scale)
+    diagonal = np.arange(near.shape[1])
+    C[:, diagonal, diagonal] = found.variance * (1 + JITTER)
+    w = np.linalg.solve(C, c[:, :, None])[:, :, 0]
+    index = near.ravel(), np.repeat(np.arange(len(near)), near.shape[1])
+    weights = scipy.sparse.csr_array((w.ravel(), index), shape=(places.n, len(near)))
+    return NoiseWeights(points, weights, np.sum(w * c, axis=1))

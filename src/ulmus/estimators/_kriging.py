@@ -1,0 +1,61 @@
+"""Predictions that listen to the residuals of training rows nearby."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from ulmus.core.dependence.places import Places
+from ulmus.core.kriging import fitted_covariances, training_places
+from ulmus.estimators import _parameters as check
+from ulmus.estimators._points import Points
+from ulmus.intervals.kriging import kriged_mean, kriged_observations
+from ulmus.noise.rows import new_places
+from ulmus.tables import column
+
+
+class Kriging(Points):
+    """Where new observations are, and what is predicted there."""
+
+    noise: Any
+
+    def _new_places(self, X: Any, residual_kriging: bool, **given: Any) -> Places | None:
+        """Places of the points of a table; None if residuals are not asked for."""
+        check_is_fitted(self)
+        check.checked_flag("residual_kriging", residual_kriging)
+        if not residual_kriging:
+            unused = [axis for axis, values in given.items() if values is not None]
+            if unused:
+                raise ValueError(
+                    f"{unused[0]} was given, and a prediction from X alone has no use for it; use "
+                    "residual_kriging=True, or leave it out."
+                )
+            return None
+        family = fitted_covariances(self.fitted_)[0].family
+        trained = training_places(self.fitted_)
+        n_points = X.shape[0] if hasattr(X, "shape") else len(X)
+        return new_places(
+            self.noise, family, trained, n_points, lambda name: column(X, name), given
+        )
+
+    def _kriged(self, X: Any, at: Places, return_std: bool) -> Any:
+        """Prediction at checked points and, if asked, the sd of a new observation."""
+        if not return_std:
+            return self._output(kriged_mean(self.fitted_, X, at), X)
+        seen = kriged_observations(self.fitted_, X, at)
+        return self._output(seen.mean, X), self._output(seen.sd, X)
+
+
+def require_kriged_kind(kind: str, method: str) -> None:
+    """Refuse intervals that residuals of rows nearby say nothing about."""
+    if kind != "prediction":
+        raise ValueError(
+            f"residual_kriging=True is for the noise of new observations, and kind={kind!r} asks "
+            "for the function; use kind='prediction', or residual_kriging=False."
+        )
+    if method not in ("auto", "gaussian"):
+        raise ValueError(
+            f"residual_kriging=True with method={method!r}: rows whose noise hangs together are "
+            "not exchangeable; use method='auto' or 'gaussian'."
+        )

@@ -1,0 +1,337 @@
+"""Kinds of noise: parameters that a user gives, and what the numerical core calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ulmus.core.dependence.families import Family, Term
+from ulmus.core.dependence.kernels import Kernel
+from ulmus.core.dependence.robust import CLUSTERS, Robust
+
+__all__ = ["AR1", "Clustered", "Conley", "DependentNoise", "Exponential", "Matern", "NeweyWest"]
+
+# Which places a kind of noise needs, by the name of its parameter.
+AXES = ("time", "coords", "groups")
+
+
+class DependentNoise:
+    """What all kinds have in common; not for use by itself.
+
+    Examples
+    --------
+    >>> from ulmus.noise import AR1, Clustered, DependentNoise, Exponential
+    >>> isinstance(AR1() * Clustered(), DependentNoise)
+    True
+    >>> (AR1(time="day") + Exponential(("east", "north"))).names()
+    {'time': 'day', 'coords': ('east', 'north')}
+    """
+
+    def __post_init__(self) -> None:
+        """Keep names of coordinates as a tuple, so that equal kinds are equal."""
+        names = getattr(self, "coords", None)
+        if names is not None:
+            names = (names,) if isinstance(names, str) else tuple(names)
+            object.__setattr__(self, "coords", names)
+
+    def kind(self) -> Family | Robust:
+        """What the numerical core calls it."""
+        raise NotImplementedError
+
+    def names(self) -> dict[str, Any]:
+        """Names of columns for time, coords and groups; absent where the kind has no such axis."""
+        return {axis: getattr(self, axis) for axis in AXES if hasattr(self, axis)}
+
+    def __mul__(self, other: Any) -> DependentNoise:
+        """Noise that hangs together within groups only."""
+        if isinstance(self, Clustered):
+            return other * self if isinstance(other, DependentNoise) else NotImplemented
+        if not isinstance(other, Clustered):
+            raise ValueError(
+                f"{self!r} * {other!r} is no kind of noise; only Clustered() can be a factor: "
+                "AR1() * Clustered() is one series for each group."
+            )
+        return Within(self, other.groups)
+
+    def __add__(self, other: Any) -> DependentNoise:
+        """The sum of two independent parts of noise."""
+        parts = [*_parts(self), *_parts(other)]
+        if any(not isinstance(part.kind(), Family) for part in parts):
+            raise ValueError(
+                f"{self!r} + {other!r} is no kind of noise; only AR1, Exponential and Matern have "
+                "covariances that can be added."
+            )
+        return Sum(tuple(parts))
+
+
+@dataclass(frozen=True)
+class AR1(DependentNoise):
+    """Noise that fades along time: an autoregression of first order, in continuous time.
+
+    Parameters
+    ----------
+    nugget : bool, default=True
+        Whether each row has noise of its own as well, such as an error of measurement.
+    time : str, optional
+        Name of the column of X that has the times; otherwise ``time`` given to ``fit``, or else
+        the order of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.noise import AR1
+    >>> rng, t = np.random.default_rng(0), np.arange(200)
+    >>> e = rng.standard_normal(200)
+    >>> for i in t[1:]:
+    ...     e[i] += 0.8 * e[i - 1]
+    >>> X, y = t[:, None] / 200, np.sin(t / 30) + 0.2 * e
+    >>> model = ELMEnsembleRegressor(5, 40, input_map=None, noise=AR1(), random_state=0)
+    >>> model = model.fit(X, y)
+    >>> model.dependence_.independent
+    False
+    >>> dependent = model.predict_var(X, component="model").mean()
+    >>> independent = model.predict_var(X, component="model", estimate="BR").mean()
+    >>> bool(dependent > 2 * independent)
+    True
+    """
+
+    nugget: bool = True
+    time: str | None = None
+
+    def kind(self) -> Family:
+        """An exponential correlation along time."""
+        return Family((Term("time", Kernel("exponential")),), self.nugget)
+
+
+@dataclass(frozen=True)
+class Exponential(DependentNoise):
+    """Noise in space whose correlation falls exponentially with distance.
+
+    Parameters
+    ----------
+    coords : sequence of str, optional
+        Names of the columns of X that have the coordinates; otherwise ``coords`` given to ``fit``.
+    nugget : bool, default=True
+        Whether each row has noise of its own as well.
+
+    Examples
+    --------
+    >>> from ulmus.noise import Exponential
+    >>> Exponential(coords=("east", "north"))
+    Exponential(coords=('east', 'north'), nugget=True)
+    """
+
+    coords: Sequence[str] | None = None
+    nugget: bool = True
+
+    def kind(self) -> Family:
+        """An exponential correlation in space."""
+        return Family((Term("space", Kernel("exponential")),), self.nugget)
+
+
+@dataclass(frozen=True)
+class Matern(DependentNoise):
+    """Noise in space that is smoother than exponential.
+
+    Parameters
+    ----------
+    coords : sequence of str, optional
+        Names of the columns of X that have the coordinates; otherwise ``coords`` given to ``fit``.
+    nu : float, default=1.5
+        Smoothness; 0.5 is exponential.
+    nugget : bool, default=True
+        Whether each row has noise of its own as well.
+
+    Examples
+    --------
+    >>> from ulmus.noise import Matern
+    >>> Matern(nu=2.5).kind().terms[0].kernel
+    Kernel(name='matern', nu=2.5)
+    """
+
+    coords: Sequence[str] | None = None
+    nu: float = 1.5
+    nugget: bool = True
+
+    def kind(self) -> Family:
+        """A Matern correlation in space."""
+        return Family((Term("space", Kernel("matern", float(self.nu))),), self.nugget)
+
+
+@dataclass(frozen=True)
+class NeweyWest(DependentNoise):
+    """Any noise along time that reaches no farther than a bandwidth.
+
+    Products of residuals are weighted by a kernel that is positive semidefinite. It assumes less
+    than ``AR1`` and covers less: the smoother keeps the slow part of the noise, and residuals do
+    not have it.
+
+    Parameters
+    ----------
+    kernel : {"bartlett", "qs"}, default="bartlett"
+        The kernel of Newey & West (1987), or the quadratic spectral one of Andrews (1991).
+    bandwidth : float or "auto", default="auto"
+        Where the kernel ends, in the unit of time; ``maxlags + 1`` of other programs. By default,
+        the rule of Andrews.
+    time : str, optional
+        Name of the column of X that has the times; otherwise ``time`` given to ``fit``, or else
+        the order of the rows.
+
+    Examples
+    --------
+    >>> from ulmus.noise import NeweyWest
+    >>> NeweyWest(bandwidth=5).kind()
+    Robust(kernel='bartlett', bandwidth=5.0)
+    """
+
+    kernel: str = "bartlett"
+    bandwidth: float | str = "auto"
+    time: str | None = None
+
+    def kind(self) -> Robust:
+        """Products of residuals along time."""
+        names = {"bartlett": "bartlett", "qs": "quadratic-spectral"}
+        if self.kernel not in names:
+            raise ValueError(f"kernel must be 'bartlett' or 'qs', got {self.kernel!r}.")
+        return Robust(names[self.kernel], _reach("bandwidth", self.bandwidth))
+
+
+@dataclass(frozen=True)
+class Conley(DependentNoise):
+    """Any noise in space that reaches no farther than a cutoff.
+
+    Parameters
+    ----------
+    coords : sequence of str, optional
+        Names of the columns of X that have the coordinates; otherwise ``coords`` given to ``fit``.
+    kernel : {"spherical"}, default="spherical"
+        How products of residuals are weighted by distance.
+    cutoff : float
+        Distance from which they do not count.
+
+    Examples
+    --------
+    >>> from ulmus.noise import Conley
+    >>> Conley(cutoff=0.2).kind()
+    Robust(kernel='spherical', bandwidth=0.2)
+    """
+
+    coords: Sequence[str] | None = None
+    kernel: str = "spherical"
+    cutoff: float | None = None
+
+    def kind(self) -> Robust:
+        """Products of residuals in space."""
+        if self.kernel != "spherical":
+            raise ValueError(
+                f"kernel={self.kernel!r} is not known to be positive semidefinite in space, so "
+                "that variances could be negative; use kernel='spherical'."
+            )
+        if self.cutoff is None:
+            raise ValueError("Conley needs cutoff, the distance from which noise is independent.")
+        return Robust("spherical", _reach("cutoff", self.cutoff))
+
+
+@dataclass(frozen=True)
+class Clustered(DependentNoise):
+    """Any noise within groups, none between them.
+
+    Parameters
+    ----------
+    groups : str, optional
+        Name of the column of X that has the groups; otherwise ``groups`` given to ``fit``.
+
+    Examples
+    --------
+    >>> from ulmus.noise import AR1, Clustered
+    >>> AR1() * Clustered("site")
+    Within(noise=AR1(nugget=True, time=None), groups='site')
+    """
+
+    groups: str | None = None
+
+    def kind(self) -> Robust:
+        """Products of residuals within groups."""
+        return Robust(CLUSTERS)
+
+
+@dataclass(frozen=True)
+class Within(DependentNoise):
+    """Noise that hangs together within groups only: what ``AR1() * Clustered()`` makes.
+
+    Parameters
+    ----------
+    noise : AR1 or NeweyWest
+        Noise along time.
+    groups : str, optional
+        Name of the column of X that has the groups; otherwise ``groups`` given to ``fit``.
+    """
+
+    noise: DependentNoise
+    groups: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse noise in space, whose groups have no meaning."""
+        if not isinstance(self.noise, (AR1, NeweyWest)):
+            raise ValueError(
+                f"{self.noise!r} cannot hang together within groups; use AR1 or NeweyWest."
+            )
+
+    def kind(self) -> Family | Robust:
+        """That of the noise; groups are part of the places."""
+        return self.noise.kind()
+
+    def names(self) -> dict[str, Any]:
+        """Names of columns."""
+        return self.noise.names() | {"groups": self.groups}
+
+
+@dataclass(frozen=True)
+class Sum(DependentNoise):
+    """Independent parts of noise: what ``AR1() + Exponential()`` makes.
+
+    Parameters
+    ----------
+    parts : tuple of AR1, Exponential or Matern
+        The parts.
+    """
+
+    parts: tuple[DependentNoise, ...]
+
+    def kind(self) -> Family:
+        """All terms; a nugget if any part has one."""
+        kinds = [part.kind() for part in self.parts]
+        terms = tuple(term for kind in kinds if isinstance(kind, Family) for term in kind.terms)
+        if len({term.axis for term in terms}) < len(terms):
+            raise ValueError(f"{self!r} has two parts along the same axis; keep one of them.")
+        return Family(terms, any(isinstance(kind, Family) and kind.nugget for kind in kinds))
+
+    def names(self) -> dict[str, Any]:
+        """Names of columns."""
+        return {axis: name for part in self.parts for axis, name in part.names().items()}
+
+
+# Kinds that a model file can name.
+KINDS = {
+    kind.__name__: kind
+    for kind in (AR1, Clustered, Conley, Exponential, Matern, NeweyWest, Sum, Within)
+}
+
+
+def _parts(noise: Any) -> tuple[DependentNoise, ...]:
+    if not isinstance(noise, DependentNoise):
+        raise ValueError(f"{noise!r} is no kind of noise; use one of ulmus.noise.")
+    return noise.parts if isinstance(noise, Sum) else (noise,)
+
+
+def _reach(name: str, value: Any) -> float | None:
+    if isinstance(value, str) and value == "auto":
+        return None
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not number or not 0 < value < np.inf:
+        raise ValueError(f"{name} must be a positive number, got {value!r}.")
+    return float(value)

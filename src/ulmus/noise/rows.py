@@ -1,0 +1,174 @@
+"""Where the rows of a table are: places from its columns, or from arrays beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ulmus.core.cuts import group_cut, space_cut, time_cut
+from ulmus.core.dependence.families import Family
+from ulmus.core.dependence.places import Places
+from ulmus.core.dependence.robust import CLUSTERS, Robust
+from ulmus.core.noise.dependent import Dependence
+from ulmus.noise.kinds import AXES, DependentNoise
+
+
+def dependence(
+    noise: DependentNoise, n_rows: int, columns: Any, given: dict[str, Any]
+) -> Dependence:
+    """What a kind of noise assumes, and the places of the rows of a table.
+
+    Parameters
+    ----------
+    noise : DependentNoise
+        The kind of noise.
+    n_rows : int
+        Rows of the table.
+    columns : callable
+        The column of a name.
+    given : dict
+        Arrays for ``time``, ``coords`` and ``groups``, or None.
+    """
+    kind, names = noise.kind(), noise.names()
+    # Several series in one table: groups may come with any noise along time.
+    wanted = names | ({"groups": None} if "time" in names and "groups" not in names else {})
+    found = _found(f"noise={noise!r}", "fit", wanted, columns, given)
+    for axis in ("coords", "groups"):
+        if axis in names and found[axis] is None:
+            raise ValueError(_missing(f"noise={noise!r}", "fit", axis))
+    if found.get("groups") is not None:
+        values = found["groups"]
+        found["groups"], found["labels"] = group_codes(values), group_labels(values)
+    return Dependence(kind, Places(**found, n=n_rows))
+
+
+def new_places(
+    noise: Any, family: Family, trained: Places, n_rows: int, columns: Any, given: dict[str, Any]
+) -> Places:
+    """Places of the points of a table, by the axes along which noise was fitted.
+
+    Groups that no training row had are independent of all of them, and get the code -1.
+
+    Parameters
+    ----------
+    noise : DependentNoise
+        The kind of noise, for the names of columns.
+    family : Family
+        What was fitted.
+    trained : Places
+        Of the training rows.
+    n_rows : int
+        Points of the table.
+    columns : callable
+        The column of a name.
+    given : dict
+        Arrays for ``time``, ``coords`` and ``groups``, or None.
+    """
+    names = noise.names() if isinstance(noise, DependentNoise) else {}
+    along = {term.axis for term in family.terms}
+    needed = [axis for axis, term in (("time", "time"), ("coords", "space")) if term in along]
+    needed += ["groups"] if "time" in along and trained.groups is not None else []
+    wanted = {axis: names.get(axis) for axis in needed}
+    found = _found(f"noise {family}", "predict", wanted, columns, given)
+    for axis in needed:
+        if found[axis] is None:
+            raise ValueError(_missing(f"noise {family}", "predict", axis) + _count(axis, trained))
+    if "groups" in needed and trained.labels is not None:
+        found["groups"] = _known_codes(found["groups"], np.asarray(trained.labels))
+    return Places(**found, n=n_rows)
+
+
+def _found(
+    what: str, method: str, wanted: dict[str, Any], columns: Any, given: dict[str, Any]
+) -> dict[str, Any]:
+    """Numbers along the axes that are wanted, or None where they were not given."""
+    for axis in AXES:
+        if given.get(axis) is not None and axis not in wanted:
+            raise ValueError(f"{axis} was given to {method}, and {what} has no use for it.")
+    return {
+        axis: _place(axis, name, given.get(axis), columns, method) for axis, name in wanted.items()
+    }
+
+
+def _missing(what: str, method: str, axis: str) -> str:
+    named = "names of columns" if axis == "coords" else "name of a column"
+    return f"{what} needs {axis}: give {method}(..., {axis}=...), or the {named} of X."
+
+
+def _count(axis: str, trained: Places) -> str:
+    """What times are, where the rows had none."""
+    if axis != "time" or trained.time is not None:
+        return ""
+    return (
+        f" The {trained.n} training rows had no times and are at 0, 1, ..., counted within groups."
+    )
+
+
+def _known_codes(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Codes of labels among those that are known, and -1 for others."""
+    if (labels.dtype.kind == "U") != (known.dtype.kind == "U"):
+        kinds = ["words" if array.dtype.kind == "U" else "numbers" for array in (labels, known)]
+        raise ValueError(
+            f"groups given to predict are {kinds[0]}, and those of fit were {kinds[1]}; give the "
+            "same kind of labels."
+        )
+    order = np.argsort(known)
+    place = np.searchsorted(known, labels, sorter=order)
+    codes = order[np.minimum(place, len(known) - 1)]
+    return np.where(known[codes] == labels, codes, -1)
+
+
+def default_cut(assumed: Dependence) -> np.ndarray:
+    """Labels of the blocks in which rows are left out, shape (n,)."""
+    kind, places = assumed.kind, assumed.places
+    if isinstance(kind, Robust) and kind.kernel == CLUSTERS:
+        return group_cut(places.codes)
+    if places.coords is not None:
+        return space_cut(places.coords)
+    return time_cut(places.clock, places.groups)
+
+
+def _place(axis: str, name: Any, array: Any, columns: Any, method: str) -> Any:
+    """Numbers of an axis, or labels of groups: an array that was given, or columns of X by name."""
+    if name is not None and array is not None:
+        raise ValueError(
+            f"{axis} was given to {method} and as {axis}={name!r} of the noise; keep one."
+        )
+    if name is None and array is None:
+        return None
+    if axis == "coords":
+        parts = [columns(one) for one in name] if array is None else np.asarray(array)
+        return np.column_stack(parts) if isinstance(parts, list) else parts
+    values = np.asarray(columns(name) if array is None else array)
+    if axis == "groups":
+        return _names_or_numbers(values)
+    return days(values)
+
+
+def group_codes(values: Any) -> np.ndarray:
+    """Groups as numbers 0, 1, ..., in the order in which they come."""
+    _, first, codes = np.unique(np.asarray(values), return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[codes]
+
+
+def group_labels(values: np.ndarray) -> np.ndarray | tuple[str, ...]:
+    """What the groups of these numbers are called; a model file can hold numbers and words."""
+    labels, first = np.unique(values, return_index=True)
+    labels = labels[np.argsort(first)]
+    return tuple(labels.tolist()) if labels.dtype.kind == "U" else labels
+
+
+def _names_or_numbers(values: np.ndarray) -> np.ndarray:
+    """Labels of groups as words, or as numbers; dates as days."""
+    if values.dtype.kind == "M":
+        return days(values)
+    return values if values.dtype.kind in "iuf" else values.astype(str)
+
+
+def days(values: Any) -> np.ndarray:
+    """Times as numbers; dates as days."""
+    array = np.asarray(values)
+    if array.dtype.kind == "M":
+        return array.astype("datetime64[ns]").astype(np.int64) / 86_400e9
+    return array.astype(float)
