@@ -51,7 +51,8 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_",
     "within_subsection_order": "FileNameSortKey",
     "subsection_order": [
-        f"../examples/gallery/{name}" for name in ("start", "answers", "scale", "compare")
+        f"../examples/gallery/{name}"
+        for name in ("start", "answers", "dependence", "scale", "compare")
     ],
     "parallel": 2,
     "download_all_examples": False,
