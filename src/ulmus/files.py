@@ -21,7 +21,7 @@ from ulmus.core.layer import UnitLaw
 from ulmus.core.misfit import Misfit
 from ulmus.core.recipe import Recipe
 from ulmus.estimators import ELMEnsembleRegressor, ELMRegressor
-from ulmus.estimators._fitting import told, untold
+from ulmus.estimators._fit_messages import told, untold
 from ulmus.estimators._parameters import checked_choice, checked_noise
 from ulmus.estimators._saving import save_model
 from ulmus.noise.kinds import KINDS, DependentNoise
