@@ -14,37 +14,30 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.core.backend import Array, dense, double_precision, like, namespace, taken_rows, to_numpy
-from ulmus.core.dependence.checks import SerialCorrelation, serial_correlation
+from ulmus.core.backend import Array, dense, double_precision, taken_rows, to_numpy
+from ulmus.core.dependence.checks import SerialCorrelation
 from ulmus.core.dependence.fitted import DependenceFit
-from ulmus.core.dependence.places import Places
 from ulmus.core.dependence.robust import RobustFit
 from ulmus.core.ensemble import Ensemble, Regression
 from ulmus.core.folds import MOST_FOLDED_ROWS, Fold, Retuning, map_shifts
-from ulmus.core.forms import JackknifeForm, PairForms, RegeneratedForm, RowForm, row_form
+from ulmus.core.forms import PairForms
 from ulmus.core.functionals import Functionals, count, features
 from ulmus.core.misfit import Misfit, mapped, misfit
 from ulmus.core.noise.model import NoiseModel
-from ulmus.core.pairing import COMMON, DEPENDENT, OWN, member_groups
+from ulmus.core.pairing import COMMON, DEPENDENT
 from ulmus.core.parts import point_parts, wide_parts
 from ulmus.core.recipe import InputMap
 from ulmus.core.scaling import FeatureScale
-from ulmus.core.second_pass import SecondPass
 from ulmus.core.shape import ResidualShape
 from ulmus.core.training import Stream, TrainingRows
 from ulmus.core.variance import ESTIMATES, ChoiceShifts, PointParts, WideParts, joined
 from ulmus.core.wide import WideNetworks, wide_networks
+from ulmus.core.wide_forms import group_products, per_row_forms
 
-ROWS_ARE_GONE = (
-    "target='function' with heteroskedastic estimates needs residuals of the training rows, which "
-    "a streamed fit does not keep; use target='expectation', or fit in memory."
-)
 MAPS_ARE_GONE = (
     "method='cv+' needs maps of the inputs that were learned without a fold of the rows, and this "
     "model file has none; ask for method='cv+' once before the model is saved, or fit again."
 )
-# Residuals, as a share of the largest deviation of y from its mean, that are no noise.
-NEGLIGIBLE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -263,7 +256,8 @@ class Fit:
                 "target='function' needs smaller ridge parameters than dtype='float32' resolves; "
                 "use target='expectation', or dtype='float64'."
             )
-        parts = zip(self.ensemble.regressions, self._group_products(), strict=True)
+        products = group_products(self.ensemble, self.rows)
+        parts = zip(self.ensemble.regressions, products, strict=True)
         return tuple(wide_networks(p.smoother, p.y_square, stacked) for p, stacked in parts)
 
     @cached_property
@@ -274,39 +268,8 @@ class Fit:
             return tuple(part.forms[pairing] for part in self.ensemble.regressions)
         if self.kept_forms is not None:
             return self.kept_forms
-        return tuple(self._per_row_forms(part) for part in self.ensemble.regressions)
-
-    def _group_products(self) -> list[Callable[[slice], Array]]:
-        """For each regression, the products of Q of a group of members side by side."""
         parts = self.ensemble.regressions
-        kept = [_kept_products(part.forms) for part in parts]
-        if all(form is not None for form in kept):
-            return [form.stacked for form in kept if form is not None]
-        if self.rows is None:
-            raise ValueError(ROWS_ARE_GONE)
-        groups = member_groups(self.ensemble.n_members, self.ensemble.layer.W.shape[1])
-        totals = self.rows.data.reduce(SecondPass(self.ensemble, groups, [], ()))
-        return [
-            total.pairs_of(part.smoother).stacked
-            for part, total in zip(parts, totals.parts, strict=True)
-        ]
-
-    def _per_row_forms(self, part: Regression) -> PairForms:
-        """Noise of single rows, the same for all members."""
-        if self.rows is None or self.rows.omega is None:
-            raise ValueError(ROWS_ARE_GONE)
-        forms: list[Any] = []
-        dual = _kept_rows(part.forms)
-        for k in part.outputs:
-            omega = like(self.rows.omega[k], part.smoother.q)
-            if dual is not None:
-                members = namespace(omega).broadcast_to(omega, (dual.Q.shape[0], omega.shape[0]))
-                forms.append(row_form(dual.Q, OWN, members))
-            else:
-                to_t = part.smoother.to_t[:, : part.smoother.n_strong, :]
-                forms.append(RegeneratedForm(self.ensemble.layer, to_t, self.rows.data, omega))
-        ones = namespace(part.variance.sigma2).ones_like(part.variance.sigma2)
-        return PairForms(OWN.name, tuple(forms), ones)
+        return tuple(per_row_forms(self.ensemble, part, self.rows) for part in parts)
 
     @cached_property
     def misfit(self) -> Misfit | None:
@@ -323,31 +286,15 @@ class Fit:
 
     @property
     def serial_correlations(self) -> tuple[SerialCorrelation, ...]:
-        """Correlation of successive rows of each output, by left-out residuals; none without rows.
-
-        Rows follow one another as their noise does, or else as in the table.
-        """
-        if self.rows is None:
-            return ()
-        places, used = self.rows.places or Places(n=self.rows.data.n_rows), self.rows.data.used
-        return tuple(
-            serial_correlation(residual[used], places.taken(used))
-            for residual in self.rows.weighted_residuals
-        )
+        """Correlation of successive rows of each output; none without rows."""
+        return () if self.rows is None else self.rows.serial_correlations
 
     @property
     def overlooked_dependence(self) -> SerialCorrelation | None:
-        """The clearest sign that rows hang together which were taken as independent, if any.
-
-        Residuals that are small against y are what a sorted table shows of a function without
-        noise.
-        """
+        """The clearest sign that rows hang together which were taken as independent, if any."""
         if self.rows is None or self.dependence is not None:
             return None
-        sizes = np.sqrt(np.mean(self.rows.loo.mean(axis=0)[:, self.rows.data.used] ** 2, axis=1))
-        found = zip(self.serial_correlations, sizes, strict=True)
-        clear = [one for one, size in found if one.clear and size > NEGLIGIBLE]
-        return max(clear, key=lambda one: one.z, default=None)
+        return self.rows.clearest_dependence
 
     def misfit_allowance(self, X: Array | Functionals) -> np.ndarray:
         """What misfit adds to both sides of an interval for the function, shape (p, K).
@@ -425,20 +372,3 @@ class Fit:
             kept_folds=self.folds if self.folded else None,
             kept_held_out=self.held_out if wanted else self.kept_held_out,
         )
-
-
-def _kept_products(forms: dict[str, PairForms]) -> Any:
-    """A form that can give the products of Q, if there is one."""
-    if COMMON.name in forms:
-        return forms[COMMON.name].shared
-    return _kept_rows(forms)
-
-
-def _kept_rows(forms: dict[str, PairForms]) -> RowForm | None:
-    """A form that keeps the coordinates of the training rows, if there is one."""
-    for pair in forms.values():
-        for form in pair.forms:
-            diagonal = form.diagonal if isinstance(form, JackknifeForm) else form
-            if isinstance(diagonal, RowForm):
-                return diagonal
-    return None

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ulmus.core.dependence.checks import SerialCorrelation, serial_correlation
 from ulmus.core.dependence.places import Places
 from ulmus.core.fitting import Start
 from ulmus.core.moments import Moments
 from ulmus.core.source import RowBlocks
+
+# Residuals, as a share of the largest deviation of y from its mean, that are no noise.
+NEGLIGIBLE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,30 @@ class TrainingRows:
         All of positive weight, but those that were set aside for the map.
         """
         return self.data.used if self.tuned is None else self.data.used & ~self.tuned
+
+    @property
+    def serial_correlations(self) -> tuple[SerialCorrelation, ...]:
+        """Correlation of successive rows of each output, by left-out residuals.
+
+        Rows follow one another as their noise does, or else as in the table.
+        """
+        places, used = self.places or Places(n=self.data.n_rows), self.data.used
+        return tuple(
+            serial_correlation(residual[used], places.taken(used))
+            for residual in self.weighted_residuals
+        )
+
+    @property
+    def clearest_dependence(self) -> SerialCorrelation | None:
+        """The clearest sign in an output that rows hang together, if any is clear.
+
+        Residuals that are small against y are what a sorted table shows of a function without
+        noise.
+        """
+        sizes = np.sqrt(np.mean(self.loo.mean(axis=0)[:, self.data.used] ** 2, axis=1))
+        found = zip(self.serial_correlations, sizes, strict=True)
+        clear = [one for one, size in found if one.clear and size > NEGLIGIBLE]
+        return max(clear, key=lambda one: one.z, default=None)
 
 
 @dataclass(frozen=True)

@@ -260,4 +260,5 @@ class Fitting:
         return fit_of_stream(source, replace(task, dependence=assumed))
 
     def _warn_about_fit(self, fit: Fit) -> None:
+        """Say what a user should know; subclasses may know more."""
         warn_about_fit(fit, self.noise)
