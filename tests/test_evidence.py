@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy.stats import multivariate_normal
 
 from ulmus.core.activations import ACTIVATIONS
 from ulmus.core.backend import to_numpy
-from ulmus.core.evidence import Networks, networks
+from ulmus.core.evidence import Networks, Weighting, networks
 from ulmus.core.inputs import Inputs
 from ulmus.core.layer import UnitLaw
 from ulmus.core.source import Block
@@ -110,7 +111,7 @@ def test_outputs_add_up_and_networks_are_averaged(centred):
 def test_networks_have_weights_of_mean_one(seed):
     network = judges(2, weighted=True)
     _, y, weight = table(2, weighted=True)
-    assert_allclose(network.root_weight[:, 0] ** 2, weight / np.mean(weight), rtol=1e-9)
+    assert_allclose(network.weighting.root[:, 0] ** 2, weight / np.mean(weight), rtol=1e-9)
     assert_allclose(network.y, outputs(y, weight, True), rtol=1e-9, atol=1e-10)
     H = features(network, SCALES, seed, weight, True)
     assert_allclose(network._features(seed, SCALES)[0], H, rtol=1e-9, atol=1e-10)
@@ -162,7 +163,9 @@ def in_library(network, xp, dtype):
         for field in dataclasses.fields(Networks)
         if isinstance(value := getattr(network, field.name), np.ndarray)
     }
-    return dataclasses.replace(network, **arrays)
+    if network.weighting is not None:
+        arrays["weighting"] = Weighting(xp.asarray(network.weighting.root, dtype=dtype))
+    return dataclasses.replace(network, **(arrays | {"order": network.order}))
 
 
 @maps
@@ -263,8 +266,10 @@ def test_networks_depend_neither_on_the_order_of_rows_nor_on_the_unit_of_weights
         rows = np.random.default_rng(seed).permutation(n)
         sample = Block(X[rows], y[:, rows], np.sqrt(unit * weight[rows]))
         found = networks(sample, inputs, law, [0], N, centred=True)
-        for field in ("Z", "y", "root_weight"):
+        for field in ("Z", "y"):
             assert_array_equal(getattr(found, field), getattr(expected, field))
+        assert_array_equal(found.weighting.root, expected.weighting.root)
+        assert_array_equal(rows[found.order], expected.order)
 
 
 @pytest.mark.parametrize("distribution", ["uniform", "normal"])
@@ -288,6 +293,6 @@ def test_torch_and_numpy_give_the_same_networks(torch):
         inputs = Inputs(kind(np.zeros(d)), kind(np.ones(d)))
         sample = Block(kind(X), kind(y), kind(np.sqrt(weight)))
         made.append(networks(sample, inputs, law, [4, 5], N, centred=True))
-    for field in ("Z", "y", "root_weight", "W", "b"):
-        one, other = (to_numpy(getattr(network, field)) for network in made)
+    for field in (*"ZyWb", "weighting.root"):
+        one, other = (to_numpy(attrgetter(field)(network)) for network in made)
         assert_allclose(one, other, rtol=1e-12, atol=1e-14)

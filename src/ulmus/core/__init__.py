@@ -6,6 +6,7 @@ The story of a fit, a module for each word:
     scaling     mean, deviation and range of the inputs;  outputs: the units of y
     inputs      what the layer sees: standardised inputs, their scores and levels
     tuning      a map of these inputs, learned from a sample by evidence;  relevance: what matters
+    map_in_noise  the same where noise hangs together: learned again from whitened rows
     layer       random hidden units h(x) behind the map;  recipe: from parameters and rows to it
     whitening   a preconditioner, and moments: sums over whitened rows
     factor      one triangular factor R of each member's hidden matrix

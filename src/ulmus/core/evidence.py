@@ -30,7 +30,7 @@ from ulmus.core.activations import named
 from ulmus.core.backend import Array, is_on_host, like, namespace, to_numpy
 from ulmus.core.inputs import Inputs
 from ulmus.core.layer import UnitLaw
-from ulmus.core.linalg import inverse_and_log_det
+from ulmus.core.linalg import cholesky, inverse_and_log_det, inverted_triangle
 from ulmus.core.source import Block
 
 # Noise variance is not let below this share of that of y: data without noise would drive it to 0.
@@ -49,6 +49,27 @@ class Gradient(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Weighting:
+    """How rows count: a root V of the precision of their noise, with V'V of mean sum of a row one.
+
+    Parameters
+    ----------
+    root : array of shape (n, 1) or (n, n)
+        Square roots of the row weights, or V.
+    """
+
+    root: Array
+
+    def __call__(self, values: Array) -> Array:
+        """V times values (n, k)."""
+        return values * self.root if self.root.shape[1] == 1 else self.root @ values
+
+    def back(self, values: Array) -> Array:
+        """V' times values (n, k)."""
+        return values * self.root if self.root.shape[1] == 1 else self.root.T @ values
+
+
+@dataclass(frozen=True)
 class Networks:
     """A few networks with fixed units, and the rows that they are judged by.
 
@@ -58,8 +79,8 @@ class Networks:
         Inputs of the layer.
     y : array of shape (n, K)
         Outputs, centred and of variance one, times the square roots of the row weights.
-    root_weight : array of shape (n, 1) or None
-        Square roots of the row weights, of mean square one.
+    weighting : Weighting or None
+        How rows count, where not all count the same.
     W : array of shape (S, d', N)
         Hidden weights before the map.
     b : array of shape (S, N)
@@ -70,16 +91,19 @@ class Networks:
         Whether an intercept takes up the mean of the features.
     n_threads : int
         Threads that share the networks.
+    order : ndarray of shape (n,) or None
+        Numbers of the rows in the sample that they are from.
     """
 
     Z: Array
     y: Array
-    root_weight: Array | None
+    weighting: Weighting | None
     W: Array
     b: Array
     activation: str | Callable[[Array], Array]
     centred: bool
     n_threads: int = 1
+    order: np.ndarray | None = None
 
     @property
     def n_inputs(self) -> int:
@@ -100,9 +124,13 @@ class Networks:
     def fewer_rows(self, n_rows: int) -> Networks:
         """The same networks judged by so many evenly spaced rows, or by all if there are fewer."""
         step = max(1, int(self.Z.shape[0]) // n_rows)
-        weight = None if self.root_weight is None else self.root_weight[::step, :]
-        fewer = replace(self, Z=self.Z[::step, :], y=self.y[::step, :], root_weight=weight)
-        return replace(fewer, y=fewer._centred(fewer.y))
+        if step == 1:
+            return self
+        weighting = None
+        if self.weighting is not None:
+            weighting = Weighting(self.weighting.root[::step, :])
+        fewer = replace(self, Z=self.Z[::step, :], y=self.y[::step, :], weighting=weighting)
+        return replace(fewer, y=fewer.centred_rows(fewer.y))
 
     def evidence(self, L: np.ndarray, log_alpha: float) -> Gradient:
         """Minus the log evidence at a map L, its diagonal (d',) or a matrix (d', d').
@@ -129,7 +157,7 @@ class Networks:
         s2 = (xp.sum(residual**2, axis=0) + alpha * size) / n + SMALLEST_NOISE
         value = n * xp.sum(xp.log(s2)) + K * (log_det - N * log_alpha)
         by_feature = K * (H @ inverse) - (residual / s2) @ b.T
-        by_unit = self._weighted(self.Z).T @ (by_feature * slope)
+        by_unit = self.Z.T @ (self._weighted_back(by_feature) * slope)
         trace = xp.sum(xp.linalg.diagonal(inverse))
         by_alpha = alpha * xp.sum(size / s2) + K * (alpha * trace - N)
         return Gradient(float(value) / 2, self._by_map(s, by_unit, L), float(by_alpha) / 2)
@@ -157,6 +185,23 @@ class Networks:
         H, _ = self._features(s, L)
         solved = inverse_and_log_det(_ridge_gram(H, math.exp(log_alpha)))
         return None if solved is None else solved[0] @ (H.T @ self.y)
+
+    def coordinates(self, L: np.ndarray, log_alpha: float) -> Array:
+        """C, of which C'C / S is the mean smoother of the networks at a map, shape (S N', n).
+
+        An intercept is a row of it for each network.
+        """
+        parts = self._each(lambda s: self._coordinates(s, L, math.exp(log_alpha)))
+        return namespace(parts[0]).concat(parts, axis=0)
+
+    def _coordinates(self, s: int, L: np.ndarray, alpha: float) -> Array:
+        H, _ = self._features(s, L)
+        inverse = inverted_triangle(cholesky(_ridge_gram(H, alpha)[None, :, :]))
+        C = inverse[0, :, :] @ H.T
+        if not self.centred:
+            return C
+        constant = self._along / H.shape[0] ** 0.5
+        return namespace(H).concat([constant.T, C], axis=0)
 
     def predictions(self, Z: Array, L: np.ndarray, b: list[Array]) -> Array:
         """Mean over networks of what output weights say of inputs Z (p, d'), shape (p, K)."""
@@ -194,18 +239,27 @@ class Networks:
     def _features(self, s: int, L: np.ndarray) -> tuple[Array, Array]:
         """Features (n, N) of one network, weighted and centred, and slopes of their activations."""
         H, slope = named(self.activation).both(self.Z @ self._mapped(s, L) + self.b[s, :])
-        return self._centred(self._weighted(H)), slope
+        return self.centred_rows(self._weighted(H)), slope
 
-    def _centred(self, values: Array) -> Array:
+    def centred_rows(self, values: Array) -> Array:
         """Weighted values (n, k) without their part along the intercept, if there is one."""
         if not self.centred:
             return values
-        mean = namespace(values).mean(self._weighted(values), axis=0, keepdims=True)
-        return values - self._weighted(mean)
+        along = self._along
+        return values - along * namespace(values).mean(along * values, axis=0, keepdims=True)
+
+    @property
+    def _along(self) -> Array:
+        """The intercept's feature (n, 1), of mean square one."""
+        return self._weighted(namespace(self.Z).ones_like(self.Z[:, :1]))
 
     def _weighted(self, values: Array) -> Array:
-        """Rows times the roots of their weights."""
-        return values if self.root_weight is None else values * self.root_weight
+        """Values of rows (n, k), as much as they count."""
+        return values if self.weighting is None else self.weighting(values)
+
+    def _weighted_back(self, values: Array) -> Array:
+        """The transpose of it."""
+        return values if self.weighting is None else self.weighting.back(values)
 
     def _mapped(self, s: int, L: np.ndarray) -> Array:
         """Hidden weights of one network behind the map, shape (d', N)."""
@@ -260,19 +314,14 @@ def networks(
     if root_weight is not None:
         root_weight = xp.round(root_weight * RESOLVED) / RESOLVED
         y = root_weight * y
-    Z, y, root_weight = _in_order(Z, y, root_weight)
-    return Networks(Z, y, root_weight, W, b, law.activation, centred, _free_threads(Z, len(seeds)))
-
-
-def _in_order(Z: Array, y: Array, root_weight: Array | None) -> tuple[Array, Array, Array | None]:
-    """The same rows in an order that does not depend on how they are listed."""
-    xp = namespace(Z)
-    # The last keys count first: outputs decide only where inputs are equal.
+    # An order that does not depend on how rows are listed. The last keys count first: outputs
+    # decide only where inputs are equal.
     order = np.lexsort([*np.abs(to_numpy(y)).T, *to_numpy(Z).T])
     index = xp.asarray(order, device=Z.device)
-    parts = (None if a is None else xp.take(a, index, axis=0) for a in (Z, y, root_weight))
-    Z, y, root_weight = parts
-    return Z, y, root_weight
+    Z, y = (xp.take(a, index, axis=0) for a in (Z, y))
+    weighting = None if root_weight is None else Weighting(xp.take(root_weight, index, axis=0))
+    n_threads = _free_threads(Z, len(seeds))
+    return Networks(Z, y, weighting, W, b, law.activation, centred, n_threads, order)
 
 
 def _free_threads(Z: Array, n_networks: int) -> int:

@@ -202,7 +202,7 @@ class Fit:
             return self.kept_folds
         if self.retuning is None or self.rows is None:
             return ()
-        return self.retuning.folds(self.rows.data)
+        return self.retuning.folds(self.rows.data, self.rows.places)
 
     @cached_property
     def held_out(self) -> tuple[Fold, ...]:

@@ -15,6 +15,9 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.backend import Array, like, namespace, taken_rows, to_numpy
+from ulmus.core.dependence.assumed import Dependence
+from ulmus.core.dependence.families import Family
+from ulmus.core.dependence.places import Places
 from ulmus.core.fitting import Specification, fitted_rows
 from ulmus.core.functionals import Functionals, features
 from ulmus.core.layer import HiddenLayer
@@ -66,28 +69,43 @@ class Fold:
 
 @dataclass(frozen=True)
 class Retuning:
-    """What is needed to learn the map again: the recipe of the layer, and how to fit."""
+    """What is needed to learn the map again.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Of the layer.
+    spec : Specification
+        How to fit.
+    family : Family or None
+        The covariance of noise that hangs together, where there is one.
+    """
 
     recipe: Recipe
     spec: Specification
+    family: Family | None = None
 
-    def folds(self, data: RowBlocks) -> tuple[Fold, ...]:
-        """A fit of all rows for each fold, behind a map that was learned without it.
+    def folds(self, data: RowBlocks, places: Places | None) -> tuple[Fold, ...]:
+        """A fit of all rows, at their places, for each fold behind a map learned without it.
 
         There are none where a fit behind another map is impossible.
         """
         try:
-            return tuple(self._fold(data, part) for part in _parts(data, self.recipe.map_seed))
+            parts = _parts(data, self.recipe.map_seed)
+            return tuple(self._fold(data, places, part) for part in parts)
         except ValueError:
             # Least squares behind another map may have no residuals left.
             return ()
 
-    def _fold(self, data: RowBlocks, rows: np.ndarray) -> Fold:
-        others = _others(data, rows)
+    def _fold(self, data: RowBlocks, places: Places | None, rows: np.ndarray) -> Fold:
+        kept = _others(data, rows)
+        others, assumed = data.taken(kept), None
+        if self.family is not None and places is not None:
+            assumed = Dependence(self.family, places.taken(kept))
         # The number of rows decides what is learned, and shall decide as for all of them.
         scale = usable(others.reduce(feature_scale))
         scale = replace(scale, n_rows=int(np.sum(data.used)))
-        layer, _ = self.recipe.layer(others, scale, data.reference)
+        layer, _ = self.recipe.layer(others, scale, data.reference, assumed)
         fitted = fitted_rows(data, layer, self._plain)
         ensemble = fitted.ensemble
         loo = ensemble.ordered([record["loo"] for record in fitted.records], axis=1)
@@ -96,7 +114,7 @@ class Retuning:
 
     def held_out(self, data: RowBlocks, fold: Fold) -> Fold:
         """The same, with the fold left out of the regressions as well."""
-        others = _others(data, fold.rows)
+        others = data.taken(_others(data, fold.rows))
         ensemble = fitted_rows(others, fold.layer, self._plain).ensemble
         held = replace(fold, coefficients=ensemble.coefficients, shift=ensemble.shift)
         residuals = data.y[:, fold.rows] - held.mean(taken_rows(data.X, fold.rows))
@@ -129,9 +147,9 @@ def _by_value(data: RowBlocks) -> np.ndarray:
     return used[np.lexsort(columns)]
 
 
-def _others(data: RowBlocks, rows: np.ndarray) -> RowBlocks:
-    """All rows of positive weight but those of a fold."""
-    return data.taken(np.setdiff1d(np.flatnonzero(data.used), rows))
+def _others(data: RowBlocks, rows: np.ndarray) -> np.ndarray:
+    """Numbers of all rows of positive weight but those of a fold."""
+    return np.setdiff1d(np.flatnonzero(data.used), rows)
 
 
 def unpulled(folds: tuple[Fold, ...], residuals: np.ndarray) -> np.ndarray:

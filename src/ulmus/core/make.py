@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.backend import taken_rows, to_numpy
+from ulmus.core.dependence.assumed import Dependence
 from ulmus.core.ensemble import Ensemble
 from ulmus.core.fit import Fit
 from ulmus.core.fitting import (
@@ -23,7 +24,6 @@ from ulmus.core.inputs import Inputs, plain_inputs
 from ulmus.core.layer import HiddenLayer
 from ulmus.core.moments import FirstPass
 from ulmus.core.noise.dependent import (
-    Dependence,
     Found,
     OrderedRows,
     in_order,
@@ -156,7 +156,8 @@ def _retuning(task: Task) -> Retuning | None:
     if not learned or task.recipe is None:
         return None
     recipe = replace(task.recipe, n_neurons=task.layer.W.shape[1])
-    return Retuning(recipe, task.spec)
+    family = None if task.dependence is None else task.dependence.family
+    return Retuning(recipe, task.spec, family)
 
 
 def _per_output(fitted: FittedRows, name: str) -> list[np.ndarray]:
@@ -173,7 +174,7 @@ def fit_of_stream(source: Source, task: Task) -> Fit:
     noise_model, found = None, None
     if task.dependence is not None:
         assert isinstance(source, OrderedSource)  # others are refused before rows are read
-        ordered = streamed_in_order(source.in_order, task.dependence.places)
+        ordered = streamed_in_order(source.in_order, task.dependence.used_places)
         ensemble, found = _dependent(ensemble, ordered, task, dual=False)
     if task.noise_caution is not None:
         noise_model = streamed_noise_model(source, task.noise_inputs, ensemble, task.noise_caution)

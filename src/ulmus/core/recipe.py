@@ -13,9 +13,11 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.backend import Array, is_on_host, like
+from ulmus.core.dependence.assumed import Dependence
 from ulmus.core.evidence import networks
 from ulmus.core.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
 from ulmus.core.layer import HiddenLayer, UnitLaw, drawn_layer
+from ulmus.core.map_in_noise import MOST_ROWS, learned_map_in_noise
 from ulmus.core.relevance import relevance
 from ulmus.core.sample import SamplePass
 from ulmus.core.scaling import FeatureScale
@@ -73,6 +75,16 @@ class InputMap:
 
 
 @dataclass(frozen=True)
+class _Seen:
+    """What a map is learned from: a sample, the number of rows that it stands for, and how."""
+
+    block: Block
+    n_rows: int
+    effort: Effort
+    assumed: Dependence | None
+
+
+@dataclass(frozen=True)
 class Recipe:
     """Parameters of a hidden layer.
 
@@ -115,30 +127,52 @@ class Recipe:
         return wanted and len(scale.mean) <= MOST_MAPPED and scale.n_rows >= FEWEST_ROWS
 
     def layer(
-        self, source: Source, scale: FeatureScale, reference: Array
+        self,
+        source: Source,
+        scale: FeatureScale,
+        reference: Array,
+        assumed: Dependence | None = None,
     ) -> tuple[HiddenLayer, InputMap | None]:
-        """The drawn layer, and the map in front of it."""
-        n_rows = scale.n_rows
-        inputs, sample = plain_inputs(scale, self.standardize, reference), None
+        """The drawn layer, and the map in front of it.
+
+        What is assumed about noise that hangs together is of the rows of the source.
+        """
+        inputs, seen = plain_inputs(scale, self.standardize, reference), None
         learns, expansions = self.learns(scale), self._expansions(scale)
-        effort = HOST_EFFORT if is_on_host(reference) else CARD_EFFORT
         if learns or expansions:
-            sample = source.reduce(SamplePass(effort.rows, self.map_seed)).block
-            sparse = scipy.sparse.issparse(sample.X)
+            seen = self._seen(source, scale.n_rows, reference, assumed)
+            sparse = scipy.sparse.issparse(seen.block.X)
             if expansions and not sparse:
                 auto = self.expansions == "auto"
-                inputs = expanded(inputs, sample, expansions, only_stretched=auto)
+                inputs = expanded(inputs, seen.block, expansions, only_stretched=auto)
             if sparse:
-                sample = sample._replace(X=like(sample.X.toarray(), reference))
-        found, used = self._map(sample if learns else None, inputs, n_rows, effort)
+                dense = like(seen.block.X.toarray(), reference)
+                seen = replace(seen, block=seen.block._replace(X=dense))
+        found, used = self._map(seen if learns else None, inputs)
         matrix = None if found is None else found.matrix
         n_neurons = self.n_neurons
         if n_neurons is None:
-            n_neurons = auto_neurons(n_rows, self.n_members, reference, used)
+            n_neurons = auto_neurons(scale.n_rows, self.n_members, reference, used)
         law = self._law(inputs)
         seeds = np.random.SeedSequence(self.seed).spawn(self.n_members)
         layer = drawn_layer(seeds, n_neurons, law, inputs, matrix, constant=self.constant)
         return layer, found
+
+    def _seen(
+        self, source: Source, n_rows: int, reference: Array, assumed: Dependence | None
+    ) -> _Seen:
+        effort = HOST_EFFORT if is_on_host(reference) else CARD_EFFORT
+        # There is no covariance to whiten rows by where noise is told by products of residuals.
+        if assumed is not None and assumed.family is None:
+            assumed = None
+        if assumed is not None:
+            effort = replace(effort, rows=MOST_ROWS)
+        block = source.reduce(SamplePass(effort.rows, self.map_seed)).block
+        if assumed is not None:
+            assumed = assumed.taken(block.rows)
+        # A sample of many rows stands for all of them; one that is smaller is all there is.
+        n_rows = n_rows if block.y.shape[1] == effort.rows else block.y.shape[1]
+        return _Seen(block, n_rows, effort, assumed)
 
     def _law(self, inputs: Inputs) -> UnitLaw:
         """The law of the units, with the scale of each input for its scores and levels too."""
@@ -152,34 +186,32 @@ class Recipe:
             return EXPANSIONS if self.learns(scale) and few_columns else ()
         return tuple(self.expansions)
 
-    def _map(
-        self, sample: Block | None, inputs: Inputs, n_rows: int, effort: Effort
-    ) -> tuple[InputMap | None, float]:
+    def _map(self, seen: _Seen | None, inputs: Inputs) -> tuple[InputMap | None, float]:
         """The map, and the share of units that the networks which judged it have used."""
         if self.input_map is None:
             return None, 1.0
         if not isinstance(self.input_map, str):
             return InputMap(_checked_matrix(self.input_map, len(inputs.origin)), "given"), 1.0
-        if sample is None:
+        if seen is None:
             return None, 1.0
         start = InputMap(np.eye(len(inputs.origin)), "common")
         try:
-            return self._learned(sample, inputs, n_rows, effort) or (start, 1.0)
+            return self._learned(seen, inputs) or (start, 1.0)
         except (FloatingPointError, np.linalg.LinAlgError) as error:
             return replace(start, trouble=str(error)), 1.0
 
-    def _learned(
-        self, sample: Block, inputs: Inputs, n_rows: int, effort: Effort
-    ) -> tuple[InputMap, float] | None:
-        seeds = [self.map_seed + 1 + s for s in range(effort.draws)]
-        n_judging = sample.y.shape[1]
-        n_units = min(effort.units, max(FEWEST_UNITS, 2 * n_judging // 3))
-        judges = networks(sample, inputs, self._law(inputs), seeds, n_units, centred=self.constant)
+    def _learned(self, seen: _Seen, inputs: Inputs) -> tuple[InputMap, float] | None:
+        seeds = [self.map_seed + 1 + s for s in range(seen.effort.draws)]
+        n_units = min(seen.effort.units, max(FEWEST_UNITS, 2 * seen.block.y.shape[1] // 3))
+        law = self._law(inputs)
+        judges = networks(seen.block, inputs, law, seeds, n_units, centred=self.constant)
         if judges is None:
             return None
-        # A sample of many rows stands for all of them; one that is smaller is all there is.
-        n_rows = n_rows if n_judging == effort.rows else n_judging
-        found = learned_map(judges, self._kind(len(inputs.origin), n_rows), self.report)
+        kind = self._kind(len(inputs.origin), seen.n_rows)
+        if seen.assumed is None:
+            found = learned_map(judges, kind, self.report)
+        else:
+            found, judges = learned_map_in_noise(judges, kind, seen.assumed, self.report)
         shares = relevance(judges, found, inputs.origin, self.map_seed)
         used = judges.used_share(found.matrix, found.log_alpha)
         return InputMap(found.matrix, found.kind, *shares), used

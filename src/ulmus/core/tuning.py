@@ -73,18 +73,36 @@ class LearnedMap:
 
 def learned_map(networks: Networks, kind: str, report: Report) -> LearnedMap:
     """The map of greatest evidence, ``"ard"`` or ``"full"``."""
-    with threadpool_limits(1 if networks.n_threads > 1 else None, user_api="blas"):
-        return _learned(networks, kind, report)
+    found = learned_scales(networks, report)
+    return learned_matrix(networks, found, report) if kind == "full" else found
 
 
-def _learned(networks: Networks, kind: str, report: Report) -> LearnedMap:
-    few = networks.fewer_rows(RACE_ROWS)
-    trial = search = _Search(few, report)
-    if few.y.shape[0] < networks.y.shape[0]:
-        search = _Search(networks, report)
-    common = trial.common()
-    found = search.scales(trial.started(common), math.log(search.size / trial.size))
-    return search.matrix(found) if kind == "full" else found
+def learned_scales(networks: Networks, report: Report) -> LearnedMap:
+    """A scale for each input."""
+    with _free_threads(networks):
+        few = networks.fewer_rows(RACE_ROWS)
+        trial = search = _Search(few, report)
+        if few.y.shape[0] < networks.y.shape[0]:
+            search = _Search(networks, report)
+        common = trial.common()
+        return search.scales(trial.started(common), math.log(search.size / trial.size))
+
+
+def relearned_scales(networks: Networks, start: LearnedMap, report: Report) -> LearnedMap:
+    """Scales of the inputs that were kept when rows counted otherwise, from those found then."""
+    with _free_threads(networks):
+        return _Search(networks, report).kept_scales(start)
+
+
+def learned_matrix(networks: Networks, scales: LearnedMap, report: Report) -> LearnedMap:
+    """A full matrix, from the best scales."""
+    with _free_threads(networks):
+        return _Search(networks, report).matrix(scales)
+
+
+def _free_threads(networks: Networks) -> threadpool_limits:
+    """One thread for matrix products where the networks have threads of their own."""
+    return threadpool_limits(1 if networks.n_threads > 1 else None, user_api="blas")
 
 
 class _Search:
@@ -136,8 +154,19 @@ class _Search:
         if not np.all(kept):
             name = f"{np.sum(kept)} of {self.d} inputs kept"
             p, value = self._best_scales(p, kept, LAST_STEPS, name)
-        L = np.exp(p[:-1]) * kept
-        spread = _spread(self.seen, self.d)
+        return self._found(p, value, kept, around)
+
+    def kept_scales(self, earlier: LearnedMap) -> LearnedMap:
+        """Scales of the inputs that an earlier map keeps, from its own."""
+        kept = np.diag(earlier.matrix) > 0
+        start = np.append(np.log(np.where(kept, np.diag(earlier.matrix), 1.0)), earlier.log_alpha)
+        p, value = self._best_scales(start, kept, LAST_STEPS, "scales again")
+        return self._found(p, value, kept, np.where(kept, np.exp(p[:-1]), earlier.around))
+
+    def _found(
+        self, p: np.ndarray, value: float, kept: np.ndarray, around: np.ndarray
+    ) -> LearnedMap:
+        L, spread = np.exp(p[:-1]) * kept, _spread(self.seen, self.d)
         return LearnedMap("ard", np.diag(L), around, p[-1], value, spread)
 
     def _worth_keeping(self, p: np.ndarray) -> np.ndarray:

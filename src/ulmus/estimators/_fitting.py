@@ -10,9 +10,9 @@ from sklearn.utils.metaestimators import available_if
 
 from ulmus.blocks import BlockSource, checked_blocks, progress_bar, reader, silent
 from ulmus.core.backend import Array, reference_array
+from ulmus.core.dependence.assumed import Dependence
 from ulmus.core.fit import Fit
 from ulmus.core.make import fit_of_more, fit_of_rows, fit_of_stream
-from ulmus.core.noise.dependent import Dependence
 from ulmus.core.scaling import feature_scale, usable
 from ulmus.core.source import Source
 from ulmus.estimators import _parameters as check
@@ -89,8 +89,11 @@ class Fitting:
             rows = replace(rows, cut=default_cut(assumed))
         scale = usable(rows.reduce(feature_scale))
         tuned = prepared.tuning_rows(fresh, rows)
-        source = rows if tuned is None else rows.taken(np.flatnonzero(tuned))
-        task = prepared.task(fresh, source, scale, one_output, rows.reference)
+        source, told = rows, assumed
+        if tuned is not None:
+            some = np.flatnonzero(tuned)
+            source, told = rows.taken(some), assumed and assumed.taken(some)
+        task = prepared.task(fresh, source, scale, one_output, rows.reference, assumed=told)
         task = replace(task, tuned=tuned, dependence=assumed)
         return self._adopt(fresh, fit_of_rows(rows, task))
 
@@ -203,7 +206,9 @@ class Fitting:
         else:
             prepared.require_same_outputs(len(rows.y), earlier)
             scale = earlier.scale + scale
-            task = prepared.task(fresh, rows, scale, earlier.one_output, rows.reference, earlier)
+            task = prepared.task(
+                fresh, rows, scale, earlier.one_output, rows.reference, earlier=earlier
+            )
         return self._adopt(fresh, fit_of_more(rows, task, earlier))
 
     def __getattr__(self, name: str) -> Any:
@@ -256,7 +261,7 @@ class Fitting:
             self.feature_names_in_ = np.asarray(names, dtype=object)
         prepared.estimates(self)
         scale = usable(source.for_width(n_features).reduce(feature_scale))
-        task = prepared.task(self, source, scale, one_output, reference)
+        task = prepared.task(self, source, scale, one_output, reference, assumed=assumed)
         return fit_of_stream(source, replace(task, dependence=assumed))
 
     def _warn_about_fit(self, fit: Fit) -> None:

@@ -16,11 +16,12 @@ import numpy as np
 
 from ulmus.blocks import BlockSource
 from ulmus.core.backend import Array, reference_array
+from ulmus.core.dependence.assumed import Dependence
 from ulmus.core.fit import Fit
 from ulmus.core.fitting import Specification
 from ulmus.core.layer import UnitLaw
 from ulmus.core.make import Task
-from ulmus.core.noise.dependent import Dependence, require_reading_order
+from ulmus.core.noise.dependent import require_reading_order
 from ulmus.core.recipe import FEWEST_ROWS, Recipe
 from ulmus.core.scaling import FeatureScale
 from ulmus.core.source import RowBlocks, Source
@@ -153,7 +154,7 @@ def blocks_with_places(
     require_reading_order(assumed.places)
     if check.resolved_alpha(estimator.alpha, estimator.noise) == "block-loo":
         source = replace(source, cut=default_cut(assumed))
-    return source, replace(assumed, places=assumed.places.taken(used))
+    return source, replace(assumed, used=used)
 
 
 # ------------------------------------------------------------ the task
@@ -165,7 +166,9 @@ def task(
     scale: FeatureScale,
     one_output: bool,
     reference: Array,
+    *,
     earlier: Fit | None = None,
+    assumed: Dependence | None = None,
 ) -> Task:
     """What is to be made of rows of a source; rows added later keep the earlier layer."""
     n_outputs = source.sample(1).y.shape[0]
@@ -179,7 +182,9 @@ def task(
     recipe = None
     if earlier is None:
         recipe = _recipe(estimator, len(scale.mean))
-        layer, input_map = recipe.layer(source.for_width(len(scale.mean)), scale, reference)
+        layer, input_map = recipe.layer(
+            source.for_width(len(scale.mean)), scale, reference, assumed
+        )
     else:
         layer, input_map = earlier.ensemble.layer, earlier.input_map
     caution, drawn = check.noise_caution(estimator.noise), _drawn_with(estimator)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.cuts import group_cut, space_cut, time_cut
+from ulmus.core.dependence.assumed import Dependence
 from ulmus.core.dependence.families import Family
 from ulmus.core.dependence.places import Places
 from ulmus.core.dependence.robust import CLUSTERS, Robust
-from ulmus.core.noise.dependent import Dependence
 from ulmus.noise.kinds import AXES, DependentNoise
 
 

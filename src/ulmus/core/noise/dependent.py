@@ -38,22 +38,6 @@ KEPT = 0.1
 
 
 @dataclass(frozen=True)
-class Dependence:
-    """What is assumed about how noise hangs together, and where the rows are.
-
-    Parameters
-    ----------
-    kind : Family or Robust
-        A covariance with parameters, or a kernel for products of residuals.
-    places : Places
-        Of all rows.
-    """
-
-    kind: Family | Robust
-    places: Places
-
-
-@dataclass(frozen=True)
 class OrderedRows:
     """Rows of positive weight in the order of their places, as often as asked, and the places."""
 
