@@ -50,6 +50,18 @@ def test_degrees_of_freedom_are_two_over_the_variance_of_the_logarithm():
     assert variance_dof(lambda p: 100 * slope @ p, np.ones(2), C, 80) == LEAST_DOF
 
 
+def test_a_sill_is_known_as_well_as_from_so_many_independent_rows():
+    # The variance of n correlated values varies as that of n / sum of squared correlations.
+    n, A = 400, smooth_directions(400)
+    found = [dependence_fit(series(0.8, n, seed), A, Places(n=n), AR) for seed in range(30)]
+    spread = np.var(np.log([fit.sill for fit in found]), ddof=1)
+    told = np.mean([2 / fit.sill_dof for fit in found])
+    assert 0.5 < told / spread < 2.0  # a variance of 30 logarithms is known to 26 %
+    assert (
+        n * 0.36 / 1.64 / 2.5 < np.median([fit.sill_dof for fit in found]) < n * 0.36 / 1.64 * 1.5
+    )
+
+
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_the_kept_share_is_the_variance_along_the_directions(share):
     n, A, scale = 60, smooth_directions(60), 4.0

@@ -1,10 +1,13 @@
 """Error bars over replications of dependent noise: a short version of benchmarks/dependence.py."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from plain import plain_ensemble
 from scipy.spatial.distance import cdist
 
+from ulmus.metrics import coverage
 from ulmus.noise import AR1, Exponential
 
 N_ROWS, TIMES = 150, 60
@@ -64,6 +67,17 @@ def test_intervals_hold_the_expectation_of_a_fit_in_space():
     alone, _, _ = errors(SQUARE, 0.1, "homoskedastic")
     assert rows > 0.87
     assert alone < 0.65
+
+
+@pytest.mark.parametrize("method", ["auto", "gaussian"])
+def test_prediction_intervals_hold_another_series(method):
+    # A series has about 15 independent pieces: its share varies by .12, and the mean by .016.
+    scale, held = -1 / np.log(0.8) / N_ROWS, []
+    for r, (e, other) in enumerate(pairwise(noises(CLOCK, scale))):
+        model = plain_ensemble(**LAYER | {"alpha": "loo"}, noise=AR1(), random_state=r)
+        bounds = model.fit(CLOCK, wave(CLOCK) + e).predict_interval(CLOCK, 0.9, method=method)
+        held.append(coverage(wave(CLOCK) + other, bounds))
+    assert 0.85 < np.mean(held) < 0.95
 
 
 def test_independent_noise_costs_nothing():

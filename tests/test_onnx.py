@@ -18,6 +18,7 @@ from onnx_comparison import (
     to_onnx,
 )
 from plain import plain_ensemble, plain_member
+from scipy.signal import lfilter
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core import activations
@@ -27,6 +28,7 @@ from ulmus.core.variance import ESTIMATES, model_variance
 from ulmus.exceptions import DegenerateFitWarning, NegativeVarianceWarning
 from ulmus.intervals.distribution import observation_sd
 from ulmus.intervals.standard_errors import prediction_variance
+from ulmus.noise import AR1
 
 # ---------------------------------------------------------------- whole models
 
@@ -217,6 +219,14 @@ def test_degrees_of_freedom_vary():
         warnings.simplefilter("ignore", NegativeVarianceWarning)
         dof = observation_sd(fit, X, prediction_variance(fit, X))[1]
     assert np.max(dof) > 2 * np.min(dof)
+    require_agreement(model, X)
+
+
+def test_noise_that_hangs_together():
+    X, y = table(150)
+    noise = lfilter([0.6], [1, -0.8], np.random.default_rng(0).standard_normal(150))
+    model = ELMEnsembleRegressor(4, 30, noise=AR1(), **SMALL).fit(X, y + noise)
+    assert model.fitted_.noise_dof[0] < 100
     require_agreement(model, X)
 
 

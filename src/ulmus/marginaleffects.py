@@ -150,7 +150,7 @@ class ELMModel(ModelAbstract):
     def df_resid(self) -> float:
         """Degrees of freedom of the residuals."""
         fit = self._directions.fit
-        return float(fit.n_rows - fit.gamma[0])
+        return float(np.minimum(fit.n_rows - fit.gamma, fit.dependence_dof)[0])
 
     def find_variables(self) -> list[str]:
         """Names of the inputs."""

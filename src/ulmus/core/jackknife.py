@@ -23,6 +23,7 @@ from ulmus.core.folds import unpulled
 from ulmus.core.functionals import features
 from ulmus.core.left_out import block_starts
 from ulmus.core.training import TrainingRows
+from ulmus.core.variance import never_negative
 
 # Largest array of training rows times points, in elements: the features of a training row are
 # made again for every so many points.
@@ -109,8 +110,11 @@ def point_spread(fit: Fit, X: Array, norm: np.ndarray | None = None) -> Spread:
         blocks = [ensemble.leverage_of(h) for h in features(ensemble.layer, X)]
         norm = np.concatenate(blocks, axis=1)
     noise = fit.unit_noise(X)
-    model = smoothed_noise(fit, noise) * norm
-    variance = (noise / fit.mean_weight + model) * ensemble.unit[:, None] ** 2
+    model = smoothed_noise(fit, noise) * norm * ensemble.unit[:, None] ** 2
+    if np.any(fit.has_covariance):
+        together = never_negative(fit.estimates[0], fit.parts(X)).T
+        model = np.where(fit.has_covariance[:, None], together, model)
+    variance = noise / fit.mean_weight * ensemble.unit[:, None] ** 2 + model
     sd = _positive_root(variance + fit.map_variance(X))
     return Spread(ensemble.mean(X), sd, norm)
 

@@ -158,16 +158,19 @@ def observation_sd(fit: Fit, X: Array, variance: Variance) -> tuple[FloatArray, 
     All of its variance rests on the residuals, but for what the members differ by.
     """
     total = variance.model + fit.noise_variance(X)
-    return np.sqrt(total), observation_dof(fit, total, variance.from_weights)
+    dof = observation_dof(fit, total, variance.from_weights, fit.noise_dof)
+    return np.sqrt(total), dof
 
 
-def observation_dof(fit: Fit, total: FloatArray, weights: FloatArray) -> FloatArray:
+def observation_dof(
+    fit: Fit, total: FloatArray, weights: FloatArray, noise_dof: FloatArray
+) -> FloatArray:
     """Degrees of freedom of the variance of a new observation, each (p, K).
 
-    ``weights`` is what the members differ by.
+    ``weights`` is what the members differ by, and the rest has the degrees of freedom of noise.
     """
     members = fit.ensemble.n_members
-    dof = satterthwaite_dof(total - weights, weights, fit.n_rows - fit.gamma, members - 1)
+    dof = satterthwaite_dof(total - weights, weights, noise_dof, members - 1)
     return np.clip(dof, LEAST_DOF, NORMAL_DOF)
 
 

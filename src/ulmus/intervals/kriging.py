@@ -54,7 +54,9 @@ def kriged_observations(fit: Fit, X: Array, at: Places) -> KrigedObservations:
             mean[here, k] = parts.mean[:, k] + part.offset
             total[here, k] = np.maximum(noise, 0.0) + model[:, k]
             weights[here, k] = np.minimum(parts.spread / parts.n_members, model)[:, k]
-    return KrigedObservations(mean, np.sqrt(total), observation_dof(fit, total, weights))
+    # What kriging leaves of the noise hardly hangs together.
+    dof = observation_dof(fit, total, weights, fit.n_rows - fit.gamma)
+    return KrigedObservations(mean, np.sqrt(total), dof)
 
 
 def kriged_bounds(

@@ -19,7 +19,7 @@ def inverse_dof(graph: Graph, variance: Variance, total: str, fit: Fit) -> str:
     weights = graph("Min", variance.redrawing, variance.model)
     some = graph("Greater", total, 0.0)
     share = graph.chosen(some, graph("Div", weights, graph.chosen(some, total, 1.0)), 0.0)
-    residual_dof = np.maximum(fit.n_rows - fit.gamma, 1.0)
+    residual_dof = np.maximum(fit.noise_dof, 1.0)
     weights_dof = max(fit.ensemble.n_members - 1, 1)
     noise = graph("Div", graph.square(graph("Sub", 1.0, share)), residual_dof)
     spent = graph("Add", noise, graph("Div", graph.square(share), float(weights_dof)))

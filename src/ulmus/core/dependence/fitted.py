@@ -40,6 +40,9 @@ class DependenceFit:
     dof : float
         Degrees of freedom of the variance of what the smoother keeps of the noise: few where noise
         hangs together over long distances.
+    sill_dof : float
+        Degrees of freedom of the variance of a row's noise: as many independent rows would tell it
+        as well.
     """
 
     family: Family
@@ -54,6 +57,7 @@ class DependenceFit:
     n_removed: int
     independent: bool
     dof: float = math.inf
+    sill_dof: float = math.inf
 
     @property
     def names(self) -> tuple[str, ...]:

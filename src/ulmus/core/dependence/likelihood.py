@@ -128,9 +128,11 @@ def dependence_fit(y: np.ndarray, A: np.ndarray, places: Places, family: Family)
     scales, shares = parameters(family, best)
     covariance = curvature_covariance(target, best, box)
 
+    def log_sill(p: np.ndarray) -> float:
+        return math.log(likelihood.value_and_variance(*parameters(family, p))[1])
+
     def log_kept(p: np.ndarray) -> float:
-        sill = likelihood.value_and_variance(*parameters(family, p))[1]
-        return math.log(sill * kept_share(family, places, A, p))
+        return log_sill(p) + math.log(kept_share(family, places, A, p))
 
     return DependenceFit(
         family,
@@ -145,6 +147,7 @@ def dependence_fit(y: np.ndarray, A: np.ndarray, places: Places, family: Family)
         n_removed=k,
         independent=bool(2 * (alone - value) < needed),
         dof=variance_dof(log_kept, best, covariance, n - k),
+        sill_dof=variance_dof(log_sill, best, covariance, n - k),
     )
 
 
