@@ -243,3 +243,25 @@ def test_a_sum_of_noise_along_time_and_in_space_is_fitted():
     model = plain_ensemble(4, 15, noise=AR1() + Exponential()).fit(X, y, time=t, coords=coords)
     assert model.dependence_.names[:2] == ("time scale", "space scale")
     assert np.all(model.predict_var(X, component="model") > 0)
+
+
+def test_rows_that_turn_out_to_be_independent_are_left_out_one_by_one():
+    _, X, y = series(phi=0.0)
+    assumed = plain_ensemble(5, 40, noise=AR1()).fit(X, y)
+    plain = plain_ensemble(5, 40, noise="homoskedastic").fit(X, y)
+    assert assumed.dependence_.independent
+    np.testing.assert_allclose(assumed.alpha_, plain.alpha_, rtol=1e-12)
+    for ask in ("predict", "predict_interval", "predict_var"):
+        pair = [getattr(model, ask)(X) for model in (assumed, plain)]
+        np.testing.assert_allclose(*pair, rtol=1e-6)
+    np.testing.assert_allclose(assumed.loo_residuals_, plain.loo_residuals_, rtol=1e-6)
+    streamed = plain_ensemble(5, 40, noise=AR1()).fit_blocks([(X[:50], y[:50]), (X[50:], y[50:])])
+    np.testing.assert_allclose(streamed.alpha_, plain.alpha_, rtol=1e-6)
+
+
+def test_blocks_are_left_out_of_independent_rows_where_asked_for_by_name():
+    _, X, y = series(phi=0.0)
+    asked = plain_ensemble(5, 40, noise=AR1(), alpha="block-loo").fit(X, y)
+    plain = plain_ensemble(5, 40, noise="homoskedastic").fit(X, y)
+    assert asked.dependence_.independent
+    assert not np.allclose(asked.loo_residuals_, plain.loo_residuals_)

@@ -243,6 +243,10 @@ class BlockSource:
             yield from cut_block(block, self.width, self.reference, numbers, labels)
             start += n_rows
 
+    def uncut(self) -> BlockSource:
+        """The same rows, each left out by itself."""
+        return replace(self, cut=None)
+
     def row_columns(self, names: Iterable[str]) -> RowColumns:
         """Columns of all rows by name, from one reading."""
         wanted = {name: column_place(self.first.names, name) for name in names}

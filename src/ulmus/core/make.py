@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,6 +69,8 @@ class Task:
         Which rows the map was learned from, where others were kept from it.
     dependence : Dependence or None
         How the noise hangs together between rows, where it does.
+    keeps_blocks : bool
+        Whether rows are left out in blocks even if their noise turns out to be independent.
     """
 
     layer: HiddenLayer
@@ -80,6 +83,13 @@ class Task:
     recipe: Recipe | None = None
     tuned: np.ndarray | None = None
     dependence: Dependence | None = None
+    keeps_blocks: bool = False
+
+    def by_rows(self) -> Task:
+        """The same with rows left out one at a time."""
+        rule = self.spec.alpha
+        spec = replace(self.spec, alpha="loo" if rule == "block-loo" else rule)
+        return replace(self, spec=spec)
 
     @property
     def sample_rows(self) -> int:
@@ -94,6 +104,26 @@ class Task:
 
 def fit_of_rows(rows: RowBlocks, task: Task) -> Fit:
     """Fit rows in memory, and keep them."""
+    return _by_blocks_or_rows(_fit_of_rows, rows, task)
+
+
+def _by_blocks_or_rows(make: Callable[[Any, Task], Fit], source: Any, task: Task) -> Fit:
+    """A fit with rows left out in blocks, or one by one where their noise is independent.
+
+    Blocks are a precaution that costs accuracy, and there is nothing to be careful about.
+    """
+    fit = make(source, task)
+    if task.keeps_blocks or not _found_independent(fit):
+        return fit
+    again = make(source.uncut(), task.by_rows())
+    return again if _found_independent(again) else fit
+
+
+def _found_independent(fit: Fit) -> bool:
+    return fit.dependence is not None and all(one.independent for one in fit.dependence)
+
+
+def _fit_of_rows(rows: RowBlocks, task: Task) -> Fit:
     # Through the rows every point costs n MN products, through the features (MN)^2.
     spec = replace(task.spec, dual=rows.n_rows < task.layer.width)
     fitted = fitted_rows(rows, task.layer, spec)
@@ -168,6 +198,12 @@ def _per_output(fitted: FittedRows, name: str) -> list[np.ndarray]:
 
 def fit_of_stream(source: Source, task: Task) -> Fit:
     """Fit rows that can be read several times and are not kept."""
+    if task.spec.alpha != "block-loo":
+        return _fit_of_stream(source, task)
+    return _by_blocks_or_rows(_fit_of_stream, source, task)
+
+
+def _fit_of_stream(source: Source, task: Task) -> Fit:
     source = source.for_width(task.layer.width)
     sample = source.sample(task.sample_rows)
     ensemble = fitted_stream(source, task.layer, task.spec, started(sample, task.layer))

@@ -83,6 +83,9 @@ class OrderedSource(Source, Protocol):
     def in_order(self) -> Iterable[Block]:
         """All rows, one block after another."""
 
+    def uncut(self) -> Self:
+        """The same rows, each left out by itself."""
+
 
 def reduced(row_pass: RowPass, blocks: Iterable[Block], n_threads: int = 1) -> Any:
     """Run a pass over blocks, on several threads if asked, and merge what they return.
@@ -183,6 +186,10 @@ class RowBlocks:
     def for_width(self, width: int) -> RowBlocks:
         """The same rows in blocks of a size that suits so many hidden features."""
         return replace(self, width=width)
+
+    def uncut(self) -> RowBlocks:
+        """The same rows, each left out by itself."""
+        return replace(self, cut=None)
 
     def own_copy(self) -> RowBlocks:
         """The same rows in memory of their own, so that a caller may change his arrays."""

@@ -262,7 +262,7 @@ class Fitting:
         prepared.estimates(self)
         scale = usable(source.for_width(n_features).reduce(feature_scale))
         task = prepared.task(self, source, scale, one_output, reference, assumed=assumed)
-        return fit_of_stream(source, replace(task, dependence=assumed))
+        return fit_of_stream(source, task)
 
     def _warn_about_fit(self, fit: Fit) -> None:
         """Say what a user should know; subclasses may know more."""

@@ -188,7 +188,8 @@ def task(
     else:
         layer, input_map = earlier.ensemble.layer, earlier.input_map
     caution, drawn = check.noise_caution(estimator.noise), _drawn_with(estimator)
-    return Task(layer, input_map, scale, spec, caution, one_output, drawn, recipe)
+    parts = (layer, input_map, scale, spec, caution, one_output, drawn, recipe)
+    return Task(*parts, dependence=assumed, keeps_blocks=estimator.alpha == "block-loo")
 
 
 def estimates(estimator: Any) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ class ELMEnsembleRegressor(BaseELM):
         cross-validation score, both judged by the first members (at most five). Each output
         chooses its own; outputs that choose differently cost a regression each. With noise of
         :mod:`ulmus.noise`, ``"loo"`` is ``"block-loo"``: rows that hang together are left out
-        together.
+        together, unless their noise turns out to be independent.
     activation : str or callable, default="tanh"
         ``"logistic"``, ``"tanh"``, ``"relu"``, ``"erf"``, ``"cos"`` (random Fourier features),
         ``"rbf"`` (:math:`e^{-u^2}`), ``"identity"``, or a function of the array of
