@@ -12,6 +12,7 @@ from ulmus.core.dependence.places import Places
 from ulmus.core.dependence.robust import CLUSTERS, Robust
 from ulmus.core.noise.dependent import Dependence
 from ulmus.noise.kinds import AXES, DependentNoise
+from ulmus.noise.values import coordinates, labels, times
 
 
 def dependence(
@@ -105,18 +106,18 @@ def _count(axis: str, trained: Places) -> str:
     )
 
 
-def _known_codes(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+def _known_codes(given: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Codes of labels among those that are known, and -1 for others."""
-    if (labels.dtype.kind == "U") != (known.dtype.kind == "U"):
-        kinds = ["words" if array.dtype.kind == "U" else "numbers" for array in (labels, known)]
+    if (given.dtype.kind == "U") != (known.dtype.kind == "U"):
+        kinds = ["words" if array.dtype.kind == "U" else "numbers" for array in (given, known)]
         raise ValueError(
             f"groups given to predict are {kinds[0]}, and those of fit were {kinds[1]}; give the "
             "same kind of labels."
         )
     order = np.argsort(known)
-    place = np.searchsorted(known, labels, sorter=order)
+    place = np.searchsorted(known, given, sorter=order)
     codes = order[np.minimum(place, len(known) - 1)]
-    return np.where(known[codes] == labels, codes, -1)
+    return np.where(known[codes] == given, codes, -1)
 
 
 def default_cut(assumed: Dependence) -> np.ndarray:
@@ -138,12 +139,11 @@ def _place(axis: str, name: Any, array: Any, columns: Any, method: str) -> Any:
     if name is None and array is None:
         return None
     if axis == "coords":
-        parts = [columns(one) for one in name] if array is None else np.asarray(array)
-        return np.column_stack(parts) if isinstance(parts, list) else parts
-    values = np.asarray(columns(name) if array is None else array)
-    if axis == "groups":
-        return _names_or_numbers(values)
-    return days(values)
+        if array is None:
+            return np.column_stack([coordinates(columns(one)) for one in name])
+        return coordinates(array)
+    values = columns(name) if array is None else array
+    return labels(values) if axis == "groups" else times(values)
 
 
 def group_codes(values: Any) -> np.ndarray:
@@ -154,21 +154,6 @@ def group_codes(values: Any) -> np.ndarray:
 
 def group_labels(values: np.ndarray) -> np.ndarray | tuple[str, ...]:
     """What the groups of these numbers are called; a model file can hold numbers and words."""
-    labels, first = np.unique(values, return_index=True)
-    labels = labels[np.argsort(first)]
-    return tuple(labels.tolist()) if labels.dtype.kind == "U" else labels
-
-
-def _names_or_numbers(values: np.ndarray) -> np.ndarray:
-    """Labels of groups as words, or as numbers; dates as days."""
-    if values.dtype.kind == "M":
-        return days(values)
-    return values if values.dtype.kind in "iuf" else values.astype(str)
-
-
-def days(values: Any) -> np.ndarray:
-    """Times as numbers; dates as days."""
-    array = np.asarray(values)
-    if array.dtype.kind == "M":
-        return array.astype("datetime64[ns]").astype(np.int64) / 86_400e9
-    return array.astype(float)
+    names, first = np.unique(values, return_index=True)
+    names = names[np.argsort(first)]
+    return tuple(names.tolist()) if names.dtype.kind == "U" else names
