@@ -36,7 +36,9 @@ def column_place(names: tuple[str, ...] | None, name: Any) -> int:
     """Which of the columns has this name."""
     if names is None or name not in names:
         known = "X has no names of columns" if names is None else f"X has {', '.join(names)}"
-        raise ValueError(f"there is no column {name!r}: {known}; give the values to fit instead.")
+        raise ValueError(
+            f"there is no column {name!r}: {known}; give its values as an array instead."
+        )
     return names.index(name)
 
 

@@ -34,7 +34,7 @@ def dependence(
     kind, names = noise.kind(), noise.names()
     # Several series in one table: groups may come with any noise along time.
     wanted = names | ({"groups": None} if "time" in names and "groups" not in names else {})
-    found = _found(f"noise={noise!r}", "fit", wanted, columns, given)
+    found = _found(f"noise={noise!r}", "fit", n_rows, wanted, columns, given)
     for axis in ("coords", "groups"):
         if axis in names and found[axis] is None:
             raise ValueError(_missing(f"noise={noise!r}", "fit", axis))
@@ -71,25 +71,45 @@ def new_places(
     needed = [axis for axis, term in (("time", "time"), ("coords", "space")) if term in along]
     needed += ["groups"] if "time" in along and trained.groups is not None else []
     wanted = {axis: names.get(axis) for axis in needed}
-    found = _found(f"noise {family}", "predict", wanted, columns, given)
+    found = _found(f"noise {family}", "predict", n_rows, wanted, columns, given)
     for axis in needed:
         if found[axis] is None:
             raise ValueError(_missing(f"noise {family}", "predict", axis) + _count(axis, trained))
     if "groups" in needed and trained.labels is not None:
         found["groups"] = _known_codes(found["groups"], np.asarray(trained.labels))
-    return Places(**found, n=n_rows)
+    at = Places(**found, n=n_rows)
+    if at.coords is not None and trained.coords is not None:
+        n_given, n_known = at.coords.shape[1], trained.coords.shape[1]
+        if n_given != n_known:
+            raise ValueError(
+                f"coords given to predict has {n_given} columns, and that of fit had {n_known}; "
+                "give the same ones."
+            )
+    return at
 
 
 def _found(
-    what: str, method: str, wanted: dict[str, Any], columns: Any, given: dict[str, Any]
+    what: str,
+    method: str,
+    n_rows: int,
+    wanted: dict[str, Any],
+    columns: Any,
+    given: dict[str, Any],
 ) -> dict[str, Any]:
     """Numbers along the axes that are wanted, or None where they were not given."""
     for axis in AXES:
         if given.get(axis) is not None and axis not in wanted:
             raise ValueError(f"{axis} was given to {method}, and {what} has no use for it.")
-    return {
+    found = {
         axis: _place(axis, name, given.get(axis), columns, method) for axis, name in wanted.items()
     }
+    for axis, values in found.items():
+        if values is not None and len(values) != n_rows:
+            raise ValueError(
+                f"{axis} given to {method} has {len(values)} rows, and X has {n_rows}; give one "
+                "value for each row."
+            )
+    return found
 
 
 def _missing(what: str, method: str, axis: str) -> str:
