@@ -1,0 +1,59 @@
+"""Dependent noise in cases that nobody had in mind: what random combinations of settings found."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from ulmus import ELMEnsembleRegressor, ELMRegressor
+from ulmus.noise import AR1, Clustered, Exponential, Matern
+
+
+@pytest.fixture(scope="module")
+def places():
+    """Inputs, and where 80 rows are."""
+    rng = np.random.default_rng(0)
+    n = 80
+    return {
+        "X": rng.uniform(-1, 1, (n, 2)),
+        "time": np.arange(n),
+        "coords": rng.uniform(0, 3, (n, 2)),
+        "groups": np.arange(n) % 8,
+    }
+
+
+CONSTANT = {
+    "along time": (AR1(nugget=False), ["time"]),
+    "series": (AR1(nugget=False) * Clustered(), ["time", "groups"]),
+    "space": (Exponential(), ["coords"]),
+    "smooth space": (Matern(nugget=False), ["coords"]),
+}
+
+
+@pytest.mark.parametrize("level", [0.0, 0.003, 3.0, 3e9])
+@pytest.mark.parametrize("kind", CONSTANT)
+@pytest.mark.parametrize("members", [1, 3])
+def test_outputs_without_noise(places, level, kind, members):
+    noise, axes = CONSTANT[kind]
+    settings = {"noise": noise, "input_map": None, "alpha": "gcv", "random_state": 0}
+    single = members == 1
+    model = ELMRegressor(8, **settings) if single else ELMEnsembleRegressor(3, 8, **settings)
+    given = {axis: places[axis] for axis in axes}
+    model.fit(places["X"], np.full(80, level), **given)
+    assert model.dependence_.independent
+    new = places["X"][::-1]
+    for bounds in (
+        model.predict_interval(new, residual_kriging=True, **given),
+        model.predict_interval(new, kind="confidence"),
+        model.predict_interval(new),
+    ):
+        assert_allclose(bounds, level, rtol=1e-9, atol=1e-12)
+
+
+def test_a_single_network_without_noise_has_real_intervals(places):
+    """Round-off below zero was the variance of output weights, and its root no real number."""
+    model = ELMRegressor(8, noise="homoskedastic", alpha="gcv", input_map=None, random_state=0).fit(
+        places["X"], np.full(80, 0.003)
+    )
+    bounds = model.predict_interval(places["X"], kind="confidence")
+    assert bounds.dtype == float
+    assert_allclose(bounds, 0.003)
