@@ -1,6 +1,9 @@
 """Dependent noise in cases that nobody had in mind: what random combinations of settings found."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose
 
@@ -47,6 +50,19 @@ def test_outputs_without_noise(places, level, kind, members):
         model.predict_interval(new),
     ):
         assert_allclose(bounds, level, rtol=1e-9, atol=1e-12)
+
+
+def test_tables_of_all_kinds_name_their_columns(places):
+    columns = {"x": places["X"][:, 0], "t": places["time"] * 0.5, "site": places["groups"]}
+    y = np.sin(3 * columns["x"]) + np.random.default_rng(1).standard_normal(80)
+    noise = AR1(time="t") * Clustered("site")
+    answers = []
+    for table in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)):
+        model = ELMEnsembleRegressor(3, 8, noise=noise, input_map=None, random_state=0)
+        model.fit(table, y)
+        kriged = model.predict(table, residual_kriging=True)
+        answers.append((*kriged, *model.average(table, by="site").std_error))
+    assert_allclose(answers[1:], [answers[0]] * 2)
 
 
 def test_a_single_network_without_noise_has_real_intervals(places):

@@ -136,9 +136,10 @@ class Family:
         for term in self.terms:
             term.require(places)
             if term.spacing(places) == 0:
+                values = "coords" if term.axis == "space" else term.axis
                 raise ValueError(
                     f"all rows are at one place in {term.axis}, so that nothing tells how noise "
-                    f"hangs together; give the {term.axis} of each row."
+                    f"hangs together; give {values} that differ, or noise='auto'."
                 )
             if not self.nugget and term.has_ties(places):
                 raise ValueError(
