@@ -136,7 +136,7 @@ class Family:
         for term in self.terms:
             term.require(places)
             if term.spacing(places) == 0:
-                values = "coords" if term.axis == "space" else term.axis
+                values = {"time": "times", "space": "coords"}[term.axis]
                 raise ValueError(
                     f"all rows are at one place in {term.axis}, so that nothing tells how noise "
                     f"hangs together; give {values} that differ, or noise='auto'."
