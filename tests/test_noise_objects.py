@@ -75,6 +75,8 @@ def test_coordinates_may_be_named_in_any_sequence():
         (lambda: AR1(time=np.arange(3)), ("time", "ndarray", "to fit")),
         (lambda: Clustered(groups=["a", "b"]), ("groups", "list", "to fit")),
         (lambda: Exponential(np.eye(2)), ("coords", "ndarray", "to fit")),
+        (lambda: Exponential(()), ("coords=()", "one or more")),
+        (lambda: Exponential([0, 1]), ("coords=[0, 1]", "names", "to fit")),
         (lambda: Exponential(3), ("coords", "int", "to fit")),
         (lambda: AR1() + AR1(nugget=False), ("two parts along the same axis",)),
         (lambda: Matern(nu="1.5").kind(), ("nu", "'1.5'", "a number")),

@@ -16,6 +16,11 @@ def coordinate_names(coords: Any) -> tuple[str, ...] | None:
             f"coords must be names of columns of X, such as ('east', 'north'), got a value of type "
             f"{type(coords).__name__}; give coordinates themselves to fit."
         )
+    if not coords or not all(isinstance(name, str) for name in coords):
+        raise ValueError(
+            f"coords={coords!r} must be names of one or more columns of X, such as ('east', "
+            "'north'); give coordinates themselves to fit."
+        )
     return tuple(coords)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 EPOCH, DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
+# Squares of larger numbers, and sums of these, overflow.
+LARGEST = 1e150
 # How a column is named instead, for messages.
 NAMED = {
     "time": "AR1(time='day')",
@@ -28,7 +30,10 @@ def times(values: Any) -> np.ndarray:
 
 def coordinates(values: Any) -> np.ndarray:
     """Coordinates as numbers."""
-    return _numbers("coords", _array("coords", values))
+    array = _numbers("coords", _array("coords", values))
+    if array.ndim > 1 and array.shape[1] == 0:
+        raise ValueError("coords has no columns; give at least one coordinate of each row.")
+    return array
 
 
 def labels(values: Any) -> np.ndarray:
@@ -84,8 +89,17 @@ def _absent(value: Any) -> bool:
 
 
 def _numbers(axis: str, array: np.ndarray) -> np.ndarray:
-    if array.dtype.kind in "biuf":
-        return array.astype(float)
+    numbers = array.astype(float) if array.dtype.kind in "biuf" else _parsed(axis, array)
+    finite = np.abs(numbers[np.isfinite(numbers)])
+    if np.any(finite > LARGEST):
+        raise ValueError(
+            f"{axis} reaches {np.max(finite):.1g}, and squares of distances are beyond the range "
+            "of numbers; use another unit."
+        )
+    return numbers
+
+
+def _parsed(axis: str, array: np.ndarray) -> np.ndarray:
     numbers = np.full(array.shape, np.nan)
     for place, value in np.ndenumerate(array):
         if not _absent(value):
@@ -95,7 +109,7 @@ def _numbers(axis: str, array: np.ndarray) -> np.ndarray:
 
 def _number(axis: str, row: int, value: Any) -> float:
     try:
-        return float(value)
+        return float(value.item() if isinstance(value, np.generic) else value)
     except (TypeError, ValueError):
         kinds = "number or date" if axis == "time" else "number"
         raise ValueError(
