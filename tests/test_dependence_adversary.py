@@ -6,6 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose
+from shared import says
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.noise import AR1, Clustered, Exponential, Matern
@@ -63,6 +64,14 @@ def test_tables_of_all_kinds_name_their_columns(places):
         kriged = model.predict(table, residual_kriging=True)
         answers.append((*kriged, *model.average(table, by="site").std_error))
     assert_allclose(answers[1:], [answers[0]] * 2)
+
+
+@pytest.mark.parametrize("noise", [AR1(), AR1() * Clustered(), AR1() + Exponential()])
+def test_a_known_variance_is_no_part_of_a_fitted_covariance(places, noise):
+    given = {axis: places[axis] for axis in noise.names()}
+    model = ELMEnsembleRegressor(3, 8, noise=noise, noise_variance=0.5, input_map=None)
+    with pytest.raises(ValueError, match=says("noise_variance=0.5", "AR1(", "'pilot'")):
+        model.fit(places["X"], places["X"][:, 0], **given)
 
 
 def test_a_single_network_without_noise_has_real_intervals(places):

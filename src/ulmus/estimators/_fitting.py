@@ -323,7 +323,7 @@ class Fitting:
         n_outputs = source.sample(1).y.shape[0]
         spec = Specification(
             alpha=check.resolved_alpha(self.alpha, self.noise),
-            noise_variance=check.checked_noise_variance(self.noise_variance, n_outputs),
+            noise_variance=check.checked_noise_variance(self.noise_variance, n_outputs, self.noise),
             hc=self.hc,
             estimates=self._estimates(),
         )
