@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose
 from shared import says
+from sklearn.base import clone
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
-from ulmus.noise import AR1, Clustered, Exponential, Matern
+from ulmus.noise import AR1, Clustered, Exponential, Matern, NeweyWest
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,30 @@ def test_tables_of_all_kinds_name_their_columns(places):
         kriged = model.predict(table, residual_kriging=True)
         answers.append((*kriged, *model.average(table, by="site").std_error))
     assert_allclose(answers[1:], [answers[0]] * 2)
+
+
+@pytest.mark.parametrize(
+    "noise", [AR1(), Exponential(), AR1() * Clustered(), NeweyWest(), Clustered()]
+)
+def test_rows_of_weight_zero_are_as_if_they_were_not_there(places, noise):
+    rng = np.random.default_rng(2)
+    X, y = places["X"], rng.standard_normal(80) + places["X"][:, 0]
+    weight = rng.uniform(0.5, 2, 80)
+    weight[rng.random(80) < 0.3] = 0.0
+    used = weight > 0
+    given = {axis: places[axis] for axis in noise.names()}
+    model = ELMEnsembleRegressor(3, 8, noise=noise, input_map=None, random_state=0)
+    whole = clone(model).fit(X, y, weight, **given)
+    few = clone(model).fit(
+        X[used], y[used], weight[used], **{axis: values[used] for axis, values in given.items()}
+    )
+    fits = [whole, few]
+    if noise in (AR1(), NeweyWest()):
+        blocks = [(X[:33], y[:33], weight[:33]), (X[33:], y[33:], weight[33:])]
+        fits.append(clone(model).fit_blocks(blocks, **given))
+    assert_allclose([one.alpha_ for one in fits], whole.alpha_)
+    assert_allclose([one.predict_var(X) for one in fits], [whole.predict_var(X)] * len(fits))
+    assert_allclose(whole.predict_interval(X), few.predict_interval(X))
 
 
 @pytest.mark.parametrize("noise", [AR1(), AR1() * Clustered(), AR1() + Exponential()])

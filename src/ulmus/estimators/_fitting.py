@@ -109,7 +109,7 @@ class Fitting:
         given = {"time": time, "coords": coords, "groups": groups}
         assumed = fresh._dependence(rows.n_rows, lambda name: column(table, name), given)
         if assumed is not None:
-            rows = replace(rows, cut=default_cut(assumed))
+            rows = replace(rows, cut=default_cut(assumed, rows.used))
         scale = usable(rows.reduce(feature_scale))
         tuned = fresh._tuning_rows(rows)
         source = rows if tuned is None else rows.taken(np.flatnonzero(tuned))
@@ -309,7 +309,7 @@ class Fitting:
         assumed = dependence(self.noise, len(used), columns.__getitem__, given)
         require_reading_order(assumed.places)
         if check.resolved_alpha(self.alpha, self.noise) == "block-loo":
-            source = replace(source, cut=default_cut(assumed))
+            source = replace(source, cut=default_cut(assumed, used))
         return source, replace(assumed, places=assumed.places.taken(used))
 
     def _task(

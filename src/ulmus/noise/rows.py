@@ -140,9 +140,21 @@ def _known_codes(given: np.ndarray, known: np.ndarray) -> np.ndarray:
     return np.where(known[codes] == given, codes, -1)
 
 
-def default_cut(assumed: Dependence) -> np.ndarray:
-    """Labels of the blocks in which rows are left out, shape (n,)."""
-    kind, places = assumed.kind, assumed.places
+def default_cut(assumed: Dependence, used: np.ndarray) -> np.ndarray:
+    """Labels of the blocks in which rows are left out, shape (n,).
+
+    Parameters
+    ----------
+    assumed : Dependence
+        How the noise hangs together, and where the rows are.
+    used : ndarray of bool, shape (n,)
+        Rows of positive weight, which make the blocks; others are with the row before them.
+    """
+    cut = _used_cut(assumed.kind, assumed.places.taken(used))
+    return cut[np.maximum(np.cumsum(used) - 1, 0)]
+
+
+def _used_cut(kind: Family | Robust, places: Places) -> np.ndarray:
     if isinstance(kind, Robust) and kind.kernel == CLUSTERS:
         return group_cut(places.codes)
     if places.coords is not None:
