@@ -227,7 +227,7 @@ def log_alpha_deviation(parts: Spectrum, alpha: float, k: int) -> tuple[float, f
     """
     n = parts.n_rows - parts.n_constants
     # Rows span no more directions than they are; a stream has as many as there are units.
-    values, u2 = to_numpy(parts.s)[:, :n] ** 2, to_numpy(parts.q[:, :n, k]) ** 2
+    values, u2 = to_numpy(parts.s)[:, :n] ** 2, to_numpy(parts.q)[:, :n, k] ** 2
     beyond = to_numpy(parts.beyond[:, k])
     total = np.sum(u2, axis=1) + beyond
     if not np.all(total > 0):
