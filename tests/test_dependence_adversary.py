@@ -10,7 +10,7 @@ from shared import says
 from sklearn.base import clone
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
-from ulmus.noise import AR1, Clustered, Exponential, Matern, NeweyWest
+from ulmus.noise import AR1, Clustered, Conley, Exponential, Matern, NeweyWest
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +97,33 @@ def test_a_known_variance_is_no_part_of_a_fitted_covariance(places, noise):
     model = ELMEnsembleRegressor(3, 8, noise=noise, noise_variance=0.5, input_map=None)
     with pytest.raises(ValueError, match=says("noise_variance=0.5", "AR1(", "'pilot'")):
         model.fit(places["X"], places["X"][:, 0], **given)
+
+
+@pytest.mark.parametrize(
+    ("noise", "words"),
+    [
+        (NeweyWest(bandwidth=80), ("bandwidth=80", "span 79", "unit of time")),
+        (NeweyWest("qs", bandwidth=1e9), ("bandwidth=1e+09", "span 79")),
+        (NeweyWest("qs", bandwidth=1e-9), ("bandwidth=1e-09", "far below")),
+        (NeweyWest(bandwidth=1e-9), ("bandwidth=1e-09", "far below", "neighbours, 1,")),
+        (Conley(cutoff=5e3), ("cutoff=5e+03", "span 4.", "unit of coords")),
+        (Conley(cutoff=1e-3), ("cutoff=0.001", "far below", "unit of coords")),
+    ],
+)
+def test_kernels_in_other_units_than_the_places_are_refused(places, noise, words):
+    """Of all products standard errors would be near zero, and of none those of independence."""
+    given = {axis: places[axis] for axis in noise.names()}
+    model = ELMEnsembleRegressor(3, 8, noise=noise, input_map=None)
+    with pytest.raises(ValueError, match=says(*words)):
+        model.fit(places["X"], places["X"][:, 0], **given)
+
+
+def test_a_kernel_may_hold_whole_groups(places):
+    noise = NeweyWest(bandwidth=1e9) * Clustered()
+    model = ELMEnsembleRegressor(3, 8, noise=noise, input_map=None, random_state=0)
+    y = places["X"][:, 0] + np.random.default_rng(1).standard_normal(80)
+    model.fit(places["X"], y, time=places["time"], groups=places["groups"])
+    assert np.all(model.predict_var(places["X"], component="model") > 0)
 
 
 def test_a_single_network_without_noise_has_real_intervals(places):
