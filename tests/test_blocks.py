@@ -32,6 +32,17 @@ def test_every_estimate_is_that_of_the_whole_table(make_table, hc, n):
     assert_same_fit(model.fit_blocks(cut(X, y, w)), ensemble(alpha=0.1, hc=hc).fit(X, y, w), X_new)
 
 
+@pytest.mark.parametrize("alpha", ["loo", "gcv"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_choosing_alpha_costs_the_same_with_fewer_rows_than_units(make_table, alpha, intercept):
+    X, y, w, X_new = make_table(24)
+    how = {"n_neurons": 40, "alpha": alpha, "fit_intercept": intercept, "variance": "auto"}
+    streamed, whole = ensemble(**how).fit_blocks(cut(X, y, w)), ensemble(**how).fit(X, y, w)
+    costs = [one.fitted_.choice_variance(X_new) for one in (streamed, whole)]
+    assert np.any(costs[1] > 0)
+    assert_allclose(*costs, rtol=1e-6, atol=1e-12)
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.3, "loo", "gcv"])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])

@@ -237,9 +237,13 @@ def test_a_perfect_fit_is_independent():
     ("places", "family", "words"),
     [
         (Places(n=60), Family((SPACE,)), ["coords", "give coordinates"]),
-        (Places(np.zeros(60)), Family((TIME,)), ["one place", "time of each row"]),
+        (Places(np.zeros(60)), Family((TIME,)), ["one place", "times that differ"]),
         (Places(np.arange(60) // 2), Family((TIME,), nugget=False), ["nugget=True"]),
-        (Places(coords=np.zeros((60, 2))), Family((SPACE,)), ["one place in space"]),
+        (
+            Places(coords=np.zeros((60, 2))),
+            Family((SPACE,)),
+            ["one place in space", "coords that differ"],
+        ),
         (
             Places(coords=np.ones((60, 2))),
             Family((Term("space", Kernel("bartlett")),)),

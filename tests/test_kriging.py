@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from shared import says
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -425,7 +426,7 @@ def test_what_cannot_be_kriged_is_refused():
     refused("time was given to predict.*no use", time=coords[:, 0], coords=coords)
     refused("coords was given.*residual_kriging=True", coords=coords, residual_kriging=False)
     refused("residual_kriging", residual_kriging="yes")
-    refused("coords of 14", coords=coords[1:])
+    refused("coords given to predict has 14 rows", coords=coords[1:])
     interval = {"ask": "predict_interval", "coords": coords}
     refused("kind='confidence'", kind="confidence", **interval)
     refused("method='jackknife", method="jackknife+", **interval)
@@ -446,3 +447,17 @@ def test_labels_of_groups_must_be_of_one_kind():
     X, time = problem.X[problem.points], problem.time[problem.points]
     with pytest.raises(ValueError, match="same kind of labels"):
         model.predict(X, residual_kriging=True, time=time, groups=np.arange(P))
+
+
+@pytest.mark.parametrize(
+    ("coords", "words"),
+    [
+        (np.zeros((P, 1)), ("coords", "1 columns", "2", "the same")),
+        (np.zeros((P + 1, 2)), (f"coords given to predict has {P + 1} rows", f"X has {P}")),
+    ],
+)
+def test_other_coordinates_than_those_of_fit_are_refused(coords, words):
+    problem = Problem("space")
+    model = problem.fitted()
+    with pytest.raises(ValueError, match=says(*words)):
+        model.predict(problem.X[problem.points], residual_kriging=True, coords=coords)

@@ -67,6 +67,27 @@ def test_coordinates_may_be_named_in_any_sequence():
     assert Matern("depth").coords == ("depth",)
 
 
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda: AR1("day"), ("nugget", "'day'", "AR1(time='day')")),
+        (lambda: Exponential("east", "north"), ("nugget", "'north'", "coords=(")),
+        (lambda: AR1(time=np.arange(3)), ("time", "ndarray", "to fit")),
+        (lambda: Clustered(groups=["a", "b"]), ("groups", "list", "to fit")),
+        (lambda: Exponential(np.eye(2)), ("coords", "ndarray", "to fit")),
+        (lambda: Exponential(()), ("coords=()", "one or more")),
+        (lambda: Exponential([0, 1]), ("coords=[0, 1]", "names", "to fit")),
+        (lambda: Exponential(3), ("coords", "int", "to fit")),
+        (lambda: AR1() + AR1(nugget=False), ("two parts along the same axis",)),
+        (lambda: Matern(nu="1.5").kind(), ("nu", "'1.5'", "a number")),
+        (lambda: model(AR1()).set_params(noise__nugget=False), ("noise__nugget", "set_params(")),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_name(made, words):
+    with pytest.raises(ValueError, match=says(*words)):
+        made()
+
+
 # ---------------------------------------------------------------- model files
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import block_diag
 from scipy.sparse import csr_array
 from shared import alphas, ensemble, intercepts, noises, says, weightings
 
@@ -13,6 +14,7 @@ from ulmus.core.forms import RowForm
 from ulmus.core.grams import PairGram
 from ulmus.core.placement import next_points, outlook
 from ulmus.exceptions import NegativeVarianceWarning
+from ulmus.noise import AR1, Exponential
 
 # Neither alpha, the noise variance nor the scale of the inputs moves with a new row.
 HELD = {"alpha": 0.1, "noise_variance": 1.0, "standardize": False}
@@ -153,6 +155,46 @@ def test_every_estimate_with_the_noise_of_old_rows_held(make_table, hidden, name
         expected = getattr(oracles, table[name])(z, S)
         expected = expected + oracles.spread(H, h, y, 0.1, True, w) / 4
         assert_allclose(ours.variance[step, :, 0], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("n", [30, 90], ids=["dual", "primal"])
+@pytest.mark.parametrize("noise", [AR1(), Exponential()])
+@weightings
+def test_noise_that_hangs_together_is_that_of_the_old_rows(make_table, hidden, noise, n, weighted):
+    # A new row has the noise of a new observation, independent of the others.
+    X, y, w = rows_of(make_table, n, weighted)
+    rng, t = np.random.default_rng(0), np.arange(n)
+    distance = np.abs(t[:, None] - t)
+    y = y + 3 * np.linalg.cholesky(np.exp(-distance / 9)) @ rng.standard_normal(n)
+    places = {"coords": t} if isinstance(noise, Exponential) else {"time": t}
+    model = ensemble(4, 6, **HELD | {"noise": noise, "noise_variance": "pilot"})
+    model.fit(X, y, w, **places)
+    told = model.dependence_
+    assert not told.independent
+    ours = next_points(model.fitted_, CANDIDATES, TARGETS, 3)
+    assert_allclose(ours.before[:, 0], model.predict_var(TARGETS, component="model"), rtol=1e-10)
+    H, h, hc = (hidden(model, A, X) for A in (X, TARGETS, CANDIDATES))
+    S = told.structured_variance * np.exp(-distance / told.scales[0])
+    S += told.nugget_variance * np.eye(n)
+    for step, i in enumerate(ours.rows):
+        f = np.mean(oracles.predictions(H, [a[i : i + 1] for a in hc], y, 0.1, True, w))
+        H = [np.vstack([a, b[i]]) for a, b in zip(H, hc, strict=True)]
+        y, w = np.append(y, f), np.append(w, mean_weight(w))
+        S = block_diag(S, told.variance)
+        z = oracles.smoother_rows(H, h, 0.1, True, w, weighted=True)
+        expected = oracles.s2(z, [S] * 4) + oracles.spread(H, h, y, 0.1, True, w) / 4
+        assert_allclose(ours.variance[step, :, 0], expected, rtol=1e-6)
+
+
+def test_several_outputs_have_their_own_dependent_noise(make_table):
+    X, y, _ = rows_of(make_table, 60)
+    both = np.column_stack([y, np.cumsum(y)])
+    model = held(3, noise=AR1(), noise_variance="pilot").fit(X, both)
+    ours = next_points(model.fitted_, CANDIDATES, TARGETS, 2)
+    for k in range(2):
+        one = held(3, noise=AR1(), noise_variance="pilot").fit(X, both[:, k])
+        alone = next_points(one.fitted_, CANDIDATES[ours.rows[:1]], TARGETS, 1)
+        assert_allclose(ours.variance[0, :, k], alone.variance[0, :, 0], rtol=1e-6)
 
 
 def test_choosing_alpha_and_the_map_costs_what_it_did(make_table):

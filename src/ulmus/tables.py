@@ -22,8 +22,14 @@ def column_names(X: Any) -> tuple[str, ...] | None:
     """Names of the columns of a data frame whose names are all text, else None."""
     if not hasattr(X, "columns"):
         return None
-    names = list(X.columns)
+    # An Arrow table has its columns themselves under that name.
+    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
     return tuple(names) if all(isinstance(name, str) for name in names) else None
+
+
+def data_frame(X: Any) -> Any:
+    """An Arrow table as a data frame, whose columns have names; other tables as they are."""
+    return X.to_pandas() if hasattr(X, "column_names") and hasattr(X, "to_pandas") else X
 
 
 def column(X: Any, name: Any) -> np.ndarray:
@@ -36,7 +42,9 @@ def column_place(names: tuple[str, ...] | None, name: Any) -> int:
     """Which of the columns has this name."""
     if names is None or name not in names:
         known = "X has no names of columns" if names is None else f"X has {', '.join(names)}"
-        raise ValueError(f"there is no column {name!r}: {known}; give the values to fit instead.")
+        raise ValueError(
+            f"there is no column {name!r}: {known}; give its values as an array instead."
+        )
     return names.index(name)
 
 

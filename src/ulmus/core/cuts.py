@@ -67,7 +67,7 @@ def time_cut(
     codes = np.zeros(len(time), int) if groups is None else _codes(groups)
     if len(codes) != len(time):
         raise ValueError(f"groups has {len(codes)} rows and time {len(time)}; give one of each.")
-    asked = _asked(rows=rows, span=span, scale=scale)
+    asked = _asked("time", rows=rows, span=span, scale=scale)
     if rows is not None:
         return _enough(_segments_of_rows(time, codes, int(rows)), asked)
     if span is not None:
@@ -111,7 +111,7 @@ def space_cut(
     coords = _numbers("coords", coords)
     n = len(coords)
     coords = coords.reshape(n, -1)
-    asked = _asked(rows=rows, extent=extent, scale=scale)
+    asked = _asked("coords", rows=rows, extent=extent, scale=scale)
     if rows is not None:
         return _enough(_cell_labels(coords, -(-n // int(rows)), 0.0), asked)
     if extent is not None:
@@ -217,8 +217,8 @@ def _numbers(name: str, values: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def _asked(**sizes: float | None) -> str:
-    """What was asked for, in words, after a check that it can be meant."""
+def _asked(axis: str, **sizes: float | None) -> str:
+    """What makes the blocks, in words, after a check that it can be meant."""
     given = {name: size for name, size in sizes.items() if size is not None}
     if len(given) > 1:
         raise ValueError(f"{' and '.join(given)} both say how long a block is; give one of them.")
@@ -227,7 +227,7 @@ def _asked(**sizes: float | None) -> str:
             kind = "an integer above 0" if name == "rows" else "a number above 0"
             raise ValueError(f"{name}={size!r} must be {kind}.")
         return f"{name}={size!r}"
-    return "no size of a block"
+    return axis
 
 
 def _too_large(cut: np.ndarray) -> bool:
@@ -238,8 +238,11 @@ def _too_large(cut: np.ndarray) -> bool:
 def _enough(cut: np.ndarray, asked: str) -> np.ndarray:
     n_blocks = len(np.unique(cut))
     if n_blocks < FEWEST_BLOCKS:
+        remedy = "use smaller blocks, or leave single rows out."
+        if asked in ("time", "coords", "groups"):
+            remedy = f"give more rows of different {asked}, or noise='auto' for independent rows."
         raise ValueError(
             f"{asked} makes {n_blocks} blocks of {len(cut)} rows, and leaving whole blocks out "
-            f"needs at least {FEWEST_BLOCKS}; use smaller blocks, or leave single rows out."
+            f"needs at least {FEWEST_BLOCKS}; {remedy}"
         )
     return cut

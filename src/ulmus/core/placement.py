@@ -15,8 +15,9 @@ residual at the new row. So with :math:`K_{ml} = Q_m' D_{ml} Q_l`, a sum over pa
 .. math:: \sum_{m,l} t_m' K_{ml} t_l - 2 \sum_m b_m\, t_m(q)' \sum_l K_{ml} t_l
           + \sum_{m,l} b_m b_l \left( t_m(q)' K_{ml} t_l(q) + D_{ml} \right),
 
-with the noise :math:`D_{ml}` of the new row. The inner sum is taken once for each target, the
-bracket once for each candidate.
+with the noise :math:`D_{ml}` of the new row, which is independent of that of the others. Noise that
+hangs together between the rows before is in their forms already. The inner sum is taken once for
+each target, the bracket once for each candidate.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import numpy as np
 from ulmus.core.backend import Array, column_sums, like, namespace, to_numpy, transposed
 from ulmus.core.ensemble import Regression, mean_and_spread, member_values
 from ulmus.core.fit import Fit
-from ulmus.core.forms import JackknifeForm, row_form
+from ulmus.core.forms import JackknifeForm, PairForms, row_form
 from ulmus.core.functionals import features
 from ulmus.core.pairing import COMMON, PAIRINGS, Pairing, PairSums
 from ulmus.core.variance import ESTIMATES, PointParts, never_negative
@@ -147,7 +148,12 @@ class Outlook:
     @property
     def pairing(self) -> Pairing:
         """How the noise of two members is combined."""
-        return PAIRINGS[ESTIMATES[self.estimate].pairing]
+        return PAIRINGS.get(ESTIMATES[self.estimate].pairing, COMMON)
+
+    @property
+    def pairs(self) -> PairForms:
+        """The forms of the estimate."""
+        return self.part.forms[ESTIMATES[self.estimate].pairing]
 
     @cached_property
     def variance(self) -> np.ndarray:
@@ -186,23 +192,29 @@ class Outlook:
     def by_pair(self) -> list[Array]:
         """t_m(q)' K_ml t_l(q) + D_ml of each candidate as the next row, (M, M, c), by form."""
         return [
-            sum(form.by_pair(self.candidates.t) for form in forms)
-            + self.pairing.between(self._omega(j))
+            sum(form.by_pair(self.candidates.t) for form in forms) + self._between(j)
             for j, forms in enumerate(self._forms)
         ]
 
     @cached_property
     def _forms(self) -> list[list[Any]]:
         """Each form of the fit, with one of the same kind for the rows that are added to it."""
-        forms = [[form] for form in self.part.forms[self.pairing.name].forms]
+        forms = [[form] for form in self.pairs.forms]
         if self.chosen:
             xp = namespace(self.rows)
             index = xp.asarray(self.chosen, device=self.rows.device)
             Q = xp.take(self.rows, index, axis=2)
             for j, parts in enumerate(forms):
                 omega = xp.take(self._omega(j), index, axis=1)
-                parts.append(row_form(Q, self.pairing, omega))
+                scaled = Q * omega[:, None, :] ** 0.5 if self.pairing is COMMON else Q
+                parts.append(row_form(scaled, self.pairing, omega))
         return forms
+
+    def _between(self, j: int) -> Array:
+        """D_ml of each candidate in form j, shape (M, M, c)."""
+        omega = self._omega(j)
+        between = self.pairing.between(omega)
+        return between * omega if self.pairing is COMMON else between
 
     def _omega(self, j: int) -> Array:
         """Noise variances of the candidates in form j, the same for all members, (M, c)."""
@@ -239,7 +251,7 @@ class Outlook:
         """Variances from predictions f (M, K, ...) of the members and the sums of each form."""
         M, K = f.shape[:2]
         mean, spread = (to_numpy(a) for a in mean_and_spread(f))
-        scale = to_numpy(self.part.forms[self.pairing.name].scale)
+        scale = to_numpy(self.pairs.scale)
         out = []
         for k in range(K):
             form = self.pairing.means(sums[k if len(sums) > 1 else 0], M)
@@ -252,7 +264,8 @@ class Outlook:
 def outlook(fit: Fit, part: Regression, candidates: Array, targets: Array) -> Outlook:
     """A regression before anything new is measured."""
     estimate = fit.estimates[0]
-    pair = part.forms[ESTIMATES[estimate].pairing]
+    name = ESTIMATES[estimate].pairing
+    pair = part.forms[name]
     if isinstance(pair.shared, JackknifeForm):
         raise ValueError(
             "hc='HC3-exact' has a noise matrix that is not diagonal, to which no row can be added; "
@@ -266,7 +279,7 @@ def outlook(fit: Fit, part: Regression, candidates: Array, targets: Array) -> Ou
     t, q = coordinates(targets), coordinates(candidates) * fit.mean_weight**0.5
     # The forms of constant noise are in units of its variance.
     noise = np.ones((1, q.shape[2]))
-    if pair.pairing != COMMON.name:
+    if name != COMMON.name:
         noise = fit.unit_noise(candidates)[list(part.outputs)]
     points = [Points(a, member_values(part.smoother, a)) for a in (q, t)]
     return Outlook(part, estimate, q, like(noise, q), *points)

@@ -226,7 +226,8 @@ def log_alpha_deviation(parts: Spectrum, alpha: float, k: int) -> tuple[float, f
     :math:`1 / C''(l)` comes second, less where the deviation is at its limit.
     """
     n = parts.n_rows - parts.n_constants
-    values, u2 = to_numpy(parts.s) ** 2, to_numpy(parts.q[:, :, k]) ** 2
+    # Rows span no more directions than they are; a stream has as many as there are units.
+    values, u2 = to_numpy(parts.s)[:, :n] ** 2, to_numpy(parts.q)[:, :n, k] ** 2
     beyond = to_numpy(parts.beyond[:, k])
     total = np.sum(u2, axis=1) + beyond
     if not np.all(total > 0):

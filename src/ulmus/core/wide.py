@@ -110,7 +110,8 @@ def wide_path(group: Group, cross: Array, y_square: Array, n: int) -> WidePath:
     """
     lam = to_numpy(group.values)
     u2 = to_numpy((group.vectors.T @ cross) ** 2)
-    total = to_numpy(y_square)
+    # The squares of a constant leave round-off of either sign.
+    total = np.maximum(to_numpy(y_square), 0.0)
     alphas = WIDE_GRID * (lam[-1] if lam[-1] > SMALLEST_SCALE else 1.0)
     shrink = lam + alphas[:, None]
     d = lam / shrink

@@ -86,7 +86,7 @@ class Fitting:
             fresh, rows.n_rows, lambda name: column(table, name), given
         )
         if assumed is not None:
-            rows = replace(rows, cut=default_cut(assumed))
+            rows = replace(rows, cut=default_cut(assumed, rows.used))
         scale = usable(rows.reduce(feature_scale))
         tuned = prepared.tuning_rows(fresh, rows)
         source, told = rows, assumed

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.activations import ACTIVATIONS
+from ulmus.core.dependence.families import Family
 from ulmus.core.inputs import EXPANSIONS
 from ulmus.core.layer import DISTRIBUTIONS
 from ulmus.core.noise import noise_of
@@ -195,10 +196,15 @@ def checked_scale(value: Any, n_features: int) -> np.ndarray | None:
     return np.broadcast_to(scale.astype(float), (n_features,))
 
 
-def checked_noise_variance(value: Any, n_outputs: int) -> str | np.ndarray:
+def checked_noise_variance(value: Any, n_outputs: int, noise: Any) -> str | np.ndarray:
     """Return the name of an estimate, or the known variance of each output."""
     if isinstance(value, str):
         return checked_choice("noise_variance", value, ("pilot", "residual"))
+    if isinstance(noise, DependentNoise) and isinstance(noise.kind(), Family):
+        raise ValueError(
+            f"noise_variance={value!r} is known, and noise={noise!r} fits a variance with its "
+            "covariance; use noise_variance='pilot', or another kind of noise."
+        )
     known = np.asarray(value)
     valid = known.dtype.kind in "fiu" and known.shape in ((), (n_outputs,))
     if not valid or not np.all(np.isfinite(known)) or np.any(known < 0):

@@ -153,7 +153,7 @@ def blocks_with_places(
     assumed = dependence(estimator.noise, len(used), columns.__getitem__, given)
     require_reading_order(assumed.places)
     if check.resolved_alpha(estimator.alpha, estimator.noise) == "block-loo":
-        source = replace(source, cut=default_cut(assumed))
+        source = replace(source, cut=default_cut(assumed, used))
     return source, replace(assumed, used=used)
 
 
@@ -174,7 +174,9 @@ def task(
     n_outputs = source.sample(1).y.shape[0]
     spec = Specification(
         alpha=check.resolved_alpha(estimator.alpha, estimator.noise),
-        noise_variance=check.checked_noise_variance(estimator.noise_variance, n_outputs),
+        noise_variance=check.checked_noise_variance(
+            estimator.noise_variance, n_outputs, estimator.noise
+        ),
         hc=estimator.hc,
         estimates=estimates(estimator),
     )

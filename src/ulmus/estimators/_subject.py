@@ -8,6 +8,7 @@ from typing import Any
 from ulmus.core.fit import Fit
 from ulmus.core.functionals import Functionals
 from ulmus.questions.tables import PlainTable, Table
+from ulmus.tables import data_frame
 
 TARGETS = ("expectation", "function")
 
@@ -52,7 +53,7 @@ class OwnTables:
 
     def _table(self, X: Any) -> Table:
         names = getattr(self, "feature_names_in_", None)
-        inputs = X
+        X = inputs = data_frame(X)
         if names is not None and hasattr(X, "columns") and set(names) <= set(X.columns):
             inputs = X[list(names)]
         points = self._valid_points(inputs)

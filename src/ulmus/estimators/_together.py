@@ -211,7 +211,8 @@ class Together(Subject):
         -----
         Variances are those of a refit with the new rows and the same hidden weights, ridge
         parameter and noise variance, with new outputs equal to their predictions; they come from
-        rank-one updates without a refit.
+        rank-one updates without a refit. Noise that hangs together is that of the rows; a new
+        measurement is taken to be far from all of them, with noise of its own.
 
         Examples
         --------

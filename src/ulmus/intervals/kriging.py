@@ -73,7 +73,8 @@ def kriged_bounds(
         return bounds
     for k in range(seen.mean.shape[1]):
         errors = left_out_errors(fit, k)
-        scaled = errors.error / np.sqrt(errors.variance)
+        sd = np.sqrt(errors.variance)
+        scaled = np.divide(errors.error, sd, out=np.zeros_like(sd), where=sd > 0)
         if all(has_ranks(len(scaled), level, two_sided=False) for level in levels):
             bounds[..., k] = _scaled_bounds(scaled, seen.mean[:, k], seen.sd[:, k], levels, shape)
     return bounds

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ulmus.core.dependence.families import Family, Term
 from ulmus.core.dependence.kernels import Kernel
 from ulmus.core.dependence.robust import CLUSTERS, Robust
+from ulmus.noise.parameters import (
+    coordinate_names,
+    reach,
+    require_column_name,
+    require_nugget,
+    smoothness,
+)
 
 __all__ = ["AR1", "Clustered", "Conley", "DependentNoise", "Exponential", "Matern", "NeweyWest"]
 
@@ -31,11 +36,20 @@ class DependentNoise:
     """
 
     def __post_init__(self) -> None:
-        """Keep names of coordinates as a tuple, so that equal kinds are equal."""
-        names = getattr(self, "coords", None)
-        if names is not None:
-            names = (names,) if isinstance(names, str) else tuple(names)
-            object.__setattr__(self, "coords", names)
+        """Check names of columns and the nugget; names of coordinates become a tuple."""
+        if hasattr(self, "coords"):
+            object.__setattr__(self, "coords", coordinate_names(self.coords))
+        for axis in ("time", "groups"):
+            require_column_name(axis, getattr(self, axis, None))
+        require_nugget(getattr(self, "nugget", False))
+
+    def set_params(self, **parameters: Any) -> None:
+        """Refuse to change: this is what ``set_params(noise__nugget=...)`` of a model asks."""
+        name, value = next(iter(parameters.items()))
+        raise ValueError(
+            f"noise__{name}={value!r} would change {self!r}, which never changes; give another "
+            "object: set_params(noise=...)."
+        )
 
     def kind(self) -> Family | Robust:
         """What the numerical core calls it."""
@@ -64,7 +78,9 @@ class DependentNoise:
                 f"{self!r} + {other!r} is no kind of noise; only AR1, Exponential and Matern have "
                 "covariances that can be added."
             )
-        return Sum(tuple(parts))
+        total = Sum(tuple(parts))
+        total.kind()  # which refuses two parts along the same axis
+        return total
 
 
 @dataclass(frozen=True)
@@ -159,7 +175,7 @@ class Matern(DependentNoise):
 
     def kind(self) -> Family:
         """A Matern correlation in space."""
-        return Family((Term("space", Kernel("matern", float(self.nu))),), self.nugget)
+        return Family((Term("space", Kernel("matern", smoothness(self.nu))),), self.nugget)
 
 
 @dataclass(frozen=True)
@@ -197,7 +213,7 @@ class NeweyWest(DependentNoise):
         names = {"bartlett": "bartlett", "qs": "quadratic-spectral"}
         if self.kernel not in names:
             raise ValueError(f"kernel must be 'bartlett' or 'qs', got {self.kernel!r}.")
-        return Robust(names[self.kernel], _reach("bandwidth", self.bandwidth))
+        return Robust(names[self.kernel], reach("bandwidth", self.bandwidth))
 
 
 @dataclass(frozen=True)
@@ -233,7 +249,7 @@ class Conley(DependentNoise):
             )
         if self.cutoff is None:
             raise ValueError("Conley needs cutoff, the distance from which noise is independent.")
-        return Robust("spherical", _reach("cutoff", self.cutoff))
+        return Robust("spherical", reach("cutoff", self.cutoff))
 
 
 @dataclass(frozen=True)
@@ -326,12 +342,3 @@ def _parts(noise: Any) -> tuple[DependentNoise, ...]:
     if not isinstance(noise, DependentNoise):
         raise ValueError(f"{noise!r} is no kind of noise; use one of ulmus.noise.")
     return noise.parts if isinstance(noise, Sum) else (noise,)
-
-
-def _reach(name: str, value: Any) -> float | None:
-    if isinstance(value, str) and value == "auto":
-        return None
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not number or not 0 < value < np.inf:
-        raise ValueError(f"{name} must be a positive number, got {value!r}.")
-    return float(value)

@@ -12,6 +12,7 @@ from ulmus.core.dependence.families import Family
 from ulmus.core.dependence.places import Places
 from ulmus.core.dependence.robust import CLUSTERS, Robust
 from ulmus.noise.kinds import AXES, DependentNoise
+from ulmus.noise.values import coordinates, labels, times
 
 
 def dependence(
@@ -33,7 +34,7 @@ def dependence(
     kind, names = noise.kind(), noise.names()
     # Several series in one table: groups may come with any noise along time.
     wanted = names | ({"groups": None} if "time" in names and "groups" not in names else {})
-    found = _found(f"noise={noise!r}", "fit", wanted, columns, given)
+    found = _found(f"noise={noise!r}", "fit", n_rows, wanted, columns, given)
     for axis in ("coords", "groups"):
         if axis in names and found[axis] is None:
             raise ValueError(_missing(f"noise={noise!r}", "fit", axis))
@@ -70,25 +71,45 @@ def new_places(
     needed = [axis for axis, term in (("time", "time"), ("coords", "space")) if term in along]
     needed += ["groups"] if "time" in along and trained.groups is not None else []
     wanted = {axis: names.get(axis) for axis in needed}
-    found = _found(f"noise {family}", "predict", wanted, columns, given)
+    found = _found(f"noise {family}", "predict", n_rows, wanted, columns, given)
     for axis in needed:
         if found[axis] is None:
             raise ValueError(_missing(f"noise {family}", "predict", axis) + _count(axis, trained))
     if "groups" in needed and trained.labels is not None:
         found["groups"] = _known_codes(found["groups"], np.asarray(trained.labels))
-    return Places(**found, n=n_rows)
+    at = Places(**found, n=n_rows)
+    if at.coords is not None and trained.coords is not None:
+        n_given, n_known = at.coords.shape[1], trained.coords.shape[1]
+        if n_given != n_known:
+            raise ValueError(
+                f"coords given to predict has {n_given} columns, and that of fit had {n_known}; "
+                "give the same ones."
+            )
+    return at
 
 
 def _found(
-    what: str, method: str, wanted: dict[str, Any], columns: Any, given: dict[str, Any]
+    what: str,
+    method: str,
+    n_rows: int,
+    wanted: dict[str, Any],
+    columns: Any,
+    given: dict[str, Any],
 ) -> dict[str, Any]:
     """Numbers along the axes that are wanted, or None where they were not given."""
     for axis in AXES:
         if given.get(axis) is not None and axis not in wanted:
             raise ValueError(f"{axis} was given to {method}, and {what} has no use for it.")
-    return {
+    found = {
         axis: _place(axis, name, given.get(axis), columns, method) for axis, name in wanted.items()
     }
+    for axis, values in found.items():
+        if values is not None and len(values) != n_rows:
+            raise ValueError(
+                f"{axis} given to {method} has {len(values)} rows, and X has {n_rows}; give one "
+                "value for each row."
+            )
+    return found
 
 
 def _missing(what: str, method: str, axis: str) -> str:
@@ -105,23 +126,35 @@ def _count(axis: str, trained: Places) -> str:
     )
 
 
-def _known_codes(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+def _known_codes(given: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Codes of labels among those that are known, and -1 for others."""
-    if (labels.dtype.kind == "U") != (known.dtype.kind == "U"):
-        kinds = ["words" if array.dtype.kind == "U" else "numbers" for array in (labels, known)]
+    if (given.dtype.kind == "U") != (known.dtype.kind == "U"):
+        kinds = ["words" if array.dtype.kind == "U" else "numbers" for array in (given, known)]
         raise ValueError(
             f"groups given to predict are {kinds[0]}, and those of fit were {kinds[1]}; give the "
             "same kind of labels."
         )
     order = np.argsort(known)
-    place = np.searchsorted(known, labels, sorter=order)
+    place = np.searchsorted(known, given, sorter=order)
     codes = order[np.minimum(place, len(known) - 1)]
-    return np.where(known[codes] == labels, codes, -1)
+    return np.where(known[codes] == given, codes, -1)
 
 
-def default_cut(assumed: Dependence) -> np.ndarray:
-    """Labels of the blocks in which rows are left out, shape (n,)."""
-    kind, places = assumed.kind, assumed.places
+def default_cut(assumed: Dependence, used: np.ndarray) -> np.ndarray:
+    """Labels of the blocks in which rows are left out, shape (n,).
+
+    Parameters
+    ----------
+    assumed : Dependence
+        How the noise hangs together, and where the rows are.
+    used : ndarray of bool, shape (n,)
+        Rows of positive weight, which make the blocks; others are with the row before them.
+    """
+    cut = _used_cut(assumed.kind, assumed.places.taken(used))
+    return cut[np.maximum(np.cumsum(used) - 1, 0)]
+
+
+def _used_cut(kind: Family | Robust, places: Places) -> np.ndarray:
     if isinstance(kind, Robust) and kind.kernel == CLUSTERS:
         return group_cut(places.codes)
     if places.coords is not None:
@@ -138,12 +171,11 @@ def _place(axis: str, name: Any, array: Any, columns: Any, method: str) -> Any:
     if name is None and array is None:
         return None
     if axis == "coords":
-        parts = [columns(one) for one in name] if array is None else np.asarray(array)
-        return np.column_stack(parts) if isinstance(parts, list) else parts
-    values = np.asarray(columns(name) if array is None else array)
-    if axis == "groups":
-        return _names_or_numbers(values)
-    return days(values)
+        if array is None:
+            return np.column_stack([coordinates(columns(one)) for one in name])
+        return coordinates(array)
+    values = columns(name) if array is None else array
+    return labels(values) if axis == "groups" else times(values)
 
 
 def group_codes(values: Any) -> np.ndarray:
@@ -154,21 +186,6 @@ def group_codes(values: Any) -> np.ndarray:
 
 def group_labels(values: np.ndarray) -> np.ndarray | tuple[str, ...]:
     """What the groups of these numbers are called; a model file can hold numbers and words."""
-    labels, first = np.unique(values, return_index=True)
-    labels = labels[np.argsort(first)]
-    return tuple(labels.tolist()) if labels.dtype.kind == "U" else labels
-
-
-def _names_or_numbers(values: np.ndarray) -> np.ndarray:
-    """Labels of groups as words, or as numbers; dates as days."""
-    if values.dtype.kind == "M":
-        return days(values)
-    return values if values.dtype.kind in "iuf" else values.astype(str)
-
-
-def days(values: Any) -> np.ndarray:
-    """Times as numbers; dates as days."""
-    array = np.asarray(values)
-    if array.dtype.kind == "M":
-        return array.astype("datetime64[ns]").astype(np.int64) / 86_400e9
-    return array.astype(float)
+    names, first = np.unique(values, return_index=True)
+    names = names[np.argsort(first)]
+    return tuple(names.tolist()) if names.dtype.kind == "U" else names

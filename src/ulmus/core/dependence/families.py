@@ -136,14 +136,16 @@ class Family:
         for term in self.terms:
             term.require(places)
             if term.spacing(places) == 0:
+                values = {"time": "times", "space": "coords"}[term.axis]
                 raise ValueError(
                     f"all rows are at one place in {term.axis}, so that nothing tells how noise "
-                    f"hangs together; give the {term.axis} of each row."
+                    f"hangs together; give {values} that differ, or noise='auto'."
                 )
             if not self.nugget and term.has_ties(places):
+                series = ", or groups for several series" if term.axis == "time" else ""
                 raise ValueError(
                     f"nugget=False with several rows at the same place in {term.axis}, whose noise "
-                    "would be the same; use nugget=True."
+                    f"would be the same; use nugget=True{series}."
                 )
         only_space = len(self.terms) == 1 and self.terms[0].axis == "space"
         if places.n > MOST_DENSE and not (only_space or self.serial):

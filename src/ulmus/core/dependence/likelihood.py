@@ -51,6 +51,8 @@ NUGGET_GAIN = 2.0
 LEAST_GAIN, FURTHER_GAIN = 6.0, 2.0
 # Directions that must be left.
 FEWEST_LEFT = 10
+# Variances that cannot be told from none, in the units of the fit; their inverses are numbers.
+SMALLEST_VARIANCE = 1e-200
 # What the likelihood is where it cannot be computed.
 IMPOSSIBLE = 1e12
 
@@ -93,7 +95,7 @@ class RestrictedLikelihood:
             return IMPOSSIBLE, math.nan
         left = len(self.y) - a.shape[1]
         kept = scipy.linalg.solve_triangular(C, a.T @ b, lower=True)
-        q = max(float(b @ b - kept @ kept) / left, np.finfo(float).tiny)
+        q = max(float(b @ b - kept @ kept) / left, SMALLEST_VARIANCE)
         log_det += 2 * float(np.sum(np.log(np.diagonal(C))))
         return 0.5 * (log_det + left * (math.log(2 * math.pi * q) + 1)), q
 
@@ -101,7 +103,7 @@ class RestrictedLikelihood:
         """The same for independent noise."""
         left = len(self.y) - self.A.shape[1]
         rest = self.y - self.A @ (self.A.T @ self.y)
-        q = max(float(rest @ rest) / left, np.finfo(float).tiny)
+        q = max(float(rest @ rest) / left, SMALLEST_VARIANCE)
         return 0.5 * left * (math.log(2 * math.pi * q) + 1), q
 
 
@@ -126,6 +128,7 @@ def dependence_fit(y: np.ndarray, A: np.ndarray, places: Places, family: Family)
     best, value = _best_with_or_without_nugget(target, family, box)
     needed = LEAST_GAIN + FURTHER_GAIN * max(family.n_parameters - 2, 0)
     scales, shares = parameters(family, best)
+    sill = likelihood.value_and_variance(scales, shares)[1]
     covariance = curvature_covariance(target, best, box)
 
     def log_sill(p: np.ndarray) -> float:
@@ -138,14 +141,14 @@ def dependence_fit(y: np.ndarray, A: np.ndarray, places: Places, family: Family)
         family,
         values=(*scales, *shares[: family.n_parameters - len(scales)]),
         standard_errors=_standard_errors(family, best, covariance),
-        sill=likelihood.value_and_variance(scales, shares)[1],
+        sill=sill,
         shares=shares,
         log_likelihood=-value,
         independent_log_likelihood=-alone,
         independent_variance=variance,
         n_rows=n,
         n_removed=k,
-        independent=bool(2 * (alone - value) < needed),
+        independent=sill <= SMALLEST_VARIANCE or bool(2 * (alone - value) < needed),
         dof=variance_dof(log_kept, best, covariance, n - k),
         sill_dof=variance_dof(log_sill, best, covariance, n - k),
     )

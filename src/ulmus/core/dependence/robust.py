@@ -24,6 +24,9 @@ ANDREWS = {"bartlett": (1.1447, 1 / 3), "quadratic-spectral": (1.3221, 1 / 5)}
 LARGEST_CORRELATION = 0.97
 CLUSTERS = "clusters"
 
+# Kernels that reach this share of the distance of neighbours, or less, hold no products.
+SHORTEST_REACH = 0.1
+
 
 @dataclass(frozen=True)
 class Robust:
@@ -53,6 +56,30 @@ class Robust:
         if self.kernel == "quadratic-spectral" and places.groups is not None:
             raise ValueError(
                 "kernel='qs' is for one series, and there are groups; use kernel='bartlett'."
+            )
+        if self.bandwidth is not None and places.groups is None:
+            self._require_reach(self.bandwidth, places)
+
+    def _require_reach(self, bandwidth: float, places: Places) -> None:
+        """Refuse kernels that end before any neighbour, or beyond all rows.
+
+        In the first case noise is independent; in the second all products count, and residuals sum
+        to zero. Within groups all may count, as those of different groups do not.
+        """
+        in_space = self.kernel == "spherical"
+        name, unit = ("cutoff", "coords") if in_space else ("bandwidth", "time")
+        term = Term("space" if in_space else "time", Kernel("exponential"))
+        step, span = term.spacing(places), term.span(places)
+        if bandwidth > span:
+            raise ValueError(
+                f"{name}={bandwidth:.3g} is beyond the rows, which span {span:.3g}: all products "
+                f"of residuals would count, and cancel; use a smaller one, in the unit of {unit}."
+            )
+        if bandwidth < SHORTEST_REACH * step and not term.has_ties(places):
+            raise ValueError(
+                f"{name}={bandwidth:.3g} is far below the distance of neighbours, {step:.3g}, so "
+                f"that noise is independent; use a larger one, in the unit of {unit}, or "
+                "noise='heteroskedastic'."
             )
 
     def root(self, places: Places, bandwidth: float) -> Root:

@@ -44,20 +44,29 @@ class QuadraticSpectralRoot:
     def __post_init__(self) -> None:
         """Refuse bandwidths far below the steps of time, for which noise is independent."""
         require_positive("bandwidth", self.bandwidth)
-        if len(self._nodes[0]) > MOST_FREQUENCIES * len(self.time) + NODES:
+        if self._n_panels * NODES > MOST_FREQUENCIES * len(self.time) + NODES:
             raise ValueError(
                 f"bandwidth={self.bandwidth:.3g} is far below the steps of time, so that noise is "
                 "independent; use a larger bandwidth, or noise='homoskedastic'."
             )
 
+    @property
+    def _highest(self) -> float:
+        """The highest frequency."""
+        return 6 * np.pi / (5 * self.bandwidth)
+
+    @property
+    def _n_panels(self) -> float:
+        """Intervals of frequencies with a quadrature rule each; many where bandwidths are tiny."""
+        return max(1.0, float(np.ceil(self._highest * np.ptp(self.time) / NODES_ANGLE)))
+
     @cached_property
     def _nodes(self) -> tuple[np.ndarray, np.ndarray]:
         """Angular frequencies and roots of their weights."""
-        highest = 6 * np.pi / (5 * self.bandwidth)
-        n_panels = max(1, int(np.ceil(highest * np.ptp(self.time) / NODES_ANGLE)))
+        n_panels = int(self._n_panels)
         node, weight = roots_legendre(NODES)
         u = (np.arange(n_panels)[:, None] + (node + 1) / 2).ravel() / n_panels
-        return highest * u, np.sqrt(0.75 / n_panels * np.tile(weight, n_panels) * (1 - u**2))
+        return self._highest * u, np.sqrt(0.75 / n_panels * np.tile(weight, n_panels) * (1 - u**2))
 
     def columns(self, rows: slice) -> np.ndarray:
         """Rows of L, shape (b, n')."""

@@ -1,0 +1,118 @@
+"""Times, coordinates and groups as people have them, as numbers and labels."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+
+EPOCH, DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
+# Squares of larger numbers, and sums of these, overflow.
+LARGEST = 1e150
+# How a column is named instead, for messages.
+NAMED = {
+    "time": "AR1(time='day')",
+    "coords": "Exponential(coords=('east', 'north'))",
+    "groups": "Clustered(groups='site')",
+}
+
+
+def times(values: Any) -> np.ndarray:
+    """Times as numbers: dates as days since 1970, spans of time as days; NaN where missing."""
+    array = _array("time", values)
+    if array.dtype.kind == "O":
+        array = _dates(array)
+    if array.dtype.kind == "M":
+        array = array.astype("datetime64[us]") - EPOCH
+    return array / DAY if array.dtype.kind == "m" else _numbers("time", array)
+
+
+def coordinates(values: Any) -> np.ndarray:
+    """Coordinates as numbers."""
+    array = _numbers("coords", _array("coords", values))
+    if array.ndim > 1 and array.shape[1] == 0:
+        raise ValueError("coords has no columns; give at least one coordinate of each row.")
+    return array
+
+
+def labels(values: Any) -> np.ndarray:
+    """Groups as numbers, or as words; dates as days."""
+    array = _array("groups", values)
+    if array.ndim != 1:
+        raise ValueError(f"groups has shape {array.shape}; give one label for each row.")
+    in_words = array.dtype.kind == "O"
+    absent = np.array([_absent(value) for value in array]) if in_words else array != array
+    if absent.any():
+        raise ValueError(
+            f"groups of row {np.argmax(absent)} is missing; give each row a group, or leave the "
+            "row out."
+        )
+    if array.dtype.kind in "mM":
+        return times(array)
+    return array if array.dtype.kind in "iuf" else array.astype(str)
+
+
+def _array(axis: str, values: Any) -> np.ndarray:
+    try:
+        array = np.asarray(values)
+    except ValueError as reason:  # rows of unequal length
+        raise ValueError(f"{axis} is no array; give one value for each row.") from reason
+    if array.ndim == 0:
+        raise ValueError(
+            f"{axis}={values!r} is one value; give an array with one for each row, or name a "
+            f"column of X in the noise, as in {NAMED[axis]}."
+        )
+    return array
+
+
+def _dates(array: np.ndarray) -> np.ndarray:
+    """Dates of Python as those of NumPy, in universal time; other values as they are."""
+    known = [value for value in array.flat if not _absent(value)]
+    if not known or not all(isinstance(value, datetime.date) for value in known):
+        return array
+    plain = [None if _absent(value) else _universal(value) for value in array.flat]
+    return np.array(plain, dtype="datetime64[us]").reshape(array.shape)
+
+
+def _universal(date: Any) -> Any:
+    if getattr(date, "tzinfo", None) is None:
+        return date
+    return date.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+def _absent(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # the missing value of pandas is not even unequal to itself
+        return True
+
+
+def _numbers(axis: str, array: np.ndarray) -> np.ndarray:
+    numbers = array.astype(float) if array.dtype.kind in "biuf" else _parsed(axis, array)
+    finite = np.abs(numbers[np.isfinite(numbers)])
+    if np.any(finite > LARGEST):
+        raise ValueError(
+            f"{axis} reaches {np.max(finite):.1g}, and squares of distances are beyond the range "
+            "of numbers; use another unit."
+        )
+    return numbers
+
+
+def _parsed(axis: str, array: np.ndarray) -> np.ndarray:
+    numbers = np.full(array.shape, np.nan)
+    for place, value in np.ndenumerate(array):
+        if not _absent(value):
+            numbers[place] = _number(axis, place[0], value)
+    return numbers
+
+
+def _number(axis: str, row: int, value: Any) -> float:
+    try:
+        return float(value.item() if isinstance(value, np.generic) else value)
+    except (TypeError, ValueError):
+        kinds = "number or date" if axis == "time" else "number"
+        raise ValueError(
+            f"{axis} of row {row} is {value!r}, which is no {kinds}; turn texts into numbers or "
+            f"dates first, or name columns of X in the noise, as in {NAMED[axis]}."
+        ) from None

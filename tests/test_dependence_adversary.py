@@ -1,0 +1,136 @@
+"""Dependent noise in cases that nobody had in mind: what random combinations of settings found."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose
+from shared import says
+from sklearn.base import clone
+
+from ulmus import ELMEnsembleRegressor, ELMRegressor
+from ulmus.noise import AR1, Clustered, Conley, Exponential, Matern, NeweyWest
+
+
+@pytest.fixture(scope="module")
+def places():
+    """Inputs, and where 80 rows are."""
+    rng = np.random.default_rng(0)
+    n = 80
+    return {
+        "X": rng.uniform(-1, 1, (n, 2)),
+        "time": np.arange(n),
+        "coords": rng.uniform(0, 3, (n, 2)),
+        "groups": np.arange(n) % 8,
+    }
+
+
+CONSTANT = {
+    "along time": (AR1(nugget=False), ["time"]),
+    "series": (AR1(nugget=False) * Clustered(), ["time", "groups"]),
+    "space": (Exponential(), ["coords"]),
+    "smooth space": (Matern(nugget=False), ["coords"]),
+}
+
+
+@pytest.mark.parametrize("level", [0.0, 0.003, 3.0, 3e9])
+@pytest.mark.parametrize("kind", CONSTANT)
+@pytest.mark.parametrize("members", [1, 3])
+def test_outputs_without_noise(places, level, kind, members):
+    noise, axes = CONSTANT[kind]
+    settings = {"noise": noise, "input_map": None, "alpha": "gcv", "random_state": 0}
+    single = members == 1
+    model = ELMRegressor(8, **settings) if single else ELMEnsembleRegressor(3, 8, **settings)
+    given = {axis: places[axis] for axis in axes}
+    model.fit(places["X"], np.full(80, level), **given)
+    assert model.dependence_.independent
+    new = places["X"][::-1]
+    for bounds in (
+        model.predict_interval(new, residual_kriging=True, **given),
+        model.predict_interval(new, kind="confidence"),
+        model.predict_interval(new),
+    ):
+        assert_allclose(bounds, level, rtol=1e-9, atol=1e-12)
+
+
+def test_tables_of_all_kinds_name_their_columns(places):
+    columns = {"x": places["X"][:, 0], "t": places["time"] * 0.5, "site": places["groups"]}
+    y = np.sin(3 * columns["x"]) + np.random.default_rng(1).standard_normal(80)
+    noise = AR1(time="t") * Clustered("site")
+    answers = []
+    for table in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)):
+        model = ELMEnsembleRegressor(3, 8, noise=noise, input_map=None, random_state=0)
+        model.fit(table, y)
+        kriged = model.predict(table, residual_kriging=True)
+        answers.append((*kriged, *model.average(table, by="site").std_error))
+    assert_allclose(answers[1:], [answers[0]] * 2)
+
+
+@pytest.mark.parametrize(
+    "noise", [AR1(), Exponential(), AR1() * Clustered(), NeweyWest(), Clustered()]
+)
+def test_rows_of_weight_zero_are_as_if_they_were_not_there(places, noise):
+    rng = np.random.default_rng(2)
+    X, y = places["X"], rng.standard_normal(80) + places["X"][:, 0]
+    weight = rng.uniform(0.5, 2, 80)
+    weight[rng.random(80) < 0.3] = 0.0
+    used = weight > 0
+    given = {axis: places[axis] for axis in noise.names()}
+    model = ELMEnsembleRegressor(3, 8, noise=noise, input_map=None, random_state=0)
+    whole = clone(model).fit(X, y, weight, **given)
+    few = clone(model).fit(
+        X[used], y[used], weight[used], **{axis: values[used] for axis, values in given.items()}
+    )
+    fits = [whole, few]
+    if noise in (AR1(), NeweyWest()):
+        blocks = [(X[:33], y[:33], weight[:33]), (X[33:], y[33:], weight[33:])]
+        fits.append(clone(model).fit_blocks(blocks, **given))
+    assert_allclose([one.alpha_ for one in fits], whole.alpha_)
+    assert_allclose([one.predict_var(X) for one in fits], [whole.predict_var(X)] * len(fits))
+    assert_allclose(whole.predict_interval(X), few.predict_interval(X))
+
+
+@pytest.mark.parametrize("noise", [AR1(), AR1() * Clustered(), AR1() + Exponential()])
+def test_a_known_variance_is_no_part_of_a_fitted_covariance(places, noise):
+    given = {axis: places[axis] for axis in noise.names()}
+    model = ELMEnsembleRegressor(3, 8, noise=noise, noise_variance=0.5, input_map=None)
+    with pytest.raises(ValueError, match=says("noise_variance=0.5", "AR1(", "'pilot'")):
+        model.fit(places["X"], places["X"][:, 0], **given)
+
+
+@pytest.mark.parametrize(
+    ("noise", "words"),
+    [
+        (NeweyWest(bandwidth=80), ("bandwidth=80", "span 79", "unit of time")),
+        (NeweyWest("qs", bandwidth=1e9), ("bandwidth=1e+09", "span 79")),
+        (NeweyWest("qs", bandwidth=1e-9), ("bandwidth=1e-09", "far below")),
+        (NeweyWest(bandwidth=1e-9), ("bandwidth=1e-09", "far below", "neighbours, 1,")),
+        (Conley(cutoff=5e3), ("cutoff=5e+03", "span 4.", "unit of coords")),
+        (Conley(cutoff=1e-3), ("cutoff=0.001", "far below", "unit of coords")),
+    ],
+)
+def test_kernels_in_other_units_than_the_places_are_refused(places, noise, words):
+    """Of all products standard errors would be near zero, and of none those of independence."""
+    given = {axis: places[axis] for axis in noise.names()}
+    model = ELMEnsembleRegressor(3, 8, noise=noise, input_map=None)
+    with pytest.raises(ValueError, match=says(*words)):
+        model.fit(places["X"], places["X"][:, 0], **given)
+
+
+def test_a_kernel_may_hold_whole_groups(places):
+    noise = NeweyWest(bandwidth=1e9) * Clustered()
+    model = ELMEnsembleRegressor(3, 8, noise=noise, input_map=None, random_state=0)
+    y = places["X"][:, 0] + np.random.default_rng(1).standard_normal(80)
+    model.fit(places["X"], y, time=places["time"], groups=places["groups"])
+    assert np.all(model.predict_var(places["X"], component="model") > 0)
+
+
+def test_a_single_network_without_noise_has_real_intervals(places):
+    """Round-off below zero was the variance of output weights, and its root no real number."""
+    model = ELMRegressor(8, noise="homoskedastic", alpha="gcv", input_map=None, random_state=0).fit(
+        places["X"], np.full(80, 0.003)
+    )
+    bounds = model.predict_interval(places["X"], kind="confidence")
+    assert bounds.dtype == float
+    assert_allclose(bounds, 0.003)
