@@ -26,6 +26,67 @@ def places():
     }
 
 
+# ---------------------------------------------------------------- what must not matter
+
+KINDS = [
+    AR1(),
+    AR1(nugget=False),
+    AR1() * Clustered(),
+    Exponential(),
+    Matern(nu=2.5, nugget=False),
+    AR1() + Exponential(),
+    NeweyWest(),
+    NeweyWest("qs"),
+    NeweyWest() * Clustered(),
+    Clustered(),
+]
+kinds = pytest.mark.parametrize("noise", KINDS, ids=repr)
+
+
+def answers(noise, X, y, given, **parameters):
+    """Predictions, their standard errors and intervals at some points."""
+    model = ELMEnsembleRegressor(3, 8, noise=noise, input_map=None, random_state=0, **parameters)
+    model.fit(X, y, **given)
+    new = np.random.default_rng(7).uniform(-1, 1, (9, 2))
+    se = np.sqrt(model.predict_var(new, component="model"))
+    return np.column_stack([model.predict(new), se, model.predict_interval(new)])
+
+
+@pytest.fixture
+def rows(places):
+    """Inputs, and outputs whose noise fades in the order of the rows."""
+    rng = np.random.default_rng(3)
+    S = np.exp(-np.abs(np.subtract.outer(places["time"], places["time"])) / 4)
+    return places["X"], np.sin(3 * places["X"][:, 0]) + np.linalg.cholesky(S) @ (
+        rng.standard_normal(80)
+    )
+
+
+@kinds
+@pytest.mark.parametrize("alpha", [0.1, "block-loo"])
+def test_the_order_of_the_rows_does_not_matter(places, rows, noise, alpha):
+    given = {axis: places[axis] for axis in noise.names()}
+    order = np.random.default_rng(5).permutation(80)
+    mixed = {axis: values[order] for axis, values in given.items()}
+    X, y = rows
+    found = answers(noise, X[order], y[order], mixed, alpha=alpha)
+    assert_allclose(found, answers(noise, X, y, given, alpha=alpha), rtol=1e-5, atol=1e-6)
+
+
+@kinds
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_units_of_the_outputs_and_the_places_do_not_matter(places, rows, noise, unit):
+    given = {axis: places[axis] for axis in noise.names()}
+    X, y = rows
+    expected = answers(noise, X, y, given)
+    shifted = answers(noise, X, unit * (y + 5), given) / unit - [5, 0, 5, 5]
+    assert_allclose(shifted, expected, rtol=1e-4, atol=1e-5)
+    moved = {a: v if a == "groups" else unit * (v + 3.0) for a, v in given.items()}
+    assert_allclose(answers(noise, X, y, moved), expected, rtol=1e-4, atol=1e-5)
+
+
+# ---------------------------------------------------------------- particular cases
+
 CONSTANT = {
     "along time": (AR1(nugget=False), ["time"]),
     "series": (AR1(nugget=False) * Clustered(), ["time", "groups"]),

@@ -104,7 +104,8 @@ class ELMEnsembleRegressor(BaseELM):
     noise_variance : "pilot", "residual" or float, default="pilot"
         How ``noise_variance_`` is estimated. ``"residual"`` is the paper's estimate, which
         contains the squared bias of the fit; ``"pilot"`` takes the residuals of a fit that
-        smooths less. A number is taken as known.
+        smooths less. A number is taken as known, but not beside noise of ``ulmus.noise`` whose
+        covariance is fitted.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the hidden weights.
     device : str, default=None
