@@ -12,7 +12,7 @@ from plain import plain_ensemble, plain_member
 from shared import says
 
 from ulmus import ELMEnsembleRegressor
-from ulmus.exceptions import DependenceWarning
+from ulmus.exceptions import DegenerateFitWarning, DependenceWarning
 from ulmus.noise import AR1
 
 pytestmark = pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
@@ -103,6 +103,28 @@ def test_a_sorted_table_warns_only_where_its_function_is_not_followed():
     assert not messages(lambda: followed.fit(x[:, None], y))
     (message,) = messages(lambda: plain_ensemble(4, 4, random_state=0).fit(x[:, None], y))
     assert "does not follow the function" in message
+
+
+def test_few_rows_beside_a_rough_layer_are_told():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (24, 2)), rng.standard_normal(24)
+    rough = plain_ensemble(3, 40, alpha=1e-9, noise=AR1(), random_state=0)
+    with pytest.warns(DegenerateFitWarning, match="all but 10 directions of 24 rows"):
+        bounds = rough.fit(X, y).predict_interval(X, kind="confidence")
+    assert np.all(np.isfinite(bounds))
+
+
+def test_several_series_without_groups_are_told_of_groups():
+    rng = np.random.default_rng(0)
+    time, sites = np.tile(np.arange(30.0), 4), np.repeat(range(4), 30)
+    X, y = rng.uniform(-1, 1, (120, 1)), rng.standard_normal(120)
+    model = plain_ensemble(3, 20, noise=AR1(), random_state=0)
+    (message,) = messages(lambda: model.fit(X, y, time=time))
+    assert "120 of 120 rows share their time" in message
+    assert "give groups" in message
+    assert not messages(lambda: model.fit(X, y, time=time, groups=sites))
+    some = np.append(np.arange(100.0), np.arange(20.0))  # a few repeated measurements
+    assert not messages(lambda: model.fit(X, y, time=some))
 
 
 def test_functions_without_noise_are_quiet():

@@ -231,20 +231,24 @@ class Fit:
     @property
     def noise_dof(self) -> np.ndarray:
         """Degrees of freedom of the variance of a new observation's noise, shape (K,)."""
-        limits = [one.sill_dof if one else math.inf for one in self._covariances]
+        limits = [one.sill_dof if one else math.inf for one in self._dependent]
         return np.minimum(self.n_rows - self.gamma, limits)
 
     @property
     def has_covariance(self) -> np.ndarray:
         """Which outputs have noise with a covariance by which rows hang together, shape (K,)."""
-        return np.array([one is not None for one in self._covariances])
+        return np.array([one is not None for one in self._dependent])
 
     @property
-    def _covariances(self) -> list[DependenceFit | None]:
+    def covariances(self) -> tuple[DependenceFit, ...]:
+        """Fitted covariances of the noise of each output; none for other kinds of noise."""
+        return tuple(one for one in self.dependence or () if isinstance(one, DependenceFit))
+
+    @property
+    def _dependent(self) -> list[DependenceFit | None]:
         """Covariance of the noise of each output, None where rows are independent."""
-        found = self.dependence or (None,) * self.ensemble.n_outputs
-        fitted = [one if isinstance(one, DependenceFit) else None for one in found]
-        return [None if one is None or one.independent else one for one in fitted]
+        found = self.covariances or (None,) * self.ensemble.n_outputs
+        return [None if one is None or one.independent else one for one in found]
 
     @cached_property
     def sigma2(self) -> np.ndarray:

@@ -41,7 +41,7 @@ MOST_JUDGES = 2000
 
 def fitted_covariances(fit: Fit) -> tuple[DependenceFit, ...]:
     """Covariances of the noise of each output, or a reason why there are none."""
-    found = tuple(one for one in fit.dependence or () if isinstance(one, DependenceFit))
+    found = fit.covariances
     if not found:
         raise ValueError(
             "residual_kriging=True needs noise with a covariance, by which rows tell the noise "

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from ulmus.core.dependence.likelihood import FEWEST_LEFT
 from ulmus.core.fit import Fit
 from ulmus.exceptions import DegenerateFitWarning, DependenceWarning, warn
 
 # A row whose leverage is this close to 1 determines its own prediction.
 FULL_LEVERAGE = 1 - 1e-8
+# A series with so many of its rows at the same times as others may be several series.
+MOST_TIED = 0.5
 
 
 def told(sentence: str) -> None:
@@ -37,6 +41,7 @@ def warn_about_fit(fit: Fit, noise: Any) -> None:
             "have the same scale; look for inputs with extreme values, or use input_map=None.",
             DegenerateFitWarning,
         )
+    _warn_about_places(fit)
     overlooked = fit.overlooked_dependence
     if overlooked is not None:
         warn(
@@ -56,4 +61,27 @@ def warn_about_fit(fit: Fit, noise: Any) -> None:
             "or repeat one another; they are dropped. Use a smaller weight_scale, "
             "standardize=True or alpha='loo'.",
             DegenerateFitWarning,
+        )
+
+
+def _warn_about_places(fit: Fit) -> None:
+    """Warn where little tells how noise hangs together, and where several series look like one."""
+    left = min((one.n_left for one in fit.covariances), default=math.inf)
+    if left <= FEWEST_LEFT:
+        warn(
+            f"the fit keeps all but {left} directions of {fit.n_rows} rows for the function, so "
+            "that little tells how noise hangs together, and error bars rest on it; use more rows, "
+            "a larger alpha or fewer n_neurons.",
+            DegenerateFitWarning,
+        )
+    places = None if fit.rows is None else fit.rows.places
+    if places is None or places.coords is not None or places.groups is not None:
+        return
+    _, counts = np.unique(places.clock, return_counts=True)
+    tied = int(np.sum(counts[counts > 1]))
+    if tied > MOST_TIED * places.n:
+        warn(
+            f"{tied} of {places.n} rows share their time with others, and all rows are taken as "
+            "one series; if they are several, give groups.",
+            DependenceWarning,
         )

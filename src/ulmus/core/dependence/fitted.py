@@ -65,6 +65,11 @@ class DependenceFit:
         return self.family.names
 
     @property
+    def n_left(self) -> int:
+        """Directions that the parameters were told from."""
+        return self.n_rows - self.n_removed
+
+    @property
     def scales(self) -> tuple[float, ...]:
         """Scale of each term."""
         return self.values[: len(self.family.terms)]
@@ -96,7 +101,7 @@ class DependenceFit:
 
     def in_units(self, unit: float) -> DependenceFit:
         """The same for outputs that are this many times as large."""
-        shift = (self.n_rows - self.n_removed) * math.log(unit)
+        shift = self.n_left * math.log(unit)
         return replace(
             self,
             sill=self.sill * unit**2,

@@ -35,7 +35,7 @@ SHORTEST = 1 / 3
 # together over longer distances cannot be told from the function. Where the smoother sees nothing
 # but time, or two coordinates, that is somewhat less than the resolution of the smoother, the span
 # of the places over the number of directions, or over its root.
-SURVIVING = 0.3
+SURVIVING = 0.4
 BISECTIONS = 8
 # Logits of shares stay within this bound.
 LARGEST_LOGIT = 6.0
@@ -110,15 +110,12 @@ class RestrictedLikelihood:
 def dependence_fit(y: np.ndarray, A: np.ndarray, places: Places, family: Family) -> DependenceFit:
     """Scales and shares of noise from y (n,), without the directions A (n, k).
 
-    Where they explain y hardly better than independent noise does, it is independent noise.
+    Where they explain y hardly better than independent noise does, it is independent noise. The
+    first directions are those that the smoother keeps most; the last stay where too few are left.
     """
     family.require(places)
+    A = A[:, : max(len(A) - FEWEST_LEFT, 0)]
     n, k = A.shape
-    if n - k < FEWEST_LEFT:
-        raise ValueError(
-            f"the smoother keeps {k} of {n} directions, and the noise is told from the other "
-            f"{n - k}, which are too few; use a larger alpha, fewer neurons, or more rows."
-        )
     order, places = places.order, places.ordered
     y, A = y[order], A[order]
     likelihood = RestrictedLikelihood(y, A, whitening(family, places))
