@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from shared import few, intercepts, weightings
 
-from ulmus.core import source
+from ulmus.core import selection, source
 from ulmus.core.arrays import listed, restored
 from ulmus.core.fitting import Specification, fitted_moments, fitted_stream, started
 from ulmus.core.folds import _parts
@@ -189,6 +189,24 @@ def test_alpha_has_the_least_errors_of_refits(problem, cut, weighted, intercept)
             other = squared_errors(H, y, alpha * step**steps, intercept, w, cut)
             assert least < other
     assert all(np.all(part.alpha_deviation > 0) for part in fit.ensemble.regressions)
+
+
+def test_many_rows_are_judged_by_every_second_block(problem, monkeypatch):
+    monkeypatch.setattr(selection, "JUDGING_ROWS", 25)
+    rows, layer, (H, _), _, _ = problem(SCATTERED, n_units=40)
+    y, judged, step = rows.y[0], SCATTERED % 2 == 0, RELATIVE_GRID[1] / RELATIVE_GRID[0]
+    (alpha,) = {
+        part.smoother.alpha for part in fit_of(rows, layer, "block-loo").ensemble.regressions
+    }
+
+    def score(alpha):
+        errors = block_residuals(H, y, alpha, True, None, SCATTERED).mean(axis=0)
+        return np.sum(errors[judged] ** 2)
+
+    assert all(score(alpha) < score(alpha * step**steps) for steps in (-6, -2, -1, 1, 2, 6))
+    # All blocks together would have chosen another.
+    monkeypatch.undo()
+    assert fit_of(rows, layer, "block-loo").ensemble.regressions[0].smoother.alpha != alpha
 
 
 def test_other_array_libraries_choose_the_same(problem, xp):

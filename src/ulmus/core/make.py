@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +25,7 @@ from ulmus.core.layer import HiddenLayer
 from ulmus.core.moments import FirstPass
 from ulmus.core.noise.dependent import (
     Found,
-    OrderedRows,
+    found_noise,
     in_order,
     streamed_in_order,
     with_dependent_noise,
@@ -85,6 +84,10 @@ class Task:
     dependence: Dependence | None = None
     keeps_blocks: bool = False
 
+    def needs_no_blocks(self, found: tuple[Found, ...]) -> bool:
+        """Whether noise turned out to be independent, so that blocks guard against nothing."""
+        return not self.keeps_blocks and all(one.independent for one in found)
+
     def by_rows(self) -> Task:
         """The same with rows left out one at a time."""
         rule = self.spec.alpha
@@ -104,48 +107,20 @@ class Task:
 
 def fit_of_rows(rows: RowBlocks, task: Task) -> Fit:
     """Fit rows in memory, and keep them."""
-    return _by_blocks_or_rows(_fit_of_rows, rows, task)
-
-
-def _by_blocks_or_rows(make: Callable[[Any, Task], Fit], source: Any, task: Task) -> Fit:
-    """A fit with rows left out in blocks, or one by one where their noise is independent.
-
-    Blocks are a precaution that costs accuracy, and there is nothing to be careful about.
-    """
-    fit = make(source, task)
-    if task.keeps_blocks or not _found_independent(fit):
-        return fit
-    again = make(source.uncut(), task.by_rows())
-    return again if _found_independent(again) else fit
-
-
-def _found_independent(fit: Fit) -> bool:
-    return fit.dependence is not None and all(one.independent for one in fit.dependence)
-
-
-def _fit_of_rows(rows: RowBlocks, task: Task) -> Fit:
     # Through the rows every point costs n MN products, through the features (MN)^2.
-    spec = replace(task.spec, dual=rows.n_rows < task.layer.width)
-    fitted = fitted_rows(rows, task.layer, spec)
-    data = rows.for_width(task.layer.width)
-    found = None
+    task = replace(task, spec=replace(task.spec, dual=rows.n_rows < task.layer.width))
+    fitted, found = fitted_rows(rows, task.layer, task.spec), None
     if task.dependence is not None:
-        ordered = in_order(data, task.dependence.places)
-        ensemble, found = _dependent(fitted.ensemble, ordered, task, dual=spec.dual)
+        ordered = in_order(rows.for_width(task.layer.width), task.dependence.places)
+        found = found_noise(fitted.ensemble, ordered, task.dependence.kind, task.spec.hc)
+        if task.needs_no_blocks(found):
+            task, rows = task.by_rows(), rows.uncut()
+            fitted = fitted_rows(rows, task.layer, task.spec)
+        ensemble = with_dependent_noise(
+            fitted.ensemble, ordered, found, task.spec.hc, dual=task.spec.dual
+        )
         fitted = replace(fitted, ensemble=ensemble)
-    return _with_rows(fitted, data, task, found)
-
-
-def _dependent(
-    ensemble: Ensemble, ordered: OrderedRows, task: Task, *, dual: bool
-) -> tuple[Ensemble, tuple[Found, ...]]:
-    """Forms of dependent noise, and what was found about it in the units of y."""
-    assert task.dependence is not None
-    ensemble, found = with_dependent_noise(
-        ensemble, ordered, task.dependence.kind, task.spec.hc, dual=dual
-    )
-    units = zip(found, ensemble.unit, strict=True)
-    return ensemble, tuple(fit.in_units(float(unit)) for fit, unit in units)
+    return _with_rows(fitted, rows.for_width(task.layer.width), task, found)
 
 
 def _with_rows(
@@ -176,7 +151,7 @@ def _with_rows(
         None if task.dependence is None else task.dependence.places,
     )
     points = data.sample(ALARM_ROWS).X
-    kept = {"rows": rows, "retuning": _retuning(task), "dependence": found}
+    kept = {"rows": rows, "retuning": _retuning(task), "dependence": _told(found, ensemble)}
     return _fit(ensemble, task, points, noise_model=noise_model, **kept)
 
 
@@ -198,24 +173,31 @@ def _per_output(fitted: FittedRows, name: str) -> list[np.ndarray]:
 
 def fit_of_stream(source: Source, task: Task) -> Fit:
     """Fit rows that can be read several times and are not kept."""
-    if task.spec.alpha != "block-loo":
-        return _fit_of_stream(source, task)
-    return _by_blocks_or_rows(_fit_of_stream, source, task)
-
-
-def _fit_of_stream(source: Source, task: Task) -> Fit:
     source = source.for_width(task.layer.width)
     sample = source.sample(task.sample_rows)
-    ensemble = fitted_stream(source, task.layer, task.spec, started(sample, task.layer))
+    start = started(sample, task.layer)
+    ensemble = fitted_stream(source, task.layer, task.spec, start)
     noise_model, found = None, None
     if task.dependence is not None:
         assert isinstance(source, OrderedSource)  # others are refused before rows are read
         ordered = streamed_in_order(source.in_order, task.dependence.used_places)
-        ensemble, found = _dependent(ensemble, ordered, task, dual=False)
+        found = found_noise(ensemble, ordered, task.dependence.kind, task.spec.hc)
+        if task.spec.alpha == "block-loo" and task.needs_no_blocks(found):
+            task, source = task.by_rows(), source.uncut()
+            ensemble = fitted_stream(source, task.layer, task.spec, start)
+        ensemble = with_dependent_noise(ensemble, ordered, found, task.spec.hc, dual=False)
     if task.noise_caution is not None:
         noise_model = streamed_noise_model(source, task.noise_inputs, ensemble, task.noise_caution)
     points = _first_points(sample.X)
-    return _fit(ensemble, task, points, noise_model=noise_model, dependence=found)
+    return _fit(ensemble, task, points, noise_model=noise_model, dependence=_told(found, ensemble))
+
+
+def _told(found: tuple[Found, ...] | None, ensemble: Ensemble) -> tuple[Found, ...] | None:
+    """What was found about dependent noise, in the units of y."""
+    if found is None:
+        return None
+    units = zip(found, ensemble.unit, strict=True)
+    return tuple(fit.in_units(float(unit)) for fit, unit in units)
 
 
 def fit_of_more(rows: RowBlocks, task: Task, earlier: Fit | None) -> Fit:

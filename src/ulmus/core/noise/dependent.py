@@ -101,30 +101,43 @@ def require_reading_order(places: Places) -> None:
         )
 
 
+def found_noise(
+    ensemble: Ensemble, ordered: OrderedRows, kind: Family | Robust, hc: str
+) -> tuple[Found, ...]:
+    """How the noise of each output hangs together, in the fit's units of y."""
+    kind.require(ordered.places)
+    found: list[tuple[int, Found]] = []
+    for i, part in enumerate(ensemble.regressions):
+        seen = _Seen(ensemble, i, ordered)
+        told: Iterator[Found]
+        if isinstance(kind, Family):
+            told = _by_likelihood(seen, part, kind)
+        else:
+            told = _by_residuals(seen, part, kind, _of_products(hc))
+        found += zip(part.outputs, told, strict=True)
+    return tuple(fit for _, fit in sorted(found, key=lambda pair: pair[0]))
+
+
 def with_dependent_noise(
-    ensemble: Ensemble, ordered: OrderedRows, kind: Family | Robust, hc: str, *, dual: bool
-) -> tuple[Ensemble, tuple[Found, ...]]:
-    """The same ensemble with forms of dependent noise, and what was found for each output.
+    ensemble: Ensemble, ordered: OrderedRows, found: tuple[Found, ...], hc: str, *, dual: bool
+) -> Ensemble:
+    """The same ensemble with forms of the noise that was found for each output.
 
     ``dual`` keeps the coordinates of the rows instead of their products.
     """
-    kind.require(ordered.places)
-    parts, found = [], []
+    parts = []
     for i, part in enumerate(ensemble.regressions):
+        fits = [found[k] for k in part.outputs]
+        fitted = [one for one in fits if isinstance(one, DependenceFit)]
+        if fitted:
+            part = replace(part, variance=_noise_variance(part, fitted))
+        noises = (_noise(one, part, k, hc) for k, one in enumerate(fits))
         seen = _Seen(ensemble, i, ordered)
-        if isinstance(kind, Family):
-            fits = [*_by_likelihood(seen, part, kind)]
-            part = replace(part, variance=_noise_variance(part, fits))
-            each: list[_Noise] = [_Fitted(fit, part, k) for k, fit in enumerate(fits)]
-        else:
-            each = [*_by_residuals(seen, part, kind, hc)]
-        forms = tuple(_form(seen, noise, dual=dual) for noise in each)
+        forms = tuple(_form(seen, noise, dual=dual) for noise in noises)
         scale = namespace(part.variance.sigma2).ones_like(part.variance.sigma2)
         pairs = PairForms(COMMON.name, forms, scale)
         parts.append(replace(part, forms=part.forms | {DEPENDENT: pairs}))
-        found += [(k, noise.found) for k, noise in zip(part.outputs, each, strict=True)]
-    told = tuple(fit for _, fit in sorted(found, key=lambda pair: pair[0]))
-    return replace(ensemble, regressions=tuple(parts)), told
+    return replace(ensemble, regressions=tuple(parts))
 
 
 @dataclass(frozen=True)
@@ -165,10 +178,6 @@ class _Seen:
 
 class _Noise(Protocol):
     """The noise of one output: a root, after each row was scaled."""
-
-    @property
-    def found(self) -> Found:
-        """What was found."""
 
     def scaled(self, rows: RowFit) -> Array:
         """Coordinates of rows, in units of what the root is of, (M, N', b)."""
@@ -232,12 +241,22 @@ def _noise_variance(part: Regression, found: list[DependenceFit]) -> NoiseVarian
     )
 
 
-def _by_residuals(seen: _Seen, part: Regression, kind: Robust, hc: str) -> Iterator[_Products]:
-    """The reach of a kernel for each output; residuals of the members are pooled in any case."""
-    hc = "HC2" if hc in ("pooled", "ensemble") else hc
+def _noise(found: Found, part: Regression, k: int, hc: str) -> _Noise:
+    if isinstance(found, DependenceFit):
+        return _Fitted(found, part, k)
+    return _Products(found, _of_products(hc), k)
+
+
+def _of_products(hc: str) -> str:
+    """Which residuals make products; those of the members are pooled in any case."""
+    return "HC2" if hc in ("pooled", "ensemble") else hc
+
+
+def _by_residuals(seen: _Seen, part: Regression, kind: Robust, hc: str) -> Iterator[RobustFit]:
+    """The reach of a kernel for each output."""
     residual = np.concatenate([to_numpy(pooled_residual(hc, rows)) for rows in seen], axis=1)
     for k in range(len(part.outputs)):
-        yield _Products(kind.fitted(residual[k], seen.places), hc, k)
+        yield kind.fitted(residual[k], seen.places)
 
 
 # ------------------------------------------------------------ forms
