@@ -33,8 +33,6 @@ from ulmus.core.tuning import (
 
 # Rows that networks are judged by: whitening a row costs as many products as there are rows.
 MOST_ROWS = 1500
-# Directions of which the networks keep this share or more are theirs.
-KEPT = 0.1
 
 
 def learned_map_in_noise(
@@ -71,7 +69,7 @@ def noise_correlation(
     family, places = assumed.family, assumed.places.taken(networks.order)
     assert family is not None  # other noise has no correlation to whiten rows by
     coordinates = networks.coordinates(np.diag(found.matrix), found.log_alpha)
-    A = strong_space(lambda: [coordinates], networks.n_networks, KEPT)
+    A = strong_space(lambda: [coordinates], networks.n_networks)
     if places.n - A.shape[1] < FEWEST_LEFT:
         return None
     fits = [dependence_fit(y, A, places, family) for y in to_numpy(networks.y).T]

@@ -16,6 +16,10 @@ from ulmus.core.source import RowBlocks
 NEGLIGIBLE = 1e-3
 
 
+# A row whose leverage is this close to 1 determines its own prediction.
+FULL_LEVERAGE = 1 - 1e-8
+
+
 @dataclass(frozen=True)
 class TrainingRows:
     """What an in-memory fit knows of its rows, in its units of y.

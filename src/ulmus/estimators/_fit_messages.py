@@ -9,10 +9,9 @@ import numpy as np
 
 from ulmus.core.dependence.likelihood import FEWEST_LEFT
 from ulmus.core.fit import Fit
+from ulmus.core.training import FULL_LEVERAGE
 from ulmus.exceptions import DegenerateFitWarning, DependenceWarning, warn
 
-# A row whose leverage is this close to 1 determines its own prediction.
-FULL_LEVERAGE = 1 - 1e-8
 # A series with so many of its rows at the same times as others may be several series.
 MOST_TIED = 0.5
 

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._kriging import Kriging, require_kriged_kind
+from ulmus.estimators._subject import TARGETS
 from ulmus.intervals.confidence import expectation_errors, function_errors
 from ulmus.intervals.kriging import kriged_bounds
 from ulmus.intervals.prediction import prediction_bounds
@@ -17,7 +18,6 @@ from ulmus.intervals.standard_errors import prediction_variance
 
 PREDICTION_METHODS = ("auto", "jackknife+", "jackknife", "cv+", "gaussian")
 CONFIDENCE_METHODS = ("auto", "t", "normal")
-TARGETS = ("function", "expectation")
 SHAPES = ("equal", "shortest")
 
 

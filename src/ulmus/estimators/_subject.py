@@ -10,7 +10,7 @@ from ulmus.core.functionals import Functionals
 from ulmus.questions.tables import PlainTable, Table
 from ulmus.tables import data_frame
 
-TARGETS = ("expectation", "function")
+TARGETS = ("function", "expectation")
 
 
 class Subject:

@@ -10,6 +10,7 @@ from ulmus.core.fit import Fit
 from ulmus.core.scaling import far_outside
 from ulmus.core.selection import RELATIVE_GRID
 from ulmus.core.shape import ResidualShape
+from ulmus.core.training import FULL_LEVERAGE
 from ulmus.core.variance import enough_members
 from ulmus.honesty.coverage import RED, YELLOW
 from ulmus.honesty.evidence import Evidence, noiseless
@@ -20,8 +21,8 @@ from ulmus.intervals.confidence import LARGE_BIAS
 YELLOW_DISTANCE, RED_DISTANCE = 0.04, 0.08
 # Agreement of neighbouring residuals in standard errors from which misfit is beyond doubt.
 STRONG_MISFIT = 7.0
-# A leverage this close to one leaves no usable residual, or none at all.
-HIGH_LEVERAGE, FULL_LEVERAGE = 0.99, 1 - 1e-8
+# A leverage this close to one leaves a residual of little use.
+HIGH_LEVERAGE = 0.99
 # Shares of the given points that may extrapolate.
 SOME_POINTS, MANY_POINTS = 0.05, 0.25
 # Members are too few if more than so many times as many are suggested, by points of this number.

@@ -13,6 +13,8 @@ import numpy as np
 
 from ulmus.core.backend import Array, like, namespace, to_numpy
 
+# Directions of which the smoother keeps this share or more are its own.
+KEPT = 0.1
 # Up to so many rows, P itself is small.
 MOST_ROWS = 600
 # Up to so many features of all members together, so is C C'.
@@ -28,7 +30,7 @@ SEED = 0
 Blocks = Callable[[], Iterable[Array]]
 
 
-def strong_space(coordinates: Blocks, n_members: int, cut: float = 0.1) -> np.ndarray:
+def strong_space(coordinates: Blocks, n_members: int, cut: float = KEPT) -> np.ndarray:
     """Orthonormal eigenvectors of P with eigenvalues of at least ``cut``, shape (n, k).
 
     Parameters

@@ -20,7 +20,7 @@ from ulmus.core.dependence.likelihood import dependence_fit
 from ulmus.core.dependence.places import Places
 from ulmus.core.dependence.robust import Robust, RobustFit
 from ulmus.core.dependence.roots import IdentityRoot, Root, takes_blocks
-from ulmus.core.dependence.smoothed_space import strong_space
+from ulmus.core.dependence.smoothed_space import KEPT, strong_space
 from ulmus.core.ensemble import Ensemble, Regression
 from ulmus.core.forms import Form, PairForms, row_form
 from ulmus.core.grams import PairGram
@@ -33,8 +33,6 @@ Found = DependenceFit | RobustFit
 # The likelihood looks at so many rows at most, in so many stretches of neighbours: a correlation
 # over ten rows is known to 5 % by then, and standard errors to half of that.
 LIKELIHOOD_ROWS, STRETCHES = 20_000, 4
-# Directions of which the smoother keeps this share or more are its own.
-KEPT = 0.1
 
 
 @dataclass(frozen=True)
