@@ -1,15 +1,17 @@
 """Noise that hangs together: do error bars hold, is alpha chosen well, and what does it cost?
 
-Seven simulations; ``--only NAME`` runs one of them. Settings are those of a study whose tables name
+Eight parts; ``--only NAME`` runs one of them. Settings are those of a study whose tables name
 the noise but not the sizes; sizes are such that S2 has about the figures that it has there.
 Designs and truths are in dependent_settings.py. It is a report, not a test: its exit status is 0
 whether or not a target is reached.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import report
@@ -24,7 +26,10 @@ from dependent_settings import (
     autoregressive,
     bowl,
     clock,
+    exponential,
+    hill,
     series,
+    square,
     truth,
     wave,
 )
@@ -34,8 +39,9 @@ from report import Row
 from scipy.signal import lfilter
 
 from ulmus import ELMEnsembleRegressor
+from ulmus.core.dependence import families, kriging, whitening
 from ulmus.metrics import coverage, mean_width
-from ulmus.noise import AR1, Conley, Exponential, NeweyWest
+from ulmus.noise import AR1, Conley, Exponential, Matern, NeweyWest
 
 Report = Iterator[str | Row]
 Kind = dict[str, Any]
@@ -297,6 +303,39 @@ def prediction(jobs: int, replications: int | None) -> Report:
             yield Row(f"{setting.name}: coverage, {name}", held, "rate", source)
 
 
+# --- many rows in space -------------------------------------------------------------------------
+
+FIELD_ROWS = 2000
+
+
+def field_errors(scale: float, kind: Any) -> tuple[Array, Array]:
+    """Standard errors at the rows and kriged predictions at new places, exact and by neighbours."""
+    setting = Setting("field", square, hill, exponential(scale), spatial=True, n=FIELD_ROWS)
+    X, y, new = setting.X, setting.outputs(0), np.random.default_rng(1).random((500, 2))
+    found = []
+    for most_dense in (FIELD_ROWS, FIELD_ROWS // 2):
+        with ExitStack() as stack:
+            for module in (families, whitening, kriging):
+                stack.enter_context(patch.object(module, "MOST_DENSE", most_dense))
+            model = plain_ensemble(10, 50, alpha=1e-3, random_state=0, noise=kind)
+            model.fit(X, y, coords=X)
+            near = model.predict(new, residual_kriging=True, coords=new)
+            found.append((np.sqrt(model.predict_var(X, "model")), near, model.dependence_))
+    (se, near, _), (other_se, other_near, _) = found
+    return other_se / se - 1, (other_near - near) / np.std(y)
+
+
+def neighbours(jobs: int, replications: int | None) -> Report:
+    yield f"Covariances by nearest neighbours beside exact ones, {FIELD_ROWS} rows in the square\n"
+    for scale in (0.03, 0.1, 0.3):
+        for kind in (Exponential(), Matern(nu=1.5)):
+            se, near = field_errors(scale, kind)
+            name = f"range {scale:g}, {type(kind).__name__}"
+            source = f"kriged predictions differ by {np.max(np.abs(near)):.4f} sd of y at most"
+            worst = float(np.max(np.abs(se)))
+            yield Row(f"{name}: largest error of a se", worst, "rate", source, "<=", 0.05)
+
+
 # --- the cost of many rows ----------------------------------------------------------------------
 
 COST_ROWS = 100_000
@@ -343,6 +382,7 @@ PARTS: dict[str, Callable[[int, int | None], Report]] = {
     "alpha": alpha,
     "maps": maps,
     "prediction": prediction,
+    "neighbours": neighbours,
     "cost": cost,
 }
 
