@@ -2,6 +2,7 @@
 
 import json
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,8 @@ from plain import plain_ensemble
 
 from ulmus.core.dependence.checks import correlogram, serial_correlation
 from ulmus.core.dependence.places import Places
+from ulmus.honesty.coverage import Judge
+from ulmus.honesty.evidence import n_judges
 from ulmus.noise import AR1, Clustered, Conley, Exponential, NeweyWest
 
 pytestmark = [
@@ -233,3 +236,28 @@ def test_without_rows_the_section_says_so(report):
     page, figures = report(fitted(X, y).compress(), X, y)
     assert "correlogram" not in figures
     assert "only a model with its rows can tell" in page
+
+
+# ---------------------------------------------------------------- what rows are worth
+
+
+@pytest.mark.parametrize("left_out", [True, False])
+def test_a_group_of_rows_that_hang_together_tells_less(left_out):
+    covered = np.ones((1, 4, 300), dtype=bool)
+    covered[0, :, ::3] = False  # 20 of the first 60 rows
+    covered[0, :, 60:] = np.arange(240) % 15 > 0
+    evidence = SimpleNamespace(left_out=left_out, covered=covered, n_rows=300)
+    lights = [
+        Judge(evidence, 280.0, worth).verdict(covered[0, 2, :60], 2, 0, 5).light
+        for worth in (1.0, 0.1)
+    ]
+    assert lights == ["red", "green"]
+
+
+def test_rows_are_worth_as_many_independent_ones_as_tell_their_variance():
+    X, y = table(phi=0.8)
+    fit = fitted(X, y, AR1()).fitted_
+    assert fit.noise_dof[0] < 0.4 * N
+    assert_allclose(n_judges(fit), fit.noise_dof)
+    alone = fitted(X, y).fitted_
+    assert_allclose(n_judges(alone), N - alone.gamma)

@@ -95,14 +95,16 @@ def _of_outputs(
     known = points if fit.rows is None else fit.rows.data.X
     shape = fit_shape(fit)
     training, judges = input_values(known, evidence.columns), n_judges(fit)
+    # Rows that hang together tell as much as fewer independent ones.
+    worth = np.where(fit.has_covariance, np.minimum(fit.noise_dof / fit.n_rows, 1.0), 1.0)
     for k in range(len(evidence.pit)):
         several = len(evidence.pit) > 1
-        judge = Judge(evidence, float(judges[k]))
+        judge = Judge(evidence, float(judges[k]), float(worth[k]))
         parts = [overall(judge, k), *group_findings(judge, k, labels, training)]
         found = [finding for finding, _ in parts]
         found.append(spread_finding(judge, k, labels))
         found += [
-            signs.pit_finding(evidence, k, judge.n_judges),
+            signs.pit_finding(evidence, k, judge.n_judges, judge.worth),
             signs.shape_finding(fit, shape, k),
         ]
         found += [*signs.misfit_findings(fit, k), *dependence_findings(fit, k)]

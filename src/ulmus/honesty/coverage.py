@@ -75,10 +75,17 @@ class Judge(NamedTuple):
         The rows.
     n_judges : float
         Residuals that the intervals were made of, less what the fit spent.
+    worth : float
+        Independent rows that a row is worth: less than one where noise hangs together.
     """
 
     evidence: Evidence
     n_judges: float
+    worth: float = 1.0
+
+    def counted(self, rows: float) -> int:
+        """So many rows as independent ones."""
+        return round(self.worth * rows)
 
     def verdict(self, covered: npt.NDArray[np.bool_], i: int, k: int, tests: int) -> Verdict:
         """Light of the rows of a group, at a level and for an output, as one of so many tests.
@@ -88,13 +95,15 @@ class Judge(NamedTuple):
         in a group are hypergeometric. Too wide is never worse than yellow.
         """
         count, m, level = int(np.sum(covered)), len(covered), LEVELS[i]
+        hits, alone = self.counted(count), max(self.counted(m), 1)
         if self.evidence.left_out:
             everything = self.evidence.covered[k, i]
-            law = stats.hypergeom(len(everything), int(np.sum(everything)), m)
+            total, covered_rows = self.counted(len(everything)), self.counted(np.sum(everything))
+            law = stats.hypergeom(max(total, alone), covered_rows, alone)
         else:
             n = self.n_judges if m == self.evidence.n_rows else LOCAL_SHARE * self.n_judges
-            law = stats.betabinom(m, level * n, (1 - level) * n)
-        under, over = float(law.cdf(count)), float(law.sf(count - 1))
+            law = stats.betabinom(alone, level * n, (1 - level) * n)
+        under, over = float(law.cdf(hits)), float(law.sf(hits - 1))
         p = 2 * tests * min(under, over)
         gap = abs(count / m - level) / np.sqrt(level * (1 - level))
         if p < RED and gap > RED_SHARE and under < over:
@@ -186,7 +195,7 @@ def spread_finding(judge: Judge, k: int, names: Sequence[str]) -> Finding:
         return Finding(name, "green", 0.0, f"{e.n_rows} rows are too few to tell, or all alike.")
     trend = {label: float(stats.spearmanr(v, size).statistic) for label, v in values.items()}
     label = max(trend, key=lambda label: abs(trend[label]))
-    rho, n = trend[label], float(e.n_rows)
+    rho, n = trend[label], judge.worth * e.n_rows
     n = n if e.left_out else n * judge.n_judges / (n + judge.n_judges)
     p = min(1.0, 2 * len(trend) * float(stats.norm.sf(abs(rho) * np.sqrt(n))))
     light = "green"

@@ -161,7 +161,7 @@ def residual_dof(fit: Fit) -> FloatArray:
 def n_judges(fit: Fit) -> FloatArray:
     """Residuals that intervals are made of, less what the fit spent, shape (K,)."""
     most = fit.n_rows if fit.rows is None else int(np.sum(fit.rows.judges))
-    return np.minimum(residual_dof(fit), most)
+    return np.minimum(np.maximum(fit.noise_dof, 1.0), most)
 
 
 def noiseless(fit: Fit) -> BoolArray:

@@ -37,18 +37,20 @@ FEW_ROWS = 100
 ROWS_PER_DOF, FEWEST_PER_DOF = 5.0, 2.0
 
 
-def pit_finding(evidence: Evidence, k: int, n_judges: float) -> Finding:
+def pit_finding(evidence: Evidence, k: int, n_judges: float, worth: float = 1.0) -> Finding:
     """Kolmogorov's distance between values of the predictive distribution and uniform ones.
 
     The distribution of given rows rests on residuals of its own number, as in a test of two
-    samples. That of left-out rows rests on the same rows, so that few values are large.
+    samples. That of left-out rows rests on the same rows, so that few values are large. A row is
+    worth so many independent ones.
     """
     name = "distribution"
     if evidence.silent[k]:
         return Finding(name, "green", 0.0, "all errors are round-off; there is no shape to judge.")
     n = evidence.n_rows
     distance = float(stats.kstest(evidence.pit[k], "uniform").statistic)
-    size = n if evidence.left_out else n * n_judges / (n + n_judges)
+    alone = worth * n
+    size = alone if evidence.left_out else alone * n_judges / (alone + n_judges)
     p = float(stats.kstwobign.sf(distance * np.sqrt(size)))
     light = "green"
     if p < YELLOW and distance > YELLOW_DISTANCE:
