@@ -163,7 +163,7 @@ def test_the_summary_has_a_line_with_parameters_and_their_errors():
     scale, error = model.dependence_.values[0], model.dependence_.standard_errors[0]
     (line,) = lines(model)
     assert line.startswith("dependence ")
-    assert f"along time over {scale:.3g} (standard error {error:.2g})" in line
+    assert f"along time over {scale:.3g} units of time (standard error {error:.2g})" in line
     assert model.summary().to_dict()["dependence"] in line
     assert "taken as independent" in lines(fitted(*table(), AR1()))[0]
     assert not lines(fitted(*table()))

@@ -16,6 +16,8 @@ DOUBTFUL, VISIBLE = 3.0, 0.1
 # A smaller share of the noise is not worth a word.
 VISIBLE_NUGGET = 0.005
 AXES = {"time": "along time", "space": "in space"}
+# Dates count in days, and rows without times in steps from row to row.
+UNITS = {"time": "units of time", "space": "units of distance"}
 REMEDY = (
     "error bars are too small, above all those of averages; use noise=AR1() of ulmus.noise for "
     "rows along time, Clustered() for groups, Exponential() in space. If the table is only sorted "
@@ -71,7 +73,7 @@ def dependence_words(found: DependenceFit | RobustFit) -> str:
         share = f"{found.shares[j]:.0%}"
         if J + j < len(errors) and not math.isnan(errors[J + j]):
             share += f" (standard error {errors[J + j]:.0%})"
-        scale = f"{found.scales[j]:.3g} ({_told(errors[j])})"
+        scale = f"{found.scales[j]:.3g} {UNITS[term.axis]} ({_told(errors[j])})"
         parts.append(f"{share} of the noise fades {AXES[term.axis]} over {scale}")
     if found.nugget_variance > VISIBLE_NUGGET * found.variance:
         parts.append("the rest is each row's own")
