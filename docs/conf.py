@@ -1,6 +1,7 @@
 """How the site is built: `make docs`, or `make docs-short` without running the gallery."""
 
 from importlib.metadata import distribution
+from pathlib import Path
 
 import ulmus
 
@@ -31,7 +32,10 @@ myst_substitutions = {"version": version}
 myst_heading_anchors = 3
 
 # The reference, from docstrings
-autosummary_generate = True
+# By name, as a page that is new would have no stubs where others were built before.
+autosummary_generate = [
+    f"reference/{page.name}" for page in Path(__file__).parent.glob("reference/*.md")
+]
 autodoc_member_order = "bysource"
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
