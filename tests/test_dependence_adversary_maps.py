@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from ulmus import ELMEnsembleRegressor
+from ulmus.exceptions import BiasWarning
 from ulmus.noise import AR1, Clustered, Exponential, NeweyWest
 
 
@@ -48,9 +49,9 @@ def test_independent_rows_tell_misfit_as_without_a_precaution(noise):
     assert careful.dependence_.independent
     assert plain.fitted_.misfit.found
     points = np.linspace(-1, 1, 9)[:, None]
-    with pytest.warns(UserWarning):
+    with pytest.warns(BiasWarning):
         expected = plain.predict_interval(points, kind="confidence")
-    with pytest.warns(UserWarning):
+    with pytest.warns(BiasWarning):
         found = careful.predict_interval(points, kind="confidence")
     assert_allclose(found, expected, rtol=1e-6)
     light = {finding.name: finding.light for finding in careful.check().findings}

@@ -297,7 +297,7 @@ class Fit:
     def misfit(self) -> Misfit | None:
         """Signs that the layer cannot follow the function; None where the rows are gone.
 
-        Nor can they be told from rows that are left out in blocks, as their noise may hang together:
+        Nor can they be told from rows that are left out in blocks, as noise hangs together:
         residuals of neighbours then agree anyway.
         """
         if self.rows is None or self.rows.data.cut is not None:

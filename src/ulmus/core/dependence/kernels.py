@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 from scipy.special import gamma, kv
 
 # A Matern kernel this smooth cannot be told from a Gaussian one, and its Bessel function overflows.
 LARGEST_NU = 50.0
+# Matern kernels are tabulated by the logarithm of distance, in steps that leave errors below 1e-12,
+# from where correlations are one, or closer than any two rows, to where they are zero.
+TABLE_STEP, TABLE_END, LEAST_LOG = 0.001, 6.6, -100.0
 
 
 def exponential(h: np.ndarray) -> np.ndarray:
@@ -46,9 +51,22 @@ def matern(h: np.ndarray, nu: float) -> np.ndarray:
         return (1 + a) * np.exp(-a)
     if nu == 2.5:
         return (1 + a + a**2 / 3) * np.exp(-a)
-    safe = np.where(a > 0, a, 1.0)
-    values = safe**nu * kv(nu, safe) * 2 ** (1 - nu) / gamma(nu)
+    table = _matern_table(nu)
+    values = table(np.log(np.clip(a, *np.exp(table.x[[0, -1]]))))
     return np.where(a > 0, np.clip(values, 0.0, 1.0), 1.0)
+
+
+@lru_cache
+def _matern_table(nu: float) -> CubicSpline:
+    """Correlation by log(sqrt(2 nu) h): a search asks for it at millions of distances."""
+    # Correlations differ from one by about the power min(2 nu, 2) of distance.
+    start = max(-30 / min(2 * nu, 2.0), LEAST_LOG)
+    log_a = np.arange(start, TABLE_END + TABLE_STEP, TABLE_STEP)
+    a = np.exp(log_a)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = a**nu * kv(nu, a) * 2 ** (1 - nu) / gamma(nu)
+    # The Bessel function overflows only where correlations are one to twelve digits.
+    return CubicSpline(log_a, np.where(np.isfinite(values), values, 1.0))
 
 
 @dataclass(frozen=True)
