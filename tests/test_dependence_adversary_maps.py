@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from shared import says
 
 from ulmus import ELMEnsembleRegressor
-from ulmus.exceptions import BiasWarning
+from ulmus.exceptions import BiasWarning, DependenceWarning
 from ulmus.noise import AR1, Clustered, Exponential, NeweyWest
 
 
@@ -56,3 +57,31 @@ def test_independent_rows_tell_misfit_as_without_a_precaution(noise):
     assert_allclose(found, expected, rtol=1e-6)
     light = {finding.name: finding.light for finding in careful.check().findings}
     assert light["misfit"] == {one.name: one.light for one in plain.check().findings}["misfit"]
+
+
+# ---------------------------------------------------------------- advice that can be followed
+
+
+def test_an_estimate_of_other_rows_is_no_matter_of_fitting_again():
+    X, y = drawn(60, correlation=0.8)
+    settings = {"input_map": None, "alpha": 0.1, "random_state": 0}
+    together = ELMEnsembleRegressor(3, 8, noise=AR1(), **settings).fit(X, y)
+    with pytest.raises(
+        ValueError, match=says("estimate='S2'", "rows that hang together", "'BD', 'BR'")
+    ):
+        together.predict_var(X, estimate="S2")
+    together.predict_var(X, estimate="BR")
+    alone = ELMEnsembleRegressor(3, 8, noise="homoskedastic", **settings).fit(X, y)
+    with pytest.raises(ValueError, match=says("estimate='BD'", "independent rows", "'BR'")):
+        alone.predict_var(X, estimate="BD")
+    with pytest.raises(
+        ValueError, match=says("estimate='S2'", "set the parameter variance to 'S2'")
+    ):
+        alone.predict_var(X, estimate="S2")
+
+
+def test_several_series_in_a_stream_are_told_of_groups():
+    X, y = drawn(60, correlation=0.8)
+    model = ELMEnsembleRegressor(3, 8, noise=AR1(), input_map=None, alpha=0.1, random_state=0)
+    with pytest.warns(DependenceWarning, match="60 of 60 rows share their time"):
+        model.fit_blocks([(X[:30], y[:30]), (X[30:], y[30:])], time=np.repeat(np.arange(30), 2))
