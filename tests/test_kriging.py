@@ -14,6 +14,7 @@ from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core.arrays import listed, restored
 from ulmus.core.dependence import kriging as weights_module
 from ulmus.core.kriging import left_out_errors
+from ulmus.exceptions import ExtrapolationWarning
 from ulmus.noise import AR1, Clustered, Conley, Exponential, Matern, NeweyWest
 from ulmus.npy import npy_parts
 
@@ -221,8 +222,21 @@ def test_far_away_it_is_the_plain_prediction(kind):
     far = {"time": np.full(P, 1e5), "coords": np.full((P, 2), 1e5)}
     places = {k: far.get(k, v) for k, v in problem.places(problem.points).items()}
     X = problem.X[problem.points]
-    near = model.predict(X, True, residual_kriging=True, **places)
+    with pytest.warns(ExtrapolationWarning, match="residuals change nothing along it"):
+        near = model.predict(X, True, residual_kriging=True, **places)
     assert_allclose(near, model.predict(X, True), rtol=1e-10)
+
+
+def test_numbers_in_the_place_of_dates_are_told():
+    rng, dates = np.random.default_rng(0), np.arange("2020-01-01", "2020-03-31", dtype="M8[D]")
+    X = rng.uniform(-1, 1, (90, 1))
+    y = np.sin(3 * X[:, 0]) + 0.3 * np.cumsum(rng.standard_normal(90))
+    model = ELMEnsembleRegressor(3, 8, noise=AR1(), input_map=None, random_state=0)
+    model.fit(X, y, time=dates)
+    assert not model.dependence_.independent
+    model.predict(X[:5], residual_kriging=True, time=dates[-5:] + 5)
+    with pytest.warns(ExtrapolationWarning, match="days since 1970"):
+        model.predict_interval(X[:5], residual_kriging=True, time=np.arange(90, 95))
 
 
 def test_a_series_that_was_never_seen_has_the_plain_prediction():

@@ -14,6 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from ulmus import ELMEnsembleRegressor
+from ulmus.noise import AR1, NeweyWest
 
 VARIANTS = [
     plain_member(20, alpha=0.1),
@@ -27,8 +28,13 @@ VARIANTS = [
     plain_ensemble(3, 20, alpha=0.1, fit_intercept=False, standardize=False),
     plain_ensemble(3, 3, alpha=0.0, variance="NHo"),
 ]
+TOGETHER = [
+    plain_ensemble(3, 3, alpha=0.1, noise=AR1()),
+    plain_member(20, alpha=0.1, noise=NeweyWest()),
+]
 # Not all checks set a seed.
-VARIANTS = [variant.set_params(random_state=0) for variant in VARIANTS]
+for variant in VARIANTS + TOGETHER:
+    variant.set_params(random_state=0)
 # The checks fit 20 neurons to 10 rows.
 few_rows = pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWarning")
 
@@ -38,6 +44,13 @@ few_rows = pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWar
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 @parametrize_with_checks(VARIANTS)
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@few_rows
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
+@parametrize_with_checks(TOGETHER)
+def test_scikit_learn_checks_of_noise_that_hangs_together(estimator, check):
     check(estimator)
 
 

@@ -136,7 +136,7 @@ class ELMModel(ModelAbstract):
     ) -> None:
         self._directions, self._features = directions, features
         self._covariances: dict[str, np.ndarray] = {}
-        covariance = self._covariance(checked_estimate(None, estimator.fitted_.estimates))
+        covariance = self._covariance(checked_estimate(None, estimator.fitted_))
         self._unit = UNITS * (np.sqrt(np.max(np.abs(covariance), initial=0.0)) or 1.0)
         coefficients = np.zeros(1 + directions.n_directions)
         coefficients[0] = 1.0
@@ -178,7 +178,7 @@ class ELMModel(ModelAbstract):
         """Covariance of the coefficients: of the first estimate, or of the named one."""
         if vcov is None or vcov is False:
             return None
-        name = checked_estimate(None if vcov is True else vcov, self.model.fitted_.estimates)
+        name = checked_estimate(None if vcov is True else vcov, self.model.fitted_)
         # The first coefficient, that of the prediction itself, is not estimated.
         return np.pad(self._covariance(name) / self._unit**2, ((1, 0), (1, 0)))
 

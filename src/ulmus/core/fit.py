@@ -297,9 +297,10 @@ class Fit:
     def misfit(self) -> Misfit | None:
         """Signs that the layer cannot follow the function; None where the rows are gone.
 
-        Nor can they be told where noise hangs together: residuals of neighbours then agree anyway.
+        Nor can they be told from rows that are left out in blocks, as noise hangs together:
+        residuals of neighbours then agree anyway.
         """
-        if self.rows is None or self.dependence is not None:
+        if self.rows is None or self.rows.data.cut is not None:
             return None
         residuals = self.rows.residuals(self.ensemble.unit)
         return misfit(

@@ -128,12 +128,12 @@ class Retuning:
 
 def _parts(data: RowBlocks, seed: int) -> list[np.ndarray]:
     """Rows of each fold; those that are left out together are in the same one."""
-    rng = np.random.default_rng(seed)
-    if data.cut is None:
-        return [np.sort(part) for part in np.array_split(rng.permutation(_by_value(data)), N_FOLDS)]
-    used, labels = np.flatnonzero(data.used), data.cut[data.used]
-    parts = np.array_split(rng.permutation(np.unique(labels)), N_FOLDS)
-    return [used[np.isin(labels, part)] for part in parts]
+    order = _by_value(data)
+    block_of = data.block_of[order]
+    # Blocks by their first rows: labels are numbered as rows are listed.
+    blocks = block_of[np.sort(np.unique(block_of, return_index=True)[1])]
+    parts = np.array_split(np.random.default_rng(seed).permutation(blocks), N_FOLDS)
+    return [np.sort(order[np.isin(block_of, part)]) for part in parts]
 
 
 def _by_value(data: RowBlocks) -> np.ndarray:

@@ -35,6 +35,8 @@ ROWS_ARE_GONE = (
     "residual_kriging=True needs the training rows and their places, which compress() dropped or a "
     "streamed fit never kept; fit in memory."
 )
+# Smaller correlations change nothing that can be seen.
+LEAST_CORRELATION = 1e-6
 # Rows that are left out for prediction intervals, evenly spaced.
 MOST_JUDGES = 2000
 
@@ -55,6 +57,19 @@ def training_places(fit: Fit) -> Places:
     if fit.rows is None or fit.rows.places is None:
         raise ValueError(ROWS_ARE_GONE)
     return fit.rows.places
+
+
+def axes_out_of_reach(fit: Fit, at: Places) -> list[str]:
+    """Axes along which all points are too far from the rows for residuals to tell anything."""
+    found = [one for one in fit.covariances if not one.independent]
+    if not found:
+        return []
+    trained, axes = training_places(fit), []
+    for j, term in enumerate(found[0].family.terms):
+        longest = max(one.scales[j] for one in found)
+        largest = np.max(term.kernel(term.gaps(trained, at), longest), initial=0.0)
+        axes += [term.axis] if largest < LEAST_CORRELATION else []
+    return axes
 
 
 class Kriged(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.dependence.likelihood import FEWEST_LEFT
+from ulmus.core.dependence.places import Places
 from ulmus.core.fit import Fit
 from ulmus.core.training import FULL_LEVERAGE
 from ulmus.exceptions import DegenerateFitWarning, DependenceWarning, warn
@@ -40,7 +41,7 @@ def warn_about_fit(fit: Fit, noise: Any) -> None:
             "have the same scale; look for inputs with extreme values, or use input_map=None.",
             DegenerateFitWarning,
         )
-    _warn_about_places(fit)
+    _warn_about_directions_left(fit)
     overlooked = fit.overlooked_dependence
     if overlooked is not None:
         warn(
@@ -63,8 +64,8 @@ def warn_about_fit(fit: Fit, noise: Any) -> None:
         )
 
 
-def _warn_about_places(fit: Fit) -> None:
-    """Warn where little tells how noise hangs together, and where several series look like one."""
+def _warn_about_directions_left(fit: Fit) -> None:
+    """Warn where little tells how noise hangs together."""
     left = min((one.n_left for one in fit.covariances), default=math.inf)
     if left <= FEWEST_LEFT:
         warn(
@@ -73,8 +74,11 @@ def _warn_about_places(fit: Fit) -> None:
             "a larger alpha or fewer n_neurons.",
             DegenerateFitWarning,
         )
-    places = None if fit.rows is None else fit.rows.places
-    if places is None or places.coords is not None or places.groups is not None:
+
+
+def warn_about_series(places: Places) -> None:
+    """Warn where several series look like one."""
+    if places.coords is not None or places.groups is not None:
         return
     _, counts = np.unique(places.clock, return_counts=True)
     tied = int(np.sum(counts[counts > 1]))

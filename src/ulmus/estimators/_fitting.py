@@ -17,7 +17,7 @@ from ulmus.core.scaling import feature_scale, usable
 from ulmus.core.source import Source
 from ulmus.estimators import _parameters as check
 from ulmus.estimators import _preparing as prepared
-from ulmus.estimators._fit_messages import warn_about_fit
+from ulmus.estimators._fit_messages import warn_about_fit, warn_about_series
 from ulmus.estimators._validation import require_dense
 from ulmus.exceptions import NeedsTwoPassesError
 from ulmus.noise import DependentNoise
@@ -95,7 +95,7 @@ class Fitting:
             source, told = rows.taken(some), assumed and assumed.taken(some)
         task = prepared.task(fresh, source, scale, one_output, rows.reference, assumed=told)
         task = replace(task, tuned=tuned, dependence=assumed)
-        return self._adopt(fresh, fit_of_rows(rows, task))
+        return self._adopt(fresh, fit_of_rows(rows, task), assumed)
 
     def fit_blocks(self, blocks: Any, *, time: Any = None, groups: Any = None) -> Self:
         """Fit a table that comes in blocks of rows and need not fit into memory.
@@ -152,7 +152,7 @@ class Fitting:
         source, assumed = prepared.blocks_with_places(
             fresh, source, {"time": time, "groups": groups}
         )
-        return self._adopt(fresh, fresh._fit_source(source, *known, assumed))
+        return self._adopt(fresh, fresh._fit_source(source, *known, assumed), assumed)
 
     @available_if(_sees_rows_once)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -232,13 +232,15 @@ class Fitting:
     def _unfitted(self) -> Any:
         return type(self)(**self.get_params(deep=False))
 
-    def _adopt(self, fresh: Any, fit: Fit) -> Self:
+    def _adopt(self, fresh: Any, fit: Fit, assumed: Dependence | None = None) -> Self:
         """Take over a fit that succeeded, and what scikit-learn keeps of its table."""
         for name in ("fitted_", "n_features_in_", "feature_names_in_"):
             vars(self).pop(name, None)
         vars(self).update({k: v for k, v in vars(fresh).items() if k.endswith("_in_")})
         self.fitted_ = fit
         self._warn_about_fit(fit)
+        if assumed is not None:
+            warn_about_series(assumed.places)
         return self
 
     def _fit_source(

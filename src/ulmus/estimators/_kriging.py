@@ -7,12 +7,20 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.dependence.places import Places
-from ulmus.core.kriging import fitted_covariances, training_places
+from ulmus.core.fit import Fit
+from ulmus.core.kriging import axes_out_of_reach, fitted_covariances, training_places
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._points import Points
+from ulmus.exceptions import ExtrapolationWarning, warn
 from ulmus.intervals.kriging import kriged_mean, kriged_observations
 from ulmus.noise.rows import new_places
 from ulmus.tables import column
+
+# What places may be given in by mistake, by the axis of the noise.
+SAME_UNITS = {
+    "time": "times of the same kind and unit as in fit, where dates are days since 1970",
+    "space": "coords in the unit of those of fit",
+}
 
 
 class Kriging(Points):
@@ -35,9 +43,9 @@ class Kriging(Points):
         family = fitted_covariances(self.fitted_)[0].family
         trained = training_places(self.fitted_)
         n_points = X.shape[0] if hasattr(X, "shape") else len(X)
-        return new_places(
-            self.noise, family, trained, n_points, lambda name: column(X, name), given
-        )
+        at = new_places(self.noise, family, trained, n_points, lambda name: column(X, name), given)
+        warn_about_reach(self.fitted_, at)
+        return at
 
     def _kriged(self, X: Any, at: Places, return_std: bool) -> Any:
         """Prediction at checked points and, if asked, the sd of a new observation."""
@@ -45,6 +53,17 @@ class Kriging(Points):
             return self._output(kriged_mean(self.fitted_, X, at), X)
         seen = kriged_observations(self.fitted_, X, at)
         return self._output(seen.mean, X), self._output(seen.sd, X)
+
+
+def warn_about_reach(fit: Fit, at: Places) -> None:
+    """Warn where residuals change nothing, as all points are far from all rows."""
+    for axis in axes_out_of_reach(fit, at):
+        warn(
+            f"all points are farther from the training rows in {axis} than noise hangs together, "
+            f"so that residuals change nothing along it; give {SAME_UNITS[axis]}, or leave "
+            "residual_kriging=True out.",
+            ExtrapolationWarning,
+        )
 
 
 def require_kriged_kind(kind: str, method: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ulmus.core.activations import ACTIVATIONS
 from ulmus.core.dependence.families import Family
+from ulmus.core.fit import Fit
 from ulmus.core.inputs import EXPANSIONS
 from ulmus.core.layer import DISTRIBUTIONS
 from ulmus.core.noise import noise_of
@@ -256,11 +257,18 @@ def _estimates_of(together: bool) -> list[str]:
     return [name for name, e in ESTIMATES.items() if e.pairing in kinds]
 
 
-def checked_estimate(estimate: Any, computed: tuple[str, ...]) -> str:
+def checked_estimate(estimate: Any, fit: Fit) -> str:
     """Return one of the estimates that a fit has; the first by default."""
+    computed, together = fit.estimates, fit.dependence is not None
     if estimate is None:
         return computed[0]
     checked_choice("estimate", estimate, ESTIMATES)
+    if estimate not in _estimates_of(together):
+        rows = "rows that hang together" if together else "independent rows"
+        raise ValueError(
+            f"estimate={estimate!r} is no estimate for {rows}; use one of those computed in fit: "
+            f"{', '.join(map(repr, computed))}."
+        )
     if estimate not in computed:
         raise ValueError(
             f"estimate={estimate!r} was not computed in fit, only "

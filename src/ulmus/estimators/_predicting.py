@@ -144,7 +144,7 @@ class Predicting(Kriging):
         check.checked_choice("component", component, COMPONENTS)
         X = self._checked_points(X)
         fit = self.fitted_
-        name = check.checked_estimate(estimate, fit.estimates)
+        name = check.checked_estimate(estimate, fit)
         if component == "noise":
             return self._output(fit.noise_variance(X), X)
         if component == "weights":

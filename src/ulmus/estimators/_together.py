@@ -71,7 +71,7 @@ class Together(Subject):
         check.checked_choice("component", component, COVARIANCES)
         first = self._points_of(X)
         n, fit = first.shape[0], self._answering_fit()
-        name = check.checked_estimate(estimate, fit.estimates)
+        name = check.checked_estimate(estimate, fit)
         second = None if X2 is None else self._points_of(X2)
         shape = (fit.ensemble.n_outputs, n, n if second is None else second.shape[0])
         covariance = np.zeros(shape)

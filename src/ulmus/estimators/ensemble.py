@@ -388,4 +388,4 @@ class ELMEnsembleRegressor(BaseELM):
                 f"{method} compares members and needs n_estimators >= 2, got {members}; fit with "
                 "more members."
             )
-        return X, self.fitted_.parts(X, check.checked_estimate(estimate, self.fitted_.estimates))
+        return X, self.fitted_.parts(X, check.checked_estimate(estimate, self.fitted_))

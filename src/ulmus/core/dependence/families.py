@@ -80,6 +80,12 @@ class Term:
         starts = np.flatnonzero(group_starts(ordered.codes))
         return max(float(np.ptp(part)) for part in np.split(ordered.clock, starts[1:]))
 
+    def gaps(self, places: Places, other: Places) -> np.ndarray:
+        """Distances of others from the box around the rows: none is nearer to a row, (n',)."""
+        rows, others = self._positions(places), self._positions(other)
+        outside = np.maximum(rows.min(axis=0) - others, others - rows.max(axis=0))
+        return np.linalg.norm(np.maximum(outside, 0.0), axis=1)
+
     def spacing(self, places: Places) -> float:
         """Median distance of rows to their nearest neighbour at another place."""
         if self.axis == "space":

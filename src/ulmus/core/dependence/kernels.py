@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from scipy.ndimage import map_coordinates, spline_filter1d
 from scipy.special import gamma, kv
 
 # A Matern kernel this smooth cannot be told from a Gaussian one, and its Bessel function overflows.
 LARGEST_NU = 50.0
+# Matern kernels are tabulated by the logarithm of distance, in steps that leave errors below 1e-12,
+# from where correlations are one, or closer than any two rows, to where they are zero.
+TABLE_STEP, TABLE_END, LEAST_LOG = 0.001, 6.6, -100.0
 
 
 def exponential(h: np.ndarray) -> np.ndarray:
@@ -46,9 +51,26 @@ def matern(h: np.ndarray, nu: float) -> np.ndarray:
         return (1 + a) * np.exp(-a)
     if nu == 2.5:
         return (1 + a + a**2 / 3) * np.exp(-a)
-    safe = np.where(a > 0, a, 1.0)
-    values = safe**nu * kv(nu, safe) * 2 ** (1 - nu) / gamma(nu)
-    return np.where(a > 0, np.clip(values, 0.0, 1.0), 1.0)
+    start, coefficients = _matern_table(nu)
+    log_a = np.log(np.clip(a, math.exp(start), math.exp(TABLE_END)))
+    steps = ((log_a - start) / TABLE_STEP).reshape(1, -1)
+    values = map_coordinates(coefficients, steps, mode="mirror", prefilter=False)
+    return np.where(a > 0, np.clip(values, 0.0, 1.0).reshape(a.shape), 1.0)
+
+
+@lru_cache
+def _matern_table(nu: float) -> tuple[float, np.ndarray]:
+    """Start and coefficients of a cubic spline: correlation by log(sqrt(2 nu) h).
+
+    A search for parameters asks for it at millions of distances.
+    """
+    # Correlations differ from one by about the power min(2 nu, 2) of distance.
+    start = max(-30 / min(2 * nu, 2.0), LEAST_LOG)
+    a = np.exp(start + TABLE_STEP * np.arange(math.ceil((TABLE_END - start) / TABLE_STEP) + 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = a**nu * kv(nu, a) * 2 ** (1 - nu) / gamma(nu)
+    # The Bessel function overflows only where correlations are one to twelve digits.
+    return start, spline_filter1d(np.where(np.isfinite(values), values, 1.0))
 
 
 @dataclass(frozen=True)
