@@ -26,8 +26,20 @@ SEED = 0
 CERTAIN, SIZABLE = 4.5, 0.2
 
 
+class _Neighbours:
+    """What neighbours in time and in space have in common: a correlation, and its score."""
+
+    correlation: float
+    z: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether rows hang together beyond doubt, and enough to matter."""
+        return self.z > CERTAIN and self.correlation > SIZABLE
+
+
 @dataclass(frozen=True)
-class SerialCorrelation:
+class SerialCorrelation(_Neighbours):
     """Correlation of successive rows.
 
     Parameters
@@ -43,11 +55,6 @@ class SerialCorrelation:
     correlation: float
     z: float
     n_pairs: int
-
-    @property
-    def clear(self) -> bool:
-        """Whether rows hang together beyond doubt, and enough to matter."""
-        return self.z > CERTAIN and self.correlation > SIZABLE
 
     @property
     def durbin_watson(self) -> float:
@@ -75,7 +82,7 @@ class Correlogram:
 
 
 @dataclass(frozen=True)
-class Variogram:
+class Variogram(_Neighbours):
     """Half the mean squared difference of residuals by distance, and the score of neighbours.
 
     Parameters
@@ -103,11 +110,6 @@ class Variogram:
     correlation: float
     z: float
     n_pairs: int
-
-    @property
-    def clear(self) -> bool:
-        """Whether rows hang together beyond doubt, and enough to matter."""
-        return self.z > CERTAIN and self.correlation > SIZABLE
 
 
 def serial_correlation(residuals: np.ndarray, places: Places) -> SerialCorrelation:

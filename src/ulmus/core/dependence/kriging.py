@@ -21,6 +21,7 @@ from scipy.spatial import cKDTree
 
 from ulmus.core.dependence.families import MOST_DENSE
 from ulmus.core.dependence.fitted import DependenceFit
+from ulmus.core.dependence.neighbours import explained_by
 from ulmus.core.dependence.places import Places
 from ulmus.core.dependence.whitening import JITTER, SerialWhitening
 
@@ -172,15 +173,12 @@ def _from_neighbours(
 ) -> NoiseWeights:
     """Weights of the nearest rows (b, m), one term in space."""
     (term,), (scale,), variance = found.family.terms, found.scales, found.structured_variance
-    coords = np.asarray(places.coords)[near]
-    among = np.linalg.norm(coords[:, :, None, :] - coords[:, None, :, :], axis=-1)
-    c = variance * term.kernel(
-        np.linalg.norm(coords - np.asarray(at.coords)[:, None, :], axis=-1), scale
+    w, explained = explained_by(
+        np.asarray(places.coords)[near],
+        np.asarray(at.coords),
+        lambda distance: variance * term.kernel(distance, scale),
+        found.variance * (1 + JITTER),
     )
-    C = variance * term.kernel(among, scale)
-    diagonal = np.arange(near.shape[1])
-    C[:, diagonal, diagonal] = found.variance * (1 + JITTER)
-    w = np.linalg.solve(C, c[:, :, None])[:, :, 0]
     index = near.ravel(), np.repeat(np.arange(len(near)), near.shape[1])
     weights = scipy.sparse.csr_array((w.ravel(), index), shape=(places.n, len(near)))
-    return NoiseWeights(points, weights, np.sum(w * c, axis=1))
+    return NoiseWeights(points, weights, explained)

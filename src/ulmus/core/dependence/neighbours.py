@@ -78,6 +78,45 @@ def _find(index: np.ndarray, tree: cKDTree, rows: np.ndarray) -> None:
         rows, k = rows[~done], 2 * k
 
 
+def explained_by(
+    near: np.ndarray,
+    at: np.ndarray,
+    covariance: Callable[[np.ndarray], np.ndarray],
+    diagonal: float,
+    missing: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of neighbours in the noise at some places, and the variance that they explain.
+
+    Parameters
+    ----------
+    near : ndarray of shape (b, m, c)
+        Coordinates of the neighbours of each place.
+    at : ndarray of shape (b, c)
+        The places.
+    covariance : callable
+        Covariance as a function of an array of distances.
+    diagonal : float
+        Variance of a neighbour, its own noise included.
+    missing : ndarray of bool, shape (b, m), optional
+        Neighbours that are none.
+
+    Returns
+    -------
+    shares, explained : ndarrays of shape (b, m) and (b,)
+    """
+    # One coordinate after another: the sum over so short an axis is slow.
+    gaps = (x[:, :, None] - x[:, None, :] for x in np.moveaxis(near, -1, 0))
+    C = covariance(np.sqrt(sum(gap**2 for gap in gaps)))
+    c = covariance(np.linalg.norm(near - at[:, None, :], axis=-1))
+    if missing is not None:
+        C = np.where(missing[:, :, None] | missing[:, None, :], 0.0, C)
+        c = np.where(missing, 0.0, c)
+    own = np.arange(near.shape[1])
+    C[:, own, own] = diagonal
+    shares = np.linalg.solve(C, c[:, :, None])[:, :, 0]
+    return shares, np.sum(shares * c, axis=1)
+
+
 @dataclass(frozen=True)
 class NeighbourRoot:
     """An approximate root of a covariance in space.
@@ -112,19 +151,12 @@ class NeighbourRoot:
         coords, index = self.near.coords, self.near.index[rows]
         own = np.arange(len(coords))[rows, None]
         near, at = coords[index], coords[rows]
-        # One coordinate after another: the sum over so short an axis is slow.
-        gaps = (x[:, :, None] - x[:, None, :] for x in np.moveaxis(near, -1, 0))
-        among = np.sqrt(sum(gap**2 for gap in gaps))
-        to_row = np.linalg.norm(near - at[:, None, :], axis=-1)
         variance = float(self.covariance(np.zeros(1))[0])
-        missing = index == own
-        C = np.where(missing[:, :, None] | missing[:, None, :], 0.0, self.covariance(among))
-        c = np.where(missing, 0.0, self.covariance(to_row))
-        diagonal = np.arange(index.shape[1])
-        C[:, diagonal, diagonal] = variance * (1 + JITTER) + self.nugget
-        shares = np.linalg.solve(C, c[:, :, None])[:, :, 0]
-        left = variance * (1 + JITTER) + self.nugget - np.sum(shares * c, axis=1)
-        return shares, np.maximum(left, JITTER * variance)
+        own_variance = variance * (1 + JITTER) + self.nugget
+        shares, explained = explained_by(
+            near, at, self.covariance, own_variance, missing=index == own
+        )
+        return shares, np.maximum(own_variance - explained, JITTER * variance)
 
     @property
     def log_det(self) -> float:

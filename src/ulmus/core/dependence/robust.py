@@ -170,6 +170,5 @@ def _andrews(kernel: str, residual: np.ndarray, places: Places) -> float:
     a = 4 * rho**2 / (1 - rho) ** 4
     if kernel == "bartlett":
         a = 4 * rho**2 / ((1 - rho) ** 2 * (1 + rho) ** 2)
-    steps = np.diff(places.clock)[same]
-    step = float(np.median(steps[steps > 0])) if np.any(steps > 0) else 1.0
+    step = Term("time", Kernel(kernel)).spacing(places) or 1.0
     return step * max(1.0, min(factor * (a * places.n) ** power, math.sqrt(places.n) * 3))
