@@ -78,7 +78,7 @@ fuzz: $(VENV)/.test  ## mangle tables and model files 300 times; is each refused
 	$(ONE_THREAD) $(BIN)/python benchmarks/fuzz.py
 
 reproduce: $(VENV)/.test  ## the paper's tables and figures, with a tenth of its replications
-	$(ONE_THREAD) $(BIN)/ulmus reproduce all --quick
+	$(ONE_THREAD) $(BIN)/python -m reproduction all --quick
 
 # Warnings are errors. The gallery runs once; `make docs` again runs only the scripts that changed.
 SPHINX = $(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -j 2 -d build/docs/doctrees docs

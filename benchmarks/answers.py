@@ -104,7 +104,7 @@ NAMES = ("average of a region", "difference", "average slope", "slope at a point
 
 def errors(jobs: int, replications: int | None) -> Report:
     times = replications or 400
-    yield f"Answers, d = 3, n = 500, {times} replications\n"
+    yield f"Effects, d = 3, n = 500, {times} replications\n"
     yield f"{'':<44} " + " ".join(f"{name:>22}" for name in NAMES) + "  curve together"
     for name, setting in SETTINGS.items():
         runs = replicate(jobs, one_run, setting, times=times)

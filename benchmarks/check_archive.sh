@@ -11,7 +11,7 @@ mkdir -p "$place"
 cp -r tests CITATION.cff "$place"
 sed '/^testpaths/d' pyproject.toml > "$place/pyproject.toml"
 cd "$place"
-venv/bin/python -m pytest -q -p no:cacheprovider tests/test_estimates.py \
-    tests/test_files.py tests/test_columns.py tests/test_cli_models.py \
-    tests/test_onnx_graph.py
+venv/bin/python -m pytest -q -p no:cacheprovider tests/estimators/test_estimates.py \
+    tests/model_file/test_save_load.py tests/tables/test_cells.py tests/cli/test_models.py \
+    tests/integrations/test_onnx_graph.py
 venv/bin/ulmus demo demo

@@ -303,7 +303,7 @@ def scouts() -> Iterator[Row]:
         f, truth = (np.sin(3 * A[:, 0]) + A[:, 1] * A[:, 2] for A in (X, points))
         y = f + 0.3 * rng.standard_normal(300)
         for count in errors:
-            with mock.patch("ulmus.core.selection.SCOUTS", count):
+            with mock.patch("ulmus.core.ridge.alpha.ALPHA_MEMBERS", count):
                 model = plain_ensemble(M, N, random_state=seed).fit(X, y)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

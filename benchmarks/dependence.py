@@ -39,7 +39,9 @@ from report import Row
 from scipy.signal import lfilter
 
 from ulmus import ELMEnsembleRegressor
-from ulmus.core.dependence import families, kriging, whitening
+from ulmus.core.noise_covariance import kriging_weights as kriging
+from ulmus.core.noise_covariance import structure as families
+from ulmus.core.noise_covariance import whitening
 from ulmus.metrics import coverage, mean_width
 from ulmus.noise import AR1, Conley, Exponential, Matern, NeweyWest
 
@@ -320,7 +322,7 @@ def field_errors(scale: float, kind: Any) -> tuple[Array, Array]:
             model = plain_ensemble(10, 50, alpha=1e-3, random_state=0, noise=kind)
             model.fit(X, y, coords=X)
             near = model.predict(new, residual_kriging=True, coords=new)
-            found.append((np.sqrt(model.predict_var(X, "model")), near, model.dependence_))
+            found.append((np.sqrt(model.predict_var(X, "model")), near, model.noise_covariance_))
     (se, near, _), (other_se, other_near, _) = found
     return other_se / se - 1, (other_near - near) / np.std(y)
 

@@ -224,9 +224,9 @@ def edge_run(d: int, plain: bool, r: int) -> Array:
     options = {"input_map": None} if plain else {}
     model = ELMEnsembleRegressor(random_state=r, **options).fit(X, y)
     signs = rng.choice([-1.0, 1.0], size)
-    places = (rng.uniform(-1, 1, size), signs * rng.uniform(0.9, 1, size))
+    locations = (rng.uniform(-1, 1, size), signs * rng.uniform(0.9, 1, size))
     out = []
-    for points in (*places, signs * rng.uniform(1.01, 1.09, size)):
+    for points in (*locations, signs * rng.uniform(1.01, 1.09, size)):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             bounds = model.predict_interval(points, 0.9)

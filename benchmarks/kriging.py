@@ -22,8 +22,8 @@ VARIOGRAMS = ("spherical", "exponential")
 def tables(folder: Path) -> dict[str, tuple[np.ndarray, ...]]:
     """Training places and outputs, and those of the test, by name."""
     rain, soil = np.load(folder / "sic97.npz"), np.load(folder / "jura.npz")
-    places = (rain[name][:, :2] for name in ("X_train", "X_test"))
-    train, test = places
+    locations = (rain[name][:, :2] for name in ("X_train", "X_test"))
+    train, test = locations
     found = {"sic97": (train, rain["y_train"], test, rain["y_test"])}
     for k, metal in enumerate(METALS):
         outputs = (soil[name][:, k] for name in ("Y_train", "Y_test"))

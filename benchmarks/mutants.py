@@ -53,7 +53,7 @@ FIRST = {
     "source": "test_partial_fit test_blocks",
     "variance": "test_core_gaps test_estimates",
     "wide": "test_core_gaps test_confidence test_interval_statistics",
-    "wide_forms": "test_core_gaps test_confidence test_interval_statistics",
+    "undersmoothed_forms": "test_core_gaps test_confidence test_interval_statistics",
 }
 
 # Sizes of work that change speed and memory, and results by round-off at most.

@@ -28,7 +28,7 @@ from UncELMe.elm_ensemble import ELMEnsemble, ELMEnsembleRidgeCV
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.metrics import coverage, interval_score, mean_width
-from ulmus.writing import replaced
+from ulmus.model_file.atomic_write import replaced
 
 Array = np.ndarray
 REFERENCE = "ulmus"

@@ -17,32 +17,32 @@ FILE = Path(__file__).parent / "_static" / "architecture.svg"
 MAKING = (
     "rows become a fit",
     (
-        (0, "rows, in blocks", "core/source.py"),
-        (1, "scale, scores and levels", "core/scaling.py, inputs.py"),
-        (2, "a map, learned from a sample", "core/tuning.py"),
-        (3, "random hidden units h(x)", "core/layer.py"),
-        (4, "first pass: R of each member, alpha", "core/factor.py, selection.py"),
-        (5, "second pass: leverages, noise, forms", "core/second_pass.py, noise/"),
+        (0, "rows, in blocks", "core/data/source.py"),
+        (1, "scale, scores and levels", "core/data/feature_scaling.py, inputs.py"),
+        (2, "a map, learned from a sample", "core/input_map/optimisation.py"),
+        (3, "random hidden units h(x)", "core/layer/hidden_layer.py"),
+        (4, "first pass: R of each member, alpha", "core/ridge/factor.py, selection.py"),
+        (5, "second pass: leverages, noise, forms", "core/ensemble/row_pass.py, noise/"),
     ),
 )
 ASKING = (
     "a table becomes a question",
     (
-        (1, "model.average(table, by=...)", "estimators/_answers.py"),
-        (2, "the table, checked", "questions/tables.py"),
-        (3, "groups, contrasts, grids", "questions/functions.py"),
-        (4, "weighted sums of points", "core/functionals.py"),
-        (5, "features h of these sums", "core/layer.py"),
+        (1, "model.average(table, by=...)", "estimators/_effects.py"),
+        (2, "the table, checked", "effects/columns.py"),
+        (3, "groups, contrasts, grids", "effects/estimands.py"),
+        (4, "weighted sums of points", "core/layer/functionals.py"),
+        (5, "features h of these sums", "core/layer/hidden_layer.py"),
     ),
 )
 ANSWERING = (
     "numbers become an answer",
     (
-        (5, "estimate q't, variance t'Kt + spread/M", "core/parts.py"),
+        (5, "estimate q't, variance t'Kt + spread/M", "core/ensemble/components.py"),
         (4, "standard errors, never negative", "intervals/standard_errors.py"),
         (3, "bounds and degrees of freedom", "intervals/confidence.py"),
-        (2, "bands, tests, covariances", "questions/bands.py"),
-        (1, "a frame with error bars", "questions/frames.py"),
+        (2, "bands, tests, covariances", "effects/bands.py"),
+        (1, "a frame with error bars", "effects/frames.py"),
     ),
 )
 
@@ -85,7 +85,7 @@ def diagram() -> str:
     """SVG text of the whole picture."""
     height = TOP + (FIT_ROW + 1) * STEP
     whole = COLUMNS[-1] + BOX - COLUMNS[0]
-    parts = [box(COLUMNS[0], FIT_ROW, "Fit: one immutable value", "core/fit.py", whole)]
+    parts = [box(COLUMNS[0], FIT_ROW, "Fit: one immutable value", "core/fit/fit.py", whole)]
     for x, (title, boxes), down in zip(
         COLUMNS, (MAKING, ASKING, ANSWERING), (True, True, False), strict=True
     ):

@@ -11,8 +11,8 @@ from oracle_problems import N_ROWS, hidden_matrices, noisy_table
 from scipy import special
 from shared import ensemble
 
-from ulmus.core.inputs import Inputs
-from ulmus.core.layer import HiddenLayer
+from ulmus.core.layer.hidden_layer import HiddenLayer
+from ulmus.core.layer.inputs import Inputs
 
 # Their assertions show their values, as those of test files do.
 pytest.register_assert_rewrite("fit_comparison", "onnx_comparison")

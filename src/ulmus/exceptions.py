@@ -10,16 +10,74 @@ import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
+from typing import Any
+
+from ulmus.messages import Message
 
 __all__ = [
-    "BiasWarning",
+    "CorrelatedErrorsWarning",
     "DegenerateFitWarning",
-    "DependenceWarning",
     "ExtrapolationWarning",
+    "InputError",
     "ModelFileError",
     "NeedsTwoPassesError",
     "NegativeVarianceWarning",
+    "BiasWarning",
 ]
+
+
+class InputError(ValueError):
+    """Bad input, with its cause and remedy as data.
+
+    ``code``, ``parameter``, ``value``, ``suggestion`` and ``topic`` are attributes; the text is that
+    of :meth:`ulmus.messages.Message.render`.
+
+    Parameters
+    ----------
+    message : Message
+        What is wrong.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> try:
+    ...     ELMEnsembleRegressor(alpha=-1.0).fit([[0.0], [1.0]], [0.0, 1.0])
+    ... except ValueError as error:
+    ...     print(error)
+    alpha...
+    """
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(message.render())
+        self.message = message
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.message,)
+
+    @property
+    def code(self) -> str:
+        """Short identifier of the cause."""
+        return self.message.code
+
+    @property
+    def parameter(self) -> str | None:
+        """Name of the parameter that caused it."""
+        return self.message.parameter
+
+    @property
+    def value(self) -> Any:
+        """Value of the parameter."""
+        return self.message.value
+
+    @property
+    def suggestion(self) -> str:
+        """What to do about it."""
+        return self.message.suggestion()
+
+    @property
+    def topic(self) -> str:
+        """The subject."""
+        return self.message.topic
 
 
 class NeedsTwoPassesError(ValueError, AttributeError):
@@ -145,7 +203,7 @@ class BiasWarning(UserWarning):
     """
 
 
-class DependenceWarning(UserWarning):
+class CorrelatedErrorsWarning(UserWarning):
     """Rows were taken as independent, and left-out residuals of successive rows clearly are not.
 
     Error bars are then too small, above all those of averages over many rows. A table that is
@@ -156,7 +214,7 @@ class DependenceWarning(UserWarning):
     >>> import warnings
     >>> import numpy as np
     >>> from ulmus import ELMEnsembleRegressor
-    >>> from ulmus.exceptions import DependenceWarning
+    >>> from ulmus.exceptions import CorrelatedErrorsWarning
     >>> rng = np.random.default_rng(0)
     >>> X, e = rng.uniform(size=(200, 1)), rng.standard_normal(200)
     >>> for i in range(1, 200):
@@ -164,7 +222,7 @@ class DependenceWarning(UserWarning):
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     _ = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, X[:, 0] + e)
-    >>> issubclass(caught[0].category, DependenceWarning)
+    >>> issubclass(caught[0].category, CorrelatedErrorsWarning)
     True
     """
 

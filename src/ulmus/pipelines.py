@@ -1,4 +1,4 @@
-"""Answers of a model inside a Pipeline, about the columns that the Pipeline was fitted to."""
+"""Effects of a model inside a Pipeline, about the columns that the Pipeline was fitted to."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus.columns import TableEncoder
-from ulmus.columns.cells import CATEGORY
-from ulmus.core.backend import Array, dense, to_numpy
-from ulmus.core.fit import Fit
-from ulmus.core.functionals import Functionals, Rows
-from ulmus.estimators._answers import Answers
+from ulmus.core.arrays.backend import Array, dense, to_numpy
+from ulmus.core.fit.fit import Fit
+from ulmus.core.layer.functionals import Functionals, Rows
+from ulmus.effects.columns import Changes, Table, frame_categories, frame_column
 from ulmus.estimators._base import BaseELM
+from ulmus.estimators._effects import Effects
+from ulmus.estimators._joint_inference import JointInference
 from ulmus.estimators._saving import save_model
 from ulmus.estimators._subject import blocks_of
-from ulmus.estimators._together import Together
-from ulmus.questions.tables import Changes, Table, frame_categories, frame_column
+from ulmus.tables import TableEncoder
+from ulmus.tables.cells import CATEGORY
 
 if TYPE_CHECKING:
-    from ulmus.honesty import Summary
+    from ulmus.diagnostics import Summary
 
 # Questions about points, which only need the points transformed.
 ABOUT_POINTS = (
@@ -91,11 +91,11 @@ def answers(model: Any) -> Any:
             f"step is one, got {type(model).__name__}."
         )
     check_is_fitted(steps[-1][1])
-    return PipelineAnswers(model)
+    return PipelineInference(model)
 
 
-class PipelineAnswers(Answers, Together):
-    """Answers of the last step of a Pipeline; made by ``ulmus.answers``."""
+class PipelineInference(Effects, JointInference):
+    """Effects of the last step of a Pipeline; made by ``ulmus.answers``."""
 
     def __init__(self, pipe: Any) -> None:
         self.pipe = pipe
@@ -156,7 +156,7 @@ class PipelineAnswers(Answers, Together):
         if len(steps) != 2 or not isinstance(steps[0], TableEncoder):
             raise ValueError(
                 "a model file holds nothing that can run, and of all transformers only "
-                "ulmus.columns.TableEncoder; save the last step, or use skops for the Pipeline."
+                "ulmus.tables.TableEncoder; save the last step, or use skops for the Pipeline."
             )
         columns = steps[0].schema_.described()
         save_model(self._model, path, rows=rows, columns=columns, target=target)
@@ -191,7 +191,9 @@ class PipelineAnswers(Answers, Together):
             if missing:
                 raise ValueError(f"X lacks the column {missing[0]!r} of the Pipeline.")
             inputs = given[list(names)]
-        table = PipelineTable(given, inputs, tuple(map(str, names)), self._valid, self._labelled())
+        table = PipelineColumns(
+            given, inputs, tuple(map(str, names)), self._valid, self._labelled()
+        )
         table.points(slice(0, 1), {})  # a table that cannot be transformed fails here
         return table
 
@@ -222,7 +224,7 @@ def _checked_array(X: Any) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class PipelineTable:
+class PipelineColumns:
     """A table whose rows become points by the transformers of a Pipeline.
 
     Parameters

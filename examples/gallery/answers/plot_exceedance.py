@@ -65,7 +65,7 @@ figure.suptitle(f"Zinc above {LIMIT} ppm: likely along the river, unlikely inlan
 plt.show()
 
 # %%
-# Places farther than 150 m from any sample are left white: no map should pretend to know them.
+# Locations farther than 150 m from any sample are left white: no map should pretend to know them.
 #
 # Do the probabilities keep their promise?
 # ----------------------------------------

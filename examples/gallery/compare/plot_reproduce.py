@@ -4,7 +4,7 @@ The paper's numbers beside ours
 
 The variance estimates of ulmus come from Guignard, Amato and Kanevski (2021). The paper tests them
 by simulation: it draws noise and hidden weights again and again, so that the true standard error of
-a prediction is known, and asks how far each estimate is from it. ``ulmus.experiments`` repeats all
+a prediction is known, and asks how far each estimate is from it. ``reproduction`` repeats all
 of these simulations. This page does a part of them with a twentieth of the paper's replications,
 and puts its numbers beside ours.
 """
@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ulmus.experiments import STUDIES, Options, records, simulated
-from ulmus.experiments.figures import coverage
+from reproduction import STUDIES, Options, records, simulated
+from reproduction.figures import coverage
 
 # %%
 # The simulation

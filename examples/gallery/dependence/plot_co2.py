@@ -49,7 +49,7 @@ print(textwrap.fill(str(caught[0].message), 80))
 # %%
 # What was found about the noise:
 
-print(model.dependence_)
+print(model.noise_covariance_)
 
 # %%
 # What hangs together has about twice the variance of what each week has for itself (the nugget),
@@ -65,7 +65,7 @@ print(model.dependence_)
 
 residual = pd.Series(weeks - alone.predict(X), weeks.index).asfreq("W-SAT")
 lags = np.arange(1, 27)
-(scale,), (share,) = model.dependence_.scales, model.dependence_.shares
+(scale,), (share,) = model.noise_covariance_.scales, model.noise_covariance_.shares
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
 decade = residual["1975":"1984"]
 slow = decade.rolling(13, center=True, min_periods=7).mean()

@@ -41,7 +41,7 @@ model = ELMEnsembleRegressor(noise=Exponential(), **parameters)
 model.fit(X, log_zinc, coords=places)
 alone = ELMEnsembleRegressor(noise="homoskedastic", alpha=model.alpha_, **parameters)
 alone.fit(X, log_zinc)
-print(model.dependence_)
+print(model.noise_covariance_)
 
 # %%
 # The correlation falls to 1/e within the *space scale*, in metres, which is somewhat more than the

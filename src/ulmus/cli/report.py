@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from ulmus.cli import options
-from ulmus.cli.models import known_model
-from ulmus.cli.outputs import require_place
+from ulmus.cli.console import Console
+from ulmus.cli.loaded_model import loaded_model
 from ulmus.cli.rows import observed_rows
-from ulmus.cli.tables import Reading
-from ulmus.cli.talk import Talk
+from ulmus.tables.files import Reading
+from ulmus.tables.writers import require_place
 
 
 def report(
@@ -41,17 +41,17 @@ def report(
     ulmus report model.ulmus new.csv -o report.html --title "Ozone, 2026"
     ```
     """
-    talk = Talk(quiet, json)
-    with talk.politely():
+    console = Console(quiet, json)
+    with console.handle_errors():
         require_place(output, [".html", ".htm"], inputs=[data, model])
         from ulmus.report import write_report
 
-        with talk.working("Reading"):
-            known = known_model(model, missing and missing.value)
-            table = known.table(data, Reading(delimiter, decimal, encoding), talk)
+        with console.working("Reading"):
+            known = loaded_model(model, missing and missing.value)
+            table = known.table(data, Reading(delimiter, decimal, encoding), console)
             name = known.target if target is None else target
-            tidy, y = observed_rows(known, table, name, talk)
-        with talk.working(f"Writing {output}"):
+            tidy, y = observed_rows(known, table, name, console)
+        with console.working(f"Writing {output}"):
             write_report(known.model, tidy, y, output, title=title, target=name or "y")
         facts = {"output": output, "rows": len(tidy), "observed": y is not None}
-        talk.result(f"Wrote {output}.", facts)
+        console.result(f"Wrote {output}.", facts)

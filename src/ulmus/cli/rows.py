@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.cli.models import Known
-from ulmus.cli.tables import TableFile
-from ulmus.cli.talk import Talk, counted_rows
-from ulmus.columns.cells import CATEGORY, DATE, NUMBER, Cells
+from ulmus.cli.console import Console, counted_rows
+from ulmus.cli.loaded_model import LoadedModel
+from ulmus.tables.cells import CATEGORY, DATE, NUMBER, Cells
+from ulmus.tables.files import TableFile
 
 # Larger tables are represented by so many of their rows.
 MOST_ROWS = 200_000
@@ -31,27 +31,27 @@ def numeric_column(
 
 
 def observed_rows(
-    known: Known, table: TableFile, target: str | None, talk: Talk
+    known: LoadedModel, table: TableFile, target: str | None, console: Console
 ) -> tuple[Any, np.ndarray | None]:
     """Complete rows of a table and, where it has the target, what was observed there."""
     columns = list(known.schema.names)
     if target is not None and target in table.names:
         columns.append(target)
     else:
-        talk.note(f"{table.path} has no column {target!r}: nothing observed to compare with.")
+        console.note(f"{table.path} has no column {target!r}: nothing observed to compare with.")
         target = None
-    frame = some_rows(table, columns, talk)
+    frame = some_rows(table, columns, console)
     y = None
     if target is not None:
         y = numeric_column(target, frame, known.schema.marks, 0, "the target")
-    return tidied_rows(known, frame, table.path, talk, y, gaps=True)
+    return tidied_rows(known, frame, table.path, console, y, gaps=True)
 
 
 def tidied_rows(
-    known: Known,
+    known: LoadedModel,
     frame: Any,
     path: Path,
-    talk: Talk,
+    console: Console,
     y: np.ndarray | None = None,
     *,
     gaps: bool = False,
@@ -64,11 +64,11 @@ def tidied_rows(
     if not len(tidy):
         raise ValueError(f"{path} has no complete rows.")
     if len(tidy) < len(frame):
-        talk.note(f"Left out: {counted_rows(len(frame) - len(tidy))} with missing values.")
+        console.note(f"Left out: {counted_rows(len(frame) - len(tidy))} with missing values.")
     return tidy, y
 
 
-def some_rows(table: TableFile, columns: Sequence[str], talk: Talk) -> Any:
+def some_rows(table: TableFile, columns: Sequence[str], console: Console) -> Any:
     """All rows of a table, or so many of a large one, evenly spread."""
     import pandas as pd
 
@@ -84,6 +84,8 @@ def some_rows(table: TableFile, columns: Sequence[str], talk: Talk) -> Any:
             step *= 2
             parts = [part[part.index % step == 0] for part in parts]
             n_kept = sum(map(len, parts))
-    talk.note(f"{table.path} is large: {n_kept:,} of its {start:,} rows are used, evenly spread.")
+    console.note(
+        f"{table.path} is large: {n_kept:,} of its {start:,} rows are used, evenly spread."
+    )
     rows = pd.concat(parts)
     return rows.set_axis(rows.index + 1)

@@ -16,7 +16,7 @@ The story of a fit, a module for each word:
     noise/      what is assumed about the noise, and forms: bilinear sums over pairs of members
     dependence/ noise that hangs together along time, in space and in groups
     ensemble    the regressions of all outputs, and second_pass: rows as they see them
-    wide        groups of members as one rougher network;  wide_forms: what they need of the rows
+    wide        groups of members as one rougher network;  undersmoothed_forms: what they need of the rows
     training    what is kept of the rows;  folds: fits behind maps learned without some of them
     functionals averages, differences and slopes as features;  parts: what members say about them
     misfit      signs that the layer cannot follow the function

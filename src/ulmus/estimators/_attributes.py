@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ulmus.core.backend import to_numpy
-from ulmus.core.fit import Fit
-from ulmus.core.jackknife import loo_residuals
-from ulmus.core.training import TrainingRows
+from ulmus.core.arrays.backend import to_numpy
+from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.training_data import TrainingRows
+from ulmus.core.query.leave_out import loo_residuals
 
 
 class FittedAttributes:
@@ -40,15 +40,15 @@ class FittedAttributes:
         return self._one_or_all(self._fit.sigma2)
 
     @property
-    def dependence_(self) -> Any:
+    def noise_covariance_(self) -> Any:
         """How the noise hangs together, or one for each output; only where it was asked for.
 
         Print it for its parameters, their standard errors and the log likelihood.
         """
-        found = self._fit.dependence
+        found = self._fit.noise_covariance
         if found is None:
             raise AttributeError(
-                "dependence_ exists only after a fit with noise of ulmus.noise, such as AR1()."
+                "noise_covariance_ exists only after a fit with noise of ulmus.noise, such as AR1()."
             )
         return found[0] if self._fit.one_output else list(found)
 
@@ -113,14 +113,14 @@ class FittedAttributes:
         return self._fit.estimates
 
     @property
-    def bias_alarm_(self) -> float:
+    def undersmoothing_gap_(self) -> float:
         """Largest distance between prediction and undersmoothed fit, in standard errors.
 
         Taken over at most 500 training rows, when it is first asked for. Noise alone gives two
         to four; more says that the prediction, and the interval for its expectation, is biased.
         Not a number where there are no intervals for the function.
         """
-        return self._fit.bias_alarm
+        return self._fit.undersmoothing_gap
 
     @property
     def leverage_(self) -> np.ndarray:

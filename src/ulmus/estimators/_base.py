@@ -8,28 +8,28 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus.estimators._answers import Answers
 from ulmus.estimators._attributes import FittedAttributes
+from ulmus.estimators._effects import Effects
 from ulmus.estimators._fitting import Fitting
 from ulmus.estimators._intervals import Intervals
+from ulmus.estimators._joint_inference import JointInference
 from ulmus.estimators._predicting import Predicting
 from ulmus.estimators._presentation import Presentation
 from ulmus.estimators._saving import Saving
 from ulmus.estimators._subject import OwnTables
-from ulmus.estimators._together import Together
 from ulmus.estimators._validation import checked_table, require_dense
 from ulmus.intervals.distribution import without_rows
 
 if TYPE_CHECKING:
-    from ulmus.honesty import HonestyReport
+    from ulmus.diagnostics import DiagnosticReport
 
 
 class BaseELM(
     FittedAttributes,
     Fitting,
     OwnTables,
-    Answers,
-    Together,
+    Effects,
+    JointInference,
     Predicting,
     Intervals,
     Presentation,
@@ -46,7 +46,7 @@ class BaseELM(
     def _variance_choice(self) -> Any:
         raise NotImplementedError
 
-    def check(self, X: Any = None, y: Any = None) -> HonestyReport:
+    def check(self, X: Any = None, y: Any = None) -> DiagnosticReport:
         """Whether the error bars are honest, as far as data can tell.
 
         Parameters
@@ -60,7 +60,7 @@ class BaseELM(
 
         Returns
         -------
-        report : HonestyReport
+        report : DiagnosticReport
             ``print`` it, or see its ``findings`` (name, light, statistic, says, remedy), the
             worst ``light``, the table ``coverage`` (group, level, n, coverage) and
             ``to_frame()``. Of honest fits, about one in twenty is not all green by chance.
@@ -80,12 +80,12 @@ class BaseELM(
         [(0.5, 100), (0.8, 100), (0.9, 100), (0.95, 100)]
         """
         # Its metrics load parts of scikit-learn that a fit does not need.
-        from ulmus.honesty import honesty_report
+        from ulmus.diagnostics import diagnostic_report
 
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         if X is None and y is None:
-            return honesty_report(self.fitted_, names=names)
+            return diagnostic_report(self.fitted_, names=names)
         if X is None or y is None:
             missing = "X" if X is None else "y"
             raise ValueError(f"check needs X and y or neither, got no {missing}; give both.")
@@ -97,7 +97,7 @@ class BaseELM(
                 f"y has {len(outputs)} outputs, but the fit had {self.fitted_.ensemble.n_outputs}; "
                 "give the same outputs as in fit."
             )
-        return honesty_report(self.fitted_, X, outputs, names=names)
+        return diagnostic_report(self.fitted_, X, outputs, names=names)
 
     def compress(self) -> Self:
         """Drop the training rows, so that size and prediction cost no longer depend on them.

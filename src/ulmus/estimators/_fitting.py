@@ -8,21 +8,21 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from ulmus.blocks import BlockSource, checked_blocks, progress_bar, reader, silent
-from ulmus.core.backend import Array, reference_array
-from ulmus.core.dependence.assumed import Dependence
-from ulmus.core.fit import Fit
-from ulmus.core.make import fit_of_more, fit_of_rows, fit_of_stream
-from ulmus.core.scaling import feature_scale, usable
-from ulmus.core.source import Source
+from ulmus.core.arrays.backend import Array, reference_array
+from ulmus.core.data.feature_scaling import feature_scale, usable
+from ulmus.core.data.source import Source
+from ulmus.core.fit.build import fit_of_more, fit_of_rows, fit_of_stream
+from ulmus.core.fit.fit import Fit
+from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.estimators import _parameters as check
 from ulmus.estimators import _preparing as prepared
-from ulmus.estimators._fit_messages import warn_about_fit, warn_about_series
+from ulmus.estimators._fit_warnings import warn_about_fit, warn_about_series
 from ulmus.estimators._validation import require_dense
 from ulmus.exceptions import NeedsTwoPassesError
-from ulmus.noise import DependentNoise
-from ulmus.noise.rows import default_cut
-from ulmus.tables import column
+from ulmus.noise import CorrelatedNoise
+from ulmus.noise.rows import default_block_ids
+from ulmus.tables.blocks import BlockSource, checked_blocks, progress_bar, reader, silent
+from ulmus.tables.frames import column
 
 
 def _sees_rows_once(estimator: Any) -> bool:
@@ -82,11 +82,11 @@ class Fitting:
         rows, one_output = prepared.rows_in_memory(fresh, X, y, sample_weight)
         rows = rows.own_copy()
         given = {"time": time, "coords": coords, "groups": groups}
-        assumed = prepared.assumed_dependence(
+        assumed = prepared.checked_covariance_spec(
             fresh, rows.n_rows, lambda name: column(table, name), given
         )
         if assumed is not None:
-            rows = replace(rows, cut=default_cut(assumed, rows.used))
+            rows = replace(rows, cut=default_block_ids(assumed, rows.used))
         scale = usable(rows.reduce(feature_scale))
         tuned = prepared.tuning_rows(fresh, rows)
         source, told = rows, assumed
@@ -94,7 +94,7 @@ class Fitting:
             some = np.flatnonzero(tuned)
             source, told = rows.taken(some), assumed and assumed.taken(some)
         task = prepared.task(fresh, source, scale, one_output, rows.reference, assumed=told)
-        task = replace(task, tuned=tuned, dependence=assumed)
+        task = replace(task, tuned=tuned, noise_covariance=assumed)
         return self._adopt(fresh, fit_of_rows(rows, task), assumed)
 
     def fit_blocks(self, blocks: Any, *, time: Any = None, groups: Any = None) -> Self:
@@ -104,7 +104,7 @@ class Fitting:
         ----------
         blocks : re-iterable of (X, y) or (X, y, sample_weight)
             A list of arrays (or of slices of a ``numpy.memmap``), a function that returns a
-            fresh iterator, or :func:`ulmus.blocks.from_arrow`. After a look at the inputs'
+            fresh iterator, or :func:`ulmus.tables.blocks.from_arrow`. After a look at the inputs'
             means and ranges, and one for the sample that a map is learned from, it is read once
             for homoskedastic and twice for heteroskedastic estimates, once more for
             ``alpha="loo"``, and four times more for the model of the noise variance, which
@@ -149,7 +149,7 @@ class Fitting:
             read, first, reference, n_threads=prepared.n_threads(fresh), progress=progress
         )
         known = (first.X.shape[1], first.names, first.one_output, reference)
-        source, assumed = prepared.blocks_with_places(
+        source, assumed = prepared.blocks_with_locations(
             fresh, source, {"time": time, "groups": groups}
         )
         return self._adopt(fresh, fresh._fit_source(source, *known, assumed), assumed)
@@ -213,7 +213,7 @@ class Fitting:
 
     def __getattr__(self, name: str) -> Any:
         """Say why there is no ``partial_fit`` where there is none; others say it themselves."""
-        if name == "partial_fit" and isinstance(self.noise, DependentNoise):
+        if name == "partial_fit" and isinstance(self.noise, CorrelatedNoise):
             raise NeedsTwoPassesError(
                 "partial_fit sees each row once and forgets it, and how noise hangs together "
                 f"(noise={self.noise!r}) is told from all rows in their order; use fit_blocks, or "
@@ -232,7 +232,7 @@ class Fitting:
     def _unfitted(self) -> Any:
         return type(self)(**self.get_params(deep=False))
 
-    def _adopt(self, fresh: Any, fit: Fit, assumed: Dependence | None = None) -> Self:
+    def _adopt(self, fresh: Any, fit: Fit, assumed: CovarianceSpec | None = None) -> Self:
         """Take over a fit that succeeded, and what scikit-learn keeps of its table."""
         for name in ("fitted_", "n_features_in_", "feature_names_in_"):
             vars(self).pop(name, None)
@@ -240,7 +240,7 @@ class Fitting:
         self.fitted_ = fit
         self._warn_about_fit(fit)
         if assumed is not None:
-            warn_about_series(assumed.places)
+            warn_about_series(assumed.locations)
         return self
 
     def _fit_source(
@@ -250,10 +250,10 @@ class Fitting:
         names: Any,
         one_output: bool,
         reference: Array,
-        assumed: Dependence | None = None,
+        assumed: CovarianceSpec | None = None,
     ) -> Fit:
         """Fit of rows that are read from a source and not kept."""
-        if assumed is None and isinstance(self.noise, DependentNoise):
+        if assumed is None and isinstance(self.noise, CorrelatedNoise):
             raise ValueError(
                 f"noise={self.noise!r} needs rows in their order, and partitions of a cluster have "
                 "none; use fit, fit_blocks, or noise='auto'."

@@ -6,15 +6,15 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus.core.dependence.places import Places
-from ulmus.core.fit import Fit
-from ulmus.core.kriging import axes_out_of_reach, fitted_covariances, training_places
+from ulmus.core.fit.fit import Fit
+from ulmus.core.noise_covariance.locations import Locations
+from ulmus.core.query.kriging import axes_out_of_reach, fitted_covariances, training_locations
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._points import Points
 from ulmus.exceptions import ExtrapolationWarning, warn
 from ulmus.intervals.kriging import kriged_mean, kriged_observations
-from ulmus.noise.rows import new_places
-from ulmus.tables import column
+from ulmus.noise.rows import new_locations
+from ulmus.tables.frames import column
 
 # What places may be given in by mistake, by the axis of the noise.
 SAME_UNITS = {
@@ -28,8 +28,8 @@ class Kriging(Points):
 
     noise: Any
 
-    def _new_places(self, X: Any, residual_kriging: bool, **given: Any) -> Places | None:
-        """Places of the points of a table; None if residuals are not asked for."""
+    def _new_places(self, X: Any, residual_kriging: bool, **given: Any) -> Locations | None:
+        """Locations of the points of a table; None if residuals are not asked for."""
         check_is_fitted(self)
         check.checked_flag("residual_kriging", residual_kriging)
         if not residual_kriging:
@@ -41,13 +41,15 @@ class Kriging(Points):
                 )
             return None
         family = fitted_covariances(self.fitted_)[0].family
-        trained = training_places(self.fitted_)
+        trained = training_locations(self.fitted_)
         n_points = X.shape[0] if hasattr(X, "shape") else len(X)
-        at = new_places(self.noise, family, trained, n_points, lambda name: column(X, name), given)
+        at = new_locations(
+            self.noise, family, trained, n_points, lambda name: column(X, name), given
+        )
         warn_about_reach(self.fitted_, at)
         return at
 
-    def _kriged(self, X: Any, at: Places, return_std: bool) -> Any:
+    def _kriged(self, X: Any, at: Locations, return_std: bool) -> Any:
         """Prediction at checked points and, if asked, the sd of a new observation."""
         if not return_std:
             return self._output(kriged_mean(self.fitted_, X, at), X)
@@ -55,7 +57,7 @@ class Kriging(Points):
         return self._output(seen.mean, X), self._output(seen.sd, X)
 
 
-def warn_about_reach(fit: Fit, at: Places) -> None:
+def warn_about_reach(fit: Fit, at: Locations) -> None:
     """Warn where residuals change nothing, as all points are far from all rows."""
     for axis in axes_out_of_reach(fit, at):
         warn(

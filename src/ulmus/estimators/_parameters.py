@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.core.activations import ACTIVATIONS
-from ulmus.core.dependence.families import Family
-from ulmus.core.fit import Fit
-from ulmus.core.inputs import EXPANSIONS
-from ulmus.core.layer import DISTRIBUTIONS
+from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.layer_spec import LEARNED
+from ulmus.core.layer.activations import ACTIVATIONS
+from ulmus.core.layer.hidden_layer import DISTRIBUTIONS
+from ulmus.core.layer.inputs import EXPANSIONS
 from ulmus.core.noise import noise_of
-from ulmus.core.pairing import COMMON, DEPENDENT
-from ulmus.core.recipe import LEARNED
-from ulmus.core.rows import DISCOUNTS
-from ulmus.core.variance import ESTIMATES
-from ulmus.noise import DependentNoise
+from ulmus.core.noise_covariance.structure import Family
+from ulmus.core.ridge.pairing import COMMON, DEPENDENT
+from ulmus.core.ridge.residuals import DISCOUNTS
+from ulmus.core.variance.estimates import ESTIMATES
+from ulmus.noise import CorrelatedNoise
 
 # Standard errors by which a model of the noise variance must beat a constant; None for no model.
-NOISE_CAUTION = {"auto": 2.5, "homoskedastic": None, "heteroskedastic": 0.0}
+MIN_GAIN_IN_SE = {"auto": 2.5, "homoskedastic": None, "heteroskedastic": 0.0}
 HC_NAMES = (*DISCOUNTS, "pooled", "ensemble")
 # What "auto" means: the least biased estimate, or the only one left for a single member.
 AUTO_ESTIMATE = {
@@ -83,7 +83,7 @@ def resolved_alpha(value: Any, noise: Any) -> float | str:
         raise ValueError(
             f"alpha must be a number >= 0, 'loo', 'block-loo' or 'gcv', got {value!r}."
         )
-    together = isinstance(noise, DependentNoise)
+    together = isinstance(noise, CorrelatedNoise)
     if value == "block-loo" and not together:
         raise ValueError(
             f"alpha='block-loo' leaves out rows that hang together, and noise={noise!r} says that "
@@ -94,20 +94,20 @@ def resolved_alpha(value: Any, noise: Any) -> float | str:
 
 def checked_noise(value: Any) -> None:
     """Refuse what is no kind of noise."""
-    if isinstance(value, DependentNoise):
+    if isinstance(value, CorrelatedNoise):
         value.kind()
-    elif isinstance(value, type) and issubclass(value, DependentNoise):
+    elif isinstance(value, type) and issubclass(value, CorrelatedNoise):
         raise ValueError(f"noise={value.__name__} is a class; give an object, {value.__name__}().")
-    elif not isinstance(value, str) or value not in NOISE_CAUTION:
-        options = ", ".join(map(repr, NOISE_CAUTION))
+    elif not isinstance(value, str) or value not in MIN_GAIN_IN_SE:
+        options = ", ".join(map(repr, MIN_GAIN_IN_SE))
         raise ValueError(
             f"noise must be one of {options}, or an object of ulmus.noise, got {value!r}."
         )
 
 
-def noise_caution(noise: Any) -> float | None:
+def min_gain_in_se(noise: Any) -> float | None:
     """Standard errors by which a model of the noise variance must beat a constant, or None."""
-    return None if isinstance(noise, DependentNoise) else NOISE_CAUTION[noise]
+    return None if isinstance(noise, CorrelatedNoise) else MIN_GAIN_IN_SE[noise]
 
 
 def checked_activation(value: Any) -> Any:
@@ -201,7 +201,7 @@ def checked_noise_variance(value: Any, n_outputs: int, noise: Any) -> str | np.n
     """Return the name of an estimate, or the known variance of each output."""
     if isinstance(value, str):
         return checked_choice("noise_variance", value, ("pilot", "residual"))
-    if isinstance(noise, DependentNoise) and isinstance(noise.kind(), Family):
+    if isinstance(noise, CorrelatedNoise) and isinstance(noise.kind(), Family):
         raise ValueError(
             f"noise_variance={value!r} is known, and noise={noise!r} fits a variance with its "
             "covariance; use noise_variance='pilot', or another kind of noise."
@@ -218,7 +218,7 @@ def checked_noise_variance(value: Any, n_outputs: int, noise: Any) -> str | np.n
 
 def resolved_estimates(variance: Any, noise: Any, n_members: int) -> tuple[str, ...]:
     """Return the names of the estimates to compute, the default one first."""
-    together = isinstance(noise, DependentNoise)
+    together = isinstance(noise, CorrelatedNoise)
     for_many, for_one = ("BD", "ND") if together else AUTO_ESTIMATE[noise]
     default = for_many if n_members > 1 else for_one
     known = _estimates_of(together)
@@ -259,7 +259,7 @@ def _estimates_of(together: bool) -> list[str]:
 
 def checked_estimate(estimate: Any, fit: Fit) -> str:
     """Return one of the estimates that a fit has; the first by default."""
-    computed, together = fit.estimates, fit.dependence is not None
+    computed, together = fit.estimates, fit.noise_covariance is not None
     if estimate is None:
         return computed[0]
     checked_choice("estimate", estimate, ESTIMATES)
@@ -296,7 +296,7 @@ def needs_residuals(noise: Any, variance: Any) -> bool:
         for name, estimate in ESTIMATES.items()
         if noise_of(estimate.pairing, "HC2").needs_residuals
     ]
-    if isinstance(noise, DependentNoise):
+    if isinstance(noise, CorrelatedNoise):
         return True
     return noise == "heteroskedastic" or any(name in ("all", *row_wise) for name in names)
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus.core.backend import dense, is_foreign, like
-from ulmus.core.scaling import far_outside
+from ulmus.core.arrays.backend import dense, is_foreign, like
+from ulmus.core.data.feature_scaling import far_outside
 from ulmus.estimators._validation import checked_points, require_dense
 from ulmus.exceptions import ExtrapolationWarning, warn
 

@@ -14,23 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.blocks import BlockSource
-from ulmus.core.backend import Array, reference_array
-from ulmus.core.dependence.assumed import Dependence
-from ulmus.core.fit import Fit
-from ulmus.core.fitting import Specification
-from ulmus.core.layer import UnitLaw
-from ulmus.core.make import Task
-from ulmus.core.noise.dependent import require_reading_order
-from ulmus.core.recipe import FEWEST_ROWS, Recipe
-from ulmus.core.scaling import FeatureScale
-from ulmus.core.source import RowBlocks, Source
+from ulmus.core.arrays.backend import Array, reference_array
+from ulmus.core.data.feature_scaling import FeatureScale
+from ulmus.core.data.source import RowBlocks, Source
+from ulmus.core.ensemble.regression import Specification
+from ulmus.core.fit.build import Task
+from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.layer_spec import FEWEST_ROWS, LayerSpec
+from ulmus.core.layer.hidden_layer import UnitLaw
+from ulmus.core.noise.correlated import require_reading_order
+from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.estimators import _parameters as check
-from ulmus.estimators._fit_messages import told, untold
+from ulmus.estimators._fit_warnings import told, untold
 from ulmus.estimators._validation import checked_table, require_dense
-from ulmus.noise import DependentNoise
-from ulmus.noise.rows import default_cut, dependence
-from ulmus.tables import checked_weight
+from ulmus.noise import CorrelatedNoise
+from ulmus.noise.rows import covariance_spec, default_block_ids
+from ulmus.tables.blocks import BlockSource
+from ulmus.tables.frames import checked_weight
 
 # Squares of larger numbers are beyond single precision.
 LARGEST_SINGLE = 1e18
@@ -122,12 +122,12 @@ def refuse_tuning_fraction(estimator: Any, method: str) -> None:
 # ------------------------------------------------------------ noise that hangs together
 
 
-def assumed_dependence(
+def checked_covariance_spec(
     estimator: Any, n_rows: int, columns: Any, given: dict[str, Any]
-) -> Dependence | None:
+) -> CovarianceSpec | None:
     """How the noise hangs together and where the rows are; None if it does not."""
-    if isinstance(estimator.noise, DependentNoise):
-        return dependence(estimator.noise, n_rows, columns, given)
+    if isinstance(estimator.noise, CorrelatedNoise):
+        return covariance_spec(estimator.noise, n_rows, columns, given)
     unused = [axis for axis, values in given.items() if values is not None]
     if unused:
         raise ValueError(
@@ -137,12 +137,12 @@ def assumed_dependence(
     return None
 
 
-def blocks_with_places(
+def blocks_with_locations(
     estimator: Any, source: BlockSource, given: dict[str, Any]
-) -> tuple[BlockSource, Dependence | None]:
+) -> tuple[BlockSource, CovarianceSpec | None]:
     """Blocks with labels of rows that are left out together, and the places of their rows."""
-    if not isinstance(estimator.noise, DependentNoise):
-        return source, assumed_dependence(estimator, 0, None, given)
+    if not isinstance(estimator.noise, CorrelatedNoise):
+        return source, checked_covariance_spec(estimator, 0, None, given)
     if not estimator.noise.kind().serial:
         raise ValueError(
             f"noise={estimator.noise!r} needs all rows at once, and fit_blocks sees them block "
@@ -150,10 +150,10 @@ def blocks_with_places(
         )
     names = [name for name in estimator.noise.names().values() if name is not None]
     columns, used = source.row_columns(names)
-    assumed = dependence(estimator.noise, len(used), columns.__getitem__, given)
-    require_reading_order(assumed.places)
+    assumed = covariance_spec(estimator.noise, len(used), columns.__getitem__, given)
+    require_reading_order(assumed.locations)
     if check.resolved_alpha(estimator.alpha, estimator.noise) == "block-loo":
-        source = replace(source, cut=default_cut(assumed, used))
+        source = replace(source, cut=default_block_ids(assumed, used))
     return source, replace(assumed, used=used)
 
 
@@ -168,7 +168,7 @@ def task(
     reference: Array,
     *,
     earlier: Fit | None = None,
-    assumed: Dependence | None = None,
+    assumed: CovarianceSpec | None = None,
 ) -> Task:
     """What is to be made of rows of a source; rows added later keep the earlier layer."""
     n_outputs = source.sample(1).y.shape[0]
@@ -189,9 +189,9 @@ def task(
         )
     else:
         layer, input_map = earlier.ensemble.layer, earlier.input_map
-    caution, drawn = check.noise_caution(estimator.noise), _drawn_with(estimator)
+    caution, drawn = check.min_gain_in_se(estimator.noise), _drawn_with(estimator)
     parts = (layer, input_map, scale, spec, caution, one_output, drawn, recipe)
-    return Task(*parts, dependence=assumed, keeps_blocks=estimator.alpha == "block-loo")
+    return Task(*parts, noise_covariance=assumed, keeps_blocks=estimator.alpha == "block-loo")
 
 
 def estimates(estimator: Any) -> tuple[str, ...]:
@@ -206,11 +206,11 @@ def estimates(estimator: Any) -> tuple[str, ...]:
     )
 
 
-def _recipe(estimator: Any, n_features: int) -> Recipe:
+def _recipe(estimator: Any, n_features: int) -> LayerSpec:
     """The parameters of the hidden layer, checked."""
     activation = check.checked_activation(estimator.activation)
     seed, map_seed = check.drawn_seeds(estimator.random_state)
-    return Recipe(
+    return LayerSpec(
         seed=seed,
         n_members=estimator._n_members(),
         n_neurons=check.checked_neurons(estimator.n_neurons),

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus.core.fit import Fit
+from ulmus.core.fit.fit import Fit
 
 if TYPE_CHECKING:
-    from ulmus.honesty import Summary
+    from ulmus.diagnostics import Summary
 
 # The site that docs/ is built into; docs/conf.py has the same address.
 DOCUMENTATION = "https://ulmus.readthedocs.io/en/latest"
@@ -70,7 +70,7 @@ class Presentation:
         (True, ())
         """
         # Its metrics load parts of scikit-learn that a fit does not need.
-        from ulmus.honesty import fit_summary
+        from ulmus.diagnostics import fit_summary
 
         check_is_fitted(self)
         names = self._feature_names()
@@ -102,7 +102,7 @@ class Presentation:
     def _light_html(self) -> str:
         """The summary of a fit without anything that has to be computed; empty without a fit."""
         try:
-            from ulmus.honesty import fit_summary
+            from ulmus.diagnostics import fit_summary
 
             names, title = self._feature_names(), type(self).__name__
             return fit_summary(self.fitted_, title, names, light=True)._repr_html_()
@@ -116,6 +116,6 @@ class Presentation:
         """
         shown, fit = copy(self), vars(self).get("fitted_")
         if isinstance(fit, Fit):
-            alarm = vars(fit).get("bias_alarm", fit.kept_alarm)
+            alarm = vars(fit).get("undersmoothing_gap", fit.kept_alarm)
             shown.fitted_ = replace(fit, kept_alarm=float("nan") if alarm is None else alarm)
         return super(Presentation, shown)._get_fitted_attr_html(doc_link)  # type: ignore[misc]

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus.archives import write_archive
-from ulmus.core.arrays import described, listed
-from ulmus.core.fit import Fit
+from ulmus.core.fit.fit import Fit
 from ulmus.estimators._parameters import checked_flag
 from ulmus.intervals.distribution import without_rows
+from ulmus.model_file.archives import write_archive
+from ulmus.model_file.atomic_write import replaced
+from ulmus.model_file.serialisation import described, listed
 from ulmus.noise.kinds import KINDS
-from ulmus.writing import replaced
 
-# Classes that a file can be of; ``ulmus.files`` has the table of them.
+# Classes that a file can be of; ``ulmus.model_file.load`` has the table of them.
 SAVED_CLASSES = ("ELMEnsembleRegressor", "ELMRegressor")
 # What a file has in the place of a generator, whose state it does not keep.
 GENERATOR_NOTE = "random_state was a generator; a file keeps what it drew, and None in its place"
@@ -92,7 +92,7 @@ def save_model(
         Whether its training rows are saved.
     columns : mapping, optional
         Description of the table that the estimator's inputs are made of, as JSON: that of a
-        ``ulmus.columns.Schema``. ``ulmus.load`` then gives a Pipeline.
+        ``ulmus.tables.Schema``. ``ulmus.load`` then gives a Pipeline.
     target : str, optional
         Name of what is predicted.
 
@@ -109,8 +109,8 @@ def save_model(
     >>> model = ulmus.ELMEnsembleRegressor(3, 20, input_map=None, random_state=0).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "model.ulmus")
-    ...     ulmus.files.save_model(model, path, rows=False, target="height")
-    ...     ulmus.files.model_document(path)["target"]
+    ...     ulmus.model_file.load.save_model(model, path, rows=False, target="height")
+    ...     ulmus.model_file.load.model_document(path)["target"]
     'height'
     """
     check_is_fitted(model)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ulmus.core.fit import Fit
-from ulmus.core.functionals import Functionals
-from ulmus.questions.tables import PlainTable, Table
-from ulmus.tables import data_frame
+from ulmus.core.fit.fit import Fit
+from ulmus.core.layer.functionals import Functionals
+from ulmus.effects.columns import PlainTable, Table
+from ulmus.tables.frames import data_frame
 
 TARGETS = ("function", "expectation")
 

@@ -1,4 +1,4 @@
-"""Checks of data given to an estimator in memory, by scikit-learn and by ``ulmus.tables``."""
+"""Checks of data given to an estimator in memory, by scikit-learn and by ``ulmus.tables.frames``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import scipy.sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from ulmus.core.backend import is_foreign, namespace, to_numpy
-from ulmus.tables import (
+from ulmus.core.arrays.backend import is_foreign, namespace, to_numpy
+from ulmus.tables.frames import (
     canonical_rows,
     checked_outputs,
     require_moderate,

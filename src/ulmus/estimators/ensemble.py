@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ulmus.core.fit import Fit
-from ulmus.core.variance import (
+from ulmus.core.fit.fit import Fit
+from ulmus.core.variance.estimates import (
     MemberCorrelation,
     VarianceComponents,
     components,
@@ -151,7 +151,7 @@ class ELMEnsembleRegressor(BaseELM):
     rank_ : ndarray of shape (M,)
         Numerical rank of each member, intercept included: units that are no combination of
         those before them or, without ridge, directions that are kept.
-    bias_alarm_ : float
+    undersmoothing_gap_ : float
         Largest distance between prediction and undersmoothed fit, in standard errors.
     variance_estimates_ : tuple of str
         Estimates that can be asked for, the default first.
@@ -160,7 +160,7 @@ class ELMEnsembleRegressor(BaseELM):
     loo_residuals_, loo_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Exact leave-one-out residuals and predictions of the ensemble; with noise of
         :mod:`ulmus.noise`, those without the whole block of a row.
-    dependence_ : DependenceFit or RobustFit, or a list with one for each output
+    noise_covariance_ : CovarianceEstimate or HACEstimate, or a list with one for each output
         How noise hangs together, where ``noise`` asks for it; ``print`` it.
     n_features_in_ : int
         Number of features.

@@ -93,7 +93,7 @@ class ELMRegressor(BaseELM):
     feature_relevance_, feature_relevance_std_ : ndarray of shape (n_features,)
         Share of each feature in the prediction, where a map was learned; and its standard
         deviation.
-    bias_alarm_ : float
+    undersmoothing_gap_ : float
         Largest distance between prediction and undersmoothed fit, in standard errors.
     rank_ : ndarray of shape (1,)
         Numerical rank, intercept included.

@@ -211,8 +211,8 @@ def uncrossed(bounds: FloatArray, low: FloatArray, high: FloatArray) -> FloatArr
     down, up = np.sort(low[:, columns], axis=0)[::-1], np.sort(high[:, columns], axis=0)
     first = np.argmax(down <= up, axis=0)
     middle = np.zeros(bounds.shape[2])
-    places = first, np.arange(len(columns))
-    middle[columns] = 0.5 * (down[places] + up[places])
+    locations = first, np.arange(len(columns))
+    middle[columns] = 0.5 * (down[locations] + up[locations])
     return np.where(crossed, middle, bounds)
 
 

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ulmus.core.backend import Array
-from ulmus.core.fit import Fit
-from ulmus.core.functionals import Functionals
-from ulmus.core.joint import bilinear, outer_sums, semidefinite
-from ulmus.core.misfit import Misfit
-from ulmus.exceptions import BiasWarning, ExtrapolationWarning, warn
+from ulmus.core.arrays.backend import Array
+from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.misfit import Misfit
+from ulmus.core.layer.functionals import Functionals
+from ulmus.core.query.joint_covariance import bilinear, outer_sums, semidefinite
+from ulmus.exceptions import ExtrapolationWarning, BiasWarning, warn
 from ulmus.intervals.bounds import normal_bounds, satterthwaite_dof
 from ulmus.intervals.standard_errors import Variance
 
@@ -66,14 +66,14 @@ def expectation_errors(fit: Fit, variance: Variance) -> Errors:
     """Errors of the prediction around the mean of this estimator over noise and weights."""
     weights = variance.from_weights
     members = fit.ensemble.n_members
-    residual = np.minimum(fit.n_rows - fit.gamma, fit.dependence_dof)
+    residual = np.minimum(fit.n_rows - fit.gamma, fit.covariance_dof)
     dof = satterthwaite_dof(variance.model - weights, weights, residual, members - 1)
     return Errors(variance.mean, variance.model, dof, np.zeros_like(dof))
 
 
 def function_errors(fit: Fit, X: Array | Functionals) -> Errors:
     """Errors of undersmoothed wide networks around the true function."""
-    wide = fit.wide_parts(X)
+    wide = fit.undersmoothed_parts(X)
     variance = wide.variance + fit.map_variance(X).T
     weights = wide.spread / wide.n_groups
     _warn_about_bias(fit.mean(X).T, wide.mean, np.sqrt(variance))
@@ -87,14 +87,14 @@ def function_errors(fit: Fit, X: Array | Functionals) -> Errors:
             ExtrapolationWarning,
         )
     left = fit.n_rows - wide.dof - fit.ensemble.layer.constant
-    residual = np.minimum(left, fit.dependence_dof)
+    residual = np.minimum(left, fit.covariance_dof)
     dof = satterthwaite_dof(variance - weights, weights, residual, wide.n_groups - 1)
     return Errors(wide.mean, variance, dof, fit.misfit_allowance(X))
 
 
 def function_covariance(fit: Fit, X: Array | Functionals, errors: Errors) -> FloatArray:
     """Joint covariance of the undersmoothed networks, shape (K, p, p)."""
-    covariance = bilinear(fit, X, lambda h, u: fit.wide_parts_of(h, u).variance)
+    covariance = bilinear(fit, X, lambda h, u: fit.undersmoothed_parts_of(h, u).variance)
     return semidefinite(covariance + outer_sums(fit.map_shifts(X)), errors.variance.T)
 
 

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from ulmus.core.backend import Array
-from ulmus.core.fit import Fit
-from ulmus.core.jackknife import point_spread, scaled_residuals
-from ulmus.core.shape import ResidualShape, residual_shape
+from ulmus.core.arrays.backend import Array
+from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.residual_distribution import ResidualShape, residual_shape
+from ulmus.core.query.leave_out import prediction_moments, scaled_residuals
 from ulmus.intervals.bounds import satterthwaite_dof
 from ulmus.intervals.standard_errors import Variance, prediction_variance
 
@@ -180,7 +180,7 @@ def predictive_distribution(fit: Fit, X: Array, *, drop_output: bool = False) ->
     scale, dof = observation_sd(fit, X, variance)
     shape = fit_shape(fit)
     if shape is not None:
-        scale = np.where(shape.shaped, point_spread(fit, X).sd.T, scale)
+        scale = np.where(shape.shaped, prediction_moments(fit, X).sd.T, scale)
     # Where there is no noise at all, the smallest spread that the mean can resolve.
     resolved = np.maximum(np.abs(variance.mean), np.finfo(float).tiny / 1e-16)
     scale = np.maximum(scale, np.finfo(float).eps * resolved)

@@ -1,7 +1,7 @@
 """Predictions of new observations from the fit and the residuals of rows nearby.
 
 The noise of a new observation is told by the rows around it, where noise hangs together
-(``core/kriging.py``): means, standard deviations and intervals of what is then predicted.
+(``core/query/kriging.py``): means, standard deviations and intervals of what is then predicted.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ulmus.core.backend import Array, taken_rows
-from ulmus.core.dependence.places import Places
-from ulmus.core.fit import Fit
-from ulmus.core.kriging import kriged, left_out_errors
-from ulmus.core.variance import never_negative
+from ulmus.core.arrays.backend import Array, taken_rows
+from ulmus.core.fit.fit import Fit
+from ulmus.core.noise_covariance.locations import Locations
+from ulmus.core.query.kriging import kriged, left_out_errors
+from ulmus.core.variance.estimates import never_negative
 from ulmus.intervals.bounds import conformal_bounds, has_ranks, normal_bounds
 from ulmus.intervals.distribution import observation_dof
 from ulmus.intervals.prediction import level_sides
@@ -32,7 +32,7 @@ class KrigedObservations(NamedTuple):
     dof: FloatArray
 
 
-def kriged_mean(fit: Fit, X: Array, at: Places) -> FloatArray:
+def kriged_mean(fit: Fit, X: Array, at: Locations) -> FloatArray:
     """Prediction at points X (p, d) and their places, shape (p, K)."""
     mean = np.empty((X.shape[0], fit.ensemble.n_outputs))
     for k in range(mean.shape[1]):
@@ -41,7 +41,7 @@ def kriged_mean(fit: Fit, X: Array, at: Places) -> FloatArray:
     return mean
 
 
-def kriged_observations(fit: Fit, X: Array, at: Places) -> KrigedObservations:
+def kriged_observations(fit: Fit, X: Array, at: Locations) -> KrigedObservations:
     """The same with standard deviations: what kriging leaves of the noise, and the model's."""
     shape = X.shape[0], fit.ensemble.n_outputs
     mean, total, weights = np.empty(shape), np.empty(shape), np.empty(shape)
@@ -60,7 +60,7 @@ def kriged_observations(fit: Fit, X: Array, at: Places) -> KrigedObservations:
 
 
 def kriged_bounds(
-    fit: Fit, X: Array, at: Places, levels: Sequence[float], method: str, shape: str = "equal"
+    fit: Fit, X: Array, at: Locations, levels: Sequence[float], method: str, shape: str = "equal"
 ) -> FloatArray:
     """Intervals for new observations, shape (2, levels, p, K).
 
@@ -85,8 +85,8 @@ def _scaled_bounds(
 ) -> FloatArray:
     """Mean plus order statistics of scaled errors (n,) times standard deviations, (2, k, p)."""
     bounds = np.empty((2, len(levels), len(mean)))
-    for signed, places, ranks in level_sides(errors, levels, shape):
+    for signed, locations, ranks in level_sides(errors, levels, shape):
         high = errors[:, None] if signed else np.abs(errors)[:, None]
         ends = conformal_bounds(high if signed else -high, high, ranks)
-        bounds[:, places] = mean + ends * sd
+        bounds[:, locations] = mean + ends * sd
     return bounds

@@ -12,19 +12,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ulmus.core.backend import Array
-from ulmus.core.fit import Fit
-from ulmus.core.jackknife import (
+from ulmus.core.arrays.backend import Array
+from ulmus.core.data.feature_scaling import far_outside
+from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.residual_distribution import residual_shape
+from ulmus.core.fit.training_data import TrainingRows
+from ulmus.core.query.leave_out import (
     POINT_ELEMENTS,
     beyond_rows,
-    left_out_shifts,
-    point_spread,
+    leave_one_out_shifts,
+    out_of_fold_residuals,
+    prediction_moments,
     scaled_residuals,
-    unpulled_residuals,
 )
-from ulmus.core.scaling import far_outside
-from ulmus.core.shape import residual_shape
-from ulmus.core.training import TrainingRows
 from ulmus.exceptions import DegenerateFitWarning, ExtrapolationWarning, warn
 from ulmus.intervals.bounds import (
     conformal_bounds,
@@ -115,8 +115,8 @@ def prediction_bounds(
     conformal = _conformal(fit, rows, X, [*served, largest], method, shape, variance)
     low, high = conformal[0, -1], conformal[1, -1]
     bounds = np.stack([np.minimum(bounds[0], low), np.maximum(bounds[1], high)])
-    places = [i for i, level in enumerate(levels) if level in served]
-    bounds[:, places] = conformal[:, :-1]
+    locations = [i for i, level in enumerate(levels) if level in served]
+    bounds[:, locations] = conformal[:, :-1]
     return bounds
 
 
@@ -144,15 +144,15 @@ def _conformal(
     """Order statistics of left-out predictions plus and minus left-out residuals."""
     used = rows.judges
     scaled = method == "auto"
-    errors = scaled_residuals(fit, rows) if scaled else unpulled_residuals(fit, rows)[:, used]
+    errors = scaled_residuals(fit, rows) if scaled else out_of_fold_residuals(fit, rows)[:, used]
     plain = method == "jackknife" or (scaled and uses_predictions(fit))
-    spread = point_spread(fit, X, None if variance is None else variance.norm.T)
+    spread = prediction_moments(fit, X, None if variance is None else variance.norm.T)
     _warn_about_reach(fit, rows, X, spread.norm)
     sides = [level_sides(e, levels, shape if scaled else "absolute") for e in errors]
     bounds = np.empty((2, len(levels), X.shape[0], len(errors)))
     for k, points, shift in _shifted(fit, rows, X, used, plain):
         scale = spread.sd[k, points] if scaled else np.ones_like(spread.sd[k, points])
-        for signed, places, ranks in sides[k]:
+        for signed, locations, ranks in sides[k]:
             margin = errors[k] if signed else np.abs(errors[k])
             low, high = (margin if signed else -margin)[:, None], margin[:, None]
             if plain:
@@ -160,7 +160,7 @@ def _conformal(
             else:
                 values = low * scale - shift, high * scale - shift
                 ends = uncrossed(conformal_bounds(*values, ranks), *values)
-            bounds[..., k][:, places, points] = spread.mean[k, points] + ends
+            bounds[..., k][:, locations, points] = spread.mean[k, points] + ends
     return bounds
 
 
@@ -199,7 +199,7 @@ class Sides(NamedTuple):
     """Levels of one kind: of signed or of absolute residuals, their places, and their ranks."""
 
     signed: bool
-    places: list[int]
+    locations: list[int]
     ranks: list[tuple[int, int]]
 
 
@@ -216,14 +216,14 @@ def level_sides(residuals: FloatArray, levels: Sequence[float], shape: str) -> l
     signed = [skewed and has_ranks(n, level, two_sided=True) for level in levels]
     sides = []
     for kind in set(signed):
-        places = [i for i, s in enumerate(signed) if s == kind]
+        locations = [i for i, s in enumerate(signed) if s == kind]
         if kind and shortest:
             quantile = residual_shape(residuals[None], np.array([True])).quantile(0)
-            wanted = [levels[i] for i in places]
+            wanted = [levels[i] for i in locations]
             ranks = shortest_ranks(n, wanted, quantile)
         else:
-            ranks = [conformal_ranks(n, levels[i], two_sided=kind) for i in places]
-        sides.append(Sides(kind, places, ranks))
+            ranks = [conformal_ranks(n, levels[i], two_sided=kind) for i in locations]
+        sides.append(Sides(kind, locations, ranks))
     return sides
 
 
@@ -236,7 +236,7 @@ def _shifted(
         for k in range(K):
             yield k, slice(0, X.shape[0]), np.zeros((1, 1))
         return
-    for chunk in left_out_shifts(fit, rows, X):
+    for chunk in leave_one_out_shifts(fit, rows, X):
         for k in range(K):
             yield k, chunk.points, chunk.shift[k, used]
 
@@ -256,7 +256,7 @@ def quantiles(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
             DegenerateFitWarning,
         )
     errors = scaled_residuals(fit, rows)
-    spread = point_spread(fit, X)
+    spread = prediction_moments(fit, X)
     _warn_about_reach(fit, rows, X, spread.norm)
     values = np.empty((len(levels), X.shape[0], len(errors)))
     plain = uses_predictions(fit)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ulmus.core.backend import Array
-from ulmus.core.fit import Fit
-from ulmus.core.functionals import Functionals
-from ulmus.core.joint import bilinear, outer_sums, semidefinite
-from ulmus.core.variance import PointParts, joined, model_variance, never_negative
+from ulmus.core.arrays.backend import Array
+from ulmus.core.fit.fit import Fit
+from ulmus.core.layer.functionals import Functionals
+from ulmus.core.query.joint_covariance import bilinear, outer_sums, semidefinite
+from ulmus.core.variance.estimates import PointParts, joined, model_variance, never_negative
 from ulmus.exceptions import NegativeVarianceWarning, warn
 
 FloatArray = npt.NDArray[np.float64]

@@ -11,10 +11,10 @@ from ulmus.noise.kinds import (
     AR1,
     Clustered,
     Conley,
-    DependentNoise,
+    CorrelatedNoise,
     Exponential,
     Matern,
     NeweyWest,
 )
 
-__all__ = ["AR1", "Clustered", "Conley", "DependentNoise", "Exponential", "Matern", "NeweyWest"]
+__all__ = ["AR1", "Clustered", "Conley", "CorrelatedNoise", "Exponential", "Matern", "NeweyWest"]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ulmus.core.dependence.families import Family, Term
-from ulmus.core.dependence.kernels import Kernel
-from ulmus.core.dependence.robust import CLUSTERS, Robust
+from ulmus.core.noise_covariance.hac import CLUSTERS, Robust
+from ulmus.core.noise_covariance.kernels import Kernel
+from ulmus.core.noise_covariance.structure import Family, Term
 from ulmus.noise.parameters import (
     coordinate_names,
     reach,
@@ -17,19 +17,19 @@ from ulmus.noise.parameters import (
     smoothness,
 )
 
-__all__ = ["AR1", "Clustered", "Conley", "DependentNoise", "Exponential", "Matern", "NeweyWest"]
+__all__ = ["AR1", "Clustered", "Conley", "CorrelatedNoise", "Exponential", "Matern", "NeweyWest"]
 
 # Which places a kind of noise needs, by the name of its parameter.
 AXES = ("time", "coords", "groups")
 
 
-class DependentNoise:
+class CorrelatedNoise:
     """What all kinds have in common; not for use by itself.
 
     Examples
     --------
-    >>> from ulmus.noise import AR1, Clustered, DependentNoise, Exponential
-    >>> isinstance(AR1() * Clustered(), DependentNoise)
+    >>> from ulmus.noise import AR1, Clustered, CorrelatedNoise, Exponential
+    >>> isinstance(AR1() * Clustered(), CorrelatedNoise)
     True
     >>> (AR1(time="day") + Exponential(("east", "north"))).names()
     {'time': 'day', 'coords': ('east', 'north')}
@@ -59,10 +59,10 @@ class DependentNoise:
         """Names of columns for time, coords and groups; absent where the kind has no such axis."""
         return {axis: getattr(self, axis) for axis in AXES if hasattr(self, axis)}
 
-    def __mul__(self, other: Any) -> DependentNoise:
+    def __mul__(self, other: Any) -> CorrelatedNoise:
         """Noise that hangs together within groups only."""
         if isinstance(self, Clustered):
-            return other * self if isinstance(other, DependentNoise) else NotImplemented
+            return other * self if isinstance(other, CorrelatedNoise) else NotImplemented
         if not isinstance(other, Clustered):
             raise ValueError(
                 f"{self!r} * {other!r} is no kind of noise; only Clustered() can be a factor: "
@@ -70,7 +70,7 @@ class DependentNoise:
             )
         return Within(self, other.groups)
 
-    def __add__(self, other: Any) -> DependentNoise:
+    def __add__(self, other: Any) -> CorrelatedNoise:
         """The sum of two independent parts of noise."""
         parts = [*_parts(self), *_parts(other)]
         if any(not isinstance(part.kind(), Family) for part in parts):
@@ -84,7 +84,7 @@ class DependentNoise:
 
 
 @dataclass(frozen=True)
-class AR1(DependentNoise):
+class AR1(CorrelatedNoise):
     """Noise that fades along time: an autoregression of first order, in continuous time.
 
     Parameters
@@ -107,7 +107,7 @@ class AR1(DependentNoise):
     >>> X, y = t[:, None] / 200, np.sin(t / 30) + 0.2 * e
     >>> model = ELMEnsembleRegressor(5, 40, input_map=None, noise=AR1(), random_state=0)
     >>> model = model.fit(X, y)
-    >>> model.dependence_.independent
+    >>> model.noise_covariance_.independent
     False
     >>> dependent = model.predict_var(X, component="model").mean()
     >>> independent = model.predict_var(X, component="model", estimate="BR").mean()
@@ -124,7 +124,7 @@ class AR1(DependentNoise):
 
 
 @dataclass(frozen=True)
-class Exponential(DependentNoise):
+class Exponential(CorrelatedNoise):
     """Noise in space whose correlation falls exponentially with distance.
 
     Parameters
@@ -150,7 +150,7 @@ class Exponential(DependentNoise):
 
 
 @dataclass(frozen=True)
-class Matern(DependentNoise):
+class Matern(CorrelatedNoise):
     """Noise in space that is smoother than exponential.
 
     Parameters
@@ -179,7 +179,7 @@ class Matern(DependentNoise):
 
 
 @dataclass(frozen=True)
-class NeweyWest(DependentNoise):
+class NeweyWest(CorrelatedNoise):
     """Any noise along time that reaches no farther than a bandwidth.
 
     Products of residuals are weighted by a kernel that is positive semidefinite. It assumes less
@@ -217,7 +217,7 @@ class NeweyWest(DependentNoise):
 
 
 @dataclass(frozen=True)
-class Conley(DependentNoise):
+class Conley(CorrelatedNoise):
     """Any noise in space that reaches no farther than a cutoff.
 
     Parameters
@@ -253,7 +253,7 @@ class Conley(DependentNoise):
 
 
 @dataclass(frozen=True)
-class Clustered(DependentNoise):
+class Clustered(CorrelatedNoise):
     """Any noise within groups, none between them.
 
     Parameters
@@ -276,7 +276,7 @@ class Clustered(DependentNoise):
 
 
 @dataclass(frozen=True)
-class Within(DependentNoise):
+class Within(CorrelatedNoise):
     """Noise that hangs together within groups only: what ``AR1() * Clustered()`` makes.
 
     Parameters
@@ -287,7 +287,7 @@ class Within(DependentNoise):
         Name of the column of X that has the groups; otherwise ``groups`` given to ``fit``.
     """
 
-    noise: DependentNoise
+    noise: CorrelatedNoise
     groups: str | None = None
 
     def __post_init__(self) -> None:
@@ -307,7 +307,7 @@ class Within(DependentNoise):
 
 
 @dataclass(frozen=True)
-class Sum(DependentNoise):
+class Sum(CorrelatedNoise):
     """Independent parts of noise: what ``AR1() + Exponential()`` makes.
 
     Parameters
@@ -316,7 +316,7 @@ class Sum(DependentNoise):
         The parts.
     """
 
-    parts: tuple[DependentNoise, ...]
+    parts: tuple[CorrelatedNoise, ...]
 
     def kind(self) -> Family:
         """All terms; a nugget if any part has one."""
@@ -338,7 +338,7 @@ KINDS = {
 }
 
 
-def _parts(noise: Any) -> tuple[DependentNoise, ...]:
-    if not isinstance(noise, DependentNoise):
+def _parts(noise: Any) -> tuple[CorrelatedNoise, ...]:
+    if not isinstance(noise, CorrelatedNoise):
         raise ValueError(f"{noise!r} is no kind of noise; use one of ulmus.noise.")
     return noise.parts if isinstance(noise, Sum) else (noise,)

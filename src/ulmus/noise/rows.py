@@ -6,23 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.core.cuts import group_cut, space_cut, time_cut
-from ulmus.core.dependence.assumed import Dependence
-from ulmus.core.dependence.families import Family
-from ulmus.core.dependence.places import Places
-from ulmus.core.dependence.robust import CLUSTERS, Robust
-from ulmus.noise.kinds import AXES, DependentNoise
+from ulmus.core.data.cv_blocks import group_blocks, spatial_blocks, time_blocks
+from ulmus.core.noise_covariance.hac import CLUSTERS, Robust
+from ulmus.core.noise_covariance.locations import Locations
+from ulmus.core.noise_covariance.spec import CovarianceSpec
+from ulmus.core.noise_covariance.structure import Family
+from ulmus.noise.kinds import AXES, CorrelatedNoise
 from ulmus.noise.values import coordinates, labels, times
 
 
-def dependence(
-    noise: DependentNoise, n_rows: int, columns: Any, given: dict[str, Any]
-) -> Dependence:
+def covariance_spec(
+    noise: CorrelatedNoise, n_rows: int, columns: Any, given: dict[str, Any]
+) -> CovarianceSpec:
     """What a kind of noise assumes, and the places of the rows of a table.
 
     Parameters
     ----------
-    noise : DependentNoise
+    noise : CorrelatedNoise
         The kind of noise.
     n_rows : int
         Rows of the table.
@@ -41,23 +41,23 @@ def dependence(
     if found.get("groups") is not None:
         values = found["groups"]
         found["groups"], found["labels"] = group_codes(values), group_labels(values)
-    return Dependence(kind, Places(**found, n=n_rows))
+    return CovarianceSpec(kind, Locations(**found, n=n_rows))
 
 
-def new_places(
-    noise: Any, family: Family, trained: Places, n_rows: int, columns: Any, given: dict[str, Any]
-) -> Places:
-    """Places of the points of a table, by the axes along which noise was fitted.
+def new_locations(
+    noise: Any, family: Family, trained: Locations, n_rows: int, columns: Any, given: dict[str, Any]
+) -> Locations:
+    """Locations of the points of a table, by the axes along which noise was fitted.
 
     Groups that no training row had are independent of all of them, and get the code -1.
 
     Parameters
     ----------
-    noise : DependentNoise
+    noise : CorrelatedNoise
         The kind of noise, for the names of columns.
     family : Family
         What was fitted.
-    trained : Places
+    trained : Locations
         Of the training rows.
     n_rows : int
         Points of the table.
@@ -66,7 +66,7 @@ def new_places(
     given : dict
         Arrays for ``time``, ``coords`` and ``groups``, or None.
     """
-    names = noise.names() if isinstance(noise, DependentNoise) else {}
+    names = noise.names() if isinstance(noise, CorrelatedNoise) else {}
     along = {term.axis for term in family.terms}
     needed = [axis for axis, term in (("time", "time"), ("coords", "space")) if term in along]
     needed += ["groups"] if "time" in along and trained.groups is not None else []
@@ -77,7 +77,7 @@ def new_places(
             raise ValueError(_missing(f"noise {family}", "predict", axis) + _count(axis, trained))
     if "groups" in needed and trained.labels is not None:
         found["groups"] = _known_codes(found["groups"], np.asarray(trained.labels))
-    at = Places(**found, n=n_rows)
+    at = Locations(**found, n=n_rows)
     if at.coords is not None and trained.coords is not None:
         n_given, n_known = at.coords.shape[1], trained.coords.shape[1]
         if n_given != n_known:
@@ -117,7 +117,7 @@ def _missing(what: str, method: str, axis: str) -> str:
     return f"{what} needs {axis}: give {method}(..., {axis}=...), or the {named} of X."
 
 
-def _count(axis: str, trained: Places) -> str:
+def _count(axis: str, trained: Locations) -> str:
     """What times are, where the rows had none."""
     if axis != "time" or trained.time is not None:
         return ""
@@ -140,7 +140,7 @@ def _known_codes(given: np.ndarray, known: np.ndarray) -> np.ndarray:
     return np.where(known[codes] == given, codes, -1)
 
 
-def default_cut(assumed: Dependence, used: np.ndarray) -> np.ndarray:
+def default_block_ids(assumed: CovarianceSpec, used: np.ndarray) -> np.ndarray:
     """Labels of the blocks in which rows are left out, shape (n,).
 
     Parameters
@@ -150,16 +150,16 @@ def default_cut(assumed: Dependence, used: np.ndarray) -> np.ndarray:
     used : ndarray of bool, shape (n,)
         Rows of positive weight, which make the blocks; others are with the row before them.
     """
-    cut = _used_cut(assumed.kind, assumed.places.taken(used))
+    cut = _used_cut(assumed.kind, assumed.locations.taken(used))
     return cut[np.maximum(np.cumsum(used) - 1, 0)]
 
 
-def _used_cut(kind: Family | Robust, places: Places) -> np.ndarray:
+def _used_cut(kind: Family | Robust, locations: Locations) -> np.ndarray:
     if isinstance(kind, Robust) and kind.kernel == CLUSTERS:
-        return group_cut(places.codes)
-    if places.coords is not None:
-        return space_cut(places.coords)
-    return time_cut(places.clock, places.groups)
+        return group_blocks(locations.codes)
+    if locations.coords is not None:
+        return spatial_blocks(locations.coords)
+    return time_blocks(locations.clock, locations.groups)
 
 
 def _place(axis: str, name: Any, array: Any, columns: Any, method: str) -> Any:

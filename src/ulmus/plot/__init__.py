@@ -23,7 +23,7 @@ Drawing needs matplotlib: ``pip install 'ulmus[plot]'``.
 
 from ulmus.plot._calibration import CalibrationDisplay
 from ulmus.plot._curves import Curve, Surface
-from ulmus.plot._dependence import PartialDependenceDisplay
+from ulmus.plot._partial_dependence import PartialDependenceDisplay
 from ulmus.plot._prediction import PredictionDisplay
 from ulmus.plot._relevance import RelevanceDisplay
 from ulmus.plot._residuals import ResidualsDisplay

@@ -40,7 +40,7 @@ GROUP_HEIGHT = 0.3
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CalibrationDisplay:
-    """Places of observations in their distributions, and coverage against what was promised.
+    """Locations of observations in their distributions, and coverage against what was promised.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class CalibrationDisplay:
     ) -> Self:
         """Ask a fitted estimator about rows that it has not seen, and draw.
 
-        Places come from ``predict_dist``, and coverage from ``predict_interval``.
+        Locations come from ``predict_dist``, and coverage from ``predict_interval``.
 
         Parameters
         ----------
@@ -267,18 +267,18 @@ class CalibrationDisplay:
     def _draw_groups(self, ax: Any, n_bins: int) -> None:
         """Coverage of each group at one level, the groups below each other."""
         groups = dict(self.groups or {})
-        places = np.arange(len(groups))
+        locations = np.arange(len(groups))
         counts = np.array([group.n_samples for group in groups.values()])
         share = np.array([group.coverage for group in groups.values()], dtype=float)
         low, high = chance_band(counts, self.group_level)
-        ax.hlines(places, low, high, color=PALE, linewidth=9, label="by chance, 19 of 20")
+        ax.hlines(locations, low, high, color=PALE, linewidth=9, label="by chance, 19 of 20")
         ax.axvline(self.group_level, color=BLACK, linestyle="--", linewidth=1, label="as promised")
         outside = (share < low) | (share > high)
         looks = ((~outside, "o", BLUE, "observed"), (outside, "D", VERMILION, "beyond chance"))
         for here, marker, colour, label in looks:
             if np.any(here):
-                ax.plot(share[here], places[here], marker, color=colour, label=label)
-        ax.set_yticks(places, [f"{k} (n = {n})" for k, n in zip(groups, counts, strict=True)])
+                ax.plot(share[here], locations[here], marker, color=colour, label=label)
+        ax.set_yticks(locations, [f"{k} (n = {n})" for k, n in zip(groups, counts, strict=True)])
         # The first group is on top, under the legend.
         ax.set_ylim(len(groups) - 0.4, -0.6 - 0.5 * min(len(groups), 8))
         ax.margins(x=0.08)

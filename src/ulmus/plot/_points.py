@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from ulmus.core.backend import to_numpy
+from ulmus.core.arrays.backend import to_numpy
 from ulmus.plot._marks import FloatArray
 
 # A feature with at most so many values is drawn at these values, and nothing between them.
@@ -30,7 +30,7 @@ class Points(NamedTuple):
     connected : bool
         Whether the points follow each other along a curve.
     rows : ndarray of shape (n,)
-        Places of the user's own rows on the axis.
+        Locations of the user's own rows on the axis.
     """
 
     table: Any
@@ -52,8 +52,8 @@ def points_along(
         raise ValueError(f"others must be one of {OTHERS}, got {others!r}; 'median' draws a curve.")
     n_rows, n_features = X.shape if hasattr(X, "columns") else dense_table(X).shape
     if feature is None and n_features > 1:
-        places = np.arange(n_rows, dtype=float)
-        return Points(X, places, "row", False, places)
+        locations = np.arange(n_rows, dtype=float)
+        return Points(X, locations, "row", False, locations)
     values = dense_table(X)
     j = feature_number(estimator, X, 0 if feature is None else feature)
     name, column = feature_names(estimator, X)[j], values[:, j]

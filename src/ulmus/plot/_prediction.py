@@ -42,7 +42,7 @@ class PredictionDisplay:
     Parameters
     ----------
     x : ndarray of shape (p,)
-        Places of the predictions on the axis.
+        Locations of the predictions on the axis.
     mean : ndarray of shape (p,)
         Predictions.
     confidence, prediction : ndarray of shape (p, 2), optional
@@ -183,7 +183,7 @@ class PredictionDisplay:
         Parameters
         ----------
         x : array-like of shape (p,)
-            Places of the predictions on the axis, in any order.
+            Locations of the predictions on the axis, in any order.
         mean : array-like of shape (p,)
             Predictions.
         confidence, prediction : array-like of shape (p, 2), optional
@@ -206,22 +206,22 @@ class PredictionDisplay:
         display : PredictionDisplay
             Drawn.
         """
-        places = checked_array("x", x, ndims=(1,))
-        order = np.argsort(places, kind="stable")
+        locations = checked_array("x", x, ndims=(1,))
+        order = np.argsort(locations, kind="stable")
 
         def ordered(name: str, values: Any, *more: int) -> FloatArray | None:
             if values is None:
                 return None
             array = checked_array(name, values, ndims=(1 + len(more),), infinite=True)
-            check_shape(name, array, (len(places), *more), "give one entry for each place x")
+            check_shape(name, array, (len(locations), *more), "give one entry for each place x")
             return array[order]
 
         display = cls(
-            x=places[order],
+            x=locations[order],
             mean=np.asarray(ordered("mean", mean)),
             confidence=ordered("confidence", confidence, 2),
             prediction=ordered("prediction", prediction, 2),
-            x_observed=None if y is None else places[order],
+            x_observed=None if y is None else locations[order],
             y=ordered("y", y),
             connected=connected,
             confidence_level=confidence_level,
@@ -279,10 +279,10 @@ class PredictionDisplay:
         if self.y is None or self.x_observed is None:
             return
         look: dict[str, Any] = {"s": 14, "color": GREY, "linewidths": 0, "label": "observations"}
-        places = self.x_observed
-        if not self.connected and len(self.x) == len(places):
+        locations = self.x_observed
+        if not self.connected and len(self.x) == len(locations):
             look |= {
-                "s": 18 * thinness(len(places)),
+                "s": 18 * thinness(len(locations)),
                 "color": ORANGE,
                 "marker": "D",
                 "edgecolors": BLACK,
@@ -290,5 +290,5 @@ class PredictionDisplay:
             }
             look |= {"linewidths": 0.5}
         elif not self.connected and len(self.x) > 1:
-            places = places + 0.06 * np.min(np.diff(self.x))
-        ax.scatter(places, self.y, **look | options)
+            locations = locations + 0.06 * np.min(np.diff(self.x))
+        ax.scatter(locations, self.y, **look | options)

@@ -99,14 +99,14 @@ class RelevanceDisplay:
             raise ValueError(f"max_features must be at least 1, got {max_features}; 20 is usual.")
         shown = np.argsort(-self.relevance, kind="stable")[:max_features]
         ax = drawing_axes(ax, (FIGURE_SIZE[0], BAR_HEIGHT * len(shown) + FRAME_HEIGHT))
-        share, places = self.relevance[shown], np.arange(len(shown))
-        ax.barh(places, share, **{"color": SKY, "edgecolor": BLACK} | (bar_kw or {}))
+        share, locations = self.relevance[shown], np.arange(len(shown))
+        ax.barh(locations, share, **{"color": SKY, "edgecolor": BLACK} | (bar_kw or {}))
         if self.deviation is not None:
             # A share is never negative.
             error = self.deviation[shown]
             low = np.minimum(error, share)
-            ax.errorbar(share, places, xerr=[low, error], fmt="none", ecolor=BLACK, capsize=2.5)
-        ax.set_yticks(places, [shortened(self.names[j]) for j in shown])
+            ax.errorbar(share, locations, xerr=[low, error], fmt="none", ecolor=BLACK, capsize=2.5)
+        ax.set_yticks(locations, [shortened(self.names[j]) for j in shown])
         ax.set_ylim(len(shown) - 0.4, -0.6)
         ax.set_xlim(left=0)
         hidden = len(self.relevance) - len(shown)

@@ -48,7 +48,7 @@ class VarianceDisplay:
     Parameters
     ----------
     x : ndarray of shape (p,)
-        Places of the points on the axis.
+        Locations of the points on the axis.
     parts : mapping of str to ndarray of shape (p,)
         Parts of the prediction's variance, by what they come from. Estimates of parts may be
         negative; they are drawn as nothing, and the others so that they add up to the same.

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ulmus.core.fit import Fit
+from ulmus.core.fit.fit import Fit
 from ulmus.report.columns import Column, Target, described
 from ulmus.report.influences import MOST_INPUTS, Dependence, Relevance, dependences, relevance
 from ulmus.report.judgement import Judgement, judgement

@@ -189,8 +189,8 @@ def relevances(found: Relevance) -> Figure:
 
 def dependence(curve: Dependence, target_name: str) -> Figure:
     """The mean prediction along one input, with its band."""
-    places = range(len(curve.values))
-    x = np.array(curve.values if curve.connected else places, dtype=float)
+    locations = range(len(curve.values))
+    x = np.array(curve.values if curve.connected else locations, dtype=float)
     line: dict[str, Any] = {
         "x": numbers(x),
         "y": numbers(curve.estimate),

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-from ulmus.core.backend import taken_rows
-from ulmus.core.jackknife import row_sd, scaled_residuals
-from ulmus.core.scaling import rows_outside
-from ulmus.core.training import TrainingRows
-from ulmus.honesty import HonestyReport, honesty_report
-from ulmus.honesty.baselines import left_out_mean, linear_baseline
-from ulmus.honesty.evidence import input_values, left_out_evidence, point_leverage
+from ulmus.core.arrays.backend import taken_rows
+from ulmus.core.data.feature_scaling import rows_outside
+from ulmus.core.fit.training_data import TrainingRows
+from ulmus.core.query.leave_out import row_sd, scaled_residuals
+from ulmus.diagnostics import DiagnosticReport, diagnostic_report
+from ulmus.diagnostics.baselines import left_out_mean, linear_baseline
+from ulmus.diagnostics.calibration_data import input_values, left_out_evidence, point_leverage
 from ulmus.intervals.distribution import predictive_distribution
 from ulmus.intervals.prediction import prediction_bounds
 from ulmus.report.subject import LEFT_OUT, NOTHING, Subject, drawn
@@ -69,7 +69,7 @@ class Judgement:
         The model first, then those it is compared with.
     gains : dict of str to float
         Mean of squared errors that the model saves against another one, in standard errors.
-    report : HonestyReport
+    report : DiagnosticReport
         All findings of ``check``.
     of_rows : int
         Number of rows that these were drawn from.
@@ -87,7 +87,7 @@ class Judgement:
     bounds: FloatArray
     scores: tuple[Score, ...]
     gains: dict[str, float]
-    report: HonestyReport
+    report: DiagnosticReport
     of_rows: int
 
     @property
@@ -116,48 +116,48 @@ def _left_out(subject: Subject) -> Judgement:
     fit, rows = subject.fit, subject.fit.rows
     assert rows is not None  # otherwise new rows judge, or nothing
     evidence = left_out_evidence(fit, rows)
-    places = np.flatnonzero(rows.judges)
-    observed = rows.data.y[0, places]
+    locations = np.flatnonzero(rows.judges)
+    observed = rows.data.y[0, locations]
     labels = list(subject.table.index) if subject.is_training else range(rows.data.y.shape[1])
-    shown = drawn(np.arange(len(places)), MOST_DRAWN)
+    shown = drawn(np.arange(len(locations)), MOST_DRAWN)
     others = {}
     for name, prediction in _left_out_others(rows).items():
-        others[name] = prediction[np.searchsorted(np.flatnonzero(rows.data.used), places)]
-    points = taken_rows(rows.data.X, places[shown])
+        others[name] = prediction[np.searchsorted(np.flatnonzero(rows.data.used), locations)]
+    points = taken_rows(rows.data.X, locations[shown])
     scores, gains = _compared(observed, {MODEL: evidence.mean[0]} | others)
     return Judgement(
-        labels=tuple(str(labels[i]) for i in places),
+        labels=tuple(str(labels[i]) for i in locations),
         observed=observed,
         predicted=evidence.mean[0],
-        sd=row_sd(fit, rows)[0, places],
+        sd=row_sd(fit, rows)[0, locations],
         scaled=scaled_residuals(fit, rows)[0],
         pit=evidence.pit[0],
         leverage=evidence.leverage[0],
-        outside=np.zeros(len(places), dtype=bool),
+        outside=np.zeros(len(locations), dtype=bool),
         drawn=shown,
         bounds=prediction_bounds(fit, points, [LEVEL], "auto")[:, 0, :, 0],
         scores=scores,
         gains=gains,
-        report=honesty_report(fit, names=subject.encoded_names),
-        of_rows=len(places),
+        report=diagnostic_report(fit, names=subject.encoded_names),
+        of_rows=len(locations),
     )
 
 
 def _new(subject: Subject) -> Judgement:
     """Rows that the fit has not seen."""
-    fit, places = subject.fit, drawn(np.arange(len(subject.table)), MOST_NEW)
+    fit, locations = subject.fit, drawn(np.arange(len(subject.table)), MOST_NEW)
     assert subject.y is not None  # otherwise left-out rows judge, or nothing
-    given, observed = subject.rows(places), subject.y[places]
+    given, observed = subject.rows(locations), subject.y[locations]
     points = subject.asked._points_of(given)
     # A model of one output may have been fitted to a y with two axes.
     mean, sd = (
-        np.asarray(a, dtype=float).reshape(len(places))
+        np.asarray(a, dtype=float).reshape(len(locations))
         for a in subject.asked.predict(given, return_std=True)
     )
-    shown = drawn(np.arange(len(places)), MOST_DRAWN)
+    shown = drawn(np.arange(len(locations)), MOST_DRAWN)
     scores, gains = _compared(observed, {MODEL: mean} | _others_at(fit.rows, points))
     return Judgement(
-        labels=tuple(str(subject.table.index[i]) for i in places),
+        labels=tuple(str(subject.table.index[i]) for i in locations),
         observed=observed,
         predicted=mean,
         sd=sd,
@@ -169,7 +169,7 @@ def _new(subject: Subject) -> Judgement:
         bounds=prediction_bounds(fit, taken_rows(points, shown), [LEVEL], "auto")[:, 0, :, 0],
         scores=scores,
         gains=gains,
-        report=honesty_report(fit, points, observed[None, :], names=subject.encoded_names),
+        report=diagnostic_report(fit, points, observed[None, :], names=subject.encoded_names),
         of_rows=len(subject.table),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ulmus.core.dependence.checks import Correlogram, Variogram
+from ulmus.core.noise_covariance.diagnostics import Correlogram, Variogram
 from ulmus.report.drawing import Figure, Grid, axes, band, dashes, numbers
 from ulmus.report.figures import CHANCE
 from ulmus.report.numbers import number

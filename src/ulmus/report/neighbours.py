@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ulmus.core.dependence.checks import Correlogram, Variogram, correlogram
-from ulmus.core.dependence.places import Places
-from ulmus.honesty.dependence import space_variogram
+from ulmus.core.noise_covariance.diagnostics import Correlogram, Variogram, correlogram
+from ulmus.core.noise_covariance.locations import Locations
+from ulmus.diagnostics.residual_correlation import space_variogram
 from ulmus.report.subject import Subject
 
 # Lags that are drawn, but no more than this share of the rows.
@@ -35,7 +35,7 @@ def neighbours(subject: Subject) -> Neighbours | None:
     if rows is None:
         return None
     used = rows.data.used
-    places = (rows.places or Places(n=rows.data.n_rows)).taken(used)
-    n_lags = max(1, min(MOST_LAGS, int(SHARE * places.n)))
-    serial = correlogram(rows.weighted_residuals[0, used], places, n_lags)
+    locations = (rows.locations or Locations(n=rows.data.n_rows)).taken(used)
+    n_lags = max(1, min(MOST_LAGS, int(SHARE * locations.n)))
+    serial = correlogram(rows.weighted_residuals[0, used], locations, n_lags)
     return Neighbours(serial, space_variogram(subject.fit, 0))

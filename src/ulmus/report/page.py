@@ -9,13 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ulmus.model_file.atomic_write import replaced
 from ulmus.report import figures, neighbour_figures, tables, words
 from ulmus.report.drawing import Figure
 from ulmus.report.facts import Facts, facts
 from ulmus.report.settings import ARTICLE, DOI, SOFTWARE
 from ulmus.report.subject import subject
 from ulmus.version import __version__
-from ulmus.writing import replaced
 
 SECTIONS = (
     ("data", "The data"),

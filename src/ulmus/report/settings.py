@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ulmus.honesty.dependence import dependence_words
-from ulmus.noise.kinds import AXES, KINDS, DependentNoise
+from ulmus.diagnostics.residual_correlation import correlation_text
+from ulmus.noise.kinds import AXES, KINDS, CorrelatedNoise
 from ulmus.report.numbers import number
 from ulmus.report.subject import LEFT_OUT, Subject
 from ulmus.version import __version__
@@ -76,8 +76,8 @@ def settings(subject: Subject) -> Settings:
         for name, value in model.get_params(deep=False).items()
     )
     noise = "one variance for all rows" if fit.noise_model is None else "a function of the inputs"
-    if fit.dependence is not None:
-        noise = dependence_words(fit.dependence[0])
+    if fit.noise_covariance is not None:
+        noise = correlation_text(fit.noise_covariance[0])
     chosen = (
         ("members", number(fit.ensemble.n_members)),
         ("hidden units of each", number(fit.ensemble.layer.W.shape[1])),
@@ -125,10 +125,10 @@ def _code(subject: Subject) -> str:
 def _given_places(subject: Subject) -> str:
     """Arguments that tell a fit where its rows are, where its noise has no names of columns."""
     noise, rows = subject.model.noise, subject.fit.rows
-    if not isinstance(noise, DependentNoise) or rows is None:
+    if not isinstance(noise, CorrelatedNoise) or rows is None:
         return ""
     names = noise.names()
-    given = [a for a in AXES if getattr(rows.places, a) is not None and names.get(a) is None]
+    given = [a for a in AXES if getattr(rows.locations, a) is not None and names.get(a) is None]
     return "".join(f", {axis}={axis}_train" for axis in given)
 
 

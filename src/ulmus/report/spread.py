@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ulmus.core.variance import enough_members, variance_at
-from ulmus.honesty.signs import QUANTILE, TOLERANCE
+from ulmus.core.variance.estimates import enough_members, variance_at
+from ulmus.diagnostics.fit_checks import QUANTILE, TOLERANCE
 from ulmus.plot._size import ENDLESS, member_counts
 from ulmus.plot._variance import MODEL, OBSERVATION, model_parts, positive_stack
 from ulmus.report.subject import Subject

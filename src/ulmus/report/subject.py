@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from ulmus.core.backend import to_numpy
-from ulmus.core.fit import Fit
-from ulmus.core.scaling import rows_outside
+from ulmus.core.arrays.backend import to_numpy
+from ulmus.core.data.feature_scaling import rows_outside
+from ulmus.core.fit.fit import Fit
 from ulmus.exceptions import ExtrapolationWarning
 from ulmus.pipelines import answers
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ulmus.honesty.report import Finding
+from ulmus.diagnostics.finding import Finding
 from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
 from ulmus.report.facts import Facts
 from ulmus.report.influences import CURVE_ROWS, MOST_INPUTS

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol
 
-from ulmus.core.backend import Array
-from ulmus.core.forms import Form, PairForms
+from ulmus.core.arrays.backend import Array
 from ulmus.core.noise.constant import ConstantNoise
 from ulmus.core.noise.per_row import PerRowNoise
-from ulmus.core.pairing import COMMON
-from ulmus.core.rows import RowFit
+from ulmus.core.ridge.pairing import COMMON
+from ulmus.core.ridge.residuals import RowFit
+from ulmus.core.variance.quadratic_forms import Form, PairForms
 
 
 class NoiseSums(Protocol):

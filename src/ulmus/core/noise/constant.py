@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ulmus.core.backend import Array, double_precision, like, namespace
-from ulmus.core.forms import Form, PairForms, common_forms, row_form
-from ulmus.core.left_out import SMALLEST_SLACK
-from ulmus.core.pairing import COMMON
-from ulmus.core.rows import RowFit
-from ulmus.core.smoother import Smoother
-from ulmus.core.wide import STEPS_PER_DECADE, WidePath
+from ulmus.core.arrays.backend import Array, double_precision, like, namespace
+from ulmus.core.ridge.leave_out import SMALLEST_ONE_MINUS_LEVERAGE
+from ulmus.core.ridge.pairing import COMMON
+from ulmus.core.ridge.residuals import RowFit
+from ulmus.core.ridge.smoother import Smoother
+from ulmus.core.variance.quadratic_forms import Form, PairForms, common_forms, row_form
+from ulmus.core.variance.undersmoothing import STEPS_PER_DECADE, UndersmoothingPath
 
 # The pilot's ridge parameter is that many powers of ten below the best predictor's: bias shrinks
 # faster than the residual degrees of freedom do.
@@ -55,7 +55,9 @@ class NoiseVariance:
     residual: Array
 
 
-def noise_variance(choice: str | Array, fit: Smoother, path: WidePath | None) -> NoiseVariance:
+def noise_variance(
+    choice: str | Array, fit: Smoother, path: UndersmoothingPath | None
+) -> NoiseVariance:
     """Known, from the residuals, or from those of a wider network that smooths less."""
     if not isinstance(choice, str):
         known = like(choice, fit.q)
@@ -80,11 +82,11 @@ def residual_noise(fit: Smoother) -> Array:
     (paper, section 3.2.2), where a member's trace counts its rank, never its neurons.
     """
     # A fit that interpolates leaves round-off of either sign.
-    residual_dof = max(fit.n_rows - fit.gamma, SMALLEST_SLACK * fit.n_rows)
+    residual_dof = max(fit.n_rows - fit.gamma, SMALLEST_ONE_MINUS_LEVERAGE * fit.n_rows)
     return namespace(fit.rss).mean(fit.rss, axis=0) / residual_dof
 
 
-def pilot_noise(path: WidePath) -> np.ndarray:
+def pilot_noise(path: UndersmoothingPath) -> np.ndarray:
     """Residual noise of a wider network that smooths less, shape (K,).
 
     The residuals of a good predictor hold its squared bias. The hidden layers of a group of
@@ -97,12 +99,12 @@ def pilot_noise(path: WidePath) -> np.ndarray:
     return path.rss[steps, outputs] / (path.n - path.dof[steps])
 
 
-def held(path: WidePath) -> np.ndarray:
+def held(path: UndersmoothingPath) -> np.ndarray:
     """1 for outputs whose pilot may not smooth as little as it should, else 0, shape (K,)."""
     return (path.best - PILOT_DECADES * STEPS_PER_DECADE < _roomy(path)).astype(float)
 
 
-def _roomy(path: WidePath) -> int:
+def _roomy(path: UndersmoothingPath) -> int:
     """First step of the grid that leaves enough residual degrees of freedom."""
     return int(np.argmax(path.n - path.dof >= fewest_residuals(path.n)))
 

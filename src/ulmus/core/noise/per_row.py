@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ulmus.core.backend import Array, namespace
-from ulmus.core.forms import Form, JackknifeForm, PairForms, row_form
-from ulmus.core.grams import PairGram
-from ulmus.core.pairing import OWN, PAIRINGS, Pairing
-from ulmus.core.rows import RowFit, ensemble_omega, member_omega, pooled_omega
+from ulmus.core.arrays.backend import Array, namespace
+from ulmus.core.ridge.grams import PairGram
+from ulmus.core.ridge.pairing import OWN, PAIRINGS, Pairing
+from ulmus.core.ridge.residuals import RowFit, ensemble_omega, member_omega, pooled_omega
+from ulmus.core.variance.quadratic_forms import Form, JackknifeForm, PairForms, row_form
 
 # Variants that give a row one noise variance, the same for all members.
 SHARED_HC = ("ensemble", "pooled")

@@ -1,0 +1,297 @@
+"""Sources of rows: how passes over blocks are carried out, and how a sample is taken.
+
+A fit knows its data only as a ``Source``. A pass is a function of blocks whose results merge
+with ``+``; the source says how it is run: one block after another, on threads, on a cluster.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+
+import numpy as np
+import scipy.sparse
+from threadpoolctl import threadpool_limits
+
+from ulmus.core.arrays.backend import Array, like, namespace, row_blocks, taken_rows, to_numpy
+
+
+class Block(NamedTuple):
+    """Rows of data: X (n, d), y (K, n), and the square roots of the row weights (n,) or None.
+
+    ``rows`` are the numbers of the rows in an in-memory table, and ``cut`` the labels of the
+    blocks in which rows are left out, each an array (n,) or None.
+    """
+
+    X: Array
+    y: Array
+    root_weight: Array | None
+    rows: np.ndarray | None = None
+    cut: np.ndarray | None = None
+
+    @property
+    def target(self) -> Array:
+        """The outputs, scaled by the square roots of the row weights, shape (K, n)."""
+        return self.y if self.root_weight is None else self.y * self.root_weight
+
+    def taken(self, rows: np.ndarray) -> Block:
+        """Some of the rows, by index."""
+        xp = namespace(self.y)
+        where = xp.asarray(rows, device=self.y.device)
+        weight = None if self.root_weight is None else xp.take(self.root_weight, where)
+        known = (None if a is None else a[rows] for a in (self.rows, self.cut))
+        return Block(taken_rows(self.X, rows), xp.take(self.y, where, axis=1), weight, *known)
+
+    @property
+    def n_observed(self) -> int:
+        """Rows that count: those of positive weight."""
+        if self.root_weight is None:
+            return int(self.y.shape[1])
+        xp = namespace(self.root_weight)
+        return int(xp.sum(xp.astype(self.root_weight > 0, xp.int64)))
+
+
+RowPass = Callable[[Iterable[Block]], Any]
+
+
+class Source(Protocol):
+    """Blocks of rows, a way to run a pass over them, and a sample of them."""
+
+    def reduce(self, row_pass: RowPass) -> Any:
+        """Run a pass over all blocks and merge its results with ``+``.
+
+        Rows of one label, where there are labels, are in the same block.
+        """
+
+    def sample(self, n_rows: int) -> Block:
+        """Some rows of positive weight: ``n_rows`` of them, or all if there are fewer."""
+
+    def for_width(self, width: int) -> Self:
+        """The same rows in blocks of a size that suits so many hidden features."""
+
+
+@runtime_checkable
+class OrderedSource(Source, Protocol):
+    """A source whose rows come in an order, the same each time."""
+
+    def in_order(self) -> Iterable[Block]:
+        """All rows, one block after another."""
+
+    def without_blocks(self) -> Self:
+        """The same rows, each left out by itself."""
+
+
+def reduced(row_pass: RowPass, blocks: Iterable[Block], n_threads: int = 1) -> Any:
+    """Run a pass over blocks, on several threads if asked, and merge what they return.
+
+    Threads take blocks from one queue, and each leaves the matrix products single-threaded. Rows
+    that are left out together come together.
+    """
+    blocks = whole(blocks)
+    if n_threads == 1:
+        return row_pass(blocks)
+    queue = _Queue(iter(blocks))
+
+    def share(_: int) -> Any:
+        first = next(queue, None)
+        return None if first is None else row_pass(itertools.chain([first], queue))
+
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+        parts = [part for part in pool.map(share, range(n_threads)) if part is not None]
+    return reduce(operator.add, parts) if parts else row_pass(())
+
+
+class _Queue:
+    """An iterator that several threads may read."""
+
+    def __init__(self, iterator: Iterator[Block]) -> None:
+        self._iterator = iterator
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[Block]:
+        return self
+
+    def __next__(self) -> Block:
+        with self._lock:
+            return next(self._iterator)
+
+
+@dataclass(frozen=True)
+class RowBlocks:
+    """In-memory rows X (n, d), y (K, n) and root weights (n,) or None, as a source of blocks.
+
+    Parameters
+    ----------
+    X, y, root_weight : arrays
+        The rows.
+    reference : array
+        An array of the kind to compute with; blocks are brought to it.
+    width : int
+        Hidden features of a row, which decide how many rows make a block.
+    n_threads : int
+        Threads that share the blocks of a pass.
+    cut : ndarray of shape (n,) or None
+        Labels of the blocks in which rows are left out; without them, one row at a time.
+    """
+
+    X: Any
+    y: Array
+    root_weight: Array | None
+    reference: Array
+    width: int = 1
+    n_threads: int = 1
+    cut: np.ndarray | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, those of weight zero included."""
+        return int(self.y.shape[1])
+
+    @property
+    def used(self) -> np.ndarray:
+        """Which rows have a positive weight, shape (n,)."""
+        return np.ones(self.n_rows, bool) if self.root_weight is None else self.root_weight > 0
+
+    @cached_property
+    def block_of(self) -> np.ndarray:
+        """Number of the block that each row is left out with, shape (n,)."""
+        if self.cut is None:
+            return np.arange(self.n_rows)
+        return np.unique(self.cut, return_inverse=True)[1]
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks of rows that are left out together; without labels, of rows."""
+        return self.n_rows if self.cut is None else int(self.block_of.max()) + 1
+
+    def __iter__(self) -> Iterator[Block]:
+        order = None if self.cut is None else np.argsort(self.cut, kind="stable")
+        for few in row_blocks(self.n_rows, self.width, self.reference):
+            if self.cut is None or order is None:
+                yield self.block(few)._replace(rows=np.arange(few.start, few.stop))
+            else:
+                rows = order[few]
+                yield self.block(rows)._replace(rows=rows, cut=self.cut[rows])
+
+    def reduce(self, row_pass: RowPass) -> Any:
+        """Run a pass over all blocks."""
+        return reduced(row_pass, self, self.n_threads)
+
+    def for_width(self, width: int) -> RowBlocks:
+        """The same rows in blocks of a size that suits so many hidden features."""
+        return replace(self, width=width)
+
+    def without_blocks(self) -> RowBlocks:
+        """The same rows, each left out by itself."""
+        return replace(self, cut=None)
+
+    def own_copy(self) -> RowBlocks:
+        """The same rows in memory of their own, so that a caller may change his arrays."""
+        return replace(self, X=_copied(self.X), y=self.y.copy())
+
+    def block(self, rows: Any) -> Block:
+        """Rows by slice or index."""
+        weight = self.root_weight
+        root_weight = None if weight is None else like(weight[rows], self.reference)
+        return Block(taken_rows(self.X, rows), like(self.y[:, rows], self.reference), root_weight)
+
+    def sample(self, n_rows: int) -> Block:
+        """Evenly spaced rows of positive weight."""
+        return self.block(self.spread_out(n_rows))
+
+    def spread_out(self, n_rows: int) -> np.ndarray:
+        """Numbers of evenly spaced rows of positive weight: ``n_rows``, or all if fewer."""
+        used = np.flatnonzero(self.used)
+        if len(used) <= n_rows:
+            return used
+        return used[np.linspace(0, len(used) - 1, n_rows).astype(int)]
+
+    def taken(self, rows: np.ndarray) -> RowBlocks:
+        """Some of the rows, by index, as a source of their own."""
+        weight = None if self.root_weight is None else self.root_weight[rows]
+        cut = None if self.cut is None else self.cut[rows]
+        X, y = taken_rows(self.X, rows), self.y[:, rows]
+        return replace(self, X=X, y=y, root_weight=weight, cut=cut)
+
+
+def _copied(X: Any) -> Any:
+    if isinstance(X, np.ndarray):
+        return X.copy() if X.flags.writeable else X
+    return X.copy() if scipy.sparse.issparse(X) else namespace(X).asarray(X, copy=True)
+
+
+def first_rows(blocks: Iterable[Block], n_rows: int) -> Block:
+    """The first rows of positive weight as one block: ``n_rows`` of them, if there are."""
+    taken: list[Block] = []
+    for block in map(used_rows, blocks):
+        taken.append(block)
+        if sum(b.y.shape[1] for b in taken) >= n_rows:
+            break
+    taken = [block for block in taken if block.y.shape[1] > 0]
+    if not taken:
+        raise ValueError(
+            "blocks gave no rows when read again; a function must return a fresh iterator each "
+            "time it is called."
+        )
+    return joined_block(taken)
+
+
+def joined_block(blocks: list[Block]) -> Block:
+    """The rows of several blocks as one."""
+    xp = namespace(blocks[0].y)
+    X = [block.X for block in blocks]
+    sparse = scipy.sparse.issparse(X[0])
+    inputs = scipy.sparse.vstack(X).tocsr() if sparse else namespace(X[0]).concat(X)
+    root_weight = None
+    if any(block.root_weight is not None for block in blocks):
+        root_weight = xp.concat(
+            [xp.ones_like(b.y[0, :]) if b.root_weight is None else b.root_weight for b in blocks]
+        )
+    known = (_joined([getattr(b, name) for b in blocks]) for name in ("rows", "cut"))
+    return Block(inputs, xp.concat([block.y for block in blocks], axis=1), root_weight, *known)
+
+
+def _joined(arrays: list[np.ndarray | None]) -> np.ndarray | None:
+    known = [array for array in arrays if array is not None]
+    return np.concatenate(known) if len(known) == len(arrays) else None
+
+
+def whole(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The same rows, with those of a label together: the last label waits for the next block.
+
+    Labels may not fall along the rows, so that none comes back. Blocks without labels pass.
+    """
+    waiting: list[Block] = []
+    label: Any = None
+    for block in blocks:
+        if block.cut is None or not len(block.cut):
+            yield block
+            continue
+        if np.any(np.diff(block.cut) < 0) or (waiting and block.cut[0] < label):
+            raise ValueError(
+                "labels of blocks fall along the rows, so that rows of a block would come apart; "
+                "give rows in the order of their blocks."
+            )
+        n, first = len(block.cut), int(np.searchsorted(block.cut, block.cut[-1]))
+        if waiting and block.cut[-1] > label:
+            yield joined_block([*waiting, block.taken(np.arange(first))])
+            waiting = []
+        elif first:
+            yield block.taken(np.arange(first))
+        label = block.cut[-1]
+        waiting.append(block.taken(np.arange(first, n)))
+    if waiting:
+        yield joined_block(waiting)
+
+
+def used_rows(block: Block) -> Block:
+    """The rows of positive weight."""
+    if block.root_weight is None or bool(np.all(to_numpy(block.root_weight) > 0)):
+        return block
+    return block.taken(np.flatnonzero(to_numpy(block.root_weight)))

@@ -1,0 +1,99 @@
+"""What an ensemble and its wide networks say about features h: of points, or of functionals.
+
+All results are linear or quadratic in h. With the features of other functionals, all but the means
+are bilinear in both: covariances in the place of variances.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ulmus.core.arrays.backend import Array, contracted, namespace, to_numpy
+from ulmus.core.ensemble.ensemble import (
+    Ensemble,
+    Regression,
+    mean_and_spread,
+    mean_norm,
+    member_values,
+)
+from ulmus.core.variance.estimates import PointParts, UndersmoothedParts
+from ulmus.core.variance.quadratic_forms import PairForms
+from ulmus.core.variance.undersmoothing import UndersmoothedNetworks
+
+
+def point_parts(
+    ensemble: Ensemble, pairing: str, h: Array, other: Array | None = None
+) -> PointParts:
+    """Mean, spread and both means of the form for features h (M, N', p), each (p, K).
+
+    With other features (M, N', p') all but the mean have shape (p', p, K).
+    """
+    columns = []
+    for part in ensemble.regressions:
+        t = part.smoother.coordinates(h)
+        u = t if other is h or other is None else part.smoother.coordinates(other)
+        values = member_values(part.smoother, t)
+        elsewhere = None if other is None else member_values(part.smoother, u)
+        mean, spread = mean_and_spread(values, elsewhere)
+        means = part.forms[pairing].means(t, None if other is None else u)
+        norm = np.repeat(mean_norm(t)[None, :], len(part.outputs), axis=0)
+        parts = (norm, mean, spread, means.single, means.distinct)
+        columns.append([to_numpy(a) for a in parts])
+    norm, mean, *squares = (ensemble.ordered(a) for a in zip(*columns, strict=True))
+    spread, A, U = (_in_units(ensemble, a).T for a in squares)
+    return PointParts(_shifted(ensemble, h, mean).T, spread, A, U, norm.T, ensemble.n_members)
+
+
+def undersmoothed_parts(
+    ensemble: Ensemble,
+    networks: tuple[UndersmoothedNetworks, ...],
+    forms: tuple[PairForms, ...],
+    h: Array,
+    other: Array | None = None,
+) -> UndersmoothedParts:
+    """Mean and variance of the undersmoothed wide networks for features h, in the same shapes."""
+    columns = []
+    for part, wide, pairs in zip(ensemble.regressions, networks, forms, strict=True):
+        each = [_wide_output(part, wide, pairs, h, other, k) for k in range(len(part.outputs))]
+        columns.append([np.stack(a) for a in zip(*each, strict=True)])
+    mean, *squares = (ensemble.ordered(a) for a in zip(*columns, strict=True))
+    spread, noise, unseen = (_in_units(ensemble, a).T for a in squares)
+    dof = ensemble.ordered([wide.dof for wide in networks])
+    center = _shifted(ensemble, h, mean).T
+    return UndersmoothedParts(center, spread, noise, unseen, networks[0].n_groups, dof)
+
+
+def _wide_output(
+    part: Regression,
+    wide: UndersmoothedNetworks,
+    forms: PairForms,
+    h: Array,
+    other: Array | None,
+    k: int,
+) -> tuple[np.ndarray, ...]:
+    """Mean (p,), and spread, noise and unseen part of one output, (p,) or (p, p')."""
+    xp, joint = namespace(h), other is not None
+    tau, beyond = wide.tau(h, k)
+    u, unseen = (tau, beyond) if other is h or other is None else wide.tau(other, k)
+
+    def groups(coordinates: Array) -> Array:
+        """Predictions of the groups, shape (G, 1, p)."""
+        members = member_values(part.smoother, coordinates)[:, k, :]
+        sums = [xp.sum(members[few, :], axis=0) for few in wide.groups(members.shape[0])]
+        return xp.stack(sums)[:, None, :]
+
+    mean, spread = mean_and_spread(groups(tau), groups(u) if joint else None)
+    noise = forms.total(tau, u if joint else None)[k, ...] / wide.n_groups**2
+    hidden = contracted(beyond, unseen, joint=joint) / wide.n_groups
+    return tuple(to_numpy(a) for a in (mean[0, ...], spread[0, ...], noise, hidden))
+
+
+def _shifted(ensemble: Ensemble, h: Array, mean: np.ndarray) -> np.ndarray:
+    """Means (K, p) in the units of y."""
+    shares = to_numpy(ensemble.layer.shares(h))
+    return ensemble.shift[:, None] * shares + ensemble.unit[:, None] * mean
+
+
+def _in_units(ensemble: Ensemble, squares: np.ndarray) -> np.ndarray:
+    """Variances (K, p) or covariances (K, p, p') in the units of y."""
+    return squares * ensemble.unit.reshape(-1, *[1] * (squares.ndim - 1)) ** 2

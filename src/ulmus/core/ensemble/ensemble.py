@@ -1,0 +1,210 @@
+"""The fitted members: a hidden layer, the units of y, and a regression for each ridge parameter.
+
+Outputs that chose the same ridge parameter share a regression; every formula sees just one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ulmus.core.arrays.backend import Array, like, namespace, to_numpy, transposed
+from ulmus.core.data.source import Block
+from ulmus.core.data.target_scaling import OutputUnits
+from ulmus.core.layer.functionals import Functionals, count, features
+from ulmus.core.layer.hidden_layer import HiddenLayer
+from ulmus.core.noise.constant import NoiseVariance
+from ulmus.core.ridge.residuals import RowFit, row_fit
+from ulmus.core.ridge.smoother import Smoother, square_lengths
+from ulmus.core.variance.quadratic_forms import PairForms
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Outputs that share a ridge parameter, with what their error bars are made of.
+
+    Parameters
+    ----------
+    outputs : tuple of int
+        Which outputs.
+    smoother : Smoother
+        The members.
+    y_square : array of shape (K,)
+        Sums of squares of the outputs, centred if there is an intercept.
+    variance : NoiseVariance
+        Noise variance at weight 1.
+    alpha_deviation : ndarray of shape (K,)
+        Standard deviation of the logarithm of alpha over new noise; zero where it was given.
+    alpha_response : ndarray of shape (K,)
+        How far it falls when noise raises the slope of the score by one.
+    forms : dict
+        Forms of each kind of noise that an estimate needs.
+    """
+
+    outputs: tuple[int, ...]
+    smoother: Smoother
+    y_square: Array
+    variance: NoiseVariance
+    alpha_deviation: np.ndarray
+    alpha_response: np.ndarray
+    forms: dict[str, PairForms] = field(default_factory=dict)
+
+    @property
+    def alpha_vectors(self) -> Array:
+        r"""Products of coordinates with these say what choosing alpha adds, (2, M, N', K).
+
+        With the slope f' of a prediction in :math:`l = \log\alpha` and its covariance c with l,
+        that is :math:`f'^2 Var(l) + 2 f' c`: the square of :math:`f' sd(l) + c / sd(l)` less that
+        of :math:`c / sd(l)`.
+        """
+        xp, q = namespace(self.smoother.q), self.smoother.q
+        sd, response = like(self.alpha_deviation, q), like(self.alpha_response, q)
+        share = xp.where(sd > 0, response / xp.where(sd > 0, sd, xp.ones_like(sd)), sd)
+        pull = self.smoother.score_pull * (-2 * share * self.variance.sigma2)
+        return xp.stack([self.smoother.ridge_slope * sd + pull, pull])
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """A hidden layer and its regressions, all in the fit's units of y.
+
+    Parameters
+    ----------
+    layer : HiddenLayer
+        The hidden units.
+    units : OutputUnits
+        Shift and unit of each output.
+    regressions : tuple of Regression
+        One for each ridge parameter.
+    """
+
+    layer: HiddenLayer
+    units: OutputUnits
+    regressions: tuple[Regression, ...]
+
+    @property
+    def n_members(self) -> int:
+        """Number of members."""
+        return self.layer.n_members
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return int(self.units.unit.shape[0])
+
+    @property
+    def unit(self) -> np.ndarray:
+        """Unit of each output, shape (K,)."""
+        return to_numpy(self.units.unit)
+
+    @property
+    def shift(self) -> np.ndarray:
+        """What was subtracted from each output, shape (K,)."""
+        return to_numpy(self.units.shift)
+
+    def ordered(self, parts: Iterable[Array], axis: int = 0) -> Array:
+        """Results of the regressions, joined along an axis in the order of the outputs."""
+        arrays = list(parts)
+        if len(arrays) == 1:
+            return arrays[0]
+        xp = namespace(*arrays)
+        order = np.argsort([k for part in self.regressions for k in part.outputs])
+        index = xp.asarray(order, device=arrays[0].device)
+        return xp.take(xp.concat(arrays, axis=axis), index, axis=axis)
+
+    def per_output(self, values: Iterable[float]) -> np.ndarray:
+        """One number for each regression as one for each output, shape (K,)."""
+        parts = zip(values, self.regressions, strict=True)
+        return self.ordered(np.full(len(part.outputs), value) for value, part in parts)
+
+    def mean(self, X: Array | Functionals) -> np.ndarray:
+        """Prediction at the rows of X, or of functionals, shape (K, p)."""
+        return np.concatenate([self.mean_of(h) for h in features(self.layer, X)], axis=1)
+
+    def mean_of(self, h: Array) -> np.ndarray:
+        """Prediction for features h (M, N', p), shape (K, p)."""
+        xp = namespace(h)
+        flat = xp.reshape(h, (-1, h.shape[2]))
+        parts = []
+        for part in self.regressions:
+            beta = xp.reshape(part.smoother.beta, (flat.shape[0], -1)) / self.n_members
+            parts.append(to_numpy(beta.T @ flat))
+        shift = self.shift[:, None] * to_numpy(self.layer.shares(h))
+        return shift + self.unit[:, None] * self.ordered(parts)
+
+    def leverage_of(self, h: Array) -> np.ndarray:
+        """Squared lengths of the coordinates of h (M, N', p), mean over members, shape (K, p)."""
+        parts = []
+        for part in self.regressions:
+            norm = mean_norm(part.smoother.coordinates(h))
+            parts.append(np.repeat(norm[None, :], len(part.outputs), axis=0))
+        return self.ordered(parts)
+
+    def alpha_shifts(self, X: Array | Functionals) -> np.ndarray:
+        """What choosing alpha adds to the covariance of predictions, as two shifts, (2, K, p).
+
+        It is the product of the first shifts of two predictions less that of the second.
+        """
+        if not any(np.any(part.alpha_deviation > 0) for part in self.regressions):
+            return np.zeros((2, self.n_outputs, count(X)))
+        vectors = [part.alpha_vectors for part in self.regressions]
+        shifts = [self._alpha_shifts(vectors, h) for h in features(self.layer, X)]
+        return np.concatenate(shifts, axis=2) * self.unit[:, None]
+
+    def _alpha_shifts(self, vectors: list[Array], h: Array) -> np.ndarray:
+        """The same for features h (M, N', p) in the fit's units."""
+        xp, parts = namespace(h), []
+        flat = xp.reshape(h, (-1, h.shape[2]))
+        for part, pair in zip(self.regressions, vectors, strict=True):
+            weights = xp.reshape(transposed(part.smoother.to_t) @ pair, (2, flat.shape[0], -1))
+            parts.append(to_numpy(transposed(weights) @ flat / self.n_members))
+        return self.ordered(parts, axis=1)
+
+    def row_fits(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, list[RowFit]]]:
+        """Each block of training rows with what every regression says about it."""
+        for block in self.units.blocks(blocks):
+            xp, h = namespace(block.y), self.layer(block.X)
+            fits = []
+            for part in self.regressions:
+                y = xp.stack([block.y[k, :] for k in part.outputs])
+                fits.append(row_fit(part.smoother, h, y, block.root_weight, block.cut))
+            yield block, fits
+
+    def members(self, few: slice) -> Ensemble:
+        """Some of the members, without forms."""
+        parts = [
+            replace(part, smoother=part.smoother.members(few), forms={})
+            for part in self.regressions
+        ]
+        return replace(self, layer=self.layer.members(few), regressions=tuple(parts))
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """Coefficients of the features in the units of the outputs, shape (M, N', K)."""
+        beta = [to_numpy(part.smoother.beta) for part in self.regressions]
+        return self.ordered(beta, axis=2) * self.unit
+
+
+def mean_and_spread(members: Array, others: Array | None = None) -> tuple[Array, Array]:
+    """Mean over members (M, K, p), and their sample variance, (K, p).
+
+    With predictions of the same members elsewhere, (M, K, p'), it is their covariance, (K, p, p').
+    """
+    xp, M = namespace(members), members.shape[0]
+    mean = xp.mean(members, axis=0)
+    if others is None:
+        return mean, xp.sum((members - mean) ** 2, axis=0) / max(M - 1, 1)
+    left, right = (xp.permute_dims(a - xp.mean(a, axis=0), (1, 0, 2)) for a in (members, others))
+    return mean, transposed(left) @ right / max(M - 1, 1)
+
+
+def mean_norm(t: Array) -> np.ndarray:
+    """Squared lengths of coordinates t (M, N', p), mean over members, shape (p,)."""
+    return to_numpy(square_lengths(t)).mean(axis=0)
+
+
+def member_values(smoother: Smoother, t: Array) -> Array:
+    """Predictions of each member for coordinates t, all or the leading ones, shape (M, K, p)."""
+    return transposed(smoother.q[:, : t.shape[1], :]) @ t

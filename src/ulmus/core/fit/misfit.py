@@ -1,0 +1,238 @@
+"""Signs that the hidden layer cannot follow the function, and what they add to an interval for it.
+
+Left-out residuals of neighbours that agree in sign show a function that was smoothed away;
+neighbours are those in the inputs as the layer sees them, its map included. A steep change along an
+input that a step explains as well shows that the rows do not tell how, or where between them, the
+function gets from one side to the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from ulmus.core.arrays.backend import Array, dense, like, taken_rows, to_numpy
+from ulmus.core.data.source import RowBlocks
+from ulmus.core.ensemble.ensemble import Ensemble
+
+# Rows that are looked at, and neighbours of each, itself included.
+MOST_ROWS, NEIGHBOURS = 2000, 9
+# Residuals are cut at so many robust standard deviations, so that single wild ones decide nothing.
+CUT = 2.5
+# Residuals cluster where neighbours agree by more than the first number of standard errors; or by
+# more than the second, if a sum over neighbours also exceeds sqrt(2 log n), about the largest of n
+# independent ones, by the third. Without misfit agreement is negative, as rows were left out, and
+# reached 3.1 in a hundred fits with t3 noise, or noise whose deviation varies tenfold.
+STRONG_AGREEMENT, AGREEMENT, EXCESS = 3.5, 1.0, 0.7
+# A change is steep if it is made within this share of the rows and of the range of an input, and
+# large from so many standard deviations of the noise.
+STEEP_SHARE, LARGE_CHANGE = 0.2, 2.0
+# Profiles along an input: through so many rows, with a point for so many rows.
+PROFILES, ROWS_PER_POINT, MOST_POINTS = 16, 3, 333
+# Rows that a zone of change must hold, and the share of rows beside it.
+FEWEST_IN_ZONE, BESIDE_SHARE = 4, 0.05
+# An input of which fewer of these points differ has steps of its own.
+DISTINCT_SHARE = 0.8
+# Inputs of a smaller relevance, and more inputs than these, are not looked at.
+LEAST_RELEVANCE, MOST_INPUTS = 0.1, 10
+# Neighbours whose residuals and predictions an interval allows for where there is a sign.
+LOCAL = 4
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """Signs of misfit for each output, and the rows that intervals look them up in.
+
+    Parameters
+    ----------
+    largest_sum : ndarray of shape (K,)
+        Largest sum of left-out residuals of up to eight neighbours, in standard deviations.
+    agreement : ndarray of shape (K,)
+        Sum of products of neighbours' residuals, in standard errors.
+    step_gain : ndarray of shape (K,)
+        Squared errors, in units of the noise, that a step in the place of the steepest change
+        would save; minus infinity where no change is steep and large.
+    n_rows : int
+        Rows looked at.
+    inputs : ndarray of shape (n, d')
+        Their inputs, mapped.
+    residuals, fitted : ndarrays of shape (K, n)
+        Their left-out residuals and predictions, in the units of y.
+    """
+
+    largest_sum: np.ndarray
+    agreement: np.ndarray
+    step_gain: np.ndarray
+    n_rows: int
+    inputs: np.ndarray
+    residuals: np.ndarray
+    fitted: np.ndarray
+
+    @property
+    def clustered(self) -> np.ndarray:
+        """Whether residuals of neighbours agree, shape (K,)."""
+        excess = self.largest_sum - np.sqrt(2 * np.log(max(self.n_rows, 2)))
+        both = (self.agreement > AGREEMENT) & (excess > EXCESS)
+        return (self.agreement > STRONG_AGREEMENT) | both
+
+    @property
+    def stepped(self) -> np.ndarray:
+        """Whether a step explains a change as well as the fit, shape (K,)."""
+        return self.step_gain > 0
+
+    @property
+    def found(self) -> bool:
+        """Whether there is any sign."""
+        return bool(np.any(self.clustered | self.stepped))
+
+    def allowance(self, inputs: np.ndarray, mean: np.ndarray) -> np.ndarray:
+        """What an interval for the function adds to both sides, shape (K, p).
+
+        Where residuals cluster, the mean residual of the nearest rows; where there is a step,
+        the change of the prediction to the nearest rows.
+        """
+        _, near = KDTree(self.inputs).query(inputs, min(LOCAL, self.n_rows))
+        near = near.reshape(len(inputs), -1)
+        bias = np.abs(np.mean(self.residuals[:, near], axis=2))
+        change = np.max(np.abs(self.fitted[:, near] - mean[:, :, None]), axis=2)
+        return bias * self.clustered[:, None] + change * self.stepped[:, None]
+
+
+def misfit(
+    ensemble: Ensemble,
+    data: RowBlocks,
+    residuals: np.ndarray,
+    noise: np.ndarray,
+    matrix: np.ndarray | None,
+    relevance: np.ndarray | None,
+) -> Misfit:
+    """Look for signs of misfit.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        The fitted members.
+    data : RowBlocks
+        The training rows.
+    residuals : ndarray of shape (K, n)
+        Left-out residuals, in the units of y.
+    noise : ndarray of shape (K,)
+        Noise variance, in the units of y.
+    matrix : ndarray of shape (d', d') or None
+        The map of the inputs.
+    relevance : ndarray of shape (d,) or None
+        Shares of the inputs in the prediction.
+    """
+    rows = data.spread_out(MOST_ROWS)
+    X = dense(taken_rows(data.X, rows))
+    inputs, few = mapped(ensemble, X, matrix), residuals[:, rows]
+    fitted = ensemble.mean(X)
+    weight = 1.0 if data.root_weight is None else data.root_weight[rows]
+    largest, agreement = neighbour_sums(inputs, few * weight)
+    gain = np.full(len(few), -np.inf)
+    for j in _worth_a_look(relevance, X.shape[1]):
+        gain = np.maximum(gain, step_gain(ensemble, to_numpy(X), data.y[:, rows], few, noise, j))
+    return Misfit(largest, agreement, gain, len(rows), inputs, few, fitted)
+
+
+def mapped(ensemble: Ensemble, X: Array, matrix: np.ndarray | None) -> np.ndarray:
+    """Inputs of the rows of a dense X as the hidden units see them, shape (n, d')."""
+    layer = ensemble.layer
+    Z = to_numpy(layer.inputs(like(X, layer.W))).T
+    return np.ascontiguousarray(Z if matrix is None else Z @ matrix)
+
+
+def neighbour_sums(inputs: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Largest sum over two to eight neighbours, and their agreement, for each output, (K,)."""
+    K, n = residuals.shape
+    k = min(NEIGHBOURS, n)
+    robust = np.median(np.abs(residuals), axis=1, keepdims=True) / 0.6745
+    if k < 3 or not np.all(robust > 0):
+        return np.zeros(K), np.zeros(K)
+    u = np.clip(residuals / robust, -CUT, CUT)
+    u = u / np.sqrt(np.mean(u**2, axis=1, keepdims=True))
+    _, near = KDTree(inputs).query(inputs, k)
+    sums = np.cumsum(u[:, near], axis=2)[:, :, 1:-1] / np.sqrt(np.arange(2, k))
+    products = np.sum(u[:, :, None] * u[:, near[:, 1 : 1 + LOCAL]], axis=(1, 2))
+    return np.max(np.abs(sums), axis=(1, 2)), products / np.sqrt(n * min(LOCAL, k - 1))
+
+
+def step_gain(
+    ensemble: Ensemble,
+    X: np.ndarray,
+    y: np.ndarray,
+    residuals: np.ndarray,
+    noise: np.ndarray,
+    j: int,
+) -> np.ndarray:
+    """Squared errors that a step along input j would save, in units of the noise, shape (K,).
+
+    Where the fit is steepest, the rows within the zone of change are predicted by what the fit
+    says on its near side instead, with the best place for the step, and compared with their
+    left-out residuals.
+    """
+    gain = np.full(len(y), -np.inf)
+    grid, change = profile_changes(ensemble, X, j)
+    length = np.diff(grid)
+    if np.mean(length > 0) < DISTINCT_SHARE:
+        return gain  # steps between few values are no sign
+    rows = participation(change, np.full(len(length), 1 / len(length)))
+    width = participation(change, length / np.sum(length))
+    slope = np.divide(change, length, out=np.zeros_like(change), where=length > 0)
+    for k in np.flatnonzero(np.maximum(rows, width) < STEEP_SHARE):
+        steepest = int(np.argmax(slope[k]))
+        center, half = np.mean(grid[steepest : steepest + 2]), width[k] * np.sum(length)
+        zone = np.flatnonzero(np.abs(X[:, j] - center) <= half)
+        zone = zone[np.argsort(X[zone, j])]
+        beside = min(np.sum(X[:, j] < center - half), np.sum(X[:, j] > center + half))
+        if len(zone) < FEWEST_IN_ZONE or beside < BESIDE_SHARE * len(X):
+            continue  # the ends of the range are steep by chance
+        sides = [ensemble.mean(_moved(X[zone], j, center + side))[k] for side in (-half, half)]
+        if np.mean((sides[1] - sides[0]) ** 2) < LARGE_CHANGE**2 * noise[k]:
+            continue
+        left, right = ((y[k, zone] - side) ** 2 for side in sides)
+        splits = np.append(0.0, np.cumsum(left)) + np.append(np.cumsum(right[::-1])[::-1], 0.0)
+        saved = np.sum(residuals[k, zone] ** 2) - np.min(splits)
+        gain[k] = saved / noise[k] if noise[k] > 0 else np.inf
+    return gain
+
+
+def _moved(X: np.ndarray, j: int, value: float) -> np.ndarray:
+    X = X.copy()
+    X[:, j] = value
+    return X
+
+
+def profile_changes(ensemble: Ensemble, X: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
+    """Quantiles of input j, and how much predictions change between them, (K, points)."""
+    n = len(X)
+    points = max(min(n // ROWS_PER_POINT, MOST_POINTS), 2)
+    grid = np.quantile(X[:, j], np.linspace(0, 1, points + 1))
+    through = X[np.linspace(0, n - 1, min(PROFILES, n)).astype(int)]
+    profile = np.repeat(through, points + 1, axis=0)
+    profile[:, j] = np.tile(grid, len(through))
+    values = ensemble.mean(profile).reshape(-1, len(through), points + 1)
+    return grid, np.sqrt(np.mean(np.diff(values, axis=2) ** 2, axis=1))
+
+
+def participation(change: np.ndarray, share: np.ndarray) -> np.ndarray:
+    r"""Share of a whole over which a change is made, shape (K,).
+
+    For changes c (K, points) over parts of shares l, :math:`(\sum c^2/l)^2 / \sum c^4/l^3`: one
+    for a constant slope, and the part's share for a change within one part.
+    """
+    largest = np.max(change, axis=1, keepdims=True)
+    c2 = np.divide(change, largest, out=np.ones_like(change), where=largest > 0) ** 2
+    wide = share > 0
+    c2, share = c2[:, wide], share[wide] / np.sum(share[wide])
+    return np.sum(c2 / share, axis=1) ** 2 / np.sum(c2**2 / share**3, axis=1)
+
+
+def _worth_a_look(relevance: np.ndarray | None, d: int) -> list[int]:
+    """Inputs along which a step is looked for."""
+    if relevance is None:
+        return list(range(d)) if d <= MOST_INPUTS else []
+    most = np.argsort(-relevance)[:MOST_INPUTS]
+    return [int(j) for j in most if relevance[j] >= LEAST_RELEVANCE]

@@ -1,0 +1,332 @@
+r"""How probable the outputs are under a map of the inputs, and the gradient of it.
+
+Each of a few networks with fixed hidden units is a Bayesian ridge regression: output weights of
+variance s2/alpha, noise of variance s2. With H the hidden features (centred where there is an
+intercept), G = H'H + alpha I, b = G^-1 H'y and RSS = y'y - y'Hb, minus twice the log evidence is
+
+    RSS/s2 + n log s2 + log det G - N log alpha
+
+up to a constant; at the best noise variance s2 = RSS/n it is n log(RSS/n) and the last two terms.
+The gradient by the features is closed,
+
+    d RSS / dH = -2 (y - Hb) b',    d log det G / dH = 2 H G^-1,
+
+and the chain rule leads on through the activation and the map L in u = z L W + c. Evidence is
+averaged over the networks and summed over outputs. Rows come first here, as in the formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_info
+
+from ulmus.core.arrays.backend import Array, is_on_host, like, namespace, to_numpy
+from ulmus.core.arrays.linalg import cholesky, inverse_and_log_det, inverted_triangle
+from ulmus.core.data.source import Block
+from ulmus.core.layer.activations import named
+from ulmus.core.layer.hidden_layer import UnitLaw
+from ulmus.core.layer.inputs import Inputs
+
+# Noise variance is not let below this share of that of y: data without noise would drive it to 0.
+SMALLEST_NOISE = 1e-10
+
+# Standardised inputs, outputs and weights are rounded to one part in so many.
+RESOLVED = 2.0**36
+
+
+class Gradient(NamedTuple):
+    """Minus the log evidence, and its derivatives by the map and by log alpha."""
+
+    value: float
+    by_map: np.ndarray
+    by_log_alpha: float
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """How rows count: a root V of the precision of their noise, with V'V of mean sum of a row one.
+
+    Parameters
+    ----------
+    root : array of shape (n, 1) or (n, n)
+        Square roots of the row weights, or V.
+    """
+
+    root: Array
+
+    def __call__(self, values: Array) -> Array:
+        """V times values (n, k)."""
+        return values * self.root if self.root.shape[1] == 1 else self.root @ values
+
+    def back(self, values: Array) -> Array:
+        """V' times values (n, k)."""
+        return values * self.root if self.root.shape[1] == 1 else self.root.T @ values
+
+
+@dataclass(frozen=True)
+class Networks:
+    """A few networks with fixed units, and the rows that they are judged by.
+
+    Parameters
+    ----------
+    Z : array of shape (n, d')
+        Inputs of the layer.
+    y : array of shape (n, K)
+        Outputs, centred and of variance one, times the square roots of the row weights.
+    weighting : Weighting or None
+        How rows count, where not all count the same.
+    W : array of shape (S, d', N)
+        Hidden weights before the map.
+    b : array of shape (S, N)
+        Biases.
+    activation : str
+        A name in ``ACTIVATIONS``.
+    centred : bool
+        Whether an intercept takes up the mean of the features.
+    n_threads : int
+        Threads that share the networks.
+    order : ndarray of shape (n,) or None
+        Numbers of the rows in the sample that they are from.
+    """
+
+    Z: Array
+    y: Array
+    weighting: Weighting | None
+    W: Array
+    b: Array
+    activation: str | Callable[[Array], Array]
+    centred: bool
+    n_threads: int = 1
+    order: np.ndarray | None = None
+
+    @property
+    def n_inputs(self) -> int:
+        """Inputs of the layer, d'."""
+        return int(self.Z.shape[1])
+
+    @property
+    def n_networks(self) -> int:
+        """Number of networks, S."""
+        return int(self.W.shape[0])
+
+    @property
+    def feature_size(self) -> float:
+        """Sum of squares of a hidden feature without a map, the mean over features."""
+        H, _ = self._features(0, np.ones(self.n_inputs))
+        return float(namespace(H).sum(H**2)) / H.shape[1]
+
+    def fewer_rows(self, n_rows: int) -> Networks:
+        """The same networks judged by so many evenly spaced rows, or by all if there are fewer."""
+        step = max(1, int(self.Z.shape[0]) // n_rows)
+        if step == 1:
+            return self
+        weighting = None
+        if self.weighting is not None:
+            weighting = Weighting(self.weighting.root[::step, :])
+        fewer = replace(self, Z=self.Z[::step, :], y=self.y[::step, :], weighting=weighting)
+        return replace(fewer, y=fewer.centred_rows(fewer.y))
+
+    def evidence(self, L: np.ndarray, log_alpha: float) -> Gradient:
+        """Minus the log evidence at a map L, its diagonal (d',) or a matrix (d', d').
+
+        Infinite where a G has no Cholesky factor.
+        """
+        parts = self._each(lambda s: self._evidence(s, L, log_alpha))
+        if any(part is None for part in parts):
+            return Gradient(math.inf, np.zeros_like(L), 0.0)
+        return Gradient(*(sum(column) / len(parts) for column in zip(*parts, strict=True)))
+
+    def _evidence(self, s: int, L: np.ndarray, log_alpha: float) -> Gradient | None:
+        """The same of one network."""
+        (n, K), N = self.y.shape, self.W.shape[2]
+        H, slope = self._features(s, L)
+        xp, alpha = namespace(H), math.exp(log_alpha)
+        solved = inverse_and_log_det(_ridge_gram(H, alpha))
+        if solved is None:
+            return None
+        inverse, log_det = solved
+        b = inverse @ (H.T @ self.y)
+        residual = self.y - H @ b
+        size = xp.sum(b**2, axis=0)
+        s2 = (xp.sum(residual**2, axis=0) + alpha * size) / n + SMALLEST_NOISE
+        value = n * xp.sum(xp.log(s2)) + K * (log_det - N * log_alpha)
+        by_feature = K * (H @ inverse) - (residual / s2) @ b.T
+        by_unit = self.Z.T @ (self._weighted_back(by_feature) * slope)
+        trace = xp.sum(xp.linalg.diagonal(inverse))
+        by_alpha = alpha * xp.sum(size / s2) + K * (alpha * trace - N)
+        return Gradient(float(value) / 2, self._by_map(s, by_unit, L), float(by_alpha) / 2)
+
+    def used_share(self, L: np.ndarray, log_alpha: float) -> float:
+        """Degrees of freedom that the networks spend at a map, as a share of their units."""
+        shares = self._each(lambda s: self._used_share(s, L, math.exp(log_alpha)))
+        return float(np.mean(shares))
+
+    def _used_share(self, s: int, L: np.ndarray, alpha: float) -> float:
+        """The same of one network: the mean of its filter factors; all, if there is no factor."""
+        H, _ = self._features(s, L)
+        solved = inverse_and_log_det(_ridge_gram(H, alpha))
+        if solved is None:
+            return 1.0
+        trace = namespace(H).sum(namespace(H).linalg.diagonal(solved[0]))
+        return 1.0 - alpha * float(trace) / H.shape[1]
+
+    def coefficients(self, L: np.ndarray, log_alpha: float) -> list[Array] | None:
+        """Output weights (N, K) of each network at a map, if its G has a Cholesky factor."""
+        parts = self._each(lambda s: self._coefficients(s, L, log_alpha))
+        return None if any(part is None for part in parts) else parts
+
+    def _coefficients(self, s: int, L: np.ndarray, log_alpha: float) -> Array | None:
+        H, _ = self._features(s, L)
+        solved = inverse_and_log_det(_ridge_gram(H, math.exp(log_alpha)))
+        return None if solved is None else solved[0] @ (H.T @ self.y)
+
+    def coordinates(self, L: np.ndarray, log_alpha: float) -> Array:
+        """C, of which C'C / S is the mean smoother of the networks at a map, shape (S N', n).
+
+        An intercept is a row of it for each network.
+        """
+        parts = self._each(lambda s: self._coordinates(s, L, math.exp(log_alpha)))
+        return namespace(parts[0]).concat(parts, axis=0)
+
+    def _coordinates(self, s: int, L: np.ndarray, alpha: float) -> Array:
+        H, _ = self._features(s, L)
+        inverse = inverted_triangle(cholesky(_ridge_gram(H, alpha)[None, :, :]))
+        C = inverse[0, :, :] @ H.T
+        if not self.centred:
+            return C
+        constant = self._along / H.shape[0] ** 0.5
+        return namespace(H).concat([constant.T, C], axis=0)
+
+    def predictions(self, Z: Array, L: np.ndarray, b: list[Array]) -> Array:
+        """Mean over networks of what output weights say of inputs Z (p, d'), shape (p, K)."""
+        activation = named(self.activation)
+        parts = self._each(lambda s: activation.value(Z @ self._mapped(s, L) + self.b[s, :]) @ b[s])
+        return sum(parts) / len(parts)
+
+    def gradient_size(self, L: np.ndarray, log_alpha: float) -> np.ndarray | None:
+        """Mean squared derivative of the prediction by each input, (d',), summed over outputs.
+
+        The diagonal of the average gradient outer product.
+        """
+        b = self.coefficients(L, log_alpha)
+        if b is None:
+            return None
+        slopes = self._each(lambda s: self._slopes(s, L, b[s]))
+        mean = sum(slopes) / len(slopes)
+        xp = namespace(mean)
+        return to_numpy(xp.sum(xp.mean(mean**2, axis=1), axis=0))
+
+    def _slopes(self, s: int, L: np.ndarray, b: Array) -> Array:
+        """Derivatives of one network's prediction by the inputs, shape (K, n, d')."""
+        mapped = self._mapped(s, L)
+        _, slope = named(self.activation).both(self.Z @ mapped + self.b[s, :])
+        weights = [(mapped * b[:, k]).T for k in range(b.shape[1])]
+        return namespace(slope).stack([slope @ each for each in weights])
+
+    def _each(self, task: Callable[[int], Any]) -> list[Any]:
+        """A task for each network, on several threads if there are any to use."""
+        if self.n_threads == 1:
+            return [task(s) for s in range(self.n_networks)]
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            return list(pool.map(task, range(self.n_networks)))
+
+    def _features(self, s: int, L: np.ndarray) -> tuple[Array, Array]:
+        """Features (n, N) of one network, weighted and centred, and slopes of their activations."""
+        H, slope = named(self.activation).both(self.Z @ self._mapped(s, L) + self.b[s, :])
+        return self.centred_rows(self._weighted(H)), slope
+
+    def centred_rows(self, values: Array) -> Array:
+        """Weighted values (n, k) without their part along the intercept, if there is one."""
+        if not self.centred:
+            return values
+        along = self._along
+        return values - along * namespace(values).mean(along * values, axis=0, keepdims=True)
+
+    @property
+    def _along(self) -> Array:
+        """The intercept's feature (n, 1), of mean square one."""
+        return self._weighted(namespace(self.Z).ones_like(self.Z[:, :1]))
+
+    def _weighted(self, values: Array) -> Array:
+        """Values of rows (n, k), as much as they count."""
+        return values if self.weighting is None else self.weighting(values)
+
+    def _weighted_back(self, values: Array) -> Array:
+        """The transpose of it."""
+        return values if self.weighting is None else self.weighting.back(values)
+
+    def _mapped(self, s: int, L: np.ndarray) -> Array:
+        """Hidden weights of one network behind the map, shape (d', N)."""
+        W, L = self.W[s, :, :], like(L, self.W)
+        return L[:, None] * W if L.ndim == 1 else L @ W
+
+    def _by_map(self, s: int, by_unit: Array, L: np.ndarray) -> np.ndarray:
+        """From derivatives by the mapped weights (d', N) to those by the map."""
+        W = self.W[s, :, :]
+        if L.ndim == 1:
+            return to_numpy(namespace(W).sum(by_unit * W, axis=1))
+        return to_numpy(by_unit @ W.T)
+
+
+def _ridge_gram(H: Array, alpha: float) -> Array:
+    """G = H'H + alpha I, shape (N, N)."""
+    xp = namespace(H)
+    return H.T @ H + alpha * xp.eye(H.shape[1], dtype=H.dtype, device=H.device)
+
+
+def networks(
+    sample: Block, inputs: Inputs, law: UnitLaw, seeds: list[int], n_units: int, *, centred: bool
+) -> Networks | None:
+    """Networks for a sample of rows and the outputs that vary; None where nothing does."""
+    Z = inputs(sample.X).T
+    xp = namespace(Z)
+    Z = xp.astype(Z, xp.float64)  # a few thousand rows are cheap enough for double precision
+    if bool(xp.all(Z[:1, :] == Z)):
+        return None
+    weight, root_weight = 1.0, None
+    if sample.root_weight is not None:
+        weight = like(sample.root_weight, Z)[:, None] ** 2
+        weight = weight / xp.mean(weight)
+        root_weight = xp.sqrt(weight)
+    y = like(sample.y, Z).T
+    if centred:
+        y = y - y[:1, :]  # a large mean would hide the digits that vary
+    # Huge numbers are brought near one before they are squared.
+    size = xp.max(xp.abs(y), axis=0)
+    y = y / xp.where(size > 0, size, xp.ones_like(size))
+    if centred:
+        y = y - xp.mean(weight * y, axis=0)
+    sd = xp.sqrt(xp.mean(weight * y**2, axis=0))
+    varying = np.flatnonzero(to_numpy(sd) > 1e-12)
+    if len(varying) == 0:
+        return None
+    y, sd = (xp.take(a, xp.asarray(varying, device=y.device), axis=-1) for a in (y, sd))
+    drawn = [law.even(seed, Z.shape[1], n_units) for seed in seeds]
+    W, b = (like(np.stack(parts), Z) for parts in zip(*drawn, strict=True))
+    # Other units, and another order of the rows, change last digits, which a search makes more of.
+    Z, y = (xp.round(a * RESOLVED) / RESOLVED for a in (Z, y / sd))
+    if root_weight is not None:
+        root_weight = xp.round(root_weight * RESOLVED) / RESOLVED
+        y = root_weight * y
+    # An order that does not depend on how rows are listed. The last keys count first: outputs
+    # decide only where inputs are equal.
+    order = np.lexsort([*np.abs(to_numpy(y)).T, *to_numpy(Z).T])
+    index = xp.asarray(order, device=Z.device)
+    Z, y = (xp.take(a, index, axis=0) for a in (Z, y))
+    weighting = None if root_weight is None else Weighting(xp.take(root_weight, index, axis=0))
+    n_threads = _free_threads(Z, len(seeds))
+    return Networks(Z, y, weighting, W, b, law.activation, centred, n_threads, order)
+
+
+def _free_threads(Z: Array, n_networks: int) -> int:
+    """Threads for the networks: as many as the matrix products may use, on the processor."""
+    if not is_on_host(Z):
+        return 1
+    products = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return min(n_networks, max(products, default=1))

@@ -1,0 +1,246 @@
+"""The random hidden layer: drawing its weights, the features h(x) and their derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.special import ndtri
+from scipy.stats.qmc import Sobol
+
+from ulmus.core.arrays.backend import Array, dense, like, namespace
+from ulmus.core.layer.activations import named
+from ulmus.core.layer.inputs import Inputs
+
+# Largest array of features that is factorised at once: half a gigabyte.
+PORTION_ELEMENTS = 2**26
+# Without a scale of the user's own: standardised inputs give pre-activations of standard deviation
+# 0.7, and biases spread the units over the data.
+AUTO_SPREAD, AUTO_BIAS = 0.7, 1.5
+
+
+class Distribution(NamedTuple):
+    """A distribution of hidden weights of scale 1: independent draws, and its quantiles."""
+
+    draw: Callable[..., np.ndarray]
+    quantile: Callable[[np.ndarray], np.ndarray]
+
+
+DISTRIBUTIONS: dict[str, Distribution] = {
+    "uniform": Distribution(lambda rng, size: rng.uniform(-1.0, 1.0, size), lambda u: 2 * u - 1),
+    "normal": Distribution(lambda rng, size: rng.standard_normal(size), ndtri),
+}
+
+
+@dataclass(frozen=True)
+class UnitLaw:
+    """How hidden units are drawn.
+
+    Biases have the scale of the largest weight, as in the paper, or are uniform on the auto
+    range where the scale is automatic. Those of ``"cos"`` are phases, uniform on a full turn,
+    which makes the units random Fourier features (Rahimi & Recht, 2007).
+
+    Parameters
+    ----------
+    distribution : str
+        A name in ``DISTRIBUTIONS``.
+    scale : ndarray of shape (d',) or None
+        Scale of the weights of each input; None for the automatic one.
+    activation : str or callable
+        A name in ``ACTIVATIONS``, or a function of the array of pre-activations.
+    """
+
+    distribution: str
+    scale: np.ndarray | None
+    activation: str | Callable[[Array], Array]
+
+    def member(self, seed: Any, n_inputs: int, n_neurons: int) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (d', N) and biases (N,) of one member."""
+        rng, scale = np.random.default_rng(seed), self.scales(n_inputs)
+        draw = DISTRIBUTIONS[self.distribution].draw
+        W = draw(rng, (n_inputs, n_neurons)) * scale[:, None]
+        b = draw(rng, n_neurons) * np.max(scale)
+        if self.activation == "cos":
+            b = rng.uniform(0.0, 2 * np.pi, n_neurons)
+        elif self.scale is None:
+            b = rng.uniform(-AUTO_BIAS, AUTO_BIAS, n_neurons)
+        return W, b
+
+    def even(self, seed: Any, n_inputs: int, n_neurons: int) -> tuple[np.ndarray, np.ndarray]:
+        """The same from scrambled Sobol points, which fill the space of units more evenly.
+
+        What a map of the inputs is worth then depends less on the draw.
+        """
+        rng = np.random.default_rng(seed)
+        points = Sobol(n_inputs + 1, rng=rng).random_base2(int(n_neurons - 1).bit_length())
+        points = np.clip(points[:n_neurons], 1e-9, 1 - 1e-9).T
+        scale, quantile = self.scales(n_inputs), DISTRIBUTIONS[self.distribution].quantile
+        b = quantile(points[-1]) * np.max(scale)
+        if self.activation == "cos":
+            b = 2 * np.pi * points[-1]
+        elif self.scale is None:
+            b = AUTO_BIAS * (2 * points[-1] - 1)
+        return quantile(points[:-1]) * scale[:, None], b
+
+    def scales(self, n_inputs: int) -> np.ndarray:
+        """Scale of the weights of each input, shape (d',)."""
+        if self.scale is None:
+            return np.full(n_inputs, AUTO_SPREAD / np.sqrt(n_inputs))
+        return self.scale
+
+
+def drawn_layer(
+    seeds: list[np.random.SeedSequence],
+    n_neurons: int,
+    law: UnitLaw,
+    inputs: Inputs,
+    input_map: np.ndarray | None,
+    *,
+    constant: bool,
+) -> HiddenLayer:
+    """A hidden layer with one member per seed, behind a map (d', d') of its inputs or none."""
+    n_inputs, reference = len(inputs.origin), inputs.offset
+    members = [law.member(seed, n_inputs, n_neurons) for seed in seeds]
+    W = np.stack([weights.T for weights, _ in members])
+    if input_map is not None:
+        W = W @ input_map.T
+    b = np.stack([biases for _, biases in members])
+    return HiddenLayer(
+        like(np.ascontiguousarray(W), reference),
+        like(b, reference),
+        inputs,
+        law.activation,
+        constant,
+    )
+
+
+@dataclass(frozen=True)
+class HiddenLayer:
+    r"""Hidden units of all members, :math:`h(x) = g(z(x) W + b)`.
+
+    Parameters
+    ----------
+    W : array of shape (M, N, d')
+        Hidden weights with one unit per row, the map of the inputs included.
+    b : array of shape (M, N)
+        Biases.
+    inputs : Inputs
+        The inputs z(x) of the layer: standardised, and perhaps more than the table has.
+    activation : str or callable
+        A name in ``ACTIVATIONS``, or a function of the array of pre-activations.
+    constant : bool
+        Whether each member gets a leading unit that is always 1: the unpenalised intercept.
+    """
+
+    W: Array
+    b: Array
+    inputs: Inputs
+    activation: str | Callable[[Array], Array]
+    constant: bool
+
+    @property
+    def n_members(self) -> int:
+        """Number of members M."""
+        return int(self.W.shape[0])
+
+    @property
+    def n_units(self) -> int:
+        """Units of a member, the constant one included."""
+        return int(self.W.shape[1]) + int(self.constant)
+
+    @property
+    def width(self) -> int:
+        """Number of features of all members together."""
+        return self.n_members * self.n_units
+
+    def shares(self, h: Array) -> Array:
+        """How often features h (M, N', p) hold the shift of the outputs, shape (p,).
+
+        It counts as often as the constant unit: once for a point, not at all in a difference.
+        """
+        # Without a constant the outputs are not shifted.
+        return h[0, 0, :] if self.constant else namespace(h).zeros_like(h[0, 0, :])
+
+    def members(self, few: slice) -> HiddenLayer:
+        """Some of the members as a layer of their own."""
+        return replace(self, W=self.W[few, :, :], b=self.b[few, :])
+
+    def portions(self, n_rows: int) -> Iterator[HiddenLayer]:
+        """The members in portions whose features of so many rows are not too large together."""
+        size = max(1, PORTION_ELEMENTS // max(1, n_rows * self.n_units))
+        for start in range(0, self.n_members, size):
+            yield self.members(slice(start, min(start + size, self.n_members)))
+
+    def __call__(self, X: Array) -> Array:
+        """Features of the rows of X, shape (M, N', n), a constant unit first if there is one."""
+        H = self._members(self._called(self._pre_activations(X)), X.shape[0])
+        if self.constant:
+            H[:, 0, :] = 1.0
+        return H
+
+    def derivative(self, X: Array, directions: Array) -> Array:
+        """Derivative of the features at the rows of X, each in its direction (n, d), (M, N', n)."""
+        W, _ = self._stacked(namespace(self.W))
+        slope = named(self.activation).derivative(self._pre_activations(X))
+        if scipy.sparse.issparse(directions) and not self.inputs.expands:
+            return self._members(slope * (directions @ (W / self.inputs.scale).T).T, X.shape[0])
+        # The constant unit has no weights, and so no slope.
+        X, directions = self._dense_if_expanded(X), dense(directions)
+        return self._members(slope * (W @ self.inputs.derivative(X, directions)), X.shape[0])
+
+    def _pre_activations(self, X: Array) -> Array:
+        """Arguments u of the activation for all units of all members, shape (M N', n)."""
+        xp = namespace(self.W)
+        W, b = self._stacked(xp)
+        X = self._dense_if_expanded(X)
+        if scipy.sparse.issparse(X):
+            # Scaling the hidden weights instead of X keeps X sparse.
+            W = W / self.inputs.scale
+            b = b - xp.sum(W * self.inputs.offset, axis=1)
+            u = np.ascontiguousarray((X @ W.T).T)
+            u += b[:, None]
+            return u
+        Z = self.inputs(X)
+        # With a further input that is always 1, the product adds the biases by itself.
+        inputs = xp.concat([Z, xp.ones_like(Z[:1, :])])
+        return xp.concat([W, b[:, None]], axis=1) @ inputs
+
+    def _dense_if_expanded(self, X: Array) -> Array:
+        """Rows as they are, or dense where scores and levels need all their values."""
+        return X.toarray() if scipy.sparse.issparse(X) and self.inputs.expands else X
+
+    def _called(self, u: Array) -> Array:
+        shape = u.shape
+        H = named(self.activation).value(u)
+        if not isinstance(self.activation, str):
+            _require_values(H, shape)
+        return H
+
+    def _members(self, values: Array, n_rows: int) -> Array:
+        return namespace(values).reshape(values, (self.n_members, self.n_units, n_rows))
+
+    def _stacked(self, xp: Any) -> tuple[Array, Array]:
+        """Weights (M N', d) and biases (M N',), with a zero row for each constant unit."""
+        W, b = self.W, self.b
+        if self.constant:
+            W = xp.concat([xp.zeros_like(W[:, :1, :]), W], axis=1)
+            b = xp.concat([xp.zeros_like(b[:, :1]), b], axis=1)
+        return xp.reshape(W, (-1, W.shape[2])), xp.reshape(b, (-1,))
+
+
+def _require_values(H: Array, shape: tuple[int, ...]) -> None:
+    """Refuse what a user's own activation returns if it is no finite array of the same shape."""
+    if tuple(getattr(H, "shape", ())) != tuple(shape):
+        raise ValueError(
+            f"activation must return an array of the shape it is given, {tuple(shape)}, got "
+            f"{getattr(H, 'shape', type(H).__name__)}."
+        )
+    xp = namespace(H)
+    if not bool(xp.all(xp.isfinite(H))):
+        raise ValueError(
+            "activation returned NaN or infinity; give a function that is finite for every "
+            "pre-activation, or standardize=True and a smaller weight_scale."
+        )

@@ -1,0 +1,156 @@
+"""Fitted dependence of noise: its parameters, their errors, and the covariance they make."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ulmus.core.noise_covariance.locations import Locations
+from ulmus.core.noise_covariance.roots import IdentityRoot, Root, StackedRoot
+from ulmus.core.noise_covariance.structure import Family
+
+
+@dataclass(frozen=True)
+class CovarianceEstimate:
+    """Scales and shares of a family, by restricted likelihood.
+
+    Parameters
+    ----------
+    family : Family
+        What the covariance is made of.
+    values : tuple of float
+        Parameters, in the order of ``names``.
+    standard_errors : tuple of float
+        Their standard errors; NaN for a parameter at its bound: a scale that is longer than the
+        rows can tell, a nugget that is not needed.
+    sill : float
+        Variance of a row's noise with these parameters, all parts together.
+    shares : tuple of float
+        Share of each term in it; the rest is the nugget's.
+    log_likelihood, independent_log_likelihood : float
+        Restricted log likelihood, with these parameters and for independent noise.
+    independent_variance : float
+        Variance of the noise if it is independent.
+    n_rows, n_removed : int
+        Number of rows, and of directions that the smoother keeps and the likelihood does not see.
+    independent : bool
+        Whether independent noise was preferred, as the parameters gained too little.
+    dof : float
+        Degrees of freedom of the variance of what the smoother keeps of the noise: few where noise
+        hangs together over long distances.
+    sill_dof : float
+        Degrees of freedom of the variance of a row's noise: as many independent rows would tell it
+        as well.
+    """
+
+    family: Family
+    values: tuple[float, ...]
+    standard_errors: tuple[float, ...]
+    sill: float
+    shares: tuple[float, ...]
+    log_likelihood: float
+    independent_log_likelihood: float
+    independent_variance: float
+    n_rows: int
+    n_removed: int
+    independent: bool
+    dof: float = math.inf
+    sill_dof: float = math.inf
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.family.names
+
+    @property
+    def n_left(self) -> int:
+        """Directions that the parameters were told from."""
+        return self.n_rows - self.n_removed
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Scale of each term."""
+        return self.values[: len(self.family.terms)]
+
+    @property
+    def gain(self) -> float:
+        """Twice the gain in log likelihood over independent noise."""
+        return 2 * (self.log_likelihood - self.independent_log_likelihood)
+
+    @property
+    def variance(self) -> float:
+        """Variance of a row's noise."""
+        return self.independent_variance if self.independent else self.sill
+
+    @property
+    def structured_variances(self) -> tuple[float, ...]:
+        """Variance of each term; zero if independent noise was preferred."""
+        return tuple(0.0 if self.independent else self.sill * share for share in self.shares)
+
+    @property
+    def structured_variance(self) -> float:
+        """Variance of what hangs together."""
+        return sum(self.structured_variances)
+
+    @property
+    def nugget_variance(self) -> float:
+        """Variance of what each row has for itself."""
+        return max(self.variance - self.structured_variance, 0.0)
+
+    def in_units(self, unit: float) -> CovarianceEstimate:
+        """The same for outputs that are this many times as large."""
+        shift = self.n_left * math.log(unit)
+        return replace(
+            self,
+            sill=self.sill * unit**2,
+            independent_variance=self.independent_variance * unit**2,
+            log_likelihood=self.log_likelihood - shift,
+            independent_log_likelihood=self.independent_log_likelihood - shift,
+        )
+
+    def root(self, locations: Locations) -> Root:
+        """Root of the covariance of the noise of rows in the order of their places."""
+        if self.independent:
+            return StackedRoot((IdentityRoot(),), (self.variance,))
+        locations, nugget = locations.ordered, self.nugget_variance
+        parts = zip(self.family.terms, self.scales, strict=True)
+        roots: tuple[Root, ...] = tuple(term.root(locations, scale) for term, scale in parts)
+        weights = self.structured_variances
+        if self.family.nugget:
+            roots, weights = (*roots, IdentityRoot()), (*weights, nugget)
+        return StackedRoot(roots, weights)
+
+    def covariance(self, locations: Locations, other: Locations | None = None) -> np.ndarray:
+        """Covariance of the noise of rows, or with that at other places, shape (n, n').
+
+        The nugget is on the diagonal of the first and has no part in the second.
+        """
+        S = np.zeros((locations.n, (other or locations).n))
+        parts = zip(self.family.terms, self.scales, self.structured_variances, strict=True)
+        for term, scale, variance in parts:
+            if variance:
+                S += variance * term.correlation(locations, scale, other)
+        return S if other is not None else S + self.nugget_variance * np.eye(locations.n)
+
+    def __str__(self) -> str:
+        title = f"Noise: {self.family}"
+        rows = zip(self.names, self.values, self.standard_errors, strict=True)
+        width = max(map(len, (*self.names, "structured variance")))
+        lines = [title, f"{'':{width}}  {'value':>10}  {'std. error':>10}"]
+        lines += [f"{name:{width}}  {value:10.4g}  {_error(error)}" for name, value, error in rows]
+        lines += [
+            f"{'structured variance':{width}}  {self.structured_variance:10.4g}",
+            f"{'nugget variance':{width}}  {self.nugget_variance:10.4g}",
+            f"{self.n_rows} rows, of which the smoother keeps {self.n_removed} directions",
+            f"log likelihood {self.log_likelihood:.2f}, of independent noise "
+            f"{self.independent_log_likelihood:.2f}: twice the gain is {self.gain:.2f}",
+        ]
+        if self.independent:
+            lines.append("This is too little: the noise is taken as independent.")
+        return "\n".join(lines)
+
+
+def _error(error: float) -> str:
+    return f"{'at bound':>10}" if math.isnan(error) else f"{error:10.4g}"

@@ -1,0 +1,322 @@
+r"""Roots L of covariances of noise, applied to coordinates of rows.
+
+``root.applied(t)`` is t L for t (..., n), whose last axis is the rows in the order of
+:attr:`Locations.order <ulmus.core.noise_covariance.locations.Locations.order>`. Roots along time and of groups
+are running sums: ``root.running()`` takes the rows in blocks, ``add`` returns the columns that are
+complete and ``last`` the rest of them, or None. Only products of t L with itself matter, so that a
+root may have more or fewer columns than rows, in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import starmap
+from typing import Protocol, TypeGuard, runtime_checkable
+
+import numpy as np
+
+from ulmus.core.arrays.backend import Array, like, namespace
+from ulmus.core.noise_covariance.locations import group_starts
+from ulmus.core.noise_covariance.recursions import Events, RunningGroups, RunningSums
+
+# Steps of time shorter than this share of a bandwidth are round-off.
+SHORTEST_STEP = 1e-12
+# A Cholesky factor may need the diagonal raised by up to this share of itself; and a covariance may
+# have negative eigenvalues, by round-off, down to this share of the largest.
+LARGEST_JITTER, NEGATIVE_SHARE = 1e-9, 1e-6
+
+
+class Root(Protocol):
+    """A root L of a covariance of n rows."""
+
+    def applied(self, t: Array) -> Array:
+        """t L for t (..., n), shape (..., n')."""
+
+
+class Running(Protocol):
+    """A root at work on rows that come in blocks."""
+
+    def add(self, t: Array) -> Array:
+        """The columns that further rows t (..., b) complete, shape (..., b')."""
+
+    def last(self) -> Array | None:
+        """The rest of the columns, after all rows; None if there are none."""
+
+
+@runtime_checkable
+class SequentialRoot(Root, Protocol):
+    """A root that takes rows in blocks."""
+
+    def running(self) -> Running:
+        """A fresh start, before the first row."""
+
+
+def in_one_block(root: SequentialRoot, t: Array, n: int) -> Array:
+    """All columns of a root of n rows for all of them at once."""
+    if t.shape[-1] != n:
+        raise ValueError(f"{t.shape[-1]} rows were given to a root of {n}; give all rows.")
+    running = root.running()
+    columns, rest = running.add(t), running.last()
+    return columns if rest is None else namespace(t).concat([columns, rest], axis=-1)
+
+
+class _Identity:
+    def add(self, t: Array) -> Array:
+        return t
+
+    def last(self) -> Array | None:
+        return None
+
+
+@dataclass(frozen=True)
+class IdentityRoot:
+    """Independent noise of variance one."""
+
+    def applied(self, t: Array) -> Array:
+        """t itself."""
+        return t
+
+    def running(self) -> Running:
+        """Rows as they come."""
+        return _Identity()
+
+
+@dataclass(frozen=True)
+class ExponentialRoot:
+    r"""Correlation exp(-|dt| / scale) within a group, none between groups.
+
+    Backwards in time, the noise of a row is :math:`\phi` times that of the next and an innovation
+    of variance :math:`1 - \phi^2`, with :math:`\phi = \exp(-dt / \mathrm{scale})`. So a row has the
+    share :math:`\exp(-(t_j - t_i) / \mathrm{scale})\sqrt{1 - \phi_{j + 1}^2}` of the innovation of
+    each row j after it.
+
+    Parameters
+    ----------
+    time : ndarray of shape (n,)
+        Times, ascending within a group.
+    groups : ndarray of shape (n,)
+        Codes; rows of a group are adjacent.
+    scale : float
+        Time over which the correlation falls to 1/e.
+    """
+
+    time: np.ndarray
+    groups: np.ndarray
+    scale: float
+
+    def __post_init__(self) -> None:
+        """Refuse rows that are not in order and scales that are not positive."""
+        require_order(self.time, self.groups)
+        require_positive("scale", self.scale)
+
+    def applied(self, t: Array) -> Array:
+        """t L for t (..., n), shape (..., n)."""
+        return in_one_block(self, t, len(self.time))
+
+    def running(self) -> Running:
+        """Running sums that fade."""
+        n, time = len(self.time), self.time
+        step = np.append(np.diff(time), np.inf)[:n]
+        step[np.append(group_starts(self.groups)[1:], True)[:n]] = np.inf
+        innovation = np.sqrt(-np.expm1(-2 * step / self.scale))
+        rows = np.arange(n)
+        return RunningSums(Events(rows, np.ones(n), time, self.groups, innovation, n, self.scale))
+
+
+@dataclass(frozen=True)
+class BartlettRoot:
+    """Correlation max(0, 1 - |dt| / bandwidth) within a group, none between groups.
+
+    It is the overlap of intervals of this length that begin at the times: with all their ends
+    merged, each row is in all pieces between its own ends, and a piece weighs its length.
+
+    Parameters
+    ----------
+    time : ndarray of shape (n,)
+        Times, ascending within a group, regular or not.
+    groups : ndarray of shape (n,)
+        Codes; rows of a group are adjacent.
+    bandwidth : float
+        Time from which there is no correlation. For times 0, 1, 2, ... the kernel of Newey and
+        West with ``maxlags`` has bandwidth ``maxlags + 1``.
+    """
+
+    time: np.ndarray
+    groups: np.ndarray
+    bandwidth: float
+
+    def __post_init__(self) -> None:
+        """Refuse rows that are not in order and bandwidths that are not positive."""
+        require_order(self.time, self.groups)
+        require_positive("bandwidth", self.bandwidth)
+
+    def applied(self, t: Array) -> Array:
+        """t L for t (..., n), shape (..., n') with fewer than 2 n columns."""
+        return in_one_block(self, t, len(self.time))
+
+    def running(self) -> Running:
+        """Running sums that rows enter and leave."""
+        n = len(self.time)
+        begin = self.time - np.min(self.time, initial=np.inf)
+        row, sign = np.tile(np.arange(n), 2), np.repeat([1.0, -1.0], n)
+        end = np.concatenate([begin, begin + self.bandwidth])
+        segment = np.tile(np.cumsum(group_starts(self.groups)), 2)
+        order = np.lexsort((-sign, end, segment))
+        row, sign, end, segment = row[order], sign[order], end[order], segment[order]
+        length = np.append(np.diff(end), 0.0)[: 2 * n] / self.bandwidth
+        length[np.append(np.diff(segment) > 0, True)[: 2 * n]] = 0.0
+        factor = np.sqrt(np.where(length > SHORTEST_STEP, length, 0.0))
+        return RunningSums(Events(row, sign, end, segment, factor, n))
+
+
+@dataclass(frozen=True)
+class ClusterRoot:
+    """Rows of a group are one: their noise has correlation one, and none between groups.
+
+    Parameters
+    ----------
+    groups : ndarray of shape (n,)
+        Codes, in any order.
+    """
+
+    groups: np.ndarray
+
+    def applied(self, t: Array) -> Array:
+        """Sums over the rows of each group, shape (..., number of groups)."""
+        return in_one_block(self, t, len(self.groups))
+
+    def running(self) -> Running:
+        """Sums of groups, in the order of their last rows."""
+        return RunningGroups(self.groups)
+
+
+@dataclass(frozen=True)
+class DenseRoot:
+    """Any covariance of few rows.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        A covariance, positive semidefinite up to round-off.
+    """
+
+    matrix: np.ndarray
+
+    @cached_property
+    def factor(self) -> np.ndarray:
+        """A Cholesky factor, with the least rise of the diagonal that it needs, shape (n, n).
+
+        Where even a billionth of the diagonal is too little it is a root by eigenvalues.
+        """
+        scale = np.sqrt(np.diagonal(self.matrix))
+        scale = np.where(scale > 0, scale, 1.0)
+        R = self.matrix / np.outer(scale, scale)
+        jitters = len(R) * np.finfo(float).eps * 10.0 ** np.arange(16)
+        for jitter in (0.0, *jitters[jitters <= LARGEST_JITTER]):
+            try:
+                return scale[:, None] * np.linalg.cholesky(R + jitter * np.eye(len(R)))
+            except np.linalg.LinAlgError:
+                continue
+        values, vectors = np.linalg.eigh(R)
+        if values[0] < -NEGATIVE_SHARE * values[-1]:
+            raise ValueError(
+                f"the covariance of {len(R)} rows has an eigenvalue {values[0]:.2g} times its "
+                "largest; use a kernel that is positive semidefinite in this dimension."
+            )
+        return scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
+
+    def applied(self, t: Array) -> Array:
+        """t L for t (..., n), shape (..., n)."""
+        return t @ like(self.factor, t)
+
+
+@dataclass(frozen=True)
+class StackedRoot:
+    """A weighted sum of covariances: their roots side by side.
+
+    Parameters
+    ----------
+    roots : tuple of Root
+        Roots of the same rows.
+    weights : tuple of float
+        Weights of the covariances, not negative.
+    """
+
+    roots: tuple[Root, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse weights that are negative or not one for each root."""
+        if len(self.roots) != len(self.weights) or min(self.weights, default=-1.0) < 0:
+            raise ValueError(
+                f"weights={self.weights} of {len(self.roots)} roots; give a weight for each, none "
+                "of them negative."
+            )
+
+    def applied(self, t: Array) -> Array:
+        """Columns of all roots, side by side."""
+        return self._side_by_side(root.applied(t) for root in self.roots)
+
+    def running(self) -> Running:
+        """All roots at work on the same rows; columns come by blocks of rows, then by root."""
+        return _RunningStack(self)
+
+    def _side_by_side(self, columns: Iterable[Array]) -> Array:
+        parts = list(starmap(_scaled, zip(columns, self.weights, strict=True)))
+        return namespace(*parts).concat(parts, axis=-1)
+
+
+class _RunningStack:
+    def __init__(self, stack: StackedRoot) -> None:
+        self._stack = stack
+        self._running = [_sequential(root).running() for root in stack.roots]
+
+    def add(self, t: Array) -> Array:
+        return self._stack._side_by_side(running.add(t) for running in self._running)
+
+    def last(self) -> Array | None:
+        rest = [running.last() for running in self._running]
+        parts = [
+            _scaled(columns, weight)
+            for columns, weight in zip(rest, self._stack.weights, strict=True)
+            if columns is not None
+        ]
+        return namespace(*parts).concat(parts, axis=-1) if parts else None
+
+
+def takes_blocks(root: Root) -> TypeGuard[SequentialRoot]:
+    """Whether a root can work on rows that come in blocks."""
+    if isinstance(root, StackedRoot):
+        return all(takes_blocks(part) for part in root.roots)
+    return isinstance(root, SequentialRoot)
+
+
+def _scaled(columns: Array, weight: float) -> Array:
+    return columns * weight**0.5
+
+
+def _sequential(root: Root) -> SequentialRoot:
+    if not isinstance(root, SequentialRoot):
+        raise ValueError(
+            f"{type(root).__name__} needs all rows at once; fit in memory, or use noise along time "
+            "or in groups for rows that come in blocks."
+        )
+    return root
+
+
+def require_order(time: np.ndarray, groups: np.ndarray) -> None:
+    """Refuse rows that are not by group, and by time within a group."""
+    starts = group_starts(groups)
+    if np.sum(starts) > len(np.unique(groups)) or np.any(np.diff(time)[~starts[1:]] < 0):
+        raise ValueError(
+            "rows are not in the order of their places, by group and by time within a group; sort "
+            "the table by these columns, or fit in memory."
+        )
+
+
+def require_positive(name: str, value: float) -> None:
+    """Refuse a scale that is not a positive number."""
+    if not 0 < value < np.inf:
+        raise ValueError(f"{name}={value} is no scale; give a positive finite number.")

@@ -1,0 +1,88 @@
+r"""Joint covariances of points and functionals, and how they are kept positive semidefinite.
+
+Every variance estimate is a quadratic form in the features of a functional, and the same form for
+two functionals is their covariance. Forms over distinct pairs of members are differences and need
+not be positive semidefinite, nor are single variances always positive. So
+
+1. variances are those of single functionals, with their positive part where one is negative;
+2. the correlations get their negative eigenvalues replaced by zero, which is the nearest positive
+   semidefinite matrix;
+3. that matrix is scaled back to ones on its diagonal, so that variances stay what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.linalg
+
+from ulmus.core.arrays.backend import Array
+from ulmus.core.fit.fit import Fit
+from ulmus.core.layer.functionals import Functionals, count, portion, portions
+
+# Negative eigenvalues of a correlation matrix of this size, for each of its rows, are round-off.
+ROUND_OFF = 1e-13
+
+
+def bilinear(
+    fit: Fit, X: Array | Functionals, form: Callable[[Array, Array], np.ndarray]
+) -> np.ndarray:
+    """A bilinear form for all pairs of points or functionals, shape (K, p, p).
+
+    ``form`` gives (p', p, K) for two portions of features.
+    """
+    layer, q = fit.ensemble.layer, count(X)
+    cuts = portions(layer, X)
+    out = np.empty((fit.ensemble.n_outputs, q, q))
+    for i, rows in enumerate(cuts):
+        h = portion(layer, X, rows)
+        for columns in cuts[i:]:
+            u = h if columns == rows else portion(layer, X, columns)
+            block = form(h, u).T
+            out[:, rows, columns] = block
+            out[:, columns, rows] = np.swapaxes(block, 1, 2)
+    return out
+
+
+def outer_sums(shifts: np.ndarray) -> np.ndarray:
+    """Covariance of what moves by the sum of independent shifts (s, K, p), shape (K, p, p)."""
+    each = np.swapaxes(shifts, 0, 1)
+    return np.swapaxes(each, 1, 2) @ each
+
+
+def semidefinite(covariance: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """The covariance (K, p, p) with given variances (K, p), made positive semidefinite."""
+    out = np.empty_like(covariance)
+    for k, (C, v) in enumerate(zip(covariance, variance, strict=True)):
+        sd = np.sqrt(v)
+        out[k] = sd[:, None] * _nearest_correlation(_in_units_of(sd, C)) * sd
+        out[k][np.diag_indices(len(v))] = v
+    return out
+
+
+def _in_units_of(sd: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Correlations; what does not vary correlates with nothing."""
+    inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 0)
+    return inverse[:, None] * covariance * inverse
+
+
+def _nearest_correlation(R: np.ndarray) -> np.ndarray:
+    """A positive semidefinite matrix with a unit diagonal near a symmetric one."""
+    R = 0.5 * (R + R.T)
+    np.fill_diagonal(R, 1.0)
+    negative, vectors = scipy.linalg.eigh(R, subset_by_value=(-np.inf, 0.0), check_finite=False)
+    if not len(negative) or negative[0] > -ROUND_OFF * len(R):
+        return R
+    R = R - (vectors * negative) @ vectors.T
+    size = np.sqrt(np.diag(R))
+    R /= size[:, None] * size
+    return R
+
+
+def root(covariance: np.ndarray) -> np.ndarray:
+    """A root L (p, r) of a positive semidefinite matrix (p, p), LL' being the matrix."""
+    sd = np.sqrt(np.diag(covariance))
+    values, vectors = scipy.linalg.eigh(_in_units_of(sd, covariance))
+    kept = values > ROUND_OFF * len(values)
+    return sd[:, None] * vectors[:, kept] * np.sqrt(values[kept])

@@ -1,0 +1,280 @@
+"""Choosing the ridge parameter: generalised and exact cross-validation, by rows or by blocks.
+
+All scores come from the singular values of a few members, over a grid relative to the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from ulmus.core.arrays.backend import Array, namespace, to_numpy, transposed
+from ulmus.core.data.source import Block, Source
+from ulmus.core.data.target_scaling import OutputUnits
+from ulmus.core.layer.hidden_layer import HiddenLayer
+from ulmus.core.ridge.factor import Factor, Spectrum, spectrum
+from ulmus.core.ridge.leave_out import SMALLEST_ONE_MINUS_LEVERAGE, left_out_errors, runs
+from ulmus.core.ridge.preconditioner import scaled_rows
+
+# alpha over the squared largest singular value: from interpolation to the mean.
+RELATIVE_GRID = np.logspace(-14, 2, 65)
+# Fits that leave less than this share of the rows as residual degrees of freedom are no choice.
+SMALLEST_RESIDUAL_SHARE = 1e-3
+# Members that choose: at most so many, and about so many units together, as the score of a wide
+# member varies little. benchmarks/core.py measures what all members would have chosen.
+ALPHA_MEMBERS = 5
+ALPHA_UNITS = 2000
+# Blocks of about so many rows judge together: the score of a ridge parameter is known well by then.
+JUDGING_ROWS = 20_000
+# The curvature of the score in log alpha is taken over steps of this size, and a choice that the
+# data hardly make has no more than this standard deviation.
+LOG_STEP, LARGEST_DEVIATION = 0.5, 2.0
+
+
+class Choice(NamedTuple):
+    """Ridge parameters and how sure they are.
+
+    Parameters
+    ----------
+    alphas : list of float
+        Ridge parameter of each output.
+    deviation : ndarray of shape (K,)
+        Standard deviation of its logarithm over new noise; zero where it was given.
+    response : ndarray of shape (K,)
+        How far the logarithm falls when noise raises the slope of the score by one.
+    """
+
+    alphas: list[float]
+    deviation: np.ndarray
+    response: np.ndarray
+
+
+def n_alpha_members(M: int, n_neurons: int) -> int:
+    """Number of members whose scores choose the ridge parameter."""
+    return min(M, ALPHA_MEMBERS, max(1, round(ALPHA_UNITS / n_neurons)))
+
+
+def chosen_alphas(
+    rule: float | str,
+    factor: Factor,
+    layer: HiddenLayer,
+    units: OutputUnits,
+    source: Source | None,
+) -> Choice:
+    """Ridge parameter of each output, by a rule or as given.
+
+    Without a source, the rows cannot be seen again and ``"loo"`` becomes ``"gcv"``;
+    ``"block-loo"`` is refused.
+    """
+    K = factor.y_square.shape[0]
+    if not isinstance(rule, str):
+        return Choice([float(rule)] * K, np.zeros(K), np.zeros(K))
+    few = slice(n_alpha_members(layer.n_members, layer.W.shape[1]))
+    parts = spectrum(factor.members(few))
+    alphas = alpha_grid(parts)
+    if rule == "block-loo" and source is None:
+        raise ValueError(
+            "alpha='block-loo' sees the rows twice, and these come only once; use alpha='gcv', or "
+            "fit all rows together."
+        )
+    if rule == "gcv" or source is None:
+        scores = gcv_scores(parts, alphas)
+    else:
+        scout_layer = layer.members(few)
+        row_pass = LEFT_OUT[rule](
+            scout_layer, units, parts, factor.center[few, :], factor.y_constant, factor.mass, alphas
+        )
+        scores = source.for_width(scout_layer.width).reduce(row_pass)
+    chosen = [best_alpha(alphas, scores[:, k]) for k in range(K)]
+    sure = [log_alpha_deviation(parts, alpha, k) for k, alpha in enumerate(chosen)]
+    return Choice(chosen, *np.asarray(sure).T)
+
+
+def alpha_grid(parts: Spectrum) -> np.ndarray:
+    """Candidate values of alpha in ascending order."""
+    largest = float(namespace(parts.s).max(parts.s))
+    return RELATIVE_GRID * max(largest, np.finfo(float).tiny ** 0.25) ** 2
+
+
+def gcv_scores(parts: Spectrum, alphas: np.ndarray) -> np.ndarray:
+    r"""Generalised cross-validation for each alpha, shape (A, K).
+
+    .. math:: n \|(I - P)y\|^2 / (n - \operatorname{tr} P)^2,
+
+    averaged over the members (Golub, Heath & Wahba, 1979).
+    """
+    scores, xp, n = [], namespace(parts.s), parts.n_rows
+    for alpha in map(float, alphas):
+        d = parts.filters(alpha)
+        one_minus_leverage = n - parts.n_constants - xp.sum(d, axis=1)[:, None]
+        valid = one_minus_leverage > SMALLEST_RESIDUAL_SHARE * n
+        rss = parts.residual_squares(d)
+        score = n * rss / xp.where(valid, one_minus_leverage, xp.ones_like(one_minus_leverage)) ** 2
+        score = xp.where(valid, score, xp.full_like(score, xp.inf))
+        scores.append(to_numpy(xp.mean(score, axis=0)))
+    return np.stack(scores)
+
+
+@dataclass(frozen=True)
+class LeaveOneOutPass:
+    r"""Squared leave-one-out errors of an ensemble for each alpha and output.
+
+    Leaving row i out of member m changes its residual to :math:`r_{mi}/(1 - p_{mi})` exactly;
+    the ensemble's error is the mean over members. Errors are weighted by the row weights.
+    """
+
+    title: ClassVar[str] = "leave-one-out errors"
+
+    layer: HiddenLayer
+    units: OutputUnits
+    parts: Spectrum
+    center: Array
+    y_constant: Array
+    mass: float
+    alphas: np.ndarray
+
+    def __call__(self, blocks: Iterable[Block]) -> np.ndarray:
+        """Sums over the blocks, shape (A, K)."""
+        xp, n = namespace(self.parts.q), self.parts.n_rows
+        d = xp.stack([self.parts.filters(float(a)) for a in self.alphas], axis=1)  # (m, A, r)
+        trace = xp.max(xp.sum(d, axis=2), axis=0) + self.parts.n_constants
+        total = np.zeros((len(self.alphas), self.parts.q.shape[2]))
+        total[to_numpy(trace) > (1 - SMALLEST_RESIDUAL_SHARE) * n] = np.inf
+        for block in self.units.blocks(blocks):
+            self._add(total, block, d)
+        return total
+
+    def _add(self, total: np.ndarray, block: Block, d: Array) -> None:
+        """Add the squared errors of a block of rows, with filters d (m, A, r)."""
+        xp, q = namespace(d), self.parts.q
+        Q, along = self._rows(block)
+        one_minus_leverage = (1 - along**2) - d @ Q**2
+        usable = one_minus_leverage > SMALLEST_ONE_MINUS_LEVERAGE
+        one_minus_leverage = xp.where(usable, one_minus_leverage, xp.ones_like(one_minus_leverage))
+        broken = xp.any(xp.any(~usable, axis=0), axis=1)
+        unexplained = block.target - self.y_constant[:, None] * along
+        for k in range(q.shape[2]):
+            residual = unexplained[k, :] - (d * q[:, None, :, k]) @ Q
+            error = xp.mean(residual / one_minus_leverage, axis=0)
+            score = xp.sum(error**2, axis=1)
+            total[:, k] += to_numpy(xp.where(broken, xp.full_like(score, xp.inf), score))
+
+    def _rows(self, block: Block) -> tuple[Array, Array]:
+        """Orthonormal coordinates of rows, (m, r, n), and along the constant, (n,)."""
+        xp, first = namespace(self.parts.s), int(self.layer.constant)
+        H = self.layer(block.X)[:, first:, :] - self.center[:, :, None]
+        to_q = self.parts.Vt * self.parts.inverse(float(self.alphas[0]))[:, :, None]
+        root = xp.ones_like(block.y[0, :]) if block.root_weight is None else block.root_weight
+        along = first * root / self.mass**0.5
+        return to_q @ scaled_rows(H, block.root_weight), along
+
+
+@dataclass(frozen=True)
+class LeaveBlockOutPass(LeaveOneOutPass):
+    """The same with whole blocks of rows left out, by their labels.
+
+    Noise that neighbours share does not help to predict a row when they are left out with it,
+    while each of them alone would be predicted the better the less is smoothed.
+    """
+
+    title: ClassVar[str] = "leave-block-out errors"
+
+    def _add(self, total: np.ndarray, block: Block, d: Array) -> None:
+        if block.cut is None:
+            raise ValueError(
+                "alpha='block-loo' leaves out blocks of rows, and these rows have no labels of "
+                "blocks; give their times, coordinates or groups, or use alpha='loo'."
+            )
+        xp, q = namespace(d), self.parts.q
+        # Many rows have more blocks than a score needs.
+        every = max(1, self.parts.n_rows // JUDGING_ROWS)
+        judging = np.flatnonzero(block.cut % every == 0)
+        if len(judging) == 0:
+            return
+        cut, block = block.cut[judging], block.taken(judging)
+        Q, along = self._rows(block)
+        unexplained = block.target - self.y_constant[:, None] * along
+        constant = xp.broadcast_to(along, (Q.shape[0], 1, Q.shape[2]))
+        for i in np.flatnonzero(np.isfinite(total[:, 0])):
+            residual = unexplained - transposed(d[:, i, :, None] * q) @ Q
+            t = xp.concat([constant, d[:, i, :, None] ** 0.5 * Q], axis=1)
+            for run in runs(cut):
+                errors = left_out_errors(run.stacked(t), run.stacked(residual))
+                if errors is None:
+                    total[i, :] = np.inf
+                    break
+                total[i, :] += to_numpy(xp.sum(xp.mean(errors, axis=0) ** 2, axis=(0, 2)))
+
+
+LEFT_OUT = {"loo": LeaveOneOutPass, "block-loo": LeaveBlockOutPass}
+
+
+def best_alpha(alphas: np.ndarray, scores: np.ndarray) -> float:
+    """The alpha of least score."""
+    if not np.any(np.isfinite(scores)):
+        return float(alphas[-1])
+    # Of equal scores take the strongest ridge: a constant output is fitted by its mean.
+    return float(alphas[len(alphas) - 1 - int(np.argmin(scores[::-1]))])
+
+
+def log_alpha_deviation(parts: Spectrum, alpha: float, k: int) -> tuple[float, float]:
+    r"""Standard deviation, over new noise, of the logarithm of a chosen ridge parameter.
+
+    With :math:`l = \log\alpha` and the score :math:`C(l) = \log\|(I - P)y\|^2 - 2\log(n - tr P)`,
+    whose slope is zero at the choice, new noise moves the slope and the choice follows:
+
+    .. math:: sd(\hat l) = sd(C'(l)) / C''(l).
+
+    The slope is a sum of squares of the outputs along singular vectors, each of mean
+    :math:`m^2 + \sigma^2` and variance :math:`2\sigma^4 + 4\sigma^2 m^2`. Leave-one-out, by
+    rows or by blocks, is taken to vary as generalised cross-validation does. The response
+    :math:`1 / C''(l)` comes second, less where the deviation is at its limit.
+    """
+    n = parts.n_rows - parts.n_constants
+    # Rows span no more directions than they are; a stream has as many as there are units.
+    values, u2 = to_numpy(parts.s)[:, :n] ** 2, to_numpy(parts.q)[:, :n, k] ** 2
+    beyond = to_numpy(parts.beyond[:, k])
+    total = np.sum(u2, axis=1) + beyond
+    if not np.all(total > 0):
+        return 0.0, 0.0
+    u2, beyond = u2 / total[:, None], beyond / total
+    # Steps are relative to alpha; where it is below all singular values, only alpha counts.
+    at = [
+        _slope_terms(values, u2, beyond, n, alpha * np.exp(step * LOG_STEP)) for step in (-1, 0, 1)
+    ]
+    curvature = np.mean(at[0].score - 2 * at[1].score + at[2].score) / LOG_STEP**2
+    variance = np.mean(at[1].slope_variance)
+    if not variance > 0 or not np.isfinite(variance):
+        return 0.0, 0.0
+    sd = np.sqrt(variance)
+    response = min(1 / max(curvature, 1e-12), LARGEST_DEVIATION / sd)
+    return float(response * sd), float(response)
+
+
+class _SlopeTerms(NamedTuple):
+    """Score of each member, and the variance of its slope in log alpha, each (m,)."""
+
+    score: np.ndarray
+    slope_variance: np.ndarray
+
+
+def _slope_terms(
+    values: np.ndarray, u2: np.ndarray, beyond: np.ndarray, n: int, alpha: float
+) -> _SlopeTerms:
+    """From squared singular values (m, r) and squared outputs along their vectors (m, r)."""
+    d = values / (values + alpha)
+    left = (1 - d) ** 2
+    rss = np.maximum(np.sum(left * u2, axis=1) + beyond, SMALLEST_RESIDUAL_SHARE**4)
+    one_minus_leverage = np.maximum(n - np.sum(d, axis=1), SMALLEST_RESIDUAL_SHARE * n)
+    residual_dof = np.maximum(n - np.sum(d * (2 - d), axis=1), SMALLEST_RESIDUAL_SHARE * n)
+    sigma2 = (rss / residual_dof)[:, None]
+    growth = 2 * d * left
+    slope = (np.sum(growth * u2, axis=1) / rss)[:, None]
+    share = (growth - slope * left) / rss[:, None]
+    spread = 2 * sigma2**2 + 4 * sigma2 * np.maximum(u2 - sigma2, 0)
+    outside = max(n - values.shape[1], 0) * 2 * (sigma2 * slope / rss[:, None])[:, 0] ** 2
+    variance = np.sum(share**2 * spread, axis=1) + outside
+    return _SlopeTerms(np.log(rss) - 2 * np.log(one_minus_leverage), variance)

@@ -1,0 +1,255 @@
+r"""One triangular factor R of each member's hidden matrix, from which every ridge fit follows.
+
+:math:`\tilde H_m = \Psi_m R_m` with orthonormal :math:`\Psi`, where :math:`\tilde H` is the
+hidden matrix with rows scaled by the square roots of their weights and, with an intercept,
+projected off the constant. R comes from the rows themselves where a fit has all of them at
+hand, else from sums over whitened rows; neither squares the condition number.
+
+Singular values of R give the fit at every ridge parameter (:class:`Spectrum`). They are
+expensive, and only needed to choose one: a few members are enough for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ulmus.core.arrays.backend import Array, namespace, to_numpy, transposed
+from ulmus.core.arrays.linalg import cholesky, inverted_triangle, svd, triangular_factor
+from ulmus.core.data.source import Block
+from ulmus.core.layer.hidden_layer import HiddenLayer
+from ulmus.core.ridge.moments import Moments
+from ulmus.core.ridge.preconditioner import Whitening, bordered, centred_units
+
+# Whitened columns of smaller squared norm are round-off: a direction the data do not have.
+NULL_NORM = 1e-10
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Triangular factors of all members, and the outputs in their coordinates.
+
+    Parameters
+    ----------
+    R : array of shape (M, r, N)
+        Factors; r is N, or the number of rows if that is smaller.
+    y : array of shape (M, r, K)
+        Coordinates Psi'y of the outputs.
+    beyond : array of shape (M, K)
+        Sum of squares of the outputs that no coordinate holds.
+    center : array of shape (M, N)
+        Mean of the units over all rows; zero without an intercept.
+    y_constant : array of shape (K,)
+        Coordinate of the outputs along the constant; zero without an intercept.
+    y_square : array of shape (K,)
+        Sum of squares of the outputs.
+    constant : bool
+        Whether there is an intercept.
+    mass : float
+        Sum of the row weights.
+    n_rows : int
+        Rows of positive weight.
+    from_phi : array of shape (M, N', N') or None
+        Map from whitened features to Psi, the constant included, where R was made from them.
+    """
+
+    R: Array
+    y: Array
+    beyond: Array
+    center: Array
+    y_constant: Array
+    y_square: Array
+    constant: bool
+    mass: float
+    n_rows: int
+    from_phi: Array | None = None
+
+    def members(self, few: slice) -> Factor:
+        """Factors of some of the members."""
+        return Factor(
+            self.R[few, :, :],
+            self.y[few, :, :],
+            self.beyond[few, :],
+            self.center[few, :],
+            self.y_constant,
+            self.y_square,
+            self.constant,
+            self.mass,
+            self.n_rows,
+            None if self.from_phi is None else self.from_phi[few, :, :],
+        )
+
+
+def factor_of_rows(layer: HiddenLayer, rows: Block) -> Factor:
+    """Factors from all rows at once."""
+    parts = [_factor_of_rows(some, rows) for some in layer.portions(rows.X.shape[0])]
+    xp = namespace(layer.W)
+    joined = {
+        name: xp.concat([getattr(part, name) for part in parts])
+        for name in ("R", "y", "beyond", "center")
+    }
+    return replace(parts[0], **joined)
+
+
+def _factor_of_rows(layer: HiddenLayer, rows: Block) -> Factor:
+    """Factors of some members; the outputs ride along as further columns."""
+    units, center, size = centred_units(layer, rows)
+    xp, (M, n, N) = namespace(units), units.shape
+    root = rows.root_weight
+    root = xp.ones_like(rows.y[0, :]) if root is None else root
+    target = rows.y * root
+    mass, K = float(xp.sum(root**2)), rows.y.shape[0]
+    y_constant = xp.zeros_like(target[:, 0])
+    centred = target
+    if layer.constant:
+        y_constant = (target @ root) / mass**0.5
+        centred = target - y_constant[:, None] * root / mass**0.5
+        units = _without_round_off(units, size)
+    columns = xp.broadcast_to(centred.T, (M, n, K))
+    R = triangular_factor(xp.concat([units, columns], axis=2))
+    r = min(n, N)
+    beyond = xp.sum(R[:, r:, N:] ** 2, axis=1)
+    return Factor(
+        R[:, :r, :N],
+        R[:, :r, N:],
+        beyond,
+        center,
+        y_constant,
+        xp.sum(target**2, axis=1),
+        layer.constant,
+        mass,
+        rows.n_observed,
+    )
+
+
+def _without_round_off(units: Array, size: Array) -> Array:
+    """Centred units, zero in members that hardly differ from their centre."""
+    xp = namespace(units)
+    tiny = 100 * float(xp.finfo(units.dtype).eps) * size
+    norm = xp.sqrt(xp.sum(units**2, axis=(1, 2)))
+    return units * xp.astype(norm > tiny, units.dtype)[:, None, None]
+
+
+def factor_of_moments(moments: Moments, whitening: Whitening) -> Factor:
+    """Factors from the Gram matrices of the whitened features."""
+    gram = moments.gram.single
+    xp = namespace(gram)
+    constant, center, R0 = whitening.layer.constant, whitening.center, whitening.R
+    mean = None
+    if constant:
+        mean = gram[:, 1:, 0] / moments.mass
+        gram = gram[:, 1:, 1:] - moments.mass * mean[:, :, None] * mean[:, None, :]
+        center = center + (transposed(R0) @ mean[:, :, None])[:, :, 0]
+    root, from_phi = _matrix_roots(gram)
+    if mean is not None:
+        shift = -(from_phi @ mean[:, :, None])[:, :, 0]
+        from_phi = bordered(from_phi, corner=moments.mass**-0.5, column=shift)
+    y = from_phi @ moments.cross
+    y_constant = y[0, 0, :] if constant else xp.zeros_like(y[0, 0, :])
+    y = y[:, int(constant) :, :]
+    # What no direction explains is a difference of near equals; below round-off it is nothing.
+    beyond = moments.y_square - y_constant**2 - xp.sum(y**2, axis=1)
+    resolution = 100 * float(xp.finfo(y.dtype).eps) * moments.y_square
+    beyond = xp.where(beyond > resolution, beyond, xp.zeros_like(beyond))
+    return Factor(
+        transposed(root) @ R0,
+        y,
+        beyond,
+        center,
+        y_constant,
+        moments.y_square,
+        constant,
+        moments.mass,
+        moments.n_rows,
+        from_phi,
+    )
+
+
+def _matrix_roots(gram: Array) -> tuple[Array, Array]:
+    """Factor L with gram = L L', and a left inverse of it, for nearly singular gram.
+
+    The columns are scaled to unit length first, so that a direction which was weak in the
+    sample and strong in later rows costs no digits of the others.
+    """
+    xp = namespace(gram)
+    norm2 = xp.linalg.diagonal(gram)
+    null = norm2 < NULL_NORM
+    zero, one = xp.zeros_like(norm2), xp.ones_like(norm2)
+    norm = xp.where(null, one, norm2) ** 0.5
+    inverse = xp.where(null, zero, 1 / norm)
+    correlation = gram * inverse[:, :, None] * inverse[:, None, :]
+    eye = xp.eye(gram.shape[1], dtype=gram.dtype, device=gram.device)
+    L = cholesky(correlation + eye * xp.where(null, one, zero)[:, :, None])
+    root = xp.where(null, zero, norm)[:, :, None] * L
+    return root, inverted_triangle(L) * inverse[:, None, :]
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Singular value decompositions R = U S V' of some members.
+
+    Parameters
+    ----------
+    U : array of shape (m, r, r)
+        Left singular vectors, one per column.
+    s : array of shape (m, r)
+        Singular values, in descending order.
+    Vt : array of shape (m, r, N)
+        Right singular vectors, one per row.
+    q : array of shape (m, r, K)
+        Outputs in the orthonormal basis of the rows.
+    beyond : array of shape (m, K)
+        Sum of squares of the outputs outside of that basis.
+    n_rows : int
+        Rows of positive weight.
+    n_constants : int
+        1 with an intercept, whose direction is not among the singular values.
+    """
+
+    U: Array
+    s: Array
+    Vt: Array
+    q: Array
+    beyond: Array
+    n_rows: int
+    n_constants: int
+
+    def kept(self, alpha: float) -> Array:
+        """Directions that are used; without ridge the weakest are dropped, shape (m, r)."""
+        eps = float(namespace(self.s).finfo(self.s.dtype).eps)
+        tolerance = eps**0.5 if alpha == 0 else self.Vt.shape[2] * eps
+        return self.s > tolerance * self.s[:, :1]
+
+    def inverse(self, alpha: float) -> Array:
+        """1 / s on the directions used, zero elsewhere, shape (m, r)."""
+        xp, kept = namespace(self.s), self.kept(alpha)
+        s = xp.where(kept, self.s, xp.ones_like(self.s))
+        return xp.where(kept, 1 / s, xp.zeros_like(s))
+
+    def filters(self, alpha: float) -> Array:
+        """Filter factors s^2 / (s^2 + alpha), shape (m, r)."""
+        xp, kept = namespace(self.s), self.kept(alpha)
+        s2 = xp.where(kept, self.s, xp.ones_like(self.s)) ** 2
+        return xp.where(kept, s2 / (s2 + alpha), xp.zeros_like(s2))
+
+    def residual_squares(self, d: Array) -> Array:
+        """Residual sum of squares of each member and output for filters d, shape (m, K)."""
+        return self.beyond + namespace(d).sum(((1 - d)[:, :, None] * self.q) ** 2, axis=1)
+
+
+def spectrum(factor: Factor) -> Spectrum:
+    """Singular values and vectors of all members of a factor."""
+    U, s, Vt = svd(factor.R)
+    q = transposed(U) @ factor.y
+    return Spectrum(U, s, Vt, q, factor.beyond, factor.n_rows, int(factor.constant))
+
+
+def numerical_rank(factor: Factor) -> np.ndarray:
+    """Units of each member that are no combination of those before them, and the constant."""
+    xp = namespace(factor.R)
+    size = xp.abs(xp.linalg.diagonal(factor.R))
+    eps = float(xp.finfo(size.dtype).eps)
+    tolerance = factor.R.shape[2] * eps * xp.max(size, axis=1, keepdims=True)
+    rank = xp.sum(xp.astype(size > tolerance, xp.int64), axis=1)
+    return to_numpy(rank) + int(factor.constant)

@@ -1,0 +1,205 @@
+"""Primal forms: sums over rows of A_m D_ml A_l' for pairs of members, kept as matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ulmus.core.arrays.backend import (
+    Array,
+    column_sums,
+    contracted,
+    is_on_host,
+    member_products,
+    namespace,
+    product_into,
+    row_products,
+    transposed,
+)
+from ulmus.core.ridge.pairing import COMMON, Pairing, PairSums
+
+# A graphics card multiplies members of more units one by one, as the processor does: half of the
+# products of all with all would be a waste.
+SPAN_UNITS = 512
+
+
+@dataclass
+class PairGram:
+    """Sums over rows of A_m D_ml A_l' for all pairs of members, upper half only.
+
+    Coordinates beyond the first N are those that the sums leave out: of A, t and u only the first N
+    count.
+
+    Parameters
+    ----------
+    single : array of shape (M, N, N)
+        Blocks on the diagonal.
+    upper : list of arrays
+        Row m holds the blocks of m with the members after it in its group side by side:
+        (m, m+1), (m, m+2), ...
+    """
+
+    single: Array
+    upper: list[Array]
+
+    @classmethod
+    def zeros(cls, N: int, groups: list[slice], *, like: Array) -> PairGram:
+        """An empty sum over the pairs of members within groups, which together are all of them."""
+        xp = namespace(like)
+        M = groups[-1].stop
+
+        def empty(*shape: int) -> Array:
+            return xp.zeros(shape, dtype=like.dtype, device=like.device)
+
+        ends = [group.stop for group in groups for _ in _members(group)]
+        return cls(empty(M, N, N), [empty(N, (end - m - 1) * N) for m, end in enumerate(ends)])
+
+    def stacked(self, group: slice) -> Array:
+        """The full matrix of the members of a group side by side, shape (k N, k N)."""
+        xp, N = namespace(self.single), self.single.shape[1]
+        side = (group.stop - group.start) * N
+        out = xp.zeros((side, side), dtype=self.single.dtype, device=self.single.device)
+        for i, m in enumerate(_members(group)):
+            here, after = slice(i * N, (i + 1) * N), slice((i + 1) * N, side)
+            row = self.upper[m][:, : side - (i + 1) * N]
+            out[here, here] = self.single[m, :, :]
+            out[here, after] = row
+            out[after, here] = row.T
+        return out
+
+    def add_pairs(self, A: Array) -> None:
+        """Add the rows A, shape (M, N, b), to the sums over pairs alone."""
+        A = self._leading(A)
+        if is_on_host(A) or A.shape[1] > SPAN_UNITS:
+            self._add_by_member(A, None)
+        else:
+            self._add_by_span(A, None)
+
+    def add(self, A: Array, pairing: Pairing = COMMON, omega: Array | None = None) -> None:
+        """Add the rows A, shape (M, N, b), with the noise variances omega, shape (M, b)."""
+        A = self._leading(A)
+        v = None if pairing.member is None else pairing.member(omega)
+        same = None
+        if is_on_host(A) or A.shape[1] > SPAN_UNITS:
+            self._add_by_member(A, v)
+        else:
+            same = self._add_by_span(A, v)
+        if same is None or pairing.single is not pairing.member:
+            same = own_products(A, None if pairing.single is None else pairing.single(omega))
+        self.single += same
+
+    def _add_by_member(self, A: Array, v: Array | None) -> None:
+        """Add the products of each member with those after it: the symmetric half only."""
+        xp, (_, N, b) = namespace(A), A.shape
+        # One array takes the scaled rows of every member: new memory costs more.
+        scaled: Array = None if v is None else xp.empty_like(A)
+        for m, row in enumerate(self.upper):
+            partners = slice(m + 1, m + 1 + row.shape[1] // N)
+            rest = A[partners, :, :]
+            if v is not None:
+                mean = (0.5 * (v[m, :] + v[partners, :]))[:, None, :]
+                rest = product_into(scaled[partners, :, :], rest, mean)
+            row += A[m, :, :] @ xp.reshape(rest, (-1, b)).T
+
+    def _add_by_span(self, A: Array, v: Array | None) -> Array:
+        """Add the same as one large product and its transpose, which a graphics card prefers.
+
+        Returns the products of members with themselves, shape (M, N, N).
+        """
+        xp, (M, N, b) = namespace(A), A.shape
+        first, same = 0, []
+        while first < M:
+            span = slice(first, first + 1 + self.upper[first].shape[1] // N)
+            right = A[span, :, :]
+            left = right if v is None else right * v[span, None, :]
+            product = row_products(xp.reshape(left, (-1, b)), xp.reshape(right, (-1, b)))
+            product = 0.5 * (product + product.T)
+            for i, m in enumerate(_members(span)):
+                here, after = slice(i * N, (i + 1) * N), slice((i + 1) * N, product.shape[0])
+                same.append(product[here, here])
+                self.upper[m] += product[here, after]
+            first = span.stop
+        return xp.stack(same)
+
+    def __add__(self, other: PairGram) -> PairGram:
+        """Sum over the rows of both."""
+        upper = [a + b for a, b in zip(self.upper, other.upper, strict=True)]
+        return PairGram(self.single + other.single, upper)
+
+    def sums(self, t: Array, u: Array | None = None) -> PairSums:
+        """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
+        joint, own, t = u is not None, u is None or u is t, self._leading(t)
+        right = t if u is None else self._leading(u)
+        single = contracted(t, self.single @ right, joint=joint)
+        distinct = namespace(t).zeros_like(single)
+        for m, row in enumerate(self.upper[:-1]):
+            distinct += contracted(t[m, :, :], row @ _after(right, m), joint=joint)
+            if joint and not own:
+                distinct += contracted(row @ _after(t, m), right[m, :, :], joint=True)
+        if own:  # the pairs (l, m) are those of (m, l) the other way round
+            distinct = distinct + (distinct.T if joint else distinct)
+        return PairSums(single, distinct)
+
+    def total(self, t: Array, u: Array | None = None) -> Array:
+        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
+        return sum(self.sums(t, u))
+
+    def applied(self, t: Array) -> PairSums:
+        """Both sums by member, before the product with the first t: each (M, N, p)."""
+        xp, N, every = namespace(t), self.single.shape[1], t
+        t = self._leading(t)
+        single, distinct = xp.zeros_like(every), xp.zeros_like(every)
+        single[:, :N, :] = self.single @ t
+        for m, row in enumerate(self.upper[:-1]):
+            distinct[m, :N, :] += row @ _after(t, m)
+            distinct[m + 1 :, :N, :] += xp.reshape(row.T @ t[m, :, :], (-1, N, t.shape[2]))
+        return PairSums(single, distinct)
+
+    def by_pair(self, t: Array) -> Array:
+        """The terms of both sums, t_m with t_l for all m and l, shape (M, M, p)."""
+        t = self._leading(t)
+        xp, (M, N, p) = namespace(t), t.shape
+        terms = xp.zeros((M, M, p), dtype=t.dtype, device=t.device)
+        for m, row in enumerate(self.upper):
+            terms[m, m, :] = column_sums(t[m, :, :], self.single[m, :, :] @ t[m, :, :])
+            for k in range(m + 1, M):
+                block = row[:, (k - m - 1) * N : (k - m) * N]
+                terms[m, k, :] = column_sums(t[m, :, :], block @ t[k, :, :])
+                terms[k, m, :] = terms[m, k, :]
+        return terms
+
+    def _leading(self, t: Array) -> Array:
+        """The coordinates that the sums are over."""
+        return t[:, : self.single.shape[1], :]
+
+    def primal(self) -> PairGram:
+        """The form itself, which needs no training row."""
+        return self
+
+    def rotated(self, A: Array) -> PairGram:
+        """The same sums with each block B_ml replaced by A_m B_ml A_l'."""
+        xp, A_t, N = namespace(A), transposed(A), A.shape[1]
+        upper = []
+        for m, row in enumerate(self.upper):
+            k = row.shape[1] // A.shape[2]
+            blocks = xp.reshape(A[m, :, :] @ row, (N, k, A.shape[2]))
+            blocks = xp.permute_dims(blocks, (1, 0, 2)) @ A_t[m + 1 : m + 1 + k, :, :]
+            upper.append(xp.reshape(xp.permute_dims(blocks, (1, 0, 2)), (N, k * N)))
+        return PairGram(A @ self.single @ A_t, upper)
+
+
+def _members(group: slice) -> range:
+    return range(group.start, group.stop)
+
+
+def _after(t: Array, m: int) -> Array:
+    """The members after m, stacked, shape (rest, p)."""
+    return namespace(t).reshape(t[m + 1 :, :, :], (-1, t.shape[2]))
+
+
+def own_products(A: Array, v: Array | None = None) -> Array:
+    """Sums over rows of A_m v_m A_m' for v (M, b) that is not negative, shape (M, N, N).
+
+    A matrix times its own transpose costs half: both factors get the root of v.
+    """
+    scaled = A if v is None else A * (v**0.5)[:, None, :]
+    return member_products(scaled, scaled)

@@ -1,0 +1,86 @@
+"""What a fit needs from the data, as sums over row blocks that merge with ``+``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ulmus.core.arrays.backend import Array, namespace
+from ulmus.core.data.source import Block
+from ulmus.core.data.target_scaling import OutputUnits
+from ulmus.core.ridge.grams import PairGram
+from ulmus.core.ridge.preconditioner import Whitening
+
+
+@dataclass
+class Moments:
+    """Sums of the whitened features phi and the outputs y over rows.
+
+    Parameters
+    ----------
+    gram : PairGram
+        Sums of phi phi' within members, and between those of a group.
+    cross : array of shape (M, N', K)
+        Sums of phi y.
+    y_square : array of shape (K,)
+        Sums of y^2.
+    n_rows : int
+        Rows of positive weight.
+    mass : float
+        Sum of the row weights.
+    """
+
+    gram: PairGram
+    cross: Array
+    y_square: Array
+    n_rows: int
+    mass: float
+
+    def __add__(self, other: Moments) -> Moments:
+        """Moments of the rows of both."""
+        return Moments(
+            self.gram + other.gram,
+            self.cross + other.cross,
+            self.y_square + other.y_square,
+            self.n_rows + other.n_rows,
+            self.mass + other.mass,
+        )
+
+    def add(self, phi: Array, block: Block) -> None:
+        """Add the rows of a block with their whitened features phi (M, N', n)."""
+        xp, target = namespace(phi), block.target
+        self.gram.add(phi)
+        self.cross += phi @ target.T
+        self.y_square += xp.sum(target**2, axis=1)
+        self.n_rows += block.n_observed
+        root_weight = block.root_weight
+        self.mass += (
+            float(target.shape[1]) if root_weight is None else float(xp.sum(root_weight**2))
+        )
+
+
+@dataclass(frozen=True)
+class FirstPass:
+    """Sums of whitened features and outputs, with those between the members of each group."""
+
+    title: ClassVar[str] = "sums of features"
+
+    whitening: Whitening
+    units: OutputUnits
+    groups: list[slice]
+
+    def __call__(self, blocks: Iterable[Block]) -> Moments:
+        """Moments of the blocks."""
+        P = self.whitening.P
+        xp, (M, N, _) = namespace(P), P.shape
+        K = self.units.unit.shape[0]
+
+        def zeros(*shape: int) -> Array:
+            return xp.zeros(shape, dtype=P.dtype, device=P.device)
+
+        gram = PairGram.zeros(N, self.groups, like=P)
+        total = Moments(gram, zeros(M, N, K), zeros(K), 0, 0.0)
+        for block in self.units.blocks(blocks):
+            total.add(self.whitening(block), block)
+        return total

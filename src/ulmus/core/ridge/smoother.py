@@ -1,0 +1,292 @@
+r"""The ensemble at one ridge parameter: the coordinates t in which everything is an inner product.
+
+For each member let A be a root of the ridge inverse, :math:`A A' = (H'H + \alpha I)^{-1}`, and
+
+.. math:: t(x) = A' h(x), \qquad Q = H A, \qquad z(x) = Q t(x).
+
+A training row's coordinates are its own t, so that one map serves rows and points. The smoother
+is :math:`P = Q Q'`, the leverage of a row its squared length, and a prediction
+:math:`q't(x)` with :math:`q = Q'y`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ulmus.core.arrays.backend import Array, column_sums, namespace, to_numpy, transposed
+from ulmus.core.arrays.linalg import inverted_triangle, lower_product, ridge_triangle, upper_product
+from ulmus.core.ridge.factor import Factor, numerical_rank, spectrum
+from ulmus.core.ridge.preconditioner import bordered
+
+# With so many rows for each unit, singular values cost little beside the passes over the rows,
+# and coordinates along singular vectors make these cheaper.
+SPECTRAL_ROWS = 20
+# Round-off of hidden features that a ridge parameter must exceed, in units of the last digit; in
+# single precision, this share of the features is all that can be asked.
+RESOLUTION, COARSEST = 1000.0, 1e-6
+# Coordinates are left out of pairs of members where their gain is less than the first in all of
+# them (of the variance of a point among the rows they are less than the tenth digit), and their
+# squared singular value less than the second of the largest (wide networks do not see them).
+WEAK, FAINT = 1e-5, 1e-16
+
+
+@dataclass(frozen=True)
+class Smoother:
+    """All members at one ridge parameter.
+
+    Parameters
+    ----------
+    alpha : float
+        Ridge parameter.
+    to_t : array of shape (M, N', N')
+        Map A' from features to coordinates, the constant included.
+    q : array of shape (M, N', K)
+        Coordinates Q'y of the outputs.
+    gain : array of shape (M, N') or (M, r, N')
+        Q in an orthonormal basis of the hidden features: roots of the filter factors of a
+        singular value decomposition, or an upper triangle.
+    rss : array of shape (M, K)
+        Residual sums of squares.
+    rank : ndarray of shape (M,)
+        Numerical rank of each member, the constant included.
+    center : array of shape (M, N)
+        Mean of the units over all rows; zero without an intercept.
+    constant : bool
+        Whether there is an intercept: the first coordinate.
+    mass : float
+        Sum of the row weights.
+    n_rows : int
+        Rows of positive weight.
+    """
+
+    alpha: float
+    to_t: Array
+    q: Array
+    gain: Array
+    rss: Array
+    rank: np.ndarray
+    center: Array
+    constant: bool
+    mass: float
+    n_rows: int
+
+    @property
+    def n_members(self) -> int:
+        """Number of members."""
+        return int(self.to_t.shape[0])
+
+    @property
+    def beta(self) -> Array:
+        """Coefficients of the features, shape (M, N', K)."""
+        return transposed(self.to_t) @ self.q
+
+    @property
+    def spectral(self) -> bool:
+        """Whether coordinates are along singular vectors, so that Q'Q is diagonal."""
+        return bool(self.gain.ndim == 2)
+
+    @property
+    def ridge_slope(self) -> Array:
+        r"""How predictions move with log alpha: the products of t with these, shape (M, N', K).
+
+        The coefficients move by :math:`-\alpha (H'H + \alpha I)^{-1}\beta`; the constant stays.
+        """
+        return -self._smoothed_away(self.q)
+
+    @property
+    def score_pull(self) -> Array:
+        r"""How noise in a prediction moves the slope of the score in log alpha, (M, N', K).
+
+        The products of t with these, times twice the noise variance, are the covariance of a
+        prediction with the slope of :math:`\log\|(I - P)y\|^2`, which is
+        :math:`s = 2 y'P(I - P)^2y / y'(I - P)^2y`: its derivative by y is
+        :math:`2 (I - P)^2 (2P - sI) y / y'(I - P)^2y`.
+        """
+        xp = namespace(self.q)
+        rss = xp.where(self.rss > 0, self.rss, xp.ones_like(self.rss))[:, None, :]
+        once = self._smoothed_away(self.q)
+        s = 2 * xp.sum(once**2, axis=1, keepdims=True) / rss
+        twice = self._smoothed_away(once)
+        return ((2 - s) * twice - 2 * self._smoothed_away(twice)) / rss
+
+    def _smoothed_away(self, v: Array) -> Array:
+        """What a ridge regression leaves of coordinates v (M, N', K), (I - Q'Q) v; no constant."""
+        xp, first = namespace(self.to_t), int(self.constant)
+        root = self.to_t[:, first:, first:]
+        left = self.alpha * (root @ (transposed(root) @ v[:, first:, :]))
+        if not first:
+            return left
+        return xp.concat([xp.zeros_like(v[:, :1, :]), left], axis=1)
+
+    def coordinates(self, h: Array) -> Array:
+        """Coordinates t of features h (M, N', p), shape (M, N', p)."""
+        return self.to_t @ h if self.spectral else lower_product(self.to_t, h)
+
+    def square_rows(self, t: Array) -> Array:
+        """Squared lengths z'z of the smoother rows of coordinates t, shape (M, p)."""
+        if self.spectral:
+            return (self.gain[:, None, :] ** 2 @ t**2)[:, 0, :]
+        return square_lengths(upper_product(self.gain, t))
+
+    @cached_property
+    def own(self) -> Array:
+        """Products Q'Q within members, shape (M, N', N')."""
+        if not self.spectral:
+            return transposed(self.gain) @ self.gain
+        xp, N = namespace(self.gain), self.gain.shape[1]
+        eye = xp.eye(N, dtype=self.gain.dtype, device=self.gain.device)
+        return eye * (self.gain**2)[:, None, :]
+
+    @cached_property
+    def n_strong(self) -> int:
+        """Leading coordinates that products of pairs of members need, at least one of a unit."""
+        if not self.spectral:
+            return int(self.to_t.shape[1])
+        xp, first = namespace(self.to_t), int(self.constant)
+        gain = to_numpy(self.gain)[:, first:]
+        width = to_numpy(xp.sum(self.to_t[:, first:, first:] ** 2, axis=2))
+        s2 = gain**2 / np.where(width > 0, width, 1.0)
+        strong = (gain > WEAK) | (s2 > FAINT * s2.max(axis=1, keepdims=True))
+        # Units that do not vary have no strong one, and the first stands for them.
+        return first + int(np.max(np.flatnonzero(strong.any(axis=0)), initial=0)) + 1
+
+    @cached_property
+    def trace(self) -> Array:
+        """tr(P) of each member, shape (M,)."""
+        return namespace(self.gain).sum(self.gain**2, axis=tuple(range(1, self.gain.ndim)))
+
+    @cached_property
+    def dof(self) -> Array:
+        """tr(2P - P^2) of each member, shape (M,); their mean is the paper's gamma."""
+        xp = namespace(self.gain)
+        if self.spectral:
+            return 2 * self.trace - xp.sum(self.gain**4, axis=1)
+        return 2 * self.trace - xp.sum(self.own**2, axis=(1, 2))
+
+    @property
+    def gamma(self) -> float:
+        """Effective degrees of freedom, the mean of ``dof``."""
+        return float(np.mean(to_numpy(self.dof)))
+
+    def members(self, few: slice) -> Smoother:
+        """Some of the members."""
+        return replace(
+            self,
+            to_t=self.to_t[few, :, :],
+            q=self.q[few, :, :],
+            gain=self.gain[few, ...],
+            rss=self.rss[few, :],
+            rank=self.rank[few],
+            center=self.center[few, :],
+        )
+
+
+def square_lengths(t: Array) -> Array:
+    """Sums of squares over the units, (M, N, p) to (M, p)."""
+    xp = namespace(t)
+    return xp.stack([column_sums(t[m, :, :], t[m, :, :]) for m in range(t.shape[0])])
+
+
+class Root(NamedTuple):
+    """A root of the ridge inverse of each member, before the constant is added.
+
+    Parameters
+    ----------
+    to_t : array of shape (M, N, N)
+        Map A' from centred features to coordinates.
+    from_psi : array of shape (M, N, r)
+        Map from the orthonormal basis of the factor to coordinates, (R A)'.
+    gain : array of shape (M, N) or (M, r, N)
+        As in a smoother.
+    rank : ndarray of shape (M,)
+        Numerical rank.
+    """
+
+    to_t: Array
+    from_psi: Array
+    gain: Array
+    rank: np.ndarray
+
+
+def smoother(factor: Factor, alpha: float) -> tuple[Smoother, Array | None]:
+    """The ensemble at a ridge parameter, and the map from whitened features to coordinates.
+
+    The map (M, N', N') is None where the factor was not made from whitened features.
+    """
+    few_units = factor.n_rows >= SPECTRAL_ROWS * factor.R.shape[2]
+    root = _spectral(factor, alpha) if alpha == 0 or few_units else _triangular(factor, alpha)
+    q = root.from_psi @ factor.y
+    fitted = transposed(root.from_psi) @ q
+    rss = factor.beyond + namespace(q).sum((factor.y - fitted) ** 2, axis=1)
+    to_t, from_psi, gain, rank = root
+    if factor.constant:
+        # The constant is a first direction, unpenalised and orthogonal to the others.
+        xp = namespace(q)
+        shift = -(to_t @ factor.center[:, :, None])[:, :, 0]
+        to_t = bordered(to_t, corner=factor.mass**-0.5, column=shift)
+        from_psi = bordered(from_psi)
+        gain = _with_leading_one(gain) if gain.ndim == 2 else bordered(gain)
+        constants = xp.broadcast_to(factor.y_constant, (q.shape[0], 1, q.shape[2]))
+        q = xp.concat([constants, q], axis=1)
+    fit = Smoother(
+        alpha,
+        to_t,
+        q,
+        gain,
+        rss,
+        rank,
+        factor.center,
+        factor.constant,
+        factor.mass,
+        factor.n_rows,
+    )
+    return fit, None if factor.from_phi is None else from_psi @ factor.from_phi
+
+
+def _with_leading_one(gain: Array) -> Array:
+    xp = namespace(gain)
+    return xp.concat([xp.ones_like(gain[:, :1]), gain], axis=1)
+
+
+def _triangular(factor: Factor, alpha: float) -> Root:
+    """Root from the triangular factor of [R; sqrt(alpha) I], without singular values.
+
+    Coordinates of features carry their round-off over sqrt(alpha): where that would be all they
+    carry, the ridge is raised to what the features resolve.
+    """
+    R = factor.R
+    roots = inverted_triangle(transposed(ridge_triangle(R, _resolved(factor, alpha) ** 0.5)))
+    gain = R @ transposed(roots)
+    return Root(roots, transposed(gain), gain, numerical_rank(factor))
+
+
+def _resolved(factor: Factor, alpha: float) -> float:
+    xp = namespace(factor.R)
+    size = factor.mass * xp.sum(factor.center**2, axis=1) + xp.sum(factor.R**2, axis=(1, 2))
+    resolution = min(RESOLUTION * float(xp.finfo(factor.R.dtype).eps), COARSEST)
+    return max(alpha, resolution**2 * float(xp.max(size)))
+
+
+def _spectral(factor: Factor, alpha: float) -> Root:
+    """Root along singular vectors; without ridge the weakest directions are dropped."""
+    parts = spectrum(factor)
+    xp, kept = namespace(parts.s), parts.kept(alpha)
+    ridge = _resolved(factor, alpha) if alpha > 0 else 0.0
+    s2 = xp.where(kept, parts.s, xp.ones_like(parts.s)) ** 2
+    width = xp.where(kept, (s2 + ridge) ** -0.5, xp.zeros_like(s2))
+    gain = parts.s * width
+    to_t = parts.Vt * width[:, :, None]
+    from_psi = transposed(parts.U) * gain[:, :, None]
+    (m, r), N = parts.s.shape, parts.Vt.shape[2]
+    if r < N:
+        none = xp.zeros((m, N - r, N), dtype=to_t.dtype, device=to_t.device)
+        to_t, gain = xp.concat([to_t, none], axis=1), xp.concat([gain, none[:, :, 0]], axis=1)
+        from_psi = xp.concat([from_psi, none[:, :, :r]], axis=1)
+    rank = numerical_rank(factor)
+    if alpha == 0:
+        rank = to_numpy(xp.sum(xp.astype(kept, xp.int64), axis=1)) + int(factor.constant)
+    return Root(to_t, from_psi, gain, rank)

@@ -1,0 +1,221 @@
+r"""The variance estimates of the paper, as one table.
+
+With A the mean over members of z'Dz and U the mean over distinct pairs (forms.py), each
+estimate of the noise's part of Var f(x) is a combination of the two, and
+
+.. math:: \widehat{\operatorname{Var}} f(x) = \text{part}(A, U) + \text{spread}(x)/M,
+
+where spread is the sample variance of the member predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ulmus.core.ridge.pairing import COMMON, DEPENDENT, OTHERS, OWN
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One estimate: its pairing and how it combines the means A and U of M members.
+
+    ``fewer`` is the estimate to use instead where there are too few members.
+    """
+
+    pairing: str
+    part: Callable[[FloatArray, FloatArray, int], FloatArray]
+    min_members: int
+    fewer: str = "auto"
+
+
+def _same(A: FloatArray, U: FloatArray, M: int) -> FloatArray:
+    return A
+
+
+def _naive(A: FloatArray, U: FloatArray, M: int) -> FloatArray:
+    return A / M + (M - 1) / M * U
+
+
+def _distinct(A: FloatArray, U: FloatArray, M: int) -> FloatArray:
+    return U
+
+
+ESTIMATES: dict[str, Estimate] = {
+    "NHo": Estimate(COMMON.name, _naive, 1),
+    "BR": Estimate(COMMON.name, _distinct, 2),
+    "NHe": Estimate(OWN.name, _naive, 1),
+    "S1": Estimate(OWN.name, _same, 1),
+    "S2": Estimate(OWN.name, _distinct, 2),
+    "S3": Estimate(OTHERS.name, _distinct, 3, "S2"),
+    "ND": Estimate(DEPENDENT, _naive, 1),
+    "BD": Estimate(DEPENDENT, _distinct, 2),
+}
+
+
+class PointParts(NamedTuple):
+    """What every estimate is made of, at p points and K outputs, each (p, K).
+
+    The norm is the mean squared length of coordinates: the leverage of points.
+    """
+
+    mean: FloatArray
+    spread: FloatArray
+    A: FloatArray
+    U: FloatArray
+    norm: FloatArray
+    n_members: int
+
+    def diagonal(self) -> PointParts:
+        """Parts of the points themselves, from those of all pairs of points."""
+        spread, A, U = (np.diagonal(a).T for a in (self.spread, self.A, self.U))
+        return self._replace(spread=spread, A=A, U=U)
+
+
+class ChoiceShifts(NamedTuple):
+    """What choosing alpha and the map adds to the covariance of predictions, as shifts.
+
+    Parameters
+    ----------
+    alpha : array of shape (2, K, p)
+        Products of the first are added, those of the second subtracted.
+    maps : array of shape (folds, K, p)
+        Products are added.
+    """
+
+    alpha: FloatArray
+    maps: FloatArray
+
+    @property
+    def variance(self) -> FloatArray:
+        """What is added to the variance, shape (p, K); choosing alpha never lowers it."""
+        first, second = self.alpha
+        return (np.maximum(first**2 - second**2, 0.0) + np.sum(self.maps**2, axis=0)).T
+
+
+def joined(portions: list[PointParts]) -> PointParts:
+    """Parts of portions of points, one after another."""
+    columns = zip(*(part[:5] for part in portions), strict=True)
+    mean, spread, A, U, norm = (np.concatenate(a) for a in columns)
+    return PointParts(mean, spread, A, U, norm, portions[0].n_members)
+
+
+class UndersmoothedParts(NamedTuple):
+    """Undersmoothed wide networks at p points and K outputs, each (p, K).
+
+    Parameters
+    ----------
+    mean, spread : arrays
+        Mean and sample variance of the groups' predictions.
+    noise : array
+        Variance of the mean given the hidden weights.
+    unseen : array
+        Variance of what the data say nothing about: directions of the hidden features that no
+        training row has.
+    n_groups : int
+        Number of groups.
+    dof : array of shape (K,)
+        Degrees of freedom of a group.
+    """
+
+    mean: FloatArray
+    spread: FloatArray
+    noise: FloatArray
+    unseen: FloatArray
+    n_groups: int
+    dof: FloatArray
+
+    @property
+    def variance(self) -> FloatArray:
+        """Variance of the mean around the function, where bias is small."""
+        return self.noise + self.spread / self.n_groups + self.unseen
+
+
+class VarianceComponents(NamedTuple):
+    """The three terms of the variance of an ensemble (paper, equation 5); they add up to it.
+
+    Parameters
+    ----------
+    noise : array
+        Least-squares noise averaged over the weights, (1/M) E[z' Sigma z].
+    covariance : array
+        Covariance between members, (M-1)/M mu' Sigma mu.
+    weights : array
+        Variation of the members' bias with their weights, (1/M) f' C f. An unbiased estimate
+        of a positive number: single values can be negative.
+    """
+
+    noise: FloatArray
+    covariance: FloatArray
+    weights: FloatArray
+
+
+class MemberCorrelation(NamedTuple):
+    """Linear correlation between two members and the bound b it cannot exceed."""
+
+    correlation: FloatArray
+    bound: FloatArray
+
+
+def model_variance(name: str, parts: PointParts) -> FloatArray:
+    """The estimate as the paper defines it, which can be negative for few members."""
+    M = parts.n_members
+    return ESTIMATES[name].part(parts.A, parts.U, M) + parts.spread / M
+
+
+def never_negative(name: str, parts: PointParts) -> FloatArray:
+    """The estimate, and its positive part where it is negative."""
+    variance = model_variance(name, parts)
+    negative = variance < 0
+    return np.where(negative, positive_part(parts), variance) if np.any(negative) else variance
+
+
+def positive_part(parts: PointParts) -> FloatArray:
+    """Variance given the weights, plus the positive part of their bias variation.
+
+    Equal to the distinct-pairs estimates where that bracket is positive, and never negative.
+    """
+    M = parts.n_members
+    given_weights = _naive(parts.A, parts.U, M)
+    # Own weights differ between members, so that even this can fall below zero; members are
+    # then counted as uncorrelated.
+    given_weights = np.where(given_weights > 0, given_weights, parts.A / M)
+    return given_weights + np.maximum(parts.spread - (parts.A - parts.U), 0) / M
+
+
+def components(parts: PointParts) -> VarianceComponents:
+    """The three terms of the paper's decomposition."""
+    M = parts.n_members
+    bias_variation = parts.spread - (parts.A - parts.U)
+    return VarianceComponents(parts.A / M, (M - 1) / M * parts.U, bias_variation / M)
+
+
+def correlation(parts: PointParts) -> MemberCorrelation:
+    """Correlation U / (U + spread) and its bound U / A (paper, section 2.5)."""
+    U = np.maximum(parts.U, 0)
+    single = U + parts.spread
+
+    def ratio(total: FloatArray) -> FloatArray:
+        return np.clip(np.divide(U, total, out=np.zeros_like(U), where=total > 0), 0, 1)
+
+    return MemberCorrelation(ratio(single), ratio(parts.A))
+
+
+def variance_at(parts: PointParts, n_members: int) -> FloatArray:
+    """Variance that an ensemble of another size would have."""
+    return np.maximum(parts.U, 0) + parts.spread / n_members
+
+
+def enough_members(parts: PointParts, tolerance: float, quantile: float) -> int:
+    """Members after which redrawing the weights adds at most ``tolerance`` to the variance."""
+    U = np.maximum(parts.U, 0)
+    never = np.where(parts.spread > 0, np.inf, 0.0)  # members that agree need no others
+    needed = np.divide(parts.spread, tolerance * U, out=never, where=U > 0)
+    wanted = np.quantile(needed, quantile, method="higher")
+    return int(min(max(2, np.ceil(wanted)), 10_000))

@@ -1,0 +1,319 @@
+r"""Bilinear forms over pairs of members, the shape of every variance and covariance.
+
+An estimate needs two sums for linear functionals t and u of the fit, one over single members
+and one over pairs,
+
+.. math:: \sum_m z_m' D_{mm} \zeta_m \quad\text{and}\quad \sum_{m \ne l} z_m' D_{ml} \zeta_l,
+
+with z = Q t and zeta = Q u, and diagonal D (pairing.py). They are forms in t and u (primal,
+:class:`~ulmus.core.ridge.grams.PairGram`: the matrices Q_m' D_ml Q_l are kept) or sums over training
+rows (dual, :class:`RowForm`: Q is kept). Both return the same numbers; the smaller of the two
+is also the cheaper. Without u, the sums are those of each t with itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from ulmus.core.arrays.backend import (
+    Array,
+    contracted,
+    member_products,
+    namespace,
+    row_blocks,
+    transposed,
+)
+from ulmus.core.data.source import RowBlocks
+from ulmus.core.layer.hidden_layer import HiddenLayer
+from ulmus.core.ridge.grams import PairGram, own_products
+from ulmus.core.ridge.pairing import COMMON, OWN, PAIRINGS, Pairing, PairSums
+from ulmus.core.ridge.preconditioner import scaled_rows
+
+
+class Form(Protocol):
+    """Anything that gives both sums for t (M, N, p), with itself or with u (M, N, p')."""
+
+    def sums(self, t: Array, u: Array | None = None) -> PairSums:
+        """Both sums."""
+
+    def total(self, t: Array, u: Array | None = None) -> Array:
+        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
+
+    def primal(self) -> Form:
+        """The same form without any training row."""
+
+
+@dataclass(frozen=True)
+class RowForm:
+    """The sums through the training rows, for fewer rows than features.
+
+    Parameters
+    ----------
+    Q : array of shape (M, N, n)
+        Coordinates of the training rows.
+    pairing : str
+        Name of the pairing.
+    omega : array of shape (M, n) or None
+        Noise variances of the rows; None for one variance in all of them.
+    single, same : arrays of shape (M, N, N)
+        Sums over rows within members, with D_mm and with the D_ml that l = m would have.
+    """
+
+    Q: Array
+    pairing: str
+    omega: Array | None
+    single: Array
+    same: Array
+
+    def sums(self, t: Array, u: Array | None = None) -> PairSums:
+        """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
+        joint, right = u is not None, t if u is None else u
+        pairs = _all_pairs(self.Q, t, u, PAIRINGS[self.pairing], self.omega)
+        single = contracted(t, self.single @ right, joint=joint)
+        if self.same is self.single:
+            return PairSums(single, pairs - single)
+        return PairSums(single, pairs - contracted(t, self.same @ right, joint=joint))
+
+    def total(self, t: Array, u: Array | None = None) -> Array:
+        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
+        pairing = PAIRINGS[self.pairing]
+        if pairing.single is not pairing.member:
+            return sum(self.sums(t, u))
+        return _all_pairs(self.Q, t, u, pairing, self.omega)
+
+    def applied(self, t: Array) -> PairSums:
+        """Both sums by member, before the product with the first t: each (M, N, p)."""
+        z, shares = _summed(self.Q, t), PAIRINGS[self.pairing].member
+        if shares is None:
+            pairs = self.Q @ z
+        else:
+            shared = self.Q * shares(self.omega)[:, None, :]
+            pairs = 0.5 * (shared @ z + self.Q @ _summed(shared, t))
+        return PairSums(self.single @ t, pairs - self.same @ t)
+
+    def by_pair(self, t: Array) -> Array:
+        """The terms of both sums, t_m with t_l for all m and l, shape (M, M, p)."""
+        xp, (M, _, p) = namespace(t), t.shape
+        shares, products = PAIRINGS[self.pairing].member, 0.0
+        v = None if shares is None else shares(self.omega)
+        for rows in row_blocks(self.Q.shape[2], M * p, self.Q):
+            z = xp.permute_dims(transposed(t) @ self.Q[:, :, rows], (1, 0, 2))
+            left = z if v is None else z * v[:, rows]
+            products = products + left @ transposed(z)
+        pairs = xp.permute_dims(0.5 * (products + transposed(products)), (1, 2, 0))
+        same = xp.eye(M, dtype=t.dtype, device=t.device)[:, :, None]
+        return pairs * (1 - same) + xp.sum(t * (self.single @ t), axis=1) * same
+
+    def stacked(self, group: slice) -> Array:
+        """Products of the rows Q of a group of members side by side, shape (k N, k N)."""
+        rows = namespace(self.Q).reshape(self.Q[group, :, :], (-1, self.Q.shape[2]))
+        return rows @ rows.T
+
+    def primal(self) -> PairGram:
+        """The same sums as matrices."""
+        M, N, _ = self.Q.shape
+        gram = PairGram.zeros(N, [slice(0, M)], like=self.Q)
+        gram.add(self.Q, PAIRINGS[self.pairing], self.omega)
+        return gram
+
+
+def _summed(Q: Array, t: Array) -> Array:
+    """Sum over members of Q_m' t_m, shape (n, p)."""
+    xp = namespace(Q)
+    return xp.reshape(Q, (-1, Q.shape[2])).T @ xp.reshape(t, (-1, t.shape[2]))
+
+
+def _all_pairs(Q: Array, t: Array, u: Array | None, pairing: Pairing, omega: Array | None) -> Array:
+    """Sum over all pairs of members through rows Q (M, N, n), shape (p,) or (p, p')."""
+    joint, right = u is not None, t if u is None else u
+    z = _summed(Q, t)
+    zeta = z if right is t else _summed(Q, right)
+    if pairing.member is None:
+        return contracted(z, zeta, joint=joint)
+    # Half of D_ml comes from either member.
+    shared = Q * pairing.member(omega)[:, None, :]
+    pairs = contracted(z, _summed(shared, right), joint=joint)
+    if not joint:
+        return pairs
+    other = pairs.T if right is t else contracted(_summed(shared, t), zeta, joint=True)
+    return 0.5 * (pairs + other)
+
+
+def row_form(Q: Array, pairing: Pairing, omega: Array | None = None) -> RowForm:
+    """Dual form of the rows Q, with its sums within members computed once."""
+    if pairing.single is None or pairing.member is None:
+        own = own_products(Q)
+        return RowForm(Q, pairing.name, None, own, own)
+    single = same = own_products(Q, pairing.single(omega))
+    if pairing.member is not pairing.single:
+        same = member_products(Q * pairing.member(omega)[:, None, :], Q)
+    return RowForm(Q, pairing.name, omega, single, same)
+
+
+@dataclass(frozen=True)
+class RegeneratedForm:
+    """A dual form that makes Q anew from the training rows, for rows too many to keep it.
+
+    Parameters
+    ----------
+    layer : HiddenLayer
+        The hidden units.
+    to_t : array of shape (M, N, N')
+        Map from features to the coordinates that count.
+    rows : RowBlocks
+        The training rows.
+    omega : array of shape (n,)
+        Noise variance of each row, the same for all members.
+    """
+
+    layer: HiddenLayer
+    to_t: Array
+    rows: RowBlocks
+    omega: Array
+
+    def sums(self, t: Array, u: Array | None = None) -> PairSums:
+        """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
+        t, u = self._leading(t), self._leading(u)
+        parts = [row_form(Q, OWN, omega).sums(t, u) for Q, omega in self._rows()]
+        return PairSums(sum(p.single for p in parts), sum(p.distinct for p in parts))
+
+    def total(self, t: Array, u: Array | None = None) -> Array:
+        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
+        t, u = self._leading(t), self._leading(u)
+        return sum(_all_pairs(Q, t, u, OWN, omega) for Q, omega in self._rows())
+
+    def _leading(self, t: Array | None) -> Array | None:
+        return None if t is None else t[:, : self.to_t.shape[1], :]
+
+    def primal(self) -> PairGram:
+        """The same sums as matrices."""
+        M, N, _ = self.to_t.shape
+        total = PairGram.zeros(N, [slice(0, M)], like=self.to_t)
+        for Q, omega in self._rows():
+            total.add(Q * omega[0, :] ** 0.5)
+        return total
+
+    def _rows(self) -> Iterator[tuple[Array, Array]]:
+        """Blocks of Q (M, N, b) with the noise variances of their rows (M, b)."""
+        for block in self.rows:
+            Q = self.to_t @ scaled_rows(self.layer(block.X), block.root_weight)
+            xp = namespace(Q)
+            omega = xp.take(self.omega, xp.asarray(block.rows, device=Q.device))
+            omega = xp.broadcast_to(omega, (Q.shape[0], Q.shape[2]))
+            yield Q, omega
+
+
+@dataclass(frozen=True)
+class JackknifeForm:
+    r"""A form with the paper's jackknife matrices, diagonal minus rank one.
+
+    :math:`\Sigma_k = \frac{n-1}{n}(\Omega_k - r_k r_k'/n)`, with the leave-one-out residuals
+    r of each member. Only the products :math:`c_{mk} = Q_m' r_k` are needed.
+
+    Parameters
+    ----------
+    diagonal : Form
+        The form of the diagonal part.
+    c : array of shape (M, N, M)
+        Products c_mk, with k last.
+    n : int
+        Number of rows.
+    degree : int
+        Of the pairing.
+    """
+
+    diagonal: Any
+    c: Array
+    n: int
+    degree: int
+
+    def sums(self, t: Array, u: Array | None = None) -> PairSums:
+        """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
+        joint = u is not None
+        g, e = self._products(t), None if u is None else self._products(u)
+        e = g if e is None else e
+        own, own_e = (_diagonal(a) for a in (g, e))
+        xp = namespace(t)
+        total, total_e = xp.sum(g, axis=0), xp.sum(e, axis=0)
+        own_own = contracted(own, own_e, joint=joint)
+        if self.degree == 2:
+            single = own_own
+            cross = contracted(own, total_e, joint=joint) + contracted(total, own_e, joint=joint)
+            distinct = 0.5 * cross - own_own
+        else:
+            single = contracted(g, e, joint=joint) - own_own
+            distinct = contracted(total - own, total_e - own_e, joint=joint) - single
+        base, factor = self.diagonal.sums(t, u), (self.n - 1) / self.n
+        return PairSums(
+            factor * (base.single - single / self.n),
+            factor * (base.distinct - distinct / self.n),
+        )
+
+    def _products(self, t: Array) -> Array:
+        """z_m' r_k for all m and k, shape (M, M, p)."""
+        return transposed(self.c) @ t
+
+    def total(self, t: Array, u: Array | None = None) -> Array:
+        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
+        return sum(self.sums(t, u))
+
+    def primal(self) -> JackknifeForm:
+        """The same form with its diagonal part as matrices."""
+        return replace(self, diagonal=self.diagonal.primal())
+
+
+def _diagonal(g: Array) -> Array:
+    return namespace(g).stack([g[m, m, :] for m in range(g.shape[0])])
+
+
+@dataclass(frozen=True)
+class PairForms:
+    """The forms of one kind of noise, one per output or one for all, as variances.
+
+    Parameters
+    ----------
+    pairing : str
+        Name of the pairing.
+    forms : tuple of Form
+        One for each output, or a single one that all share.
+    scale : array of shape (K,)
+        What multiplies the forms.
+    """
+
+    pairing: str
+    forms: tuple[Any, ...]
+    scale: Array
+
+    @property
+    def shared(self) -> Any:
+        """The form of the first output, or of all."""
+        return self.forms[0]
+
+    def means(self, t: Array, u: Array | None = None) -> PairSums:
+        """Means over members and over distinct members, each (K, p) or (K, p, p')."""
+        xp, M = namespace(t), t.shape[0]
+        parts = [PAIRINGS[self.pairing].means(form.sums(t, u), M) for form in self.forms]
+        parts = parts * (self.scale.shape[0] if len(parts) == 1 else 1)
+        single, distinct = (xp.stack(list(a)) for a in zip(*parts, strict=True))
+        scale = xp.reshape(self.scale, (-1, *[1] * (single.ndim - 1)))
+        return PairSums(single * scale, distinct * scale)
+
+    def total(self, t: Array, u: Array | None = None) -> Array:
+        """Variance of the sum over members, (K, p), or its covariance, (K, p, p')."""
+        xp = namespace(t)
+        parts = [form.total(t, u) for form in self.forms]
+        parts = xp.stack(parts * (self.scale.shape[0] if len(parts) == 1 else 1))
+        if u is None:
+            parts = xp.clip(parts, min=0.0)
+        return parts * xp.reshape(self.scale, (-1, *[1] * (parts.ndim - 1)))
+
+    def primal(self) -> PairForms:
+        """The same without any training row."""
+        return replace(self, forms=tuple(form.primal() for form in self.forms))
+
+
+def common_forms(form: Form, sigma2: Array) -> PairForms:
+    """Forms of one noise variance for all rows."""
+    return PairForms(COMMON.name, (form,), sigma2)

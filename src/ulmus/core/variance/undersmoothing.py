@@ -1,0 +1,347 @@
+r"""Wider networks: the hidden layers of a group of members side by side.
+
+Averaging members of N neurons keeps the bias of one of them. Ridge regression on the kN
+neurons of a group can smooth much less, which the noise estimate and confidence intervals for
+the function need. A member's centred hidden matrix is Q T with its coordinates Q and the
+inverse T of their map, so that the group's Gram matrix follows from the products of Q alone.
+With its eigenvalues :math:`\lambda` and eigenvectors V, the group's smoother row is
+
+.. math:: z(x) = Q \tau(x), \qquad \tau(x) = T V (\lambda + \alpha)^{-1} V' h(x),
+
+and :math:`\tau` takes the place of t in every form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from ulmus.core.arrays.backend import Array, namespace, row_major, to_numpy, transposed
+from ulmus.core.arrays.linalg import eigh, inverted_triangle
+from ulmus.core.ridge.pairing import member_groups
+from ulmus.core.ridge.smoother import RESOLUTION, Smoother
+
+# alpha over the largest eigenvalue. Eigenvalues carry an error of about 1e-16 of the largest, so
+# that a smaller alpha would let round-off decide.
+STEPS_PER_DECADE = 4
+UNDERSMOOTHING_GRID = 10.0 ** (np.arange(-42, 9) / STEPS_PER_DECADE)
+# A largest eigenvalue below this is a hidden layer without any signal.
+SMALLEST_SCALE = 1e-250
+# Of the rows, this share at most is used up by an undersmoothed fit.
+LARGEST_TRACE_SHARE = 0.9
+# The least ridge parameter may raise the cross-validation score by so much ...
+SCORE_SLACK = 1.05
+# ... and multiply the degrees of freedom by so much.
+TRACE_FACTOR = 2.0
+# Directions of smaller eigenvalues, relative to the largest, are not in the data.
+UNSEEN = 1e-12
+
+
+@dataclass(frozen=True)
+class UndersmoothingPath:
+    """Ridge path of one group over a grid of alpha.
+
+    Parameters
+    ----------
+    alphas : ndarray of shape (A,)
+        The grid.
+    trace, dof : ndarrays of shape (A,)
+        tr(P) and tr(2P - P^2), without the constant.
+    rss, gcv : ndarrays of shape (A, K)
+        Residual sums of squares and generalised cross-validation scores.
+    prior : ndarray of shape (K,)
+        Variance of an output weight before the data are seen, by the largest evidence.
+    n : int
+        Rows, less one if there is a constant.
+    """
+
+    alphas: np.ndarray
+    trace: np.ndarray
+    dof: np.ndarray
+    rss: np.ndarray
+    gcv: np.ndarray
+    prior: np.ndarray
+    n: int
+
+    @property
+    def best(self) -> np.ndarray:
+        """Place of the least score in the grid, for each output."""
+        return np.argmin(self.gcv, axis=0)
+
+
+class Group(NamedTuple):
+    """Eigendecomposition of the Gram matrix of a group's centred hidden units.
+
+    Parameters
+    ----------
+    values : array of shape (kN,)
+        Eigenvalues, ascending and not negative.
+    vectors : array of shape (kN, kN)
+        Eigenvectors, one per column.
+    """
+
+    values: Array
+    vectors: Array
+
+
+def factored_group(gram: Array) -> Group:
+    """Factor a group once, for every ridge parameter."""
+    values, vectors = eigh(gram)
+    return Group(namespace(values).clip(values, min=0.0), vectors)
+
+
+def undersmoothing_path(group: Group, cross: Array, y_square: Array, n: int) -> UndersmoothingPath:
+    """Ridge path of a group.
+
+    Parameters
+    ----------
+    group : Group
+        The factored group.
+    cross : array of shape (kN, K)
+        Products of its centred hidden units with the outputs.
+    y_square : array of shape (K,)
+        Sums of squares of the centred outputs.
+    n : int
+        Rows, less one if there is a constant.
+    """
+    lam = to_numpy(group.values)
+    u2 = to_numpy((group.vectors.T @ cross) ** 2)
+    # The squares of a constant leave round-off of either sign.
+    total = np.maximum(to_numpy(y_square), 0.0)
+    alphas = UNDERSMOOTHING_GRID * (lam[-1] if lam[-1] > SMALLEST_SCALE else 1.0)
+    shrink = lam + alphas[:, None]
+    d = lam / shrink
+    trace, dof = np.sum(d, axis=1), np.sum(d * (2 - d), axis=1)
+    rss = np.clip(total - ((2 - d) / shrink) @ u2, 0, None)
+    open_rows = (n - trace)[:, None]
+    valid = open_rows > 1e-3 * n
+    gcv = np.where(valid, n * rss / np.where(valid, open_rows, 1.0) ** 2, np.inf)
+    return UndersmoothingPath(
+        alphas, trace, dof, rss, gcv, _prior_variance(lam, u2, total, alphas, n), n
+    )
+
+
+def _prior_variance(
+    lam: np.ndarray, u2: np.ndarray, y_square: np.ndarray, alphas: np.ndarray, n: int
+) -> np.ndarray:
+    r"""Variance of an output weight at the ridge parameter of largest evidence, shape (K,).
+
+    Ridge regression is the mean of a Gaussian process with kernel HH'; its likelihood, with the
+    best noise variance s2 for each alpha, is largest where
+    :math:`n \log(y'(HH' + \alpha I)^{-1} y) + \log\det(HH' + \alpha I)` is least, and the
+    variance is s2 / alpha there.
+    """
+    shrink = lam + alphas[:, None]
+    form = np.clip(y_square - (1 / shrink) @ u2, 1e-12 * y_square, None)  # alpha y'(...)^-1 y
+    score = (
+        n * np.log(np.where(form > 0, form, 1.0))
+        + np.sum(np.log1p(lam / alphas[:, None]), 1)[:, None]
+    )
+    best = np.argmin(score, axis=0)
+    return np.array([form[b, k] / (n * alphas[b]) for k, b in enumerate(best)])
+
+
+def undersmoothing_alpha(paths: list[UndersmoothingPath], k: int) -> float:
+    """A ridge parameter that smooths output k less than the best predictor.
+
+    It is the smaller of the least that raises the cross-validation score by no more than a
+    twentieth, and the one that doubles the degrees of freedom.
+    """
+    alphas = np.mean([path.alphas for path in paths], axis=0)
+    gcv = np.mean([path.gcv[:, k] for path in paths], axis=0)
+    trace = np.mean([path.trace for path in paths], axis=0)
+    best = int(np.argmin(gcv))
+    tolerated = int(np.argmax(gcv <= SCORE_SLACK * gcv[best]))
+    limit = min(TRACE_FACTOR * trace[best], LARGEST_TRACE_SHARE * paths[0].n)
+    doubled = int(np.argmax(trace <= max(limit, trace[-1])))
+    return float(alphas[min(tolerated, doubled)])
+
+
+@dataclass(frozen=True)
+class UndersmoothedNetworks:
+    """All groups, factored once, at one undersmoothing ridge parameter for each output.
+
+    Parameters
+    ----------
+    values : tuple of arrays of shape (kN,)
+        Eigenvalues of each group.
+    left : tuple of arrays of shape (kr, kN)
+        From eigenvectors to tau, in the r coordinates of each member that forms need, the constant
+        included.
+    right : tuple of arrays of shape (kN, kN')
+        From hidden units to eigenvectors; it subtracts the centre.
+    alphas : ndarray of shape (K,)
+        Ridge parameter of each output.
+    prior : ndarray of shape (K,)
+        Variance of an output weight before the data are seen.
+    dof : ndarray of shape (K,)
+        Degrees of freedom of a group.
+    constant : bool
+        Whether there is an intercept.
+    mass : float
+        Sum of the row weights.
+    """
+
+    values: tuple[Array, ...]
+    left: tuple[Array, ...]
+    right: tuple[Array, ...]
+    alphas: np.ndarray
+    prior: np.ndarray
+    dof: np.ndarray
+    constant: bool
+    mass: float
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.values)
+
+    def groups(self, M: int) -> list[slice]:
+        """Members of each group."""
+        return _cut([v.shape[0] for v in self.values], sum(v.shape[0] for v in self.values) // M)
+
+    def tau(self, h: Array, k: int) -> tuple[Array, Array]:
+        """Coordinates tau (M, r, p) for output k, and what is unseen of h, (unseen, p).
+
+        The latter is the part of h along directions that no training row has, times the standard
+        deviation of an output weight before the data are seen.
+        """
+        xp, out, beyond = namespace(h), [], []
+        alpha, prior = float(self.alphas[k]), float(self.prior[k])
+        parts = zip(self.groups(h.shape[0]), self.values, self.left, self.right, strict=True)
+        for group, values, left, right in parts:
+            along = right @ xp.reshape(h[group, :, :], (right.shape[1], -1))
+            # Eigenvalues ascend, so that the unseen directions come first.
+            unseen = int(xp.sum(xp.astype(values <= UNSEEN * values[-1], xp.int64)))
+            tau = left[:, unseen:] @ (along[unseen:, :] / (values + alpha)[unseen:, None])
+            members = group.stop - group.start
+            tau = xp.reshape(tau, (members, -1, h.shape[2]))
+            if self.constant:
+                # Every member carries the constant; the group has it once.
+                tau[:, 0, :] = self.mass**-0.5 / members * h[group, 0, :]
+            out.append(tau)
+            beyond.append(prior**0.5 * along[:unseen, :])
+        return xp.concat(out), xp.concat(beyond)
+
+
+def _cut(widths: list[int], n_neurons: int) -> list[slice]:
+    """Slices of members whose groups have so many units each."""
+    edges = np.cumsum([0, *widths]) // n_neurons
+    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
+
+
+def undersmoothed_networks(
+    fit: Smoother, y_square: Array, stacked: Callable[[slice], Array]
+) -> UndersmoothedNetworks:
+    """Factor all groups of an ensemble.
+
+    Parameters
+    ----------
+    fit : Smoother
+        The members.
+    y_square : array of shape (K,)
+        Sums of squares of the centred outputs.
+    stacked : callable
+        Products of the coordinates Q of a group side by side, shape (k N', k N').
+    """
+    first, T = int(fit.constant), _inverse_maps(fit)
+    values, left, right, paths = [], [], [], []
+    for members in member_groups(fit.n_members, T.shape[2]):
+        stack = stacked(members)
+        few = _strong(fit, T[members, :, :], stack)
+        group, path = _factored(fit, few, stack, members, y_square)
+        rows, columns = _block_diagonal(few) @ group.vectors, row_major(group.vectors.T)
+        if first:
+            rows = _with_constant_rows(rows, few.shape[0])
+            columns = _centring(columns, fit.center[members, :])
+        paths.append(path)
+        values.append(group.values)
+        left.append(rows)
+        right.append(columns)
+    alphas = np.array([undersmoothing_alpha(paths, k) for k in range(fit.q.shape[2])])
+    return UndersmoothedNetworks(
+        tuple(values),
+        tuple(left),
+        tuple(right),
+        alphas,
+        np.mean([path.prior for path in paths], axis=0),
+        np.array([_mean_dof(values, alpha) for alpha in alphas]),
+        fit.constant,
+        fit.mass,
+    )
+
+
+def first_group_path(
+    fit: Smoother, y_square: Array, stacked: Callable[[slice], Array]
+) -> UndersmoothingPath:
+    """Ridge path of the first group; arguments as for all of them."""
+    members = member_groups(fit.n_members, fit.center.shape[1])[0]
+    stack = stacked(members)
+    T = _strong(fit, _inverse_maps(fit.members(members)), stack)
+    return _factored(fit, T, stack, members, y_square)[1]
+
+
+def _factored(
+    fit: Smoother, T: Array, stack: Array, members: slice, y_square: Array
+) -> tuple[Group, UndersmoothingPath]:
+    """A group with its ridge path, from T (k, r, N) and the products of Q side by side."""
+    xp, (k, r, N), first = namespace(T), T.shape, int(fit.constant)
+    inner = xp.reshape(stack, (k, r + first, k, r + first))[:, first:, :, first:]
+    flat, inner = _block_diagonal(T), xp.reshape(inner, (k * r, k * r))
+    gram = flat.T @ inner @ flat
+    cross = xp.reshape(transposed(T) @ fit.q[members, first : first + r, :], (k * N, -1))
+    group = factored_group(0.5 * (gram + gram.T))
+    # Units that hardly differ from their centre have no directions, only round-off.
+    size = fit.mass * float(xp.sum(fit.center[members, :] ** 2))
+    if float(group.values[-1]) <= (RESOLUTION * float(xp.finfo(T.dtype).eps)) ** 2 * size:
+        group, cross = group._replace(values=xp.zeros_like(group.values)), xp.zeros_like(cross)
+    return group, undersmoothing_path(group, cross, y_square, fit.n_rows - first)
+
+
+def _inverse_maps(fit: Smoother) -> Array:
+    """Maps T (M, N, N) with which centred hidden units are Q T, constants apart."""
+    xp, first = namespace(fit.to_t), int(fit.constant)
+    maps = fit.to_t[:, first:, first:]
+    if not fit.spectral:
+        return transposed(inverted_triangle(maps))
+    # Along singular vectors the rows of the map are orthogonal; dropped directions are zero.
+    norm = xp.sum(maps**2, axis=2, keepdims=True)
+    return maps / xp.where(norm > 0, norm, xp.ones_like(norm))
+
+
+def _strong(fit: Smoother, T: Array, stack: Array) -> Array:
+    """The rows of T (k, N, N) whose coordinates the products of Q side by side are of."""
+    return T[:, : stack.shape[0] // T.shape[0] - int(fit.constant), :]
+
+
+def _block_diagonal(T: Array) -> Array:
+    """Matrices (k, r, N) on the diagonal of one, shape (k r, k N)."""
+    xp, (k, r, N) = namespace(T), T.shape
+    out = xp.zeros((k, r, k, N), dtype=T.dtype, device=T.device)
+    for i in range(k):
+        out[i, :, i, :] = T[i, :, :]
+    return xp.reshape(out, (k * r, k * N))
+
+
+def _with_constant_rows(rows: Array, k: int) -> Array:
+    """Rows (k r, c) with a zero row for the constant before those of each member."""
+    xp, c = namespace(rows), rows.shape[1]
+    parts = xp.reshape(rows, (k, -1, c))
+    return xp.reshape(xp.concat([xp.zeros_like(parts[:, :1, :]), parts], axis=1), (-1, c))
+
+
+def _centring(rows: Array, center: Array) -> Array:
+    """A map (c, k N) of centred units as a map of all units, for a centre (k, N)."""
+    xp, (k, N) = namespace(rows), center.shape
+    parts = xp.reshape(rows, (-1, k, N))
+    shift = -xp.sum(parts * center, axis=2, keepdims=True)
+    return xp.reshape(xp.concat([shift, parts], axis=2), (rows.shape[0], k * (N + 1)))
+
+
+def _mean_dof(values: list[Array], alpha: float) -> float:
+    filters = [to_numpy(v) / (to_numpy(v) + alpha) for v in values]
+    return float(np.mean([np.sum(d * (2 - d)) for d in filters]))

@@ -1,0 +1,103 @@
+"""What simple models predict for each row without it: the mean, and a linear model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+# Ridge parameters that a linear model chooses from, for standardised inputs and relative to the
+# number of rows: from almost least squares to almost the mean.
+PENALTIES = np.logspace(-6, 3, 19)
+# A row whose leverage is one has no residual; its one_minus_leverage is kept this far off zero.
+SMALLEST_ONE_MINUS_LEVERAGE = 1e-10
+
+
+@dataclass(frozen=True)
+class LinearBaseline:
+    """A linear model, and what it predicts for each of its rows without that row.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (d,)
+        Coefficients of the inputs.
+    intercept : float
+        Prediction where all inputs are zero.
+    left_out : ndarray of shape (n,)
+        Leave-one-out predictions of the rows.
+    """
+
+    coef: FloatArray
+    intercept: float
+    left_out: FloatArray
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """Prediction at the rows of X (p, d), shape (p,)."""
+        return X @ self.coef + self.intercept
+
+
+def left_out_mean(y: FloatArray, weight: FloatArray | None = None) -> FloatArray:
+    """The mean of all other rows, shape (n,).
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Outputs of at least two rows.
+    weight : ndarray of shape (n,), optional
+        Positive weights of the rows.
+    """
+    w = np.ones(len(y)) if weight is None else weight
+    return (np.sum(w * y) - w * y) / (np.sum(w) - w)
+
+
+def linear_baseline(
+    X: FloatArray, y: FloatArray, weight: FloatArray | None = None
+) -> LinearBaseline:
+    r"""A ridge regression with the penalty of least leave-one-out error.
+
+    Inputs are standardised and the intercept is free. With root weights on the rows, the centred
+    inputs :math:`U S V'` and a penalty :math:`\alpha` the leverage of row i is
+
+    .. math:: p_i = w_i / \textstyle\sum w + \sum_j U_{ij}^2 s_j^2 / (s_j^2 + \alpha),
+
+    and its residual without it is :math:`r_i / (1 - p_i)`: no refit is needed. The small penalty
+    keeps it defined where inputs repeat each other or outnumber the rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Inputs of at least two rows.
+    y : ndarray of shape (n,)
+        Outputs.
+    weight : ndarray of shape (n,), optional
+        Positive weights of the rows.
+
+    Returns
+    -------
+    baseline : LinearBaseline
+        In the units of X and y.
+    """
+    w = np.ones(len(y)) if weight is None else weight
+    share = w / np.sum(w)
+    centre, mean = share @ X, float(share @ y)
+    sd = np.sqrt(share @ (X - centre) ** 2)
+    # Inputs that are constant up to round-off have no say.
+    scale = np.where(sd > 1e-12 * np.max(np.abs(X), axis=0, initial=0.0), sd, np.inf)
+    root = np.sqrt(w)
+    U, s, Vt = np.linalg.svd(root[:, None] * (X - centre) / scale, full_matrices=False)
+    target = root * (y - mean)
+    along = U.T @ target
+
+    def left_out_residual(alpha: float) -> FloatArray:
+        d = s**2 / (s**2 + alpha)
+        one_minus_leverage = np.maximum(1 - share - U**2 @ d, SMALLEST_ONE_MINUS_LEVERAGE)
+        return (target - U @ (d * along)) / one_minus_leverage
+
+    alphas = PENALTIES * np.sum(w)
+    errors = [np.sum(left_out_residual(alpha) ** 2) for alpha in alphas]
+    alpha = float(alphas[int(np.argmin(errors))])
+    coef = (Vt.T @ (s / (s**2 + alpha) * along)) / scale
+    return LinearBaseline(coef, mean - float(centre @ coef), y - left_out_residual(alpha) / root)

@@ -1,0 +1,197 @@
+"""The rows that a check looks at, and what intervals and distributions said about them.
+
+Without data these are the training rows, each left out: the interval of a row comes from the scaled
+residuals of the others, so that all rows together are covered as often as asked by construction,
+and only the coverage of groups tells anything. Given data are a test of everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+from scipy import special, stats
+
+from ulmus.core.arrays.backend import Array, to_numpy
+from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.training_data import TrainingRows
+from ulmus.core.layer.functionals import features
+from ulmus.core.query.leave_out import loo_residuals, out_of_fold_residuals, scaled_residuals
+from ulmus.intervals.bounds import has_ranks, is_skewed, quantile_rank
+from ulmus.intervals.distribution import fit_shape, predictive_distribution
+from ulmus.intervals.prediction import prediction_bounds
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+# Errors smaller than this share of y are round-off: there is no noise to judge.
+ROUND_OFF = 1e-11
+# Inputs that are looked at: the most relevant ones where a map tells, else the first.
+MOST_INPUTS = 20
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Rows with what was said about them before their y was seen.
+
+    Parameters
+    ----------
+    left_out : bool
+        Whether they are the training rows, each left out.
+    covered : ndarray of bool, shape (K, levels, n)
+        Whether the interval of each of ``LEVELS`` covers the row.
+    pit : ndarray of shape (K, n)
+        Predictive distribution function at y: uniform if the distribution is right.
+    noise : ndarray of shape (K, n)
+        Predicted standard deviation of the noise.
+    leverage : ndarray of shape (K, n)
+        Leverage, mean over members.
+    mean : ndarray of shape (K, n)
+        Prediction.
+    columns : ndarray of int, shape (few,)
+        Inputs that are looked at.
+    inputs : ndarray of shape (n, few)
+        Their values.
+    silent : ndarray of bool, shape (K,)
+        Outputs whose errors are all round-off.
+    """
+
+    left_out: bool
+    covered: BoolArray
+    pit: FloatArray
+    noise: FloatArray
+    leverage: FloatArray
+    mean: FloatArray
+    columns: npt.NDArray[np.intp]
+    inputs: FloatArray
+    silent: BoolArray
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.pit.shape[1]
+
+
+def left_out_evidence(fit: Fit, rows: TrainingRows) -> Evidence:
+    """The training rows whose residuals make intervals, each left out."""
+    used, y = rows.judges, rows.data.y
+    errors = scaled_residuals(fit, rows)
+    residuals = out_of_fold_residuals(fit, rows)
+    root = rows.data.root_weight
+    weight = 1.0 if root is None else root[used] ** 2
+    noise = np.sqrt(rows.noise[:, used] / weight) * fit.ensemble.unit[:, None]
+    columns = looked_at(fit, rows.data.X)
+    return Evidence(
+        left_out=True,
+        covered=np.stack([left_out_cover(e, LEVELS) for e in errors]),
+        pit=_left_out_pit(fit, errors),
+        noise=noise,
+        leverage=rows.leverage[:, used],
+        mean=(y - residuals)[:, used],
+        columns=columns,
+        inputs=input_values(rows.data.X, columns)[used],
+        silent=round_off(residuals[:, used], y[:, used]),
+    )
+
+
+def given_evidence(fit: Fit, X: Array, y: FloatArray) -> Evidence:
+    """New rows X (n, d), y (K, n), with the intervals and distributions that were predicted."""
+    low, high = (bound.transpose(2, 0, 1) for bound in prediction_bounds(fit, X, LEVELS, "auto"))
+    mean = fit.mean(X)
+    pit = predictive_distribution(fit, X).cdf(y.T).T
+    columns = looked_at(fit, X)
+    return Evidence(
+        left_out=False,
+        covered=(low <= y[:, None, :]) & (y[:, None, :] <= high),
+        pit=np.asarray(pit),
+        noise=np.sqrt(fit.noise_variance(X)).T,
+        leverage=point_leverage(fit, X),
+        mean=mean,
+        columns=columns,
+        inputs=input_values(X, columns),
+        silent=round_off(y - mean, y),
+    )
+
+
+def left_out_cover(errors: FloatArray, levels: tuple[float, ...]) -> BoolArray:
+    """Whether scaled residuals (n,) lie in the intervals made of the others, (levels, n).
+
+    A value lies below the k-th smallest of the others, or equals it, if fewer than k of them are
+    smaller; so that ranks in the one sorted array tell for all rows at once.
+    """
+    n, out = len(errors), np.empty((len(levels), len(errors)), dtype=bool)
+    skewed = is_skewed(errors)
+    for i, level in enumerate(levels):
+        if skewed and has_ranks(n - 1, level, two_sided=True):
+            tail = (1 - level) / 2
+            smaller, up_to = _others_below(errors)
+            above_low = up_to >= quantile_rank(n - 1, tail, upper=False)
+            out[i] = above_low & (smaller < quantile_rank(n - 1, 1 - tail, upper=True))
+        else:
+            smaller, _ = _others_below(np.abs(errors))
+            out[i] = smaller < quantile_rank(n - 1, level, upper=True)
+    return out
+
+
+def _others_below(values: FloatArray) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """How many of the others are smaller, and smaller or equal, for each of the values."""
+    order = np.sort(values)
+    smaller = np.searchsorted(order, values, side="left")
+    return smaller, np.searchsorted(order, values, side="right") - 1
+
+
+def _left_out_pit(fit: Fit, errors: FloatArray) -> FloatArray:
+    """The predictive distribution function of scaled residuals (K, n)."""
+    shape, dof = fit_shape(fit), residual_dof(fit)
+    pit = stats.t.cdf(errors, dof[:, None])
+    for k in np.flatnonzero(shape.shaped) if shape is not None else ():
+        pit[k] = special.ndtr(shape.scores(errors[k], int(k))[0])  # type: ignore[union-attr]
+    return pit
+
+
+def residual_dof(fit: Fit) -> FloatArray:
+    """Rows less the degrees of freedom that the fit spent, at least one, shape (K,)."""
+    gamma = fit.ensemble.per_output(part.smoother.gamma for part in fit.ensemble.regressions)
+    return np.maximum(fit.n_rows - gamma, 1.0)
+
+
+def n_judges(fit: Fit) -> FloatArray:
+    """Residuals that intervals are made of, less what the fit spent, shape (K,)."""
+    most = fit.n_rows if fit.rows is None else int(np.sum(fit.rows.judges))
+    return np.minimum(np.maximum(fit.noise_dof, 1.0), most)
+
+
+def noiseless(fit: Fit) -> BoolArray:
+    """Whether left-out residuals of the training rows are all round-off, shape (K,)."""
+    if fit.rows is None:
+        return np.zeros(fit.ensemble.n_outputs, dtype=bool)
+    used = fit.rows.data.used
+    return round_off(loo_residuals(fit, fit.rows)[:, used], fit.rows.data.y[:, used])
+
+
+def point_leverage(fit: Fit, X: Array) -> FloatArray:
+    """Squared length of the coordinates of points, mean over members, shape (K, p)."""
+    ensemble = fit.ensemble
+    return np.concatenate([ensemble.leverage_of(h) for h in features(ensemble.layer, X)], axis=1)
+
+
+def looked_at(fit: Fit, X: Array) -> npt.NDArray[np.intp]:
+    """Inputs whose values rows are grouped by."""
+    relevance = None if fit.input_map is None else fit.input_map.relevance
+    order = np.arange(X.shape[1]) if relevance is None else np.argsort(-relevance, kind="stable")
+    return np.sort(order[:MOST_INPUTS])
+
+
+def input_values(X: Array, columns: npt.NDArray[np.intp]) -> FloatArray:
+    """Values of some inputs as a dense NumPy array, shape (n, few)."""
+    values = X[:, columns].toarray() if scipy.sparse.issparse(X) else to_numpy(X)[:, columns]
+    return np.asarray(values, dtype=float)
+
+
+def round_off(errors: FloatArray, y: FloatArray) -> BoolArray:
+    """Whether the errors of an output are all round-off, shape (K,)."""
+    largest = np.max(np.abs(y), axis=1)
+    return np.max(np.abs(errors), axis=1) <= ROUND_OFF * largest

@@ -1,0 +1,251 @@
+"""Points seen together: covariances, probabilities, draws, and where to measure next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ulmus.core.arrays.backend import is_foreign, namespace, to_numpy
+from ulmus.core.query.sequential_design import next_points
+from ulmus.effects.draws import mean_draws, observation_draws
+from ulmus.effects.frames import placed
+from ulmus.effects.probabilities import mean_exceedance, observation_exceedance
+from ulmus.estimators import _parameters as check
+from ulmus.estimators._subject import TARGETS, Subject
+from ulmus.intervals.standard_errors import joint_variance
+
+KINDS = ("mean", "observation")
+COVARIANCES = ("model", "total", "noise")
+
+
+class JointInference(Subject):
+    """Joint covariances and draws at points, probabilities, and new measurements."""
+
+    def predict_cov(
+        self, X: Any, X2: Any = None, *, component: str = "model", estimate: str | None = None
+    ) -> Any:
+        """Joint covariance of predictions, or of new observations, at points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        X2 : array-like of shape (n_samples_2, n_features), default=None
+            Other points: the covariances of those of X with these. With None, of the points of X
+            with one another.
+        component : {"model", "total", "noise"}, default="model"
+            Of the predictions, of new observations (whose noise is independent, and adds to the
+            diagonal only), or of their noise.
+        estimate : str, default=None
+            One of the estimates computed in ``fit``; the first by default.
+
+        Returns
+        -------
+        covariance : ndarray of shape (n_samples, n_samples_2)
+            Symmetric and positive semidefinite if X2 is None; its diagonal is ``predict_var`` of
+            the same component. With several outputs, (n_outputs, n_samples, n_samples_2).
+
+        Notes
+        -----
+        The estimates over distinct pairs of members (BR, S2, S3) are unbiased and need not be
+        positive semidefinite. Negative eigenvalues of the correlations are replaced by zero, the
+        nearest such matrix, and its diagonal is scaled back to ones; variances stay what they
+        are. With X2, this is done for all points together.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> covariance = model.predict_cov([[1.0], [1.1], [4.0]])
+        >>> sd = np.sqrt(np.diag(covariance))
+        >>> (covariance / np.outer(sd, sd)).round(1) + 0.0  # neighbours err together
+        array([[1., 1., 0.],
+               [1., 1., 0.],
+               [0., 0., 1.]])
+        """
+        check.checked_choice("component", component, COVARIANCES)
+        first = self._points_of(X)
+        n, fit = first.shape[0], self._answering_fit()
+        name = check.checked_estimate(estimate, fit)
+        second = None if X2 is None else self._points_of(X2)
+        shape = (fit.ensemble.n_outputs, n, n if second is None else second.shape[0])
+        covariance = np.zeros(shape)
+        if component != "noise":
+            both = first if second is None else _stacked(first, second)
+            covariance = joint_variance(fit, both, name)[1]
+            covariance = covariance if second is None else covariance[:, :n, n:]
+        if component != "model" and second is None:
+            covariance[:, np.arange(n), np.arange(n)] += fit.noise_variance(first).T
+        return covariance[0] if fit.one_output else covariance
+
+    def exceedance(
+        self,
+        X: Any,
+        threshold: Any,
+        *,
+        of: str = "observation",
+        target: str = "expectation",
+    ) -> Any:
+        """Probability of lying above a threshold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        threshold : float or list of float
+            Values of y.
+        of : {"observation", "mean"}, default="observation"
+            A new observation, by ``predict_dist``; or the function itself, by the distribution
+            that its confidence intervals have.
+        target : {"expectation", "function"}, default="expectation"
+            For ``of="mean"``: which function, as in ``functional``.
+
+        Returns
+        -------
+        probability : ndarray of shape (n_samples,) or (n_samples, n_thresholds)
+            With several outputs, their axis comes second.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> model.exceedance([[1.0], [4.0]], 0.5).round(1)  # of a new observation
+        array([0.8, 0. ])
+        >>> model.exceedance([[1.0], [4.0]], 0.5, of="mean").round(1)  # of the function
+        array([1., 0.])
+        """
+        check.checked_choice("of", of, KINDS)
+        check.checked_choice("target", target, TARGETS)
+        thresholds = _checked_thresholds(threshold)
+        points, fit = self._points_of(X), self._answering_fit()
+        if of == "observation":
+            probability = observation_exceedance(fit, points, thresholds)
+        else:
+            probability = mean_exceedance(fit, points, thresholds, target)
+        probability = probability[..., 0] if np.ndim(threshold) == 0 else probability
+        return probability[:, 0] if fit.one_output else probability
+
+    def simulate(
+        self,
+        X: Any,
+        n_draws: int,
+        *,
+        of: str = "mean",
+        target: str = "expectation",
+        random_state: Any = None,
+    ) -> Any:
+        """Joint draws of the function, or of new observations, for questions not foreseen here.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        n_draws : int
+            Number of draws.
+        of : {"mean", "observation"}, default="mean"
+            Draws of the function, normal with the covariance of ``predict_cov``: along a line of
+            points each is a smooth curve. Or of new observations, each with the distribution of
+            ``predict_dist`` at its point and correlated by the error of the function.
+        target : {"expectation", "function"}, default="expectation"
+            For ``of="mean"``: which function, as in ``functional``.
+        random_state : int, Generator or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        draws : ndarray of shape (n_draws, n_samples) or (n_draws, n_samples, n_outputs)
+            One draw in each row.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> curves = model.simulate([[1.0], [2.5], [4.0]], 1000, random_state=0)
+        >>> curves.shape
+        (1000, 3)
+        >>> (curves[:, 0] > curves[:, 1]).mean() > 0.9  # is f(1) above f(2.5)?
+        np.True_
+        """
+        check.checked_choice("of", of, KINDS)
+        check.checked_choice("target", target, TARGETS)
+        check.checked_count("n_draws", n_draws)
+        points, fit = self._points_of(X), self._answering_fit()
+        rng = check.checked_generator(random_state)
+        if of == "mean":
+            draws = mean_draws(fit, points, n_draws, target, rng)
+        else:
+            draws = observation_draws(fit, points, n_draws, rng)
+        return draws[:, :, 0] if fit.one_output else draws
+
+    def next_points(self, candidates: Any, *, targets: Any = None, n: int = 1) -> Any:
+        """Where to measure next: the points that would lower the variance of predictions most.
+
+        Parameters
+        ----------
+        candidates : array-like of shape (n_candidates, n_features)
+            Points that can be measured. One can be chosen more than once.
+        targets : array-like of shape (n_targets, n_features), default=None
+            Points where predictions should become certain; the candidates by default. One given
+            twice counts twice.
+        n : int, default=1
+            Number of measurements, chosen one after the other.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            A row for each measurement: ``step``, ``row`` (its label, or number, among the
+            candidates), its features, and ``variance``, the sum over the targets of the variance
+            of the prediction that is left then. ``frame.attrs["before"]`` is that sum now. With
+            several outputs each has its own sum, and counts in units of what it is now.
+
+        Notes
+        -----
+        Variances are those of a refit with the new rows and the same hidden weights, ridge
+        parameter and noise variance, with new outputs equal to their predictions; they come from
+        rank-one updates without a refit. Noise that hangs together is that of the rows; a new
+        measurement is taken to be far from all of them, with noise of its own.
+
+        Examples
+        --------
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(100, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        >>> model.next_points([[0.5], [3.0], [6.0]], n=2)[["step", "row", "x0"]]
+           step  row   x0
+        0     1    2  6.0
+        1     2    2  6.0
+        """
+        check.checked_count("n", n)
+        table = self._table(candidates)
+        from_table = table.points(slice(0, table.n_rows), {})
+        wanted = from_table if targets is None else self._points_of(targets)
+        placement = next_points(self._answering_fit(), from_table, wanted, n)
+        return placed(placement, table)
+
+
+def _checked_thresholds(threshold: Any) -> list[float]:
+    try:
+        values = np.atleast_1d(np.asarray(threshold, dtype=float))
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.ndim != 1 or len(values) == 0 or np.any(np.isnan(values)):
+        raise ValueError(f"threshold must be a number or a list of numbers, got {threshold!r}.")
+    return values.tolist()
+
+
+def _stacked(first: Any, second: Any) -> Any:
+    if scipy.sparse.issparse(first) or scipy.sparse.issparse(second):
+        return scipy.sparse.vstack([first, second], format="csr")
+    if is_foreign(first) != is_foreign(second):
+        first, second = to_numpy(first), to_numpy(second)
+    return namespace(first, second).concat([first, second])

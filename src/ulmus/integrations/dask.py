@@ -1,0 +1,258 @@
+"""Fit and predict Dask collections, on any cluster that ``distributed`` reaches.
+
+Each partition becomes the same sums over rows as in memory; the sums are added pairwise on the
+workers, so that only matrices of the size of the model travel, and a partition whose worker is
+lost is computed again.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ulmus.core.arrays.backend import Array, reference_array
+from ulmus.core.data.source import Block, RowPass, first_rows
+from ulmus.estimators._base import BaseELM
+from ulmus.tables.blocks import checked_block, cut_block
+from ulmus.tables.frames import column_names
+
+try:
+    import dask
+    import dask.array as da
+except ImportError as error:
+    raise ImportError(
+        "ulmus.dask needs dask and distributed, which are not installed; install ulmus[dask]."
+    ) from error
+
+__all__ = ["fit", "predict", "predict_var"]
+
+Estimator = TypeVar("Estimator", bound=BaseELM)
+
+
+def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Estimator:
+    """Fit an estimator to Dask arrays or data frames.
+
+    Parameters
+    ----------
+    estimator : ELMRegressor or ELMEnsembleRegressor
+        Estimator to fit.
+    X : dask array of shape (n_samples, n_features) or dask dataframe
+        Training inputs. Partitions of ten thousand to a million rows are best: each becomes
+        one task a pass.
+    y : dask array of shape (n_samples,) or (n_samples, n_outputs), or dask series or dataframe
+        Training outputs.
+    sample_weight : dask array or series of shape (n_samples,), default=None
+        Inverse noise variance of each row, up to a constant factor.
+
+    Returns
+    -------
+    estimator : object
+        The same estimator, fitted as ``fit_blocks`` would.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import ulmus.integrations.dask
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> X = da.random.default_rng(0).uniform(size=(2000, 2), chunks=(500, 2))
+    >>> y = X[:, 0] * X[:, 1]
+    >>> model = ELMEnsembleRegressor(3, 20, input_map=None, random_state=0)
+    >>> model = ulmus.integrations.dask.fit(model, X, y)
+    >>> bool(abs(model.predict([[0.5, 0.5]])[0] - 0.25) < 0.01)
+    True
+    """
+    names = column_names(X)
+    n_features, partitions, one_output = _partitions(X, y, sample_weight)
+    fresh = estimator._unfitted()
+    reference = reference_array(np.empty(0), estimator.device, estimator.dtype)
+    source = DaskSource(partitions, n_features, reference)
+    fit = fresh._fit_source(source, n_features, names, one_output, reference)
+    return estimator._adopt(fresh, fit)
+
+
+def predict(estimator: Any, X: Any) -> Any:
+    """Predictions for the rows of a Dask collection, computed where they are.
+
+    Parameters
+    ----------
+    estimator : fitted ELMRegressor or ELMEnsembleRegressor
+        The model.
+    X : dask array or dataframe
+        Points.
+
+    Returns
+    -------
+    y : dask array or series
+        Predictions, not computed yet.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import ulmus.integrations.dask
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> ulmus.integrations.dask.predict(model, da.from_array(X, chunks=(50, 1))).compute().shape
+    (100,)
+    """
+    return _mapped(X, estimator.predict, estimator)
+
+
+def predict_var(
+    estimator: Any, X: Any, component: str = "total", estimate: str | None = None
+) -> Any:
+    """Variances at the rows of a Dask collection, computed where they are.
+
+    Parameters
+    ----------
+    estimator : fitted ELMRegressor or ELMEnsembleRegressor
+        The model.
+    X : dask array or dataframe
+        Points.
+    component, estimate : str
+        As in the method ``predict_var``.
+
+    Returns
+    -------
+    variance : dask array or series
+        Variances, not computed yet.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import ulmus.integrations.dask
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> points = da.from_array(X, chunks=(50, 1))
+    >>> ulmus.integrations.dask.predict_var(model, points, component="model").compute().shape
+    (100,)
+    """
+
+    def variance(block: Any) -> Any:
+        return estimator.predict_var(block, component=component, estimate=estimate)
+
+    return _mapped(X, variance, estimator)
+
+
+def _mapped(X: Any, function: Any, estimator: Any) -> Any:
+    shape = () if estimator.fitted_.one_output else (estimator.fitted_.ensemble.n_outputs,)
+
+    def rows(block: Any) -> Any:
+        """Values at the rows of a block, which may be empty."""
+        return function(block) if len(block) else np.empty((0, *shape), dtype=block.dtype)
+
+    if hasattr(X, "map_partitions"):
+        import pandas as pd
+
+        def frame(part: Any) -> Any:
+            values = function(part) if len(part) else np.empty((0, *shape))
+            kind = pd.Series if values.ndim == 1 else pd.DataFrame
+            return kind(values, index=part.index)
+
+        return X.map_partitions(frame, meta=frame(X._meta_nonempty).iloc[:0])
+    X = X.rechunk({1: -1})
+    if not shape:
+        return X.map_blocks(rows, drop_axis=1, dtype=X.dtype)
+    return X.map_blocks(rows, chunks=(X.chunks[0], shape), dtype=X.dtype)
+
+
+@dataclass(frozen=True)
+class DaskSource:
+    """Partitions as a source for the passes of a fit.
+
+    Parameters
+    ----------
+    partitions : list of (X, y, weight)
+        Delayed blocks.
+    width : int
+        Hidden features of a row.
+    reference : array
+        An array of the kind to compute with.
+    """
+
+    partitions: Sequence[tuple[Any, Any, Any]]
+    width: int
+    reference: Array
+
+    def reduce(self, row_pass: RowPass) -> Any:
+        """Run a pass on every partition and add up the results in pairs, on the workers."""
+        shared = dask.delayed(row_pass)
+        run = dask.delayed(_partial_pass)
+        level = [
+            run(shared, part, index, self.width, self.reference)
+            for index, part in enumerate(self.partitions)
+        ]
+        add = dask.delayed(_sum_of_used)
+        while len(level) > 1:
+            level = [add(level[i : i + 2]) for i in range(0, len(level), 2)]
+        total = level[0].compute()
+        if total is None:
+            raise ValueError("X holds no rows; give at least two rows of data.")
+        return total
+
+    def sample(self, n_rows: int) -> Block:
+        """The first rows of positive weight, brought here."""
+        return first_rows(self._blocks(), n_rows)
+
+    def for_width(self, width: int) -> DaskSource:
+        """The same rows in blocks of a size that suits so many hidden features."""
+        return replace(self, width=width)
+
+    def _blocks(self) -> Any:
+        for index, part in enumerate(self.partitions):
+            block = checked_block(dask.compute(*part), f"partition {index}")
+            yield from cut_block(block, self.width, self.reference)
+
+
+def _partial_pass(row_pass: RowPass, part: Any, index: int, width: int, ref: Array) -> Any:
+    block = checked_block(tuple(part), f"partition {index}")
+    return row_pass(cut_block(block, width, ref)) if block.X.shape[0] else None
+
+
+def _sum_of_used(parts: list[Any]) -> Any:
+    used = [part for part in parts if part is not None]
+    if not used:
+        return None
+    return used[0] if len(used) == 1 else operator.add(*used)
+
+
+def _partitions(X: Any, y: Any, sample_weight: Any) -> tuple[int, list[tuple[Any, Any, Any]], bool]:
+    """Number of features, delayed blocks of rows that belong together, and if y has one axis."""
+    X, y, weight = (_array(a) for a in (X, y, sample_weight))
+    X = X.rechunk({1: -1}).astype(float)
+    rows = X.chunks[0]
+    for name, other in (("y", y), ("sample_weight", weight)):
+        if other is not None and other.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"X has {X.shape[0]} rows and {name} {other.shape[0]}; give one of each per row."
+            )
+    y = y.rechunk({0: rows, **({1: -1} if y.ndim == 2 else {})})
+    X_parts, y_parts = X.to_delayed().ravel(), y.to_delayed().ravel()
+    if weight is None:
+        weights: Sequence[Any] = [None] * len(X_parts)
+    else:
+        weights = weight.rechunk({0: rows}).to_delayed().ravel()
+    return int(X.shape[1]), list(zip(X_parts, y_parts, weights, strict=True)), y.ndim == 1
+
+
+def _array(collection: Any) -> Any:
+    """A Dask array of known chunk sizes, from an array, a data frame or a series."""
+    if collection is None:
+        return None
+    if hasattr(collection, "to_dask_array"):
+        return collection.to_dask_array(lengths=True)
+    if not isinstance(collection, da.Array):
+        raise ValueError(
+            f"ulmus.dask needs Dask arrays or data frames, got {type(collection).__name__}; use "
+            "the estimator's own fit or fit_blocks for other tables."
+        )
+    if any(np.isnan(size) for size in collection.shape):
+        return collection.compute_chunk_sizes()
+    return collection

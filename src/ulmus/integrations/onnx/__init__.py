@@ -1,0 +1,209 @@
+"""A fitted model as an ONNX graph: predictions, error bars and intervals outside Python.
+
+The graph is written by hand with standard operators in double precision, a file for each part of
+the model: ``layer`` (inputs, scores, levels, units), ``forms`` (sums over pairs of members),
+``variance`` (of the prediction and of the noise) and ``bounds``; ``graph`` builds it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ulmus.core.fit.fit import Fit
+from ulmus.estimators._base import BaseELM
+from ulmus.estimators._parameters import checked_levels
+from ulmus.version import __version__
+
+try:
+    import onnx
+except ImportError as error:
+    raise ImportError(
+        "ulmus.onnx needs the package onnx, which is not installed; run "
+        "`pip install 'ulmus[onnx]'`."
+    ) from error
+
+from ulmus.integrations.onnx.bounds import inverse_dof, student_quantile
+from ulmus.integrations.onnx.graph import Graph
+from ulmus.integrations.onnx.variance import noise_variance, prediction_variance
+
+__all__ = ["to_onnx", "usage"]
+
+OUTPUTS = {
+    "mean": "prediction",
+    "se": "standard error of the prediction",
+    "sd": "standard deviation of a new observation",
+    "lower": "lower bound of a new observation, level {}",
+    "upper": "upper bound of a new observation, level {}",
+}
+
+
+def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
+    r"""A fitted model as an ONNX graph in double precision.
+
+    Parameters
+    ----------
+    model : ELMRegressor or ELMEnsembleRegressor
+        A fitted model. No training row is written.
+    confidence_level : float, default=0.95
+        Level of the bounds, between 0 and 1.
+
+    Returns
+    -------
+    proto : onnx.ModelProto
+        The graph; ``onnx.save(proto, path)`` writes it. Its input ``X`` has shape (batch,
+        n_features). Its outputs have shape (batch,), or (batch, n_outputs) after a fit to several:
+
+        ========= ====================================================================
+        ``mean``  ``predict(X)``
+        ``se``    the root of ``predict_var(X, component="model")``
+        ``sd``    ``predict(X, return_std=True)[1]``
+        ``lower`` ``predict_interval(X, confidence_level, method="gaussian")[:, 0]``
+        ``upper`` ``predict_interval(X, confidence_level, method="gaussian")[:, 1]``
+        ========= ====================================================================
+
+        Its ``metadata_props`` hold ``ulmus_version``, ``confidence_level``, the ``estimate`` of
+        the variance and ``feature_names``, a list in JSON, or null.
+
+    Notes
+    -----
+    Results agree with the model's own to 1e-6 of their size, whatever the rows of a batch. A graph
+    gives no warnings: points far outside the training range are predicted as by the model, and
+    NaN in a row of X makes all results of that row NaN. A model that was fitted in single
+    precision is computed in double precision here, and agrees with itself to the three digits that
+    it has.
+
+    The bounds are mean plus and minus :math:`t_{1 - a/2}(\nu)` times ``sd``, with degrees of
+    freedom :math:`\nu` that differ from point to point; the quantile is a polynomial in
+    :math:`1/\nu`, accurate to 1e-10.
+
+    With at most 400 rows and a learned map, the map is learned again without each fifth of the
+    rows, as when error bars are first asked for; that takes five times as long as the fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.integrations.onnx import to_onnx
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> proto = to_onnx(model, confidence_level=0.9)
+    >>> [output.name for output in proto.graph.output]
+    ['mean', 'se', 'sd', 'lower', 'upper']
+    """
+    if not isinstance(model, BaseELM):
+        raise ValueError(
+            f"model must be a fitted ELMRegressor or ELMEnsembleRegressor, got a "
+            f"{type(model).__name__}; of a Pipeline, give its last step."
+        )
+    check_is_fitted(model)
+    (level,) = checked_levels([confidence_level])
+    fit, graph = model.fitted_, Graph()
+    results, shape = _results(graph, fit, level), ["batch", fit.ensemble.n_outputs]
+    if fit.one_output:
+        results = {name: graph("Squeeze", r, np.array([1])) for name, r in results.items()}
+        shape = shape[:1]
+    proto = graph.model(
+        {"X": ["batch", model.n_features_in_]},
+        {name: (result, shape) for name, result in results.items()},
+    )
+    names = getattr(model, "feature_names_in_", None)
+    properties = {
+        "ulmus_version": __version__,
+        "confidence_level": repr(level),
+        "estimate": fit.estimates[0],
+        "feature_names": json.dumps(None if names is None else list(names)),
+    }
+    onnx.helper.set_model_props(proto, properties)
+    onnx.checker.check_model(proto, full_check=True)
+    return proto
+
+
+def _results(graph: Graph, fit: Fit, level: float) -> dict[str, str]:
+    """Results of the graph at its input X, each (p, K)."""
+    variance = prediction_variance(graph, "X", fit)
+    total = graph("Add", variance.model, noise_variance(graph, "X", fit))
+    sd = graph("Sqrt", total)
+    quantile = student_quantile(graph, inverse_dof(graph, variance, total, fit), level)
+    half = graph("Mul", quantile, sd)
+    return {
+        "mean": variance.mean,
+        "se": graph("Sqrt", variance.model),
+        "sd": sd,
+        "lower": graph("Sub", variance.mean, half),
+        "upper": graph("Add", variance.mean, half),
+    }
+
+
+def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
+    """How to call a graph of :func:`to_onnx` from Python, in a few lines.
+
+    Parameters
+    ----------
+    proto : onnx.ModelProto
+        The graph.
+    path : str or path
+        Where it was written.
+
+    Returns
+    -------
+    text : str
+        Code, and the names, types and shapes of the input and of the outputs.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.integrations.onnx import to_onnx, usage
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 1.0, 3.0]
+    >>> model = ELMEnsembleRegressor(3, 2, alpha=0.1, random_state=0).fit(X, y)
+    >>> print(usage(to_onnx(model), "model.onnx"))
+    Call it from Python after `pip install onnxruntime`:
+    <BLANKLINE>
+        import numpy as np
+        import onnxruntime
+    <BLANKLINE>
+        session = onnxruntime.InferenceSession("model.onnx")
+        X = np.asarray(table, dtype=np.float64)
+        mean, se, sd, lower, upper = session.run(None, {"X": X})
+    <BLANKLINE>
+    Input
+        X      double (batch, 1)  columns in the order of the table of the fit
+    Outputs
+        mean   double (batch)     prediction
+        se     double (batch)     standard error of the prediction
+        sd     double (batch)     standard deviation of a new observation
+        lower  double (batch)     lower bound of a new observation, level 0.95
+        upper  double (batch)     upper bound of a new observation, level 0.95
+    """
+    properties = {item.key: item.value for item in proto.metadata_props}
+    names = json.loads(properties["feature_names"])
+    columns = "columns in the order of the table of the fit" if names is None else "columns:"
+    outputs, level = ", ".join(OUTPUTS), properties["confidence_level"]
+    lines = [
+        "Call it from Python after `pip install onnxruntime`:",
+        "",
+        "    import numpy as np",
+        "    import onnxruntime",
+        "",
+        f"    session = onnxruntime.InferenceSession({json.dumps(os.fspath(path))})",
+        "    X = np.asarray(table, dtype=np.float64)",
+        f'    {outputs} = session.run(None, {{"X": X}})',
+        "",
+        "Input",
+        _described(proto.graph.input[0], columns),
+        *(f"        {name}" for name in names or ()),
+        "Outputs",
+        *(_described(value, OUTPUTS[value.name].format(level)) for value in proto.graph.output),
+    ]
+    return "\n".join(lines)
+
+
+def _described(value: Any, meaning: str) -> str:
+    """Name, type, shape and meaning of an input or output, on a line."""
+    axes = value.type.tensor_type.shape.dim
+    shape = ", ".join(axis.dim_param or str(axis.dim_value) for axis in axes)
+    return f"    {value.name:<6} double {f'({shape})':<11} {meaning}"

@@ -1,0 +1,143 @@
+"""Forms over pairs of members in a graph, as ``core/variance/quadratic_forms.py`` and ``core/ridge/grams.py`` have them.
+
+No training row is written: a form that keeps rows is turned, so that only products of rows are
+left, or becomes its primal shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ulmus.core.arrays.backend import to_numpy
+from ulmus.core.ridge.grams import PairGram
+from ulmus.core.ridge.pairing import COMMON, OWN, PAIRINGS, PairSums
+from ulmus.core.variance.quadratic_forms import JackknifeForm, PairForms, RowForm
+from ulmus.integrations.onnx.graph import Graph
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Coordinates t of the points, and the sizes that a graph does not tell.
+
+    Parameters
+    ----------
+    t : str
+        Coordinates by member, (M, p, N').
+    n_members, n_units : int
+        M and N'.
+    """
+
+    t: str
+    n_members: int
+    n_units: int
+
+    def stacked(self, graph: Graph) -> str:
+        """The members side by side, shape (p, M N')."""
+        by_point = graph("Transpose", self.t, perm=[1, 0, 2])
+        return graph("Reshape", by_point, np.array([-1, self.n_members * self.n_units]))
+
+    def leading(self, graph: Graph, n_units: int) -> Coordinates:
+        """The first coordinates of each member alone."""
+        if n_units == self.n_units:
+            return self
+        cut = graph("Slice", self.t, np.array([0]), np.array([n_units]), np.array([2]))
+        return replace(self, t=cut, n_units=n_units)
+
+
+def means(graph: Graph, pair: PairForms, where: Coordinates) -> PairSums:
+    """Means over members and over distinct members, each (p, K), as ``PairForms.means``."""
+    parts = [sums(graph, form, where) for form in pair.forms]
+    single, distinct = (graph.joined(list(a)) for a in zip(*parts, strict=True))
+    share = PAIRINGS[pair.pairing].means(PairSums(1.0, 1.0), where.n_members)
+    scale = to_numpy(pair.scale).astype(float)
+    return PairSums(
+        graph("Mul", single, share.single * scale), graph("Mul", distinct, share.distinct * scale)
+    )
+
+
+def sums(graph: Graph, form: Any, where: Coordinates) -> PairSums:
+    """Sums over members and over distinct members, each (p, 1)."""
+    if isinstance(form, JackknifeForm):
+        return jackknife_sums(graph, form, where)
+    turned = turned_rows(form) if isinstance(form, RowForm) else None
+    if turned is not None:
+        return row_sums(graph, form, turned, where)
+    return gram_sums(graph, form.primal(), where)
+
+
+def turned_rows(form: RowForm) -> np.ndarray | None:
+    """A matrix (M N', r) whose product with its transpose is the sum over rows, where one is.
+
+    It is the triangular factor of the rows, which is the same for any other rows with the same
+    products. Where members see different noise there is none.
+    """
+    Q = to_numpy(form.Q).astype(float)
+    if form.pairing == OWN.name:
+        omega = to_numpy(form.omega)
+        if np.any(omega != omega[:1]):
+            return None
+        Q = Q * np.sqrt(omega[0])
+    elif form.pairing != COMMON.name:
+        return None
+    R: Any = np.linalg.qr(Q.reshape(-1, Q.shape[2]).T, mode="r")
+    return R.T
+
+
+def row_sums(graph: Graph, form: RowForm, turned: np.ndarray, where: Coordinates) -> PairSums:
+    """Sums through the turned rows, as ``RowForm.sums``."""
+    z = graph("MatMul", where.stacked(graph), turned)
+    single = own_sums(graph, form.single, where)
+    return PairSums(single, graph("Sub", _row_sum(graph, graph.square(z)), single))
+
+
+def gram_sums(graph: Graph, form: PairGram, where: Coordinates) -> PairSums:
+    """Sums by matrices, the upper half of them, as ``PairGram.sums``."""
+    where = where.leading(graph, form.single.shape[1])
+    single, side = own_sums(graph, form.single, where), where.n_units
+    if where.n_members == 1:
+        return PairSums(single, graph("Mul", single, 0.0))
+    stacked = where.stacked(graph)
+    products = []
+    for m, row in enumerate(form.upper[:-1]):
+        edges = m * side, (m + 1) * side, where.n_members * side
+        own, after = (
+            graph("Slice", stacked, *(np.array([v]) for v in (a, b, 1))) for a, b in pairwise(edges)
+        )
+        product = graph("MatMul", own, to_numpy(row).astype(float))
+        products.append(_row_sum(graph, graph("Mul", product, after)))
+    return PairSums(single, graph("Mul", graph.added(products), 2.0))
+
+
+def own_sums(graph: Graph, single: Any, where: Coordinates) -> str:
+    """Sum over members of t' S t with matrices S (M, N', N'), shape (p, 1)."""
+    product = graph("MatMul", where.t, to_numpy(single).astype(float))
+    return _row_sum(graph, graph.sum(graph("Mul", product, where.t), 0))
+
+
+def jackknife_sums(graph: Graph, form: JackknifeForm, where: Coordinates) -> PairSums:
+    """Sums with the paper's jackknife matrices, as ``JackknifeForm.sums``."""
+    base, n = sums(graph, form.diagonal, where), float(form.n)
+    g = graph("MatMul", where.t, to_numpy(form.c).astype(float))
+    own = graph.sum(graph("Mul", g, np.eye(where.n_members)[:, None, :]), 0)
+    total = graph.sum(g, 0)
+    own_own = _row_sum(graph, graph.square(own))
+    if form.degree == 2:
+        single = own_own
+        distinct = graph("Sub", _row_sum(graph, graph("Mul", own, total)), own_own)
+    else:
+        single = graph("Sub", _row_sum(graph, graph.sum(graph.square(g), 0)), own_own)
+        others = graph.square(graph("Sub", total, own))
+        distinct = graph("Sub", _row_sum(graph, others), single)
+
+    def corrected(sum_: str, rank_one: str) -> str:
+        return graph("Mul", graph("Sub", sum_, graph("Div", rank_one, n)), (n - 1) / n)
+
+    return PairSums(corrected(base.single, single), corrected(base.distinct, distinct))
+
+
+def _row_sum(graph: Graph, x: str) -> str:
+    return graph.sum(x, 1, keepdims=True)

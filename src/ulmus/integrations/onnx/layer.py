@@ -1,0 +1,149 @@
+"""The hidden layer in a graph: inputs, scores, levels, units, and linear functions of these.
+
+It follows ``core/layer/inputs.py``, ``core/layer/activations.py`` and ``core/layer/hidden_layer.py``. Points come first:
+inputs are (p, d'), features (M, p, N).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+from scipy.special import erfcx
+
+from ulmus.core.arrays.backend import to_numpy
+from ulmus.core.layer.hidden_layer import HiddenLayer
+from ulmus.core.layer.inputs import Inputs, Levels, Scores
+from ulmus.integrations.onnx.graph import Graph
+
+# The error function is one beyond this in double precision.
+ERF_REACH = 6.0
+# The polynomial that stands for its scaled complement: degree, and the bend of its argument.
+ERFCX_DEGREE, ERFCX_BEND = 18, 2.0
+
+
+def layer_inputs(graph: Graph, X: str, inputs: Inputs) -> str:
+    """Inputs of the layer, shape (p, d'), as ``Inputs.__call__`` but not yet scaled."""
+    parts = [graph("Sub", X, to_numpy(inputs.offset))]
+    if inputs.scores:
+        parts.append(scores(graph, X, inputs.scores))
+    if inputs.levels:
+        parts.append(levels(graph, X, inputs.levels))
+    return graph.joined(parts)
+
+
+def scores(graph: Graph, X: str, curves: Sequence[Scores]) -> str:
+    """Scores by all curves, shape (p, curves), as ``Scores.__call__``."""
+    knots = _padded([curve.knots for curve in curves])
+    last = np.array([float(curve.knots[-1]) for curve in curves])
+    x = graph.columns(X, [curve.column for curve in curves])
+    x = graph.clipped(x, knots[:, 0], last)
+    # The knot to the left is as far as inner knots are not to the right; the padding always is.
+    inner = _padded([curve.knots[1:-1] for curve in curves])
+    passed = graph("GreaterOrEqual", graph("Unsqueeze", x, np.array([2])), inner)
+    left = graph.sum(graph("Cast", passed, to=TensorProto.INT64), 2)
+    n_pieces = knots.shape[1] - 1
+    piece = graph("Add", left, n_pieces * np.arange(len(curves)))
+
+    def taken(arrays: list[Any]) -> str:
+        return graph("Gather", _padded(arrays, n_pieces).ravel(), piece)
+
+    rise, start, end = zip(*(curve.pieces for curve in curves), strict=True)
+    parts = [[to_numpy(a) for a in kind] for kind in (rise, start, end)]
+    share = graph("Sub", x, taken([curve.knots[:-1] for curve in curves]))
+    share = graph("Div", share, taken([curve.gaps for curve in curves]))
+    slope = taken(parts[1])
+    curvature = taken([3 * r - 2 * a - b for r, a, b in zip(*parts, strict=True)])
+    bend = taken([a + b - 2 * r for r, a, b in zip(*parts, strict=True)])
+    value = graph("Add", curvature, graph("Mul", share, bend))
+    value = graph("Add", slope, graph("Mul", share, value))
+    low = taken([curve.heights[:-1] for curve in curves])
+    return graph("Add", low, graph("Mul", share, value))
+
+
+def _padded(arrays: list[Any], width: int | None = None) -> np.ndarray:
+    """Arrays of different lengths as rows of a matrix, filled up with infinity."""
+    rows = [to_numpy(a).astype(float) for a in arrays]
+    out = np.full((len(rows), width or max(map(len, rows))), np.inf)
+    for i, row in enumerate(rows):
+        out[i, : len(row)] = row
+    return out
+
+
+def levels(graph: Graph, X: str, several: Sequence[Levels]) -> str:
+    """Indicators of all levels, shape (p, levels), as ``Levels.__call__``."""
+    sizes = [int(part.values.shape[0]) for part in several]
+    values = np.concatenate([to_numpy(part.values) for part in several])
+    x = graph.columns(X, np.repeat([part.column for part in several], sizes))
+    distance = graph("Abs", graph("Sub", x, values))
+    near = graph("LessOrEqual", distance, np.repeat([float(p.reach) for p in several], sizes))
+    return graph("Cast", near, to=TensorProto.DOUBLE)
+
+
+def _erf(graph: Graph, u: str) -> str:
+    r"""Error function, since onnxruntime has none in double precision.
+
+    :math:`1 - e^{-x^2}\,\mathrm{erfcx}(x)` for :math:`x = |u|`, with a polynomial in
+    :math:`(x - k)/(x + k)` for erfcx (Shepherd & Laframboise, 1981).
+    """
+    k = ERFCX_BEND
+    end = (ERF_REACH - k) / (ERF_REACH + k)
+
+    def complement(y: np.ndarray) -> np.ndarray:
+        return erfcx(k * (1 + y) / (1 - y))
+
+    x = graph("Min", graph("Abs", u), ERF_REACH)
+    y = graph("Div", graph("Sub", x, k), graph("Add", x, k))
+    scaled = graph.smooth(y, complement, -1.0, end, ERFCX_DEGREE)
+    tail = graph("Mul", graph("Exp", graph("Neg", graph.square(x))), scaled)
+    return graph("Mul", graph("Sign", u), graph("Sub", 1.0, tail))
+
+
+def _rbf(graph: Graph, u: str) -> str:
+    return graph("Exp", graph("Neg", graph.square(graph.clipped(u, -40.0, 40.0))))
+
+
+ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
+    "logistic": lambda graph, u: graph("Sigmoid", u),
+    "tanh": lambda graph, u: graph("Tanh", u),
+    "relu": lambda graph, u: graph("Relu", u),
+    "erf": _erf,
+    "cos": lambda graph, u: graph("Cos", u),
+    "rbf": _rbf,
+    "identity": lambda graph, u: u,
+}
+
+
+def features(graph: Graph, X: str, layer: HiddenLayer) -> str:
+    """Hidden features without the constant one, shape (M, p, N), as ``HiddenLayer.__call__``."""
+    if not isinstance(layer.activation, str):
+        raise ValueError(
+            f"activation={layer.activation!r} is a function, which a graph cannot hold; fit with "
+            f"an activation by name: {', '.join(map(repr, ACTIVATIONS))}."
+        )
+    W = to_numpy(layer.W).astype(float)
+    # The weights are scaled instead of the inputs: onnxruntime merges a matrix product with a
+    # division by one number before it, such as the scale of a single input, in single precision.
+    scale = to_numpy(layer.inputs.scale).astype(float)
+    W[:, :, : len(scale)] /= scale
+    u = graph("MatMul", layer_inputs(graph, X, layer.inputs), W.transpose(0, 2, 1))
+    return ACTIVATIONS[layer.activation](graph, graph("Add", u, to_numpy(layer.b)[:, None, :]))
+
+
+def linear(graph: Graph, h: str, layer: HiddenLayer, weights: Any) -> str:
+    """Features times weights (M, N', K) within each member, shape (M, p, K).
+
+    The constant feature is 1 at every point, and its weights are added.
+    """
+    weights, first = to_numpy(weights).astype(float), int(layer.constant)
+    product = graph("MatMul", h, weights[:, first:, :])
+    return graph("Add", product, weights[:, :1, :]) if first else product
+
+
+def mean(graph: Graph, X: str, layer: HiddenLayer, coefficients: Any, shift: Any) -> str:
+    """Mean over members of a linear function of the features, shape (p, K), as ``Fold.mean``."""
+    h = features(graph, X, layer)
+    total = graph.sum(linear(graph, h, layer, coefficients / layer.n_members), 0)
+    return graph("Add", total, to_numpy(shift)) if layer.constant else total

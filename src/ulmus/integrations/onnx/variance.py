@@ -1,0 +1,137 @@
+"""Prediction, its variance and the variance of the noise in a graph, each (p, K).
+
+It follows ``intervals/standard_errors.py``, ``core/ensemble/components.py``, ``core/variance/estimates.py`` and
+``core/noise_model/model.py``, for the default estimate of a fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ulmus.core.arrays.backend import to_numpy
+from ulmus.core.ensemble.ensemble import Regression
+from ulmus.core.fit.fit import Fit
+from ulmus.core.noise_model.model import NoiseVarianceModel
+from ulmus.core.ridge.pairing import PairSums
+from ulmus.core.variance.estimates import ESTIMATES
+from ulmus.integrations.onnx.forms import Coordinates, means
+from ulmus.integrations.onnx.graph import Graph
+from ulmus.integrations.onnx.layer import features, linear, mean
+
+
+@dataclass(frozen=True)
+class Variance:
+    """Prediction, its variance, and the spread of members over their number, each (p, K)."""
+
+    mean: str
+    model: str
+    redrawing: str
+
+
+def prediction_variance(graph: Graph, X: str, fit: Fit) -> Variance:
+    """Mean and variance of the prediction, as the function of the same name."""
+    ensemble, columns = fit.ensemble, []
+    h = features(graph, X, ensemble.layer)
+    for part in ensemble.regressions:
+        weights = to_numpy(part.smoother.to_t).transpose(0, 2, 1)
+        t = linear(graph, h, ensemble.layer, weights)
+        columns.append(regression_variance(graph, t, part, fit))
+    center, model, redrawing = (
+        _ordered(graph, list(a), ensemble.regressions) for a in zip(*columns, strict=True)
+    )
+    unit = ensemble.unit.astype(float)
+    center = graph("Add", graph("Mul", center, unit), ensemble.shift)
+    model, redrawing = (graph("Mul", a, unit**2) for a in (model, redrawing))
+    if fit.folded:
+        model = graph("Add", model, map_variance(graph, X, fit))
+    return Variance(center, model, redrawing)
+
+
+def _ordered(graph: Graph, parts: list[str], regressions: Sequence[Regression]) -> str:
+    """Results of the regressions in the order of the outputs, as ``Ensemble.ordered``."""
+    if len(parts) == 1:
+        return parts[0]
+    order = np.argsort([k for part in regressions for k in part.outputs])
+    return graph.columns(graph.joined(parts), order)
+
+
+def regression_variance(graph: Graph, t: str, part: Regression, fit: Fit) -> tuple[str, str, str]:
+    """The same for coordinates t (M, p, N') of one regression, in the fit's units."""
+    estimate, M = fit.estimates[0], fit.ensemble.n_members
+    values = graph("MatMul", t, to_numpy(part.smoother.q).astype(float))
+    center = graph("Mul", graph.sum(values, 0), 1 / M)
+    spread = graph.sum(graph.square(graph("Sub", values, center)), 0)
+    redrawing = graph("Mul", spread, 1 / (max(M - 1, 1) * M))
+    where = Coordinates(t, M, fit.ensemble.layer.n_units)
+    pair = means(graph, part.forms[ESTIMATES[estimate].pairing], where)
+    model = never_negative(graph, estimate, pair, redrawing, M)
+    if np.any(part.alpha_deviation > 0):
+        model = graph("Add", model, alpha_variance(graph, t, part, M))
+    return center, model, redrawing
+
+
+def never_negative(graph: Graph, name: str, pair: PairSums, redrawing: str, M: int) -> str:
+    """The estimate, and its positive part where it is negative, as the function of the name."""
+    variance = graph("Add", _combined(graph, name, pair, M), redrawing)
+    A, U = pair
+    given_weights = _combined(graph, "NHo", pair, M)
+    alone = graph("Mul", A, 1 / M)
+    given_weights = graph.chosen(graph("Greater", given_weights, 0.0), given_weights, alone)
+    between = graph("Sub", redrawing, graph("Mul", graph("Sub", A, U), 1 / M))
+    positive = graph("Add", given_weights, graph("Max", between, 0.0))
+    return graph.chosen(graph("Less", variance, 0.0), positive, variance)
+
+
+def _combined(graph: Graph, name: str, pair: PairSums, M: int) -> str:
+    """How an estimate combines the two means; it is linear in them."""
+    A, U = np.eye(2)
+    shares = ESTIMATES[name].part(A, U, M)
+    return graph.added([graph("Mul", a, share) for a, share in zip(pair, shares, strict=True)])
+
+
+def alpha_variance(graph: Graph, t: str, part: Regression, M: int) -> str:
+    """What choosing alpha adds in the fit's units, (p, K), as ``Ensemble.alpha_shifts``."""
+    first, second = (
+        graph.square(graph.sum(graph("MatMul", t, vectors / M), 0))
+        for vectors in to_numpy(part.alpha_vectors).astype(float)
+    )
+    return graph("Max", graph("Sub", first, second), 0.0)
+
+
+def map_variance(graph: Graph, X: str, fit: Fit) -> str:
+    """What choosing the map adds, (p, K): the sample variance between the folds."""
+    parts = [mean(graph, X, fold.layer, fold.coefficients, fold.shift) for fold in fit.folds]
+    center = graph("Mul", graph.added(parts), 1 / len(parts))
+    squares = graph.added(graph.square(graph("Sub", part, center)) for part in parts)
+    return graph("Mul", squares, 1 / (len(parts) - 1))
+
+
+def noise_variance(graph: Graph, X: str, fit: Fit) -> str:
+    """Variance of a new observation around its prediction, (p, K), or (K,) if it is constant."""
+    scale = fit.ensemble.unit.astype(float) ** 2 / fit.mean_weight
+    if fit.noise_model is None:
+        residual = fit.per_regression(lambda part: part.variance.residual)
+        return graph.constant(residual.astype(float) * scale)
+    return graph("Mul", varying_noise(graph, X, fit.noise_model), scale)
+
+
+def varying_noise(graph: Graph, X: str, model: NoiseVarianceModel) -> str:
+    """Noise variance at weight 1 and in the fit's units, as ``NoiseVarianceModel.variance``."""
+    used = [k for k, one in enumerate(model.logs) if one is not None]
+    if not used:
+        return graph.constant(model.flat)
+    logs = [
+        mean(graph, X, one.layer, one.coefficients, one.shift)
+        for one in model.logs
+        if one is not None
+    ]
+    # A column for each output, zero where the logarithm is not used.
+    everywhere = graph("MatMul", graph.joined(logs), np.eye(len(model.logs))[used])
+    inside = graph.clipped(everywhere, model.low, model.high)
+    constant = np.isfinite(model.flat)
+    factor, flat = np.where(constant, 0.0, model.factor), np.where(constant, model.flat, 0.0)
+    varying = graph("Mul", graph("Exp", graph("Mul", inside, model.share)), factor)
+    return graph("Add", varying, flat)

@@ -1,0 +1,177 @@
+"""Blocks of rows from Parquet, CSV, Feather and Arrow files, larger than memory or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".feather": "feather",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+}
+COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Rows of numbers with the names of their columns."""
+
+    values: np.ndarray
+    columns: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.values, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class ArrowBlocks:
+    """Blocks of rows read from files by pyarrow; iterable as often as needed."""
+
+    dataset: Any
+    target: tuple[str, ...]
+    columns: tuple[str, ...]
+    sample_weight: str | None
+    batch_rows: int
+    one_output: bool
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        extra = () if self.sample_weight is None else (self.sample_weight,)
+        wanted = [*self.columns, *self.target, *extra]
+        for batch in self.dataset.to_batches(columns=wanted, batch_size=self.batch_rows):
+            y = _numbers(batch, self.target)
+            X = Columns(_numbers(batch, self.columns), self.columns)
+            weight = [_numbers(batch, extra)[:, 0]] if extra else []
+            yield (X, y[:, 0] if self.one_output else y, *weight)
+
+
+def _numbers(batch: Any, names: Sequence[str]) -> np.ndarray:
+    columns = [np.asarray(batch.column(name).to_numpy(zero_copy_only=False)) for name in names]
+    return np.stack(columns, axis=1).astype(float)
+
+
+def from_arrow(
+    path: Any,
+    *,
+    target: str | Sequence[str],
+    columns: Sequence[str] | None = None,
+    sample_weight: str | None = None,
+    format: str | None = None,
+    batch_rows: int = 65_536,
+) -> ArrowBlocks:
+    r"""Blocks of a Parquet, CSV, Feather or Arrow data set, larger than memory or not.
+
+    Parameters
+    ----------
+    path : path-like or list of them
+        A file (CSV may be compressed, as ``table.csv.gz``), a folder of files of one kind, or
+        several files.
+    target : str or list of str
+        Column or columns to predict.
+    columns : list of str, default=None
+        Input columns; by default all that are not target or weight.
+    sample_weight : str, default=None
+        Column of row weights.
+    format : str, default=None
+        ``"parquet"``, ``"csv"``, ``"feather"`` or ``"arrow"``; by default from the file's ending.
+    batch_rows : int, default=65536
+        Largest number of rows in a block.
+
+    Returns
+    -------
+    blocks : ArrowBlocks
+        To be given to ``fit_blocks``. Names of the columns are checked by ``predict``.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.tables.blocks import from_arrow
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name) / "table.csv"
+    >>> lines = [f"{i / 100},{(i / 100) ** 2}" for i in range(100)]
+    >>> _ = file.write_text("x,y\n" + "\n".join(lines))
+    >>> blocks = from_arrow(file, target="y", batch_rows=30)
+    >>> model = ELMEnsembleRegressor(3, 10, random_state=0).fit_blocks(blocks)
+    >>> model.feature_names_in_
+    array(['x'], dtype=object)
+    >>> folder.cleanup()
+    """
+    try:
+        import pyarrow.dataset as arrow
+        import pyarrow.lib as arrow_errors
+    except ImportError as error:
+        raise ImportError(
+            "from_arrow reads files with pyarrow, which is not installed; install ulmus[cli] or "
+            "pyarrow."
+        ) from error
+    kind = _format(path) if format is None else format
+    try:
+        dataset = arrow.dataset(path, format=kind)
+    except (arrow_errors.ArrowInvalid, arrow_errors.ArrowTypeError) as error:
+        raise ValueError(f"{path} cannot be read as {kind}: {error}") from error
+    targets = (target,) if isinstance(target, str) else tuple(target)
+    used = {*targets, sample_weight}
+    inputs = tuple(
+        [name for name in dataset.schema.names if name not in used] if columns is None else columns
+    )
+    _require_columns(dataset.schema, inputs, targets, sample_weight)
+    return ArrowBlocks(dataset, targets, inputs, sample_weight, batch_rows, isinstance(target, str))
+
+
+def _format(path: Any) -> str:
+    """Format from the ending of a file, or of the first file in a folder."""
+    first = Path(path[0] if isinstance(path, (list, tuple)) else path)
+    if first.is_dir():
+        files = sorted(f for f in first.rglob("*") if f.is_file() and f.name[0] not in "._")
+        if not files:
+            raise ValueError(f"the folder {str(first)!r} holds no files; give one with data.")
+        first = files[0]
+    suffixes = [suffix.lower() for suffix in first.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSIONS:
+        suffixes.pop()
+    if not suffixes or suffixes[-1] not in FORMATS:
+        known = ", ".join(sorted(set(FORMATS.values())))
+        raise ValueError(
+            f"the ending of {first.name!r} does not tell its format; set format to one of {known}."
+        )
+    return FORMATS[suffixes[-1]]
+
+
+def _require_columns(
+    schema: Any, inputs: tuple[str, ...], targets: tuple[str, ...], weight: str | None
+) -> None:
+    import pyarrow.types as kinds
+
+    wanted = (*inputs, *targets, *([] if weight is None else [weight]))
+    missing = [name for name in wanted if name not in schema.names]
+    if missing:
+        raise ValueError(f"columns {missing!r} are not in the data set; it has {schema.names!r}.")
+    if not inputs:
+        raise ValueError("columns names no input; give at least one, or None for all.")
+    if not targets:
+        raise ValueError("target names no column; give the one to predict.")
+    both = [name for name in inputs if name in {*targets, weight}]
+    if both:
+        raise ValueError(
+            f"columns {both!r} are inputs and also target or sample_weight; take them out of "
+            "columns."
+        )
+    for name in wanted:
+        kind = schema.field(name).type
+        number = kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)
+        if not (number or kinds.is_decimal(kind) or kinds.is_null(kind)):
+            raise ValueError(
+                f"column {name!r} holds {kind}, not numbers; leave it out of columns, or turn it "
+                "into numbers first."
+            )

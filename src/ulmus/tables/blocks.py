@@ -1,0 +1,295 @@
+"""Tables that come in blocks of rows: checking, reading and streaming them.
+
+A table in blocks is anything that can be iterated more than once and yields ``(X, y)`` or
+``(X, y, sample_weight)``: a list of arrays, a function that returns a fresh iterator, or
+:func:`from_arrow` for files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from ulmus.core.arrays.backend import Array, like, namespace, row_blocks, taken_rows
+from ulmus.core.data.source import Block, RowPass, first_rows, reduced
+from ulmus.tables.arrow import from_arrow
+from ulmus.tables.frames import (
+    checked_inputs,
+    checked_outputs,
+    checked_weight,
+    column_names,
+    column_place,
+)
+
+__all__ = ["from_arrow"]
+
+
+def silent(blocks: Iterable[Any], title: str) -> Iterable[Any]:
+    """Show nothing."""
+    return blocks
+
+
+def progress_bar(blocks: Iterable[Any], title: str) -> Iterator[Any]:
+    """Show how many blocks of a pass are done; needs rich for a bar, else prints its name."""
+    try:
+        from rich.progress import track
+    except ImportError:
+        print(f"{title} ...")
+        yield from blocks
+    else:
+        yield from track(blocks, description=title)
+
+
+@dataclass(frozen=True)
+class CheckedBlock:
+    """One block as the user gave it, checked: X (n, d), y (K, n), weights (n,) or None."""
+
+    X: Any
+    y: Any
+    weight: np.ndarray | None
+    one_output: bool
+    names: tuple[str, ...] | None
+
+
+def reader(blocks: Any) -> Callable[[], Iterator[Any]]:
+    """Return a function that starts reading the blocks from the beginning."""
+    if callable(blocks):
+        return lambda: iter(blocks())
+    if not hasattr(blocks, "__iter__"):
+        raise ValueError(
+            "blocks must be a list of (X, y), or a function that returns an iterator over them, "
+            f"got {type(blocks).__name__}; use fit for a single table."
+        )
+    if iter(blocks) is blocks:
+        raise ValueError(
+            "blocks is an iterator, which can be read only once, and a fit reads it several "
+            "times; give a list, or a function that returns a fresh iterator."
+        )
+    return lambda: iter(blocks)
+
+
+def checked_blocks(
+    read: Callable[[], Iterator[Any]], pattern: CheckedBlock | None = None
+) -> Iterator[CheckedBlock]:
+    """Blocks with their shapes and values checked; empty ones are passed over.
+
+    Every block must have the columns of ``pattern``, or of the first block. An error names the
+    block and, where it can, the row.
+    """
+    for index, raw in enumerate(read()):
+        block = checked_block(raw, f"block {index}")
+        if block.X.shape[0] == 0:
+            continue
+        if pattern is not None:
+            require_same_columns(block, pattern, f"block {index}")
+        pattern = block if pattern is None else pattern
+        yield block
+
+
+def require_same_columns(block: CheckedBlock, pattern: CheckedBlock, where: str) -> None:
+    """Refuse a block whose columns are not those of a pattern, in the same order."""
+    for what, got, wanted in (
+        ("features", block.X.shape[1], pattern.X.shape[1]),
+        ("outputs", block.y.shape[0], pattern.y.shape[0]),
+    ):
+        if got != wanted:
+            raise ValueError(
+                f"{where} has {got} {what}, the blocks before it have {wanted}; give "
+                "every block the same columns."
+            )
+    if _kind(block.X) != _kind(pattern.X):
+        raise ValueError(
+            f"X of {where} is {_kind(block.X)}, the blocks before it are {_kind(pattern.X)}; give "
+            "every block as the same kind of array."
+        )
+    if block.names != pattern.names:
+        raise ValueError(
+            f"the columns of {where} are {_listed(block.names)}, those of the blocks before it "
+            f"{_listed(pattern.names)}; give every block the same columns in the same order."
+        )
+
+
+def _kind(X: Any) -> str:
+    if scipy.sparse.issparse(X):
+        return "a sparse matrix"
+    return f"an array of {type(X).__module__.split('.')[0]}"
+
+
+def _listed(names: tuple[str, ...] | None) -> str:
+    return "without names" if names is None else repr(list(names))
+
+
+def checked_block(raw: Any, where: str) -> CheckedBlock:
+    """One block, checked; ``where`` is what messages call it."""
+    if not isinstance(raw, (tuple, list)) or len(raw) not in (2, 3):
+        kind = "None" if raw is None else type(raw).__name__
+        raise ValueError(f"{where} must be (X, y) or (X, y, sample_weight), got {kind}.")
+    names = column_names(raw[0])
+    X, y = checked_inputs(raw[0], where), checked_outputs(raw[1], where)
+    if y.shape[0] != X.shape[0]:
+        raise ValueError(
+            f"{where} has {X.shape[0]} rows of X, {y.shape[0]} of y; give one of each per row."
+        )
+    weight = checked_weight(raw[2] if len(raw) == 3 else None, X.shape[0], where)
+    columns = y[None, :] if y.ndim == 1 else y.T
+    return CheckedBlock(X, columns, weight, y.ndim == 1, names)
+
+
+def cut_block(
+    block: CheckedBlock,
+    width: int,
+    reference: Array,
+    numbers: np.ndarray | None = None,
+    cut: np.ndarray | None = None,
+) -> Iterator[Block]:
+    """The rows of a block in pieces of a good size to work on.
+
+    ``numbers`` are those of the rows in the whole table, and ``cut`` their labels, where they are
+    known, each (n,).
+    """
+    weight = None if block.weight is None else np.sqrt(block.weight)
+    for rows in row_blocks(block.X.shape[0], width, reference):
+        yield Block(
+            taken_rows(block.X, rows),
+            like(block.y[:, rows], reference),
+            None if weight is None else like(weight[rows], reference),
+            None if numbers is None else numbers[rows],
+            None if cut is None else cut[rows],
+        )
+
+
+class Fingerprint(NamedTuple):
+    """What a reading of all blocks amounts to: rows, and sums of inputs and outputs."""
+
+    n_rows: int = 0
+    inputs: float = 0.0
+    outputs: float = 0.0
+    size: float = 0.0
+
+    def and_block(self, block: CheckedBlock) -> Fingerprint:
+        """The same with one more block."""
+        entries = block.X.data if scipy.sparse.issparse(block.X) else block.X
+        xp, yp = namespace(entries), namespace(block.y)
+        inputs, outputs = float(xp.sum(entries)), float(yp.sum(block.y))
+        size = float(xp.sum(xp.abs(entries))) + float(yp.sum(yp.abs(block.y)))
+        return Fingerprint(
+            self.n_rows + block.X.shape[0],
+            self.inputs + inputs,
+            self.outputs + outputs,
+            self.size + size,
+        )
+
+    def agrees(self, other: Fingerprint) -> bool:
+        """Whether two readings gave the same rows, in any order."""
+        near = 1e-6 * max(self.size, other.size)
+        return (
+            self.n_rows == other.n_rows
+            and not abs(self.inputs - other.inputs) > near
+            and not abs(self.outputs - other.outputs) > near
+        )
+
+
+class RowColumns(NamedTuple):
+    """Columns of all rows by name, each (n,), and which rows have a positive weight, (n,)."""
+
+    columns: dict[str, np.ndarray]
+    used: np.ndarray
+
+
+@dataclass(frozen=True)
+class BlockSource:
+    """A table in blocks as a source for the passes of a fit.
+
+    Parameters
+    ----------
+    read : callable
+        Starts reading from the beginning.
+    first : CheckedBlock
+        The first block, whose columns every block must have.
+    reference : array
+        An array of the kind to compute with.
+    width : int
+        Hidden features of a row, which decide how many rows are worked on at a time.
+    n_threads : int
+        Threads that share the blocks of a pass.
+    progress : callable
+        Wraps the blocks of a pass to show how far it is.
+    readings : list of Fingerprint
+        What the first complete reading amounted to.
+    cut : ndarray of shape (n,) or None
+        Labels of the blocks in which rows are left out, in the order of reading.
+    """
+
+    read: Callable[[], Iterator[Any]]
+    first: CheckedBlock
+    reference: Array
+    width: int = 1
+    n_threads: int = 1
+    progress: Callable[[Iterable[Any], str], Iterable[Any]] = silent
+    readings: list[Fingerprint] = field(default_factory=list)
+    cut: np.ndarray | None = None
+
+    def blocks(self, title: str) -> Iterator[Block]:
+        """All rows, in blocks of a good size."""
+        start = 0
+        for block in self._reading(title):
+            n_rows = block.X.shape[0]
+            numbers = np.arange(start, start + n_rows)
+            labels = None if self.cut is None else self.cut[numbers]
+            yield from cut_block(block, self.width, self.reference, numbers, labels)
+            start += n_rows
+
+    def without_blocks(self) -> BlockSource:
+        """The same rows, each left out by itself."""
+        return replace(self, cut=None)
+
+    def row_columns(self, names: Iterable[str]) -> RowColumns:
+        """Columns of all rows by name, from one reading."""
+        wanted = {name: column_place(self.first.names, name) for name in names}
+        columns: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
+        used = []
+        for block in self._reading("places of the rows"):
+            for name, j in wanted.items():
+                columns[name].append(np.array(block.X[:, j]))
+            n_rows = block.X.shape[0]
+            used.append(np.ones(n_rows, bool) if block.weight is None else block.weight > 0)
+        joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+        return RowColumns(joined, np.concatenate(used))
+
+    def _reading(self, title: str) -> Iterator[CheckedBlock]:
+        """All blocks as they were given; a reading must give the rows of the first one."""
+        seen = Fingerprint()
+        for block in self.progress(checked_blocks(self.read, self.first), title):
+            seen = seen.and_block(block)
+            if self.readings and seen.n_rows > self.readings[0].n_rows:
+                break
+            yield block
+        if not self.readings:
+            self.readings.append(seen)
+        elif not seen.agrees(self.readings[0]):
+            raise ValueError(
+                f"blocks gave other rows when read again ({seen.n_rows} rows, "
+                f"{self.readings[0].n_rows} before); a fit reads them several times, and they must "
+                "be the same each time. Store random or live data first."
+            )
+
+    def in_order(self) -> Iterator[Block]:
+        """All rows in the order in which they are read."""
+        return self.blocks("rows in order")
+
+    def reduce(self, row_pass: RowPass) -> Any:
+        """Run a pass over all blocks."""
+        title = getattr(row_pass, "title", "reading")
+        return reduced(row_pass, self.blocks(title), self.n_threads)
+
+    def sample(self, n_rows: int) -> Block:
+        """The first rows of positive weight."""
+        return first_rows(self.blocks("sample"), n_rows)
+
+    def for_width(self, width: int) -> BlockSource:
+        """The same rows in blocks of a size that suits so many hidden features."""
+        return replace(self, width=width)

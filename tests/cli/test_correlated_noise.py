@@ -1,0 +1,192 @@
+"""Tables whose rows hang together on the command line: times, coordinates and groups by column."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("typer", reason="needs ulmus[cli]")
+pytest.importorskip("pyarrow", reason="needs ulmus[cli]")
+from command_line import SMALL, done, facts, refusal
+from numpy.testing import assert_allclose
+
+import ulmus
+from ulmus.noise import AR1, Clustered, Exponential, Matern, NeweyWest
+
+N = 120
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Two inputs, a date, coordinates, sites in words, and noise that fades from day to day."""
+    rng = np.random.default_rng(0)
+    e = rng.standard_normal(N)
+    for i in range(1, N):
+        e[i] = 0.8 * e[i - 1] + 0.6 * e[i]
+    x = rng.uniform(-1, 1, N)
+    steps = pd.to_timedelta(np.cumsum(rng.integers(1, 4, N)), unit="D")
+    columns = {
+        "x": x,
+        "east": rng.uniform(0, 1, N),
+        "north": rng.uniform(0, 1, N),
+        "day": (pd.Timestamp("2024-01-01") + steps).date,
+        "site": np.repeat(list("cabfed"), N // 6),
+        "plot": np.arange(N) // 10,
+    }
+    return pd.DataFrame(columns).assign(y=np.sin(3 * x) + 0.5 * e)
+
+
+@pytest.fixture
+def csv(table, tmp_path):
+    table.to_csv(tmp_path / "table.csv", index=False)
+    return tmp_path / "table.csv"
+
+
+def fitted(csv, *options):
+    """The estimator of a model file that a command wrote."""
+    path = csv.parent / "model.ulmus"
+    done("fit", csv, "-t", "y", "-o", path, *SMALL, *options)
+    return ulmus.load(path).steps[-1][1]
+
+
+# ---------------------------------------------------------------- which noise the columns mean
+
+
+@pytest.mark.parametrize(
+    ("options", "noise"),
+    [
+        (("--time", "day"), AR1(time="day")),
+        (("--time", "day", "--drop", "day"), AR1()),
+        (("--noise", "ar1"), AR1()),
+        (("--time", "day", "--noise", "newey-west"), NeweyWest(time="day")),
+        (("--coords", "east,north"), Exponential(("east", "north"))),
+        (("--coords", "east", "--coords", "north"), Exponential(("east", "north"))),
+        (("--coords", "east,north", "--drop", "north"), Exponential()),
+        (("--coords", "east,north", "--noise", "matern"), Matern(("east", "north"))),
+        (("--groups", "plot"), Clustered("plot")),
+        (("--groups", "site"), Clustered()),
+        (("--time", "day", "--groups", "plot"), AR1(time="day") * Clustered("plot")),
+        (("--time", "day", "--groups", "site", "--noise", "ar1"), AR1(time="day") * Clustered()),
+        (
+            ("--time", "day", "--coords", "east,north"),
+            Exponential(("east", "north")) + AR1(time="day"),
+        ),
+        (("--noise", "heteroskedastic"), "heteroskedastic"),
+        ((), "auto"),
+    ],
+    ids=str,
+)
+def test_columns_mean_a_noise(csv, options, noise):
+    assert fitted(csv, *options).noise == noise
+
+
+def test_columns_stay_inputs_unless_dropped(csv):
+    assert "day" in fitted(csv, "--time", "day").feature_names_in_
+    assert "day" not in fitted(csv, "--time", "day", "--drop", "day").feature_names_in_
+    assert "site=a" in fitted(csv, "--groups", "site").feature_names_in_
+
+
+def test_a_dropped_column_still_tells_the_times(csv, table):
+    model = fitted(csv, "--time", "day", "--drop", "day,site", "--no-rows")
+    inputs = table[["x", "east", "north", "plot"]].astype(float)
+    days = pd.to_datetime(table["day"]).to_numpy()
+    same = ulmus.ELMEnsembleRegressor(2, 10, noise=AR1(), random_state=0)
+    same.fit(inputs, table["y"], time=days)
+    assert_allclose(model.noise_covariance_.values, same.noise_covariance_.values, rtol=1e-6)
+    assert_allclose(model.predict(inputs), same.predict(inputs), rtol=1e-8)
+
+
+def test_what_was_found_is_said(csv):
+    told = facts("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *SMALL, "--time", "day")
+    assert "along time over" in told["summary"]["dependence"]
+
+
+def test_rows_that_hang_together_are_noticed_with_the_names_of_options(csv):
+    output = done("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *SMALL, "--drop", "day")
+    note = next(line for line in output.stderr.splitlines() if "successive rows" in line)
+    for text in ("--noise auto", "--time", "--groups for groups", "--coords in space"):
+        assert text in note
+    assert "AR1" not in output.output
+
+
+def test_a_report_of_rows_in_space(csv):
+    pytest.importorskip("plotly", reason="reports need plotly")
+    path = csv.parent / "report.html"
+    fitted(csv, "--coords", "east,north", "--report", path)
+    assert "Variogram of left-out residuals" in path.read_text(encoding="utf-8")
+
+
+# ---------------------------------------------------------------- block by block
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--time", "day"),
+        ("--time", "day", "--drop", "day"),
+        ("--groups", "site"),
+        ("--groups", "plot", "--noise", "clustered"),
+        ("--time", "day", "--groups", "site", "--missing", "drop"),
+    ],
+    ids=" ".join,
+)
+def test_blocks_give_the_same_numbers(csv, options):
+    whole, streamed = (fitted(csv, *options, how) for how in ("--in-memory", "--stream"))
+    assert streamed.noise == whole.noise
+    assert streamed.fitted_.rows is None
+    points = whole.fitted_.rows.data.X[::7]
+    points = pd.DataFrame(points, columns=whole.feature_names_in_)
+    # What choosing the map adds to the variance is known only in memory.
+    expected = whole.predict(points)
+    assert_allclose(streamed.predict(points), expected, rtol=1e-5, atol=1e-5 * np.std(expected))
+    ours, theirs = (model.fitted_.parts(points.to_numpy()).U for model in (streamed, whole))
+    assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * np.mean(theirs))
+
+
+def test_missing_places(table, tmp_path):
+    table = table.copy()
+    table.loc[7, "site"], table.loc[30, "day"] = None, None
+    csv = tmp_path / "table.csv"
+    table.to_csv(csv, index=False)
+    command = ("fit", csv, "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
+    command += ("--drop", "site,day", "--time", "day", "--groups", "site")
+    assert "data row 8 has no value of day, site" in refusal(*command)
+    for how in ("--in-memory", "--stream"):
+        told = facts(*command, how, "--missing", "drop")
+        assert told["rows_left_out"] == 2
+        assert told["summary"]["n_rows"] == N - 2
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--noise", "pink"), "noise must be one of 'auto', "),
+        (("--noise", "clustered"), "--noise clustered needs --groups"),
+        (("--noise", "exponential"), "--noise exponential needs --coords"),
+        (("--noise", "ar1", "--coords", "east"), "--coords has no use with --noise ar1"),
+        (("--noise", "auto", "--time", "day"), "--time has no use with --noise auto"),
+        (("--coords", "east", "--groups", "site"), "--groups has no use with --noise exponential"),
+        (("--time", "hour"), "hour"),
+        (("--time", "site"), "--time site holds texts; name a column of numbers or dates"),
+        (("--coords", "east,day"), "--coords day holds dates; name a column of numbers"),
+        (("--time", "y"), "y is the target"),
+        (("--coords", "east,north", "--stream"), "use --in-memory"),
+        (("--groups", "x", "--stream"), "sort the table"),
+    ],
+    ids=str,
+)
+def test_refusals(csv, options, says):
+    if "--stream" in options and "--groups" in options:
+        frame = pd.read_csv(csv)
+        frame.assign(x=frame["x"].round(1)).to_csv(csv, index=False)
+    message = refusal("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *SMALL, *options)
+    assert says in message
+    assert not (csv.parent / "m.ulmus").exists()
+
+
+def test_the_help_names_them():
+    text = done("fit", "--help").output
+    for option in ("--time", "--coords", "--groups", "Rows that hang together", "newey-west"):
+        assert option in text

@@ -1,0 +1,254 @@
+"""Commands about models: fitting, predicting and asking are what Python does."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import SMALL, done, facts, read_csv, refusal, run, sample
+from numpy.testing import assert_allclose, assert_array_equal
+
+import ulmus
+from ulmus.cli.predict import COLUMNS
+from ulmus.tables import TableEncoder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a table ``t.csv``, models of it in memory and in blocks, and new rows."""
+    folder = tmp_path_factory.mktemp("models")
+    sample().to_csv(folder / "t.csv", index=False)
+    sample(40, 1).drop(columns="y").to_csv(folder / "new.csv", index=False)
+    start = ("fit", folder / "t.csv", "-t", "y", *SMALL, "-o")
+    done(*start, folder / "m.ulmus")
+    done(*start, folder / "s.ulmus", "--stream")
+    return folder
+
+
+def loaded(folder, name="m.ulmus"):
+    return ulmus.answers(ulmus.load(folder / name))
+
+
+def frame_of(folder, *options, model="m.ulmus", data="new.csv"):
+    """Predictions of the command."""
+    output = folder / "o.parquet"
+    done("predict", folder / model, folder / data, "-o", output, *options)
+    return pd.read_parquet(output)
+
+
+def test_a_fit_is_that_of_python(folder):
+    table = sample()
+    encoder = TableEncoder().fit(table.drop(columns="y"))
+    model = ulmus.ELMEnsembleRegressor(2, 10, random_state=0)
+    model.fit(encoder.transform(table), table.y)
+    again = ulmus.load(folder / "m.ulmus")
+    assert again.steps[0][1].schema_ == encoder.schema_
+    assert_allclose(again.predict(table), model.predict(encoder.transform(table)), rtol=1e-10)
+
+
+def test_predictions_are_those_of_python(folder):
+    new, ask = sample(40, 1), loaded(folder)
+    frame = frame_of(folder, "--level", 0.8, "--quantiles", "0.1,0.5", "--exceed", "1, 1234567")
+    expected = ask.summary_frame(new, 0.8)
+    assert_array_equal(frame[list(COLUMNS)], expected)
+    assert list(frame.columns[6:]) == ["q0.1", "q0.5", "exceeds_1", "exceeds_1234567"]
+    assert_array_equal(frame[["q0.1", "q0.5"]], ask.predict_quantiles(new, [0.1, 0.5]))
+    assert_array_equal(frame["exceeds_1"], ask.exceedance(new, 1))
+    frame = frame_of(folder, "--of", "expectation")
+    assert_array_equal(frame, ask.summary_frame(new, 0.95, target="expectation"))
+    assert (frame.pi_lower < frame["mean"]).all()
+
+
+def test_a_fit_in_blocks_is_close(folder):
+    kept, streamed = (loaded(folder, name) for name in ("m.ulmus", "s.ulmus"))
+    assert_allclose(streamed.predict(sample()), kept.predict(sample()), rtol=1e-8, atol=1e-8)
+    frame = frame_of(folder, model="s.ulmus")
+    assert_array_equal(frame["mean"], streamed.predict(sample(40, 1)))
+    assert np.isfinite(frame).all(axis=None)
+
+
+def test_settings_of_a_fit(folder):
+    model, how = folder / "p.ulmus", ("--noise", "homoskedastic", "--seed", 3, "--no-rows")
+    done("fit", folder / "t.csv", "-t", "y", "-o", model, *SMALL, *how, "--drop", "day,wet")
+    pipe = ulmus.load(model)
+    assert pipe.steps[0][1].schema_.names == ("t", "kind", "count")
+    assert pipe.steps[1][1].get_params()["random_state"] == 3
+    assert pipe.steps[1][1].get_params()["noise"] == "homoskedastic"
+    assert pipe.steps[1][1].fitted_.rows is None
+    assert ulmus.load(folder / "m.ulmus").steps[1][1].fitted_.rows is not None
+
+
+def test_facts_of_a_fit(folder):
+    said = facts("fit", folder / "t.csv", "-t", "y", "-o", folder / "p.ulmus", *SMALL)
+    assert said["model"] == str(folder / "p.ulmus")
+    assert said["report"] is None
+    assert said["rows_left_out"] == 0
+    assert said["columns"] == ["t", "kind", "day", "wet", "count"]
+    assert said["summary"]["n_rows"] == 80
+    assert said["notes"] == [
+        "Dates became days since 1970 (times, parts of a day): day.",
+        "Became categories, so many of each: kind (3).",
+    ]
+    assert "use more --neurons" in said["summary"]["warnings"][0]["remedy"]
+    assert not any("model." in text for text in said["summary"]["advice"])
+
+
+def test_weights_are_those_of_python(folder, tmp_path):
+    table = sample().assign(w=np.arange(80) % 5 * 0.5)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    inputs = ("--columns", "t,kind", "--weight", "w")
+    for way in ("--in-memory", "--stream"):
+        start = ("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
+        done(*start, *inputs, way)
+        encoder = TableEncoder().fit(table[["t", "kind"]])
+        model = ulmus.ELMEnsembleRegressor(2, 10, random_state=0)
+        X = encoder.transform(table)
+        model.fit(X, table.y, sample_weight=table.w)
+        assert_allclose(loaded(tmp_path).predict(table), model.predict(X), rtol=1e-7)
+
+
+@pytest.mark.parametrize("way", ["--in-memory", "--stream"])
+def test_missing_values_when_fitting(tmp_path, way):
+    table, path = sample().astype({"count": float}), tmp_path / "t.csv"
+    table.loc[[4, 9], "t"] = None
+    table.loc[9, "y"] = np.nan
+    table.loc[20, "kind"] = None
+    table.loc[30, "count"] = -999
+    table.to_csv(path, index=False)
+    start = ("fit", path, "-t", "y", *SMALL, way, "--na", -999, "-o")
+    assert "the target 'y' has no value in data row 10" in refusal(*start, tmp_path / "e.ulmus")
+    dropped = facts(*start, tmp_path / "d.ulmus", "--missing", "drop")
+    assert dropped["rows_left_out"] == 4
+    assert dropped["summary"]["n_rows"] == 76
+    assert "Left out: 4 rows with missing values." in dropped["notes"]
+    filled = facts(*start, tmp_path / "i.ulmus", "--missing", "impute")
+    assert filled["rows_left_out"] == 1  # without a target
+    schema = ulmus.load(tmp_path / "i.ulmus").steps[0][1].schema_
+    assert schema.columns[0].fill == table.t.median()
+    assert schema.columns[1].fill == table.kind.mode()[0]
+    assert schema.columns[4].fill == table["count"].replace(-999, np.nan).median()
+
+
+def test_missing_values_when_predicting(folder, tmp_path):
+    new = sample(40, 1)
+    new.loc[[3, 17], "t"] = None
+    new.loc[5, "kind"] = None
+    new.to_csv(tmp_path / "n.csv", index=False)
+    start = ("predict", folder / "m.ulmus", tmp_path / "n.csv", "-o", tmp_path / "o.csv")
+    said = refusal(*start)
+    assert "'t' has no value in data row 4; fill it, or choose --missing drop" in said
+    assert not (tmp_path / "o.csv").exists()
+    counts = facts(*start, "--missing", "drop", "--keep", "count")
+    assert (counts["rows"], counts["rows_left_out"]) == (37, 3)
+    written = pd.read_csv(tmp_path / "o.csv")
+    assert_array_equal(written["count"], new.drop([3, 5, 17])["count"])
+    assert facts(*start, "--missing", "impute")["rows"] == 40
+    filled = new.fillna({"t": sample().t.median(), "kind": sample().kind.mode()[0]})
+    written = read_csv(tmp_path / "o.csv")
+    assert_array_equal(written, loaded(folder).summary_frame(filled, 0.95))
+
+
+def test_numbers_that_are_names(folder, tmp_path):
+    start = ("fit", folder / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
+    done(*start, "--categorical", "count", "--columns", "t,count")
+    column = ulmus.load(tmp_path / "m.ulmus").steps[0][1].schema_.columns[1]
+    assert column.kind == "category"
+    assert column.categories == tuple("012345678")
+    frame = frame_of(folder, model=tmp_path / "m.ulmus")
+    sample(40, 1).to_parquet(tmp_path / "new.parquet")
+    again = frame_of(folder, model=tmp_path / "m.ulmus", data=tmp_path / "new.parquet")
+    assert_array_equal(frame, again)
+
+
+QUESTIONS = {
+    ("average",): lambda ask, X: ask.average(X),
+    ("average", "--by", "kind", "--level", "0.8"): lambda ask, X: ask.average(
+        X, by=["kind"], confidence_level=0.8
+    ),
+    ("average", "--by", "site,wet", "--of", "function"): lambda ask, X: ask.average(
+        X, by=["site", "wet"], target="function"
+    ),
+    ("compare", "--change", "t=1,2"): lambda ask, X: ask.compare(X, {"t": (1, 2)}),
+    ("compare", "--change", "t=0.5"): lambda ask, X: ask.compare(X, {"t": 0.5}),
+    ("compare", "--change", "t=sd", "--change", "kind=a, c"): lambda ask, X: ask.compare(
+        X, {"t": "sd", "kind": ["a", "c"]}
+    ),
+    ("compare", "--change", "kind", "--simultaneous"): lambda ask, X: ask.compare(
+        X, {"kind": None}, simultaneous=True
+    ),
+    ("slope", "--variable", "t,count"): lambda ask, X: ask.slope(X, ["t", "count"]),
+    ("slope", "--by", "kind"): lambda ask, X: ask.slope(X, ["t", "day", "count"], by=["kind"]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWarning")
+@pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
+def test_answers_are_those_of_python(folder, tmp_path, question):
+    table, ask = sample().assign(site=["north", "south"] * 40), loaded(folder)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    tidy, _ = ulmus.load(folder / "m.ulmus").steps[0][1].schema_.tidied(table)
+    expected = QUESTIONS[question](ask, tidy)
+    start = (question[0], folder / "m.ulmus", tmp_path / "t.csv", *question[1:])
+    answer = pd.DataFrame(facts(*start)["answer"])
+    assert list(answer.columns) == list(expected.columns)
+    assert_allclose(answer.estimate, expected.estimate, rtol=1e-12)
+    assert_allclose(answer.std_error, expected.std_error, rtol=1e-12)
+    done(*start, "-o", tmp_path / "a.csv")
+    written = pd.read_csv(tmp_path / "a.csv")
+    assert_allclose(written.conf_low, expected.conf_low, rtol=1e-12)
+    assert "estimate" in done(*start).stdout
+
+
+def test_a_model_saved_in_python_knows_its_columns(folder, tmp_path):
+    table = sample()[["t", "count", "y"]]
+    for cls in (ulmus.ELMEnsembleRegressor, ulmus.ELMRegressor):
+        model = cls(n_neurons=10, input_map=None, random_state=0)
+        model.fit(table[["t", "count"]], table.y).save(tmp_path / "m.ulmus")
+        frame = frame_of(folder, model=tmp_path / "m.ulmus")
+        assert_array_equal(frame["mean"], model.predict(sample(40, 1)[["t", "count"]]))
+
+
+def test_models_that_cannot_answer_about_tables(folder, tmp_path):
+    X, model = sample()[["t", "count"]], ulmus.ELMEnsembleRegressor(2, 10, input_map=None)
+    start = ("predict", tmp_path / "m.ulmus", folder / "t.csv", "-o", tmp_path / "o.csv")
+    model.fit(X.to_numpy(), sample().y).save(tmp_path / "m.ulmus")
+    assert "was fitted to an array without column names" in refusal(*start)
+    model.fit(X, np.stack([sample().y] * 2, axis=1)).save(tmp_path / "m.ulmus")
+    assert "predicts 2 targets; fit a model to each" in refusal(*start)
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_quiet_says_nothing(folder, tmp_path):
+    model, out = tmp_path / "m.ulmus", tmp_path / "o.csv"
+    for command in (
+        ("fit", folder / "t.csv", "-t", "y", "-o", model, *SMALL),
+        ("predict", model, folder / "new.csv", "-o", out),
+        ("average", model, folder / "t.csv", "-o", out),
+    ):
+        result = done(*command, "--quiet")
+        assert result.output == ""
+
+
+def test_notes_and_results_go_their_ways(folder, tmp_path):
+    far = sample(40, 1).assign(t=600.0)
+    far.to_csv(tmp_path / "far.csv", index=False)
+    start = ("predict", folder / "m.ulmus", tmp_path / "far.csv", "-o", tmp_path / "o.csv")
+    result = done(*start)
+    assert result.stdout == f"Wrote 40 rows to {tmp_path / 'o.csv'}.\n"
+    assert "Note: " in result.stderr
+    assert "outside the range of the training inputs" in result.stderr
+    assert any(
+        "outside the range of the training inputs" in note for note in facts(*start)["notes"]
+    )
+
+
+def test_failures_in_json(folder, tmp_path):
+    result = run("predict", folder / "m.ulmus", tmp_path / "no.csv", "-o", "o.csv", "--json")
+    assert result.exit_code == 2
+    said = json.loads(result.stdout)
+    assert said == {
+        "error": f"{tmp_path / 'no.csv'} does not exist; check the name.",
+        "exit_code": 2,
+    }
+    assert result.stderr == f"ulmus: {said['error']}\n"

@@ -1,0 +1,280 @@
+"""What commands refuse, with one line and exit code 2, and what they tell about themselves."""
+
+import errno
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import SMALL, done, refusal, run, sample
+
+import ulmus
+from ulmus.cli.app import app
+
+COMMANDS = ("fit", "predict", "report", "average", "compare", "slope", "export", "demo")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model of the sample."""
+    folder = tmp_path_factory.mktemp("model")
+    sample().to_csv(folder / "t.csv", index=False)
+    done("fit", folder / "t.csv", "-t", "y", "-o", folder / "m.ulmus", *SMALL)
+    return folder / "m.ulmus"
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, model):
+    """A working folder with a table, a model and old outputs, which must all stay as they are."""
+    monkeypatch.chdir(tmp_path)
+    sample().to_csv("t.csv", index=False)
+    shutil.copy(model, "m.ulmus")
+    for name in ("old.csv", "old.ulmus"):
+        (tmp_path / name).write_text("old")
+    yield tmp_path
+    assert (tmp_path / "old.csv").read_text() == "old"
+    assert (tmp_path / "old.ulmus").read_text() == "old"
+    assert (tmp_path / "m.ulmus").read_bytes() == model.read_bytes()
+    assert not [path for path in tmp_path.iterdir() if ".part" in path.name]
+
+
+def predict(*options, data="t.csv", model="m.ulmus", output="old.csv"):
+    return ("predict", model, data, "-o", output, *options)
+
+
+def fit(*options, data="t.csv", target="y", output="old.ulmus"):
+    return ("fit", data, "-t", target, "-o", output, *SMALL, *options)
+
+
+OPTIONS = [
+    (predict(data="no.csv"), "no.csv does not exist; check the name."),
+    (predict(data="."), ".: the ending does not tell what table it is; use .csv, .csv.gz"),
+    (predict(data="t.xlsx"), "t.xlsx: the ending does not tell"),
+    (predict(output="old.xlsx"), "old.xlsx: the ending does not tell"),
+    (predict(output="no/o.csv"), "no/o.csv lies in a folder that does not exist; make it first."),
+    (predict(output="t.csv"), "t.csv is used already; give the output another name."),
+    (predict(output="./t.csv"), "t.csv is used already"),
+    (predict(model="no.ulmus"), "'no.ulmus' does not exist; give the name of a model file."),
+    (predict(model="t.csv"), "'t.csv' is not a model file of ulmus: it is no zip file."),
+    (predict("--keep", "x"), "t.csv has no column 'x'. It has t, kind, day, wet, count, y."),
+    (predict("--keep", "kin"), "t.csv has no column 'kin'; did you mean 'kind'?"),
+    (predict("--level", 1), "--level must lie between 0 and 1, exclusive, got [1.0]."),
+    (predict("--quantiles", "a"), "--quantiles takes numbers, got 'a'."),
+    (predict("--quantiles", "2"), "quantiles must lie between 0 and 1, exclusive, got [2.0]."),
+    (predict("--exceed", "nan"), "--exceed takes numbers, got nan."),
+    (predict("--delimiter", ";;"), "--delimiter must be one character, got ';;'."),
+    (predict("--decimal", ""), "--decimal must be one character, got ''."),
+    (predict("--delimiter", ";"), "t.csv has no column 't'. It has t,kind,day,wet,count,y."),
+    (predict("--encoding", "klingon"), "--encoding klingon is not known; try latin-1."),
+    (("average", "m.ulmus", "t.csv", "--by", "site"), "t.csv has no column 'site'"),
+    (("average", "m.ulmus", "t.csv", "-o", "m.ulmus"), "m.ulmus is used already"),
+    (("average", "m.ulmus", "t.csv", "--level", 0), "--level must lie"),
+    (("slope", "m.ulmus", "t.csv", "--variable", "site"), "there is no column 'site'"),
+    (("slope", "m.ulmus", "t.csv", "--variable", "kind"), "kind"),
+    (("compare", "m.ulmus", "t.csv", "--change", "site=1"), "there is no column 'site'"),
+    (("compare", "m.ulmus", "t.csv", "--change", "kind=a,z"), "'z'"),
+    (("compare", "m.ulmus", "t.csv", "--change", "t=much"), "much"),
+    (fit(target="z"), "t.csv has no column 'z'. It has t, kind"),
+    (fit(target="kind"), "the target 'kind' holds texts, such as "),
+    (fit(target="day"), "the target 'day' holds dates, such as '2024-01-01'; name a column"),
+    (fit("--columns", "y"), "t.csv has no inputs besides the target 'y'; add columns."),
+    (fit("--drop", "z"), "t.csv has no column 'z'"),
+    (fit("--weight", "kind"), "the weight 'kind' holds texts, such as "),
+    (fit("--weight", "y"), "--weight y is the target; name a column of row weights."),
+    (fit("--categorical", "z"), "--categorical names the column 'z', which is no input"),
+    (fit("--noise", "loud"), "noise must be one of 'auto', "),
+    (fit(output="t.csv"), "t.csv is used already; give the output another name."),
+    (fit(output="."), ". is a folder; give the name of a file in it."),
+    (fit("--report", "r.txt"), "r.txt: the output must end in .html or .htm."),
+    (fit("--report", "m.html", output="m.html"), "m.html is used already"),
+]
+
+
+@pytest.mark.parametrize(("command", "says"), OPTIONS, ids=lambda v: str(v)[:60])
+def test_bad_options(place, command, says):
+    assert says in refusal(*command)
+
+
+TABLES = {
+    "empty": ("", "t.csv is empty; give a table with a line of column names."),
+    "blank": ("\n\n", "t.csv cannot be read as csv"),
+    "no rows": ("t,kind,day,wet,count,y\n", "no"),
+    "ragged": ("t,kind,day,wet,count,y\n1,a\n", "Expected 6 columns, got 2"),
+    "twice": ("t,t,kind,day,wet,count,y\n1,1,a,2024-01-01,true,1,1\n", "called 't'; rename"),
+    "absent": ("t,kind,day,wet,y\n1,a,2024-01-01,true,1\n", "'count'"),
+    "text": ("t,kind,day,wet,count,y\nx,a,2024-01-01,true,1,1\n", "'x' in data row 1"),
+    "infinity": ("t,kind,day,wet,count,y\ninf,a,2024-01-01,true,1,1\n", "infinity in data row 1"),
+    "unknown": ("t,kind,day,wet,count,y\n1,d,2024-01-01,true,1,1\n", "'d' in data row 1"),
+    "no truth": (
+        "t,kind,day,wet,count,y\n1,a,2024-01-01,2,1,1\n",
+        "'2' in data row 1, where a truth",
+    ),
+    "no date": ("t,kind,day,wet,count,y\n1,a,tomorrow,true,1,1\n", "'tomorrow' in data row 1"),
+    "open quote": ('t,kind,day,wet,count,y\n1,"a,2024-01-01,true,1,1\n', "t.csv"),
+    "zeros": ("t,kind,day,wet,count,y\n\0\0\0", "t.csv is not in utf-8"),
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_bad_tables(place, case):
+    text, says = TABLES[case]
+    (place / "t.csv").write_text(text)
+    assert says in refusal(*predict())
+    refusal("average", "m.ulmus", "t.csv")
+    if case not in ("text", "infinity", "unknown", "no truth", "no date", "absent", "twice"):
+        refusal(*fit())
+
+
+@pytest.mark.parametrize("kind", ["csv.gz", "parquet", "arrow"])
+def test_files_that_are_something_else(place, kind):
+    for content in (b"", b"hello", (place / "t.csv").read_bytes()):
+        (place / f"x.{kind}").write_bytes(content)
+        said = refusal(*predict(data=f"x.{kind}"))
+        assert f"x.{kind} is empty" in said if not content else f"x.{kind} cannot be read" in said
+        refusal(*fit(data=f"x.{kind}"))
+
+
+def test_problems_of_single_cells_are_found_when_fitting(place):
+    table = sample().astype({"t": object})
+    table.loc[33, "t"] = "seven"
+    table.to_csv("x.csv", index=False)
+    said = refusal(*fit(data="x.csv"))
+    assert said.startswith("column 't' holds 'seven' in data row 34, where a number should be;")
+    assert said.endswith("name it as a mark of missing values (--na of ulmus fit).")
+    table.loc[33, "t"] = "-inf"
+    table.to_csv("x.csv", index=False)
+    assert "'t' holds infinity in data row 34" in refusal(*fit(data="x.csv"))
+    assert "data row 34" in refusal(*fit("--stream", data="x.csv"))
+    sample().assign(y=lambda t: t.y.where(t.index != 5)).to_csv("x.csv", index=False)
+    assert "the target 'y' has no value in data row 6" in refusal(*fit(data="x.csv"))
+    weights = sample().assign(w=lambda t: t.y.where(t.index != 5).abs())
+    weights.to_csv("x.csv", index=False)
+    said = refusal(*fit("--weight", "w", data="x.csv"))
+    assert "the weight 'w' has no value in data row 6" in said
+    sample(1).to_csv("x.csv", index=False)
+    assert "no column of the table can serve" in refusal(*fit(data="x.csv"))
+    sample(3).assign(t=[1, 2, None], wet=[True, None, False]).to_csv("x.csv", index=False)
+    said = refusal(*fit("--missing", "drop", data="x.csv"))
+    assert said == "x.csv has 1 complete rows; a model needs more."
+
+
+def test_rows_are_counted_over_blocks(place, monkeypatch):
+    from ulmus.tables import files as tables
+
+    monkeypatch.setattr(tables, "BATCH_ROWS", 10)
+    table = sample().replace({"kind": {"c": "b"}})
+    table.loc[42, "kind"] = "z"
+    table.to_feather("x.arrow")
+    said = refusal(*predict(data="x.arrow"))  # after four blocks were written
+    assert "holds 'z' in data row 43, which is none of the model's categories (a, b, c)" in said
+
+
+def test_a_model_of_a_newer_version(place):
+    with zipfile.ZipFile("m.ulmus") as old, zipfile.ZipFile("x.ulmus", "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == "model.json":
+                data = data.replace(b'"format": 1', b'"format": 2', 1)
+            new.writestr(name, data)
+    said = refusal(*predict(model="x.ulmus"))
+    assert "was written in format 2" in said
+    assert said.endswith("upgrade ulmus.")
+
+
+def test_links_to_inputs_are_inputs(place):
+    (place / "link.csv").symlink_to("t.csv")
+    assert "link.csv is used already" in refusal(*predict(output="link.csv"))
+    (place / "hard.csv").hardlink_to("t.csv")
+    assert "hard.csv is used already" in refusal(*predict(output="hard.csv"))
+    (place / "loop.csv").symlink_to("loop.csv")
+    assert "loop.csv' is not a regular file" in refusal(*predict(output="loop.csv"))
+    assert pd.read_csv("t.csv").shape == (80, 6)
+
+
+def test_failures_of_the_machine_are_not_the_users(place, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ulmus.model_file.atomic_write._flush", full)
+    assert "no space left" in refusal(*predict(), code=1).lower()
+    monkeypatch.undo()
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(np, "isnan", lambda _: 1 / 0)
+    assert refusal(*predict(), code=1).startswith("unexpected ZeroDivisionError")
+
+
+def test_a_full_disk_is_said_in_words(place, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space")
+
+    monkeypatch.setattr("ulmus.tables.writers.replaced", full)
+    assert refusal(*predict(), code=1) == "no space left on device."
+
+
+def test_negative_weights_are_refused_with_their_row(place):
+    sample().assign(w=[1.0] * 40 + [-1.0] * 40).to_csv("w.csv", index=False)
+    assert refusal(*fit("--weight", "w", data="w.csv")).startswith(
+        "the weight 'w' is negative in data row 41;"
+    )
+
+
+def test_a_closed_standard_output_is_no_failure(place):
+    for options in ((), ("--json",)):
+        output = place / f"closed{len(options)}.csv"
+        code = (
+            "import sys; sys.stdout = None\n"
+            "from ulmus.cli.app import app\n"
+            f"app({[*map(str, predict(*options, output=output))]!r})"
+        )
+        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert (said.returncode, said.stderr) == (0, "")
+        assert output.exists()
+
+
+def test_an_interrupt_while_packages_are_loaded_ends_quietly():
+    code = (
+        "import sys, ulmus.cli\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, *_):\n"
+        "        raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "ulmus.cli.main()"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (said.returncode, said.stderr) == (130, "")
+
+
+def test_help_teaches_by_examples():
+    said = done("--help").stdout
+    for command in COMMANDS:
+        assert command in said
+        lines = [line.strip(" •") for line in done(command, "--help").stdout.splitlines()]
+        assert any(line.startswith(f"ulmus {command}") for line in lines)
+        assert not any("\\b" in line for line in lines)
+
+
+def test_usage_errors_are_short():
+    for arguments in (("fit",), ("predict", "a"), ("fit", "--members", 1), ("nothing",)):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert "Traceback" not in result.output
+        assert result.stdout == ""
+    assert run("predict", "a", "b", "-o", "c", "--missing", "guess").exit_code == 2
+
+
+def test_a_device_that_is_not_there(torch, place):
+    assert "device" in refusal(*fit("--device", "nowhere"))
+
+
+def test_version_and_completion():
+    assert done("--version").stdout == f"ulmus {ulmus.__version__}\n"
+    assert {command.callback.__name__ for command in app.registered_commands} > set(COMMANDS)
+    code = "from ulmus.cli import main; main()"
+    command = [sys.executable, "-c", code, "--show-completion", "bash"]
+    # Without it typer looks for the shell that runs the tests.
+    named = {"PATH": "/usr/bin:/bin", "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    said = subprocess.run(command, capture_output=True, text=True, env=named)
+    assert "complete" in said.stdout

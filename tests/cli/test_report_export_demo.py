@@ -1,0 +1,85 @@
+"""Commands that make something for others: reports, graphs, and the demonstration."""
+
+import json
+
+import numpy as np
+import pytest
+from command_line import SMALL, done, facts, read_csv, refusal, sample
+
+import ulmus
+
+pytest.importorskip("plotly")
+pytest.importorskip("onnx")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("products")
+    sample().to_csv(folder / "t.csv", index=False)
+    sample(40, 1).to_csv(folder / "new.csv", index=False)
+    sample(40, 1).drop(columns="y").to_csv(folder / "bare.csv", index=False)
+    done("fit", folder / "t.csv", "-t", "y", *SMALL, "-o", folder / "m.ulmus")
+    return folder
+
+
+def page(path):
+    return path.read_text(encoding="utf-8")
+
+
+def test_a_fit_can_write_its_report(folder, tmp_path):
+    for way in ("--in-memory", "--stream"):
+        out = tmp_path / f"{way}.html"
+        start = ("fit", folder / "t.csv", "-t", "y", *SMALL, "-o", tmp_path / "m.ulmus", way)
+        told = facts(*start, "--report", out)
+        assert told["report"] == str(out)
+        assert "A model of y" in page(out)
+
+
+def test_reports_of_training_rows_of_new_ones_and_without_a_target(folder, tmp_path):
+    out = tmp_path / "r.html"
+    told = facts("report", folder / "m.ulmus", folder / "t.csv", "-o", out)
+    assert (told["rows"], told["observed"]) == (80, True)
+    assert "They are the rows of this report" in page(out)
+    facts("report", folder / "m.ulmus", folder / "new.csv", "-o", out, "--title", "Ozone & co")
+    assert "They are the rows of this report" not in page(out)
+    assert "Ozone &amp; co" in page(out)
+    told = facts("report", folder / "m.ulmus", folder / "bare.csv", "-o", out)
+    assert not told["observed"]
+    assert "nothing observed" in " ".join(told["notes"])
+
+
+def test_a_report_that_cannot_be_written(folder, tmp_path):
+    start = ("report", folder / "m.ulmus", folder / "t.csv", "-o")
+    assert ".html" in refusal(*start, tmp_path / "r.txt")
+    assert "folder" in refusal(*start, tmp_path / "none" / "r.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_exported_graph_says_what_predict_says(folder, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    path = tmp_path / "m.onnx"
+    said = done("export", folder / "m.ulmus", "--onnx", path, "--level", 0.9).stdout
+    assert "InferenceSession" in said
+    assert "kind=" in said
+    pipe = ulmus.load(folder / "m.ulmus")
+    encoder, model = (step for _, step in pipe.steps)
+    X = encoder.transform(read_csv(folder / "new.csv"))
+    session = runtime.InferenceSession(path)
+    mean, se, sd, lower, upper = session.run(None, {"X": X.to_numpy()})
+    np.testing.assert_allclose(mean, model.predict(X), rtol=1e-6)
+    np.testing.assert_allclose(sd, model.predict(X, return_std=True)[1], rtol=1e-6)
+    np.testing.assert_allclose(se**2, model.predict_var(X, component="model"), rtol=1e-6)
+    bounds = model.predict_interval(X, 0.9, method="gaussian")
+    np.testing.assert_allclose(np.column_stack([lower, upper]), bounds, rtol=1e-6)
+    assert "must end in .onnx" in refusal("export", folder / "m.ulmus", "--onnx", tmp_path / "m")
+
+
+def test_the_demonstration(tmp_path):
+    said = done("demo", tmp_path / "demo").stdout
+    files = {path.name for path in (tmp_path / "demo").iterdir()}
+    assert files == {"diabetes.csv", "model.ulmus", "predictions.csv", "report.html"}
+    assert "$ ulmus fit" in said
+    document = ulmus.model_file.load.model_document(tmp_path / "demo" / "model.ulmus")
+    assert document["target"] == "progression"
+    assert json.dumps(document)
+    assert len(read_csv(tmp_path / "demo" / "predictions.csv")) == 442

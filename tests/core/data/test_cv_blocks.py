@@ -1,0 +1,177 @@
+"""How rows are cut into blocks: sizes, order, groups, places that stay together, refusals."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from shared import few
+
+from ulmus.core.data.cv_blocks import (
+    FEWEST_BLOCKS,
+    SCALES,
+    default_rows,
+    group_blocks,
+    spatial_blocks,
+    time_blocks,
+)
+
+
+def sizes(cut):
+    """Rows of each block; labels are 0, 1, ... without gaps."""
+    assert_array_equal(np.unique(cut), np.arange(cut.max() + 1))
+    return np.bincount(cut)
+
+
+# ---------------------------------------------------------------- time
+
+
+def test_segments_of_rows():
+    assert_array_equal(time_blocks(np.arange(200.0), rows=20), np.arange(200) // 20)
+    # A rest is shared out: no segment has more rows than asked for, or hardly any.
+    assert_array_equal(sizes(time_blocks(np.arange(22.0), rows=4)), [4, 4, 3, 4, 4, 3])
+
+
+def test_times_in_any_order_and_labels_along_time(rng):
+    time = rng.permutation(100).astype(float)
+    assert_array_equal(time_blocks(time, rows=10), time // 10)
+
+
+def test_segments_of_time_are_as_long_as_asked_or_longer(rng):
+    time = np.sort(rng.uniform(0, 10, 300))
+    cut = time_blocks(time, span=1.3)
+    length = (time[-1] - time[0]) / 7
+    assert_array_equal(cut, np.minimum((time - time[0]) // length, 6))
+    assert length >= 1.3
+
+
+def test_gaps_in_time_leave_no_empty_label():
+    time = np.concatenate([np.arange(10.0), np.arange(50.0, 60.0), np.arange(90.0, 100.0)])
+    assert len(sizes(time_blocks(time, span=4.0))) == 9
+
+
+def test_no_segment_has_rows_of_two_groups(rng):
+    groups = rng.choice(["b", "a", "c"], 120)
+    time = rng.uniform(0, 10, 120)
+    for how in ({"rows": 10}, {"span": 2.0}, {"scale": 0.2}, {}):
+        cut = time_blocks(time, groups, **how)
+        for label in np.unique(cut):
+            assert len(set(groups[cut == label])) == 1
+        # Labels rise along the groups, and along time within them.
+        order = np.lexsort((time, groups))
+        assert np.all(np.diff(cut[order]) >= 0)
+    # Groups that are shorter than a segment are segments.
+    assert len(sizes(time_blocks(np.arange(30.0), np.arange(30) // 3, rows=10))) == 10
+
+
+def test_rows_of_the_same_time_stay_together():
+    time = np.repeat(np.arange(30.0), 3)
+    cut = time_blocks(time, rows=10)
+    assert all(len(set(cut[time == t])) == 1 for t in time)
+    # The same time in another group is another row.
+    cut = time_blocks(np.zeros(10), np.arange(10) // 2, rows=2)
+    assert_array_equal(cut, np.arange(10) // 2)
+
+
+def test_blocks_are_several_correlation_scales_long():
+    time = np.arange(200.0)
+    assert_array_equal(time_blocks(time, scale=3.9), time_blocks(time, span=SCALES * 3.9))
+    # Noise that hangs together too long for five such blocks gets the five largest.
+    assert_array_equal(sizes(time_blocks(time, scale=60.0)), [40] * 5)
+
+
+@given(st.integers(5, 3000))
+@few
+def test_default_blocks_have_at_most_a_fifth_of_the_rows(n):
+    assert default_rows(n) == min(int(np.ceil(3 * n ** (1 / 3))), n // 5)
+    for cut in (time_blocks(np.arange(n)), spatial_blocks(np.arange(2.0 * n).reshape(n, 2))):
+        found = sizes(cut)
+        assert len(found) >= FEWEST_BLOCKS
+        assert found.max() <= -(-n // 5)
+        assert found.max() <= default_rows(n) + 1
+
+
+# ---------------------------------------------------------------- groups
+
+
+def test_groups_are_blocks():
+    groups = np.array(["north", "east", "west", "south", "here"])[[0, 2, 1, 1, 3, 4, 0]]
+    cut = group_blocks(groups)
+    assert_array_equal(cut[:, None] == cut, groups[:, None] == groups)
+    sizes(cut)
+
+
+# ---------------------------------------------------------------- space
+
+
+def test_cells_have_about_equal_numbers_of_rows(rng):
+    coords = rng.normal(size=(400, 2))
+    cut = spatial_blocks(coords, rows=40)
+    assert_array_equal(sizes(cut), [40] * 10)
+    assert_array_equal(spatial_blocks(coords, rows=40), cut)
+
+
+def test_cells_do_not_overlap(rng):
+    coords = rng.uniform(size=(300, 2))
+    cut = spatial_blocks(coords, rows=30)
+    boxes = [(coords[cut == k].min(axis=0), coords[cut == k].max(axis=0)) for k in range(10)]
+    for k, (low, high) in enumerate(boxes):
+        inside = np.all((coords >= low) & (coords <= high), axis=1)
+        assert set(cut[inside]) == {k}
+
+
+def test_cells_are_as_wide_as_asked(rng):
+    coords = rng.uniform(size=(2000, 2)) * [4.0, 1.0]
+    cut = spatial_blocks(coords, extent=0.45)
+    assert len(sizes(cut)) >= 8
+    for label in np.unique(cut):
+        assert np.all(np.ptp(coords[cut == label], axis=0) > 0.4)
+    assert_array_equal(spatial_blocks(coords, scale=0.45 / SCALES), cut)
+    # Noise that hangs together too far for five such cells gets the five largest.
+    assert len(sizes(spatial_blocks(coords, scale=3.0))) == 5
+
+
+def test_rows_of_the_same_place_stay_together(rng):
+    coords = np.repeat(rng.uniform(size=(20, 2)), 5, axis=0)
+    cut = spatial_blocks(coords, rows=8)
+    for place in coords:
+        assert len(set(cut[np.all(coords == place, axis=1)])) == 1
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("cut", "message"),
+    [
+        (
+            lambda: time_blocks(np.arange(20), rows=5),
+            r"rows=5 makes 4 blocks of 20 rows.*at least 5",
+        ),
+        (lambda: time_blocks(np.arange(20), span=5.0), r"span=5.0 makes 3 blocks"),
+        (
+            lambda: time_blocks(np.arange(4)),
+            r"time makes 4 blocks.*rows of different time",
+        ),
+        (lambda: spatial_blocks(np.zeros((9, 2)), rows=1), r"rows=1 makes 1 blocks"),
+        (lambda: spatial_blocks(np.zeros((9, 2))), r"coords makes 1 blocks.*different coords"),
+        (lambda: spatial_blocks(np.eye(9), extent=3.0), r"extent=3.0 makes 1 blocks"),
+        (
+            lambda: group_blocks([1, 2, 2, 3]),
+            r"groups makes 3 blocks.*different groups",
+        ),
+        (
+            lambda: time_blocks(np.arange(20), rows=2, scale=1.0),
+            r"rows and scale both.*one of them",
+        ),
+        (lambda: time_blocks(np.arange(20), rows=2.5), r"rows=2.5 must be an integer above 0"),
+        (lambda: time_blocks(np.arange(20), span=-1.0), r"span=-1.0 must be a number above 0"),
+        (lambda: spatial_blocks(np.eye(9), scale=np.inf), r"scale=inf must be a number above 0"),
+        (lambda: time_blocks([0.0, np.nan, 1.0]), r"time of row 1 is not a number"),
+        (lambda: spatial_blocks([[0.0, 1.0], [np.inf, 1.0]]), r"coords of row 1 is not a number"),
+        (lambda: time_blocks(np.arange(9), np.arange(8)), r"groups has 8 rows and time 9"),
+    ],
+)
+def test_what_cannot_be_cut_is_refused(cut, message):
+    with pytest.raises(ValueError, match=message):
+        cut()

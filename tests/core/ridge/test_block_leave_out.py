@@ -1,0 +1,393 @@
+"""Rows that are left out in blocks, against refits without the block."""
+
+from dataclasses import replace
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from shared import few, intercepts, weightings
+
+from ulmus.core.data import source
+from ulmus.core.data.feature_scaling import feature_scale, usable
+from ulmus.core.data.source import Block, RowBlocks, first_rows, reduced, whole
+from ulmus.core.ensemble.regression import Specification, fitted_moments, fitted_stream, started
+from ulmus.core.fit.build import Task, fit_of_rows
+from ulmus.core.fit.refits import _parts
+from ulmus.core.layer.inputs import Inputs
+from ulmus.core.query.leave_out import leave_one_out_shifts
+from ulmus.core.ridge import alpha as selection
+from ulmus.core.ridge.alpha import RELATIVE_GRID
+from ulmus.core.ridge.leave_out import left_out_rows, runs
+from ulmus.core.ridge.moments import FirstPass
+from ulmus.intervals.prediction import prediction_bounds, uses_predictions
+from ulmus.model_file.serialisation import listed, restored
+
+N, M, ALPHA = 60, 3, 0.2
+# Unequal blocks, single rows and blocks of more rows than units, in the order of the rows.
+SIZES = [1, 1, 7, 7, 12, 1, 4, 4, 4, 4, 15]
+IN_ORDER = np.repeat(np.arange(len(SIZES)), SIZES)
+SCATTERED = np.random.default_rng(5).permutation(IN_ORDER)
+cuts = pytest.mark.parametrize("cut", [IN_ORDER, SCATTERED], ids=["in order", "scattered"])
+
+
+@pytest.fixture
+def problem(make_table, make_layer, units):
+    """Function that returns rows with labels, a layer and what the oracles need."""
+
+    def problem(cut, *, weighted=False, intercept=True, outputs=1, n_units=6):
+        data = make_table(len(cut))
+        y = np.stack([data.y, np.cos(4 * data.X[:, 1]) + 0.2 * data.y])[:outputs]
+        w = np.where(np.arange(len(cut)) % 9 == 4, 0, data.w) if weighted else None
+        rows = RowBlocks(data.X, y, None if w is None else np.sqrt(w), np.empty(0), cut=cut)
+        layer = make_layer(M, n_units, 3, constant=intercept)
+        return rows, layer, (units(layer, data.X), units(layer, data.X_new)), data.X_new, w
+
+    return problem
+
+
+def fit_of(rows, layer, alpha=ALPHA, estimates=("BR",), caution=None):
+    scale = usable(rows.reduce(feature_scale))
+    how = Specification(alpha, "residual", "HC2", tuple(estimates))
+    return fit_of_rows(rows, Task(layer, None, scale, how, caution, len(rows.y) == 1, {}))
+
+
+def without_block(H, h, y, alpha, intercept, w, cut, label):
+    """Member predictions (M, p) of a refit without the rows of a label."""
+    gone = np.flatnonzero(cut == label)
+    return oracles.predictions_without(gone, H, h, y, alpha, intercept, w)
+
+
+def block_residuals(H, y, alpha, intercept, w, cut):
+    out = np.empty((len(H), len(y)))
+    for label in np.unique(cut):
+        here = np.flatnonzero(cut == label)
+        h = [H_m[here] for H_m in H]
+        out[:, here] = y[here] - without_block(H, h, y, alpha, intercept, w, cut, label)
+    return out
+
+
+# ---------------------------------------------------------------- left-out rows
+
+
+@cuts
+@weightings
+@intercepts
+@pytest.mark.parametrize("n_units", [6, 40], ids=["few units", "many units"])
+def test_residuals_and_expected_errors_are_those_of_refits(
+    problem, cut, weighted, intercept, n_units
+):
+    rows, layer, (H, _), _, w = problem(
+        cut, weighted=weighted, intercept=intercept, outputs=2, n_units=n_units
+    )
+    fit = fit_of(rows, layer)
+    for k, y in enumerate(rows.y):
+        expected = block_residuals(H, y, ALPHA, intercept, w, cut)
+        ours = fit.rows.loo[:, k] * fit.ensemble.unit[k]
+        assert_allclose(ours, expected, rtol=0, atol=1e-8)
+    errors = np.empty((M, N))
+    for label in np.unique(cut):
+        here = np.flatnonzero(cut == label)
+        rest = [np.delete(H_m, here, axis=0) for H_m in H]
+        w_rest = None if w is None else np.delete(w, here)
+        h = [H_m[here] for H_m in H]
+        errors[:, here] = oracles.expected_errors(rest, h, ALPHA, intercept, w_rest)
+    assert_allclose(fit.rows.norm[0], errors.mean(axis=0), rtol=1e-8)
+
+
+@weightings
+@intercepts
+def test_blocks_of_one_row_are_plain_leave_one_out(problem, weighted, intercept):
+    rows, layer, _, X, _ = problem(np.arange(N), weighted=weighted, intercept=intercept, outputs=2)
+    singles, plain = (fit_of(r, layer) for r in (rows, replace(rows, cut=None)))
+    assert_allclose(singles.rows.loo, plain.rows.loo, rtol=1e-12, atol=1e-12)
+    assert_allclose(singles.rows.norm, plain.rows.norm, rtol=1e-12)
+    for method in ("auto", "jackknife+"):
+        ours, expected = (prediction_bounds(f, X, [0.8], method) for f in (singles, plain))
+        assert_allclose(ours, expected, rtol=1e-12)
+    chosen, expected = (
+        fit_of(rows, layer, rule).ensemble.regressions[0].smoother.alpha
+        for rule in ("block-loo", "loo")
+    )
+    assert chosen == expected
+
+
+def test_a_block_that_the_fit_reproduces_has_finite_residuals(problem):
+    # With more units than rows and hardly any ridge, P of every block is the identity.
+    rows, layer, *_ = problem(IN_ORDER, n_units=100)
+    fit = fit_of(rows, layer, 1e-9)
+    assert np.all(np.isfinite(fit.rows.loo))
+    assert np.all(np.isfinite(fit.rows.norm))
+    assert np.all(fit.rows.norm > 0)
+
+
+@weightings
+def test_labels_change_nothing_but_what_is_left_out(problem, weighted):
+    # Rows come in another order, and results of single rows must find their places again.
+    rows, layer, _, X, _ = problem(SCATTERED, weighted=weighted)
+    names = ("NHo", "BR", "NHe", "S2", "S3")
+    ours, plain = (fit_of(r, layer, 0.2, names) for r in (rows, replace(rows, cut=None)))
+    assert_allclose(ours.mean(X), plain.mean(X), rtol=1e-10)
+    assert_allclose(ours.rows.leverage, plain.rows.leverage, rtol=1e-10)
+    for name in names:
+        for one, other in zip(ours.parts(X, name), plain.parts(X, name), strict=True):
+            assert_allclose(one, other, rtol=1e-8)
+    # Noise of single rows: coordinates are kept, or made again.
+    ours, plain = (fit_of(r, layer, 0.2, ["S2"]) for r in (rows, replace(rows, cut=None)))
+    assert_allclose(ours.rows.omega, plain.rows.omega, rtol=1e-8)
+    assert_allclose(
+        ours.undersmoothed_parts(X).noise, plain.undersmoothed_parts(X).noise, rtol=1e-6
+    )
+
+
+def test_other_array_libraries(xp):
+    rng = np.random.default_rng(0)
+    t, residual, root = (
+        rng.normal(size=(2, 5, N)) / 9,
+        rng.normal(size=(2, 3, N)),
+        rng.uniform(size=N),
+    )
+    expected = left_out_rows(t, residual, root, IN_ORDER)
+    ours = left_out_rows(*map(xp.asarray, (t, residual, root)), IN_ORDER)
+    for one, other in zip(ours, expected, strict=True):
+        assert_allclose(np.asarray(one), other, rtol=1e-10)
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=12))
+@few
+def test_runs_are_all_rows_in_blocks_of_equal_size(sizes):
+    cut = np.repeat(np.arange(len(sizes)), sizes)
+    found = list(runs(cut))
+    assert [run.size for run in found for _ in range(run.n_blocks)] == sizes
+    assert_array_equal(np.concatenate([cut[run.rows] for run in found]), cut)
+    values = np.arange(2 * len(cut)).reshape(1, 2, -1)
+    for run in found:
+        assert_array_equal(run.in_a_row(run.stacked(values)), values[:, :, run.rows])
+
+
+# ---------------------------------------------------------------- the choice of alpha
+
+
+def squared_errors(H, y, alpha, intercept, w, cut):
+    """Weighted sum of squared errors of the ensemble, each row by refits without its block."""
+    errors = block_residuals(H, y, alpha, intercept, w, cut).mean(axis=0)
+    return np.sum((oracles.root_weights(len(y), w) * errors) ** 2)
+
+
+@cuts
+@weightings
+@intercepts
+def test_alpha_has_the_least_errors_of_refits(problem, cut, weighted, intercept):
+    rows, layer, (H, _), _, w = problem(
+        cut, weighted=weighted, intercept=intercept, outputs=2, n_units=40
+    )
+    fit = fit_of(rows, layer, "block-loo")
+    chosen = fit.per_regression(lambda part: np.full(len(part.outputs), part.smoother.alpha))
+    step = RELATIVE_GRID[1] / RELATIVE_GRID[0]
+    for y, alpha in zip(rows.y, chosen, strict=True):
+        least = squared_errors(H, y, alpha, intercept, w, cut)
+        for steps in (-12, -6, -2, -1, 1, 2, 6, 12):
+            other = squared_errors(H, y, alpha * step**steps, intercept, w, cut)
+            assert least < other
+    assert all(np.all(part.alpha_deviation > 0) for part in fit.ensemble.regressions)
+
+
+def test_many_rows_are_judged_by_every_second_block(problem, monkeypatch):
+    monkeypatch.setattr(selection, "JUDGING_ROWS", 25)
+    rows, layer, (H, _), _, _ = problem(SCATTERED, n_units=40)
+    y, judged, step = rows.y[0], SCATTERED % 2 == 0, RELATIVE_GRID[1] / RELATIVE_GRID[0]
+    (alpha,) = {
+        part.smoother.alpha for part in fit_of(rows, layer, "block-loo").ensemble.regressions
+    }
+
+    def score(alpha):
+        errors = block_residuals(H, y, alpha, True, None, SCATTERED).mean(axis=0)
+        return np.sum(errors[judged] ** 2)
+
+    assert all(score(alpha) < score(alpha * step**steps) for steps in (-6, -2, -1, 1, 2, 6))
+    # All blocks together would have chosen another.
+    monkeypatch.undo()
+    assert fit_of(rows, layer, "block-loo").ensemble.regressions[0].smoother.alpha != alpha
+
+
+def test_other_array_libraries_choose_the_same(problem, xp):
+    rows, layer, *_ = problem(SCATTERED, weighted=True, outputs=2)
+    expected = fit_of(rows, layer, "block-loo")
+    W, b, zeros, ones = (xp.asarray(a) for a in (layer.W, layer.b, np.zeros(3), np.ones(3)))
+    foreign = replace(layer, W=W, b=b, inputs=Inputs(zeros, ones))
+    ours = fit_of(replace(rows, X=xp.asarray(rows.X), reference=W), foreign, "block-loo")
+    for one, other in zip(ours.ensemble.regressions, expected.ensemble.regressions, strict=True):
+        assert_allclose(one.smoother.alpha, other.smoother.alpha, rtol=1e-8)
+    assert_allclose(ours.rows.loo, expected.rows.loo, rtol=1e-6, atol=1e-9)
+
+
+class Stream:
+    """Blocks of rows with labels that are read in order, on several threads."""
+
+    def __init__(self, blocks, n_threads=1):
+        self.blocks, self.n_threads = blocks, n_threads
+
+    def reduce(self, row_pass):
+        return reduced(row_pass, self.blocks, self.n_threads)
+
+    def sample(self, n_rows):
+        return first_rows(self.blocks, n_rows)
+
+    def for_width(self, width):
+        return self
+
+
+def streamed(rows, size, n_threads=1):
+    """The rows in blocks of some size, which cut through the blocks of labels."""
+    pieces = [slice(i, i + size) for i in range(0, rows.n_rows, size)]
+    blocks = [rows.block(piece)._replace(cut=rows.cut[piece]) for piece in pieces]
+    return Stream(blocks, n_threads)
+
+
+@weightings
+@pytest.mark.parametrize("size", [1, 5, 13, 60])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_a_stream_chooses_as_rows_in_memory_do(problem, weighted, size, n_threads):
+    rows, layer, *_ = problem(IN_ORDER, weighted=weighted, n_units=20)
+    expected = fit_of(rows, layer, "block-loo").ensemble.regressions[0].smoother.alpha
+    stream = streamed(rows, size, n_threads)
+    how = Specification("block-loo", "residual", "HC2", ("BR",))
+    start = started(stream.sample(N), layer)
+    fitted = fitted_stream(stream, layer, how, start)
+    assert_allclose(fitted.regressions[0].smoother.alpha, expected, rtol=1e-8)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=14))
+@few
+def test_whole_blocks_are_the_same_rows_with_labels_together(sizes):
+    n = sum(sizes)
+    cut = np.sort(np.random.default_rng(n).integers(0, 6, n))
+    X, y = np.arange(n, dtype=float)[:, None], np.arange(n, dtype=float)[None, :]
+    ends = np.cumsum(sizes)
+    blocks = [
+        Block(X[b - s : b], y[:, b - s : b], None, np.arange(b - s, b), cut[b - s : b])
+        for s, b in zip(sizes, ends, strict=True)
+    ]
+    found = [block for block in whole(blocks) if len(block.cut)]
+    assert_array_equal(np.concatenate([block.rows for block in found] or [[]]), np.arange(n))
+    for block in found:
+        assert_array_equal(block.y[0], block.rows)
+        assert_array_equal(block.cut, cut[block.rows])
+    labels = [label for block in found for label in np.unique(block.cut)]
+    assert len(labels) == len(set(labels))
+
+
+def test_labels_that_come_back_are_refused():
+    def labelled(*cut):
+        return Block(np.zeros((len(cut), 1)), np.zeros((1, len(cut))), None, None, np.array(cut))
+
+    for blocks in ([labelled(0, 1, 0)], [labelled(1, 1), labelled(0)]):
+        with pytest.raises(ValueError, match="in the order of their blocks"):
+            list(whole(blocks))
+
+
+def test_block_loo_without_labels_is_refused(problem):
+    rows, layer, *_ = problem(IN_ORDER)
+    with pytest.raises(ValueError, match=r"no labels.*use alpha='loo'"):
+        fit_of(replace(rows, cut=None), layer, "block-loo")
+    start = started(rows.sample(N), layer)
+    moments = rows.reduce(FirstPass(start.whitening, start.units, [slice(0, M)]))
+    how = Specification("block-loo", "residual", "HC2", ("BR",))
+    with pytest.raises(ValueError, match=r"only once; use alpha='gcv'"):
+        fitted_moments(moments, start, layer, how, None)
+
+
+# ---------------------------------------------------------------- prediction intervals
+
+
+@cuts
+@weightings
+@intercepts
+def test_shifts_and_bounds_are_those_of_refits(problem, cut, weighted, intercept, monkeypatch):
+    rows, layer, (H, h), X, w = problem(cut, weighted=weighted, intercept=intercept, outputs=2)
+    # Several blocks of rows, with labels on both sides of their ends.
+    pieces = [slice(i, min(i + 13, N)) for i in range(0, N, 13)]
+    monkeypatch.setattr(source, "row_blocks", lambda *_: iter(pieces))
+    fit = fit_of(rows, layer)
+    (chunk,) = leave_one_out_shifts(fit, fit.rows, X)
+    used = rows.used
+    for k, y in enumerate(rows.y):
+        f = np.empty((N, len(X)))
+        for label in np.unique(cut):
+            f[cut == label] = without_block(H, h, y, ALPHA, intercept, w, cut, label).mean(axis=0)
+        assert_allclose(fit.mean(X)[k] - chunk.shift[k], f, rtol=0, atol=1e-8)
+        size = np.abs(block_residuals(H, y, ALPHA, intercept, w, cut).mean(axis=0))[used]
+        rank = oracles.upper_rank(0.2, len(size))
+        ours = prediction_bounds(fit, X, [0.8], "jackknife+")[:, 0, :, k]
+        low = [oracles.ranked(c - size, len(size) + 1 - rank) for c in f[used].T]
+        high = [oracles.ranked(c + size, rank) for c in f[used].T]
+        assert_allclose(ours, [low, high], rtol=0, atol=1e-8)
+
+
+def test_auto_rests_on_errors_expected_without_the_block(problem):
+    rows, layer, _, X, _ = problem(IN_ORDER)
+    fit, plain = fit_of(rows, layer), fit_of(replace(rows, cut=None), layer)
+    assert np.all(fit.rows.norm >= plain.rows.norm * (1 - 1e-10))
+    own, other = (prediction_bounds(f, X, [0.8], "auto") for f in (fit, plain))
+    assert not np.allclose(own, other, rtol=1e-3)
+
+
+def test_many_rows_in_few_blocks_do_not_take_predictions_for_left_out_ones(make_layer):
+    rng = np.random.default_rng(0)
+    X, n = rng.uniform(-1, 1, (5000, 1)), 5000
+    y = np.sin(3 * X.T) + 0.1 * rng.standard_normal((1, n))
+    rows = RowBlocks(X, y, None, np.empty(0), cut=np.arange(n) // 500)
+    layer = make_layer(2, 10, 1, constant=True)
+    assert uses_predictions(fit_of(replace(rows, cut=None), layer))
+    assert not uses_predictions(fit_of(rows, layer))
+    assert uses_predictions(fit_of(replace(rows, cut=np.arange(n) // 5), layer))
+
+
+# ---------------------------------------------------------------- the rest of a fit
+
+
+def test_a_fit_with_labels_is_listed_as_arrays(problem):
+    rows, layer, _, X, _ = problem(SCATTERED)
+    fit = fit_of(rows, layer)
+    again = restored(*listed(fit))
+    assert_array_equal(again.rows.data.cut, SCATTERED)
+    bounds = (prediction_bounds(f, X, [0.8], "auto") for f in (fit, again))
+    assert_array_equal(*bounds)
+
+
+def test_a_model_of_the_noise_is_learned_without_the_block(problem):
+    rows, layer, *_ = problem(IN_ORDER)
+    fit = fit_of(rows, layer, caution=0.0)
+    assert fit.rows.noise.shape == (1, N)
+    assert np.all(np.isfinite(fit.rows.noise))
+    assert np.all(fit.rows.noise > 0)
+
+
+def test_rows_of_a_block_are_in_one_fold(problem):
+    rows, *_ = problem(SCATTERED, weighted=True)
+    parts = _parts(rows, 0)
+    assert_array_equal(np.sort(np.concatenate(parts)), np.flatnonzero(rows.used))
+    labels = [set(SCATTERED[part]) for part in parts]
+    assert sum(map(len, labels)) == len(set().union(*labels))
+
+
+def test_dependent_noise_is_smoothed_more_by_blocks(make_layer):
+    # Single rows are predicted from neighbours that share their noise: the fit follows it.
+    n, dof, error = 200, {"loo": [], "block-loo": []}, {"loo": [], "block-loo": []}
+    X = np.linspace(-1, 1, n)[:, None]
+    truth = np.sin(3 * X[:, 0]) + X[:, 0] / 2
+    layer = make_layer(3, 60, 1, scale=8.0, constant=True)
+    for seed in range(8):
+        e = np.random.default_rng(seed).standard_normal(n)
+        for i in range(1, n):
+            e[i] = 0.8 * e[i - 1] + 0.6 * e[i]
+        y = (truth + 0.3 * e)[None, :]
+        rows = RowBlocks(X, y, None, np.empty(0), cut=np.arange(n) // 20)
+        for rule in dof:
+            fit = fit_of(rows, layer, rule)
+            dof[rule].append(fit.gamma[0])
+            error[rule].append(np.mean((fit.mean(X)[0] - truth) ** 2))
+    assert np.mean(dof["block-loo"]) < 0.7 * np.mean(dof["loo"])
+    assert np.mean(error["block-loo"]) < 0.7 * np.mean(error["loo"])

@@ -1,0 +1,372 @@
+"""The check of a fit: coverages against loops, each sign where it is deserved, and few alarms."""
+
+import sys
+from dataclasses import FrozenInstanceError
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_ensemble, plain_member
+from sklearn.exceptions import NotFittedError
+
+from ulmus.diagnostics import CoverageRow, DiagnosticReport, Finding
+from ulmus.diagnostics.calibration_data import LEVELS, left_out_cover, point_leverage
+from ulmus.diagnostics.coverage import discrete_columns, parts, values_of
+
+
+def small(n_neurons=60, **parameters):
+    return plain_ensemble(10, n_neurons, **{"random_state": 0} | parameters)
+
+
+def table(n, seed=0, noise=0.3):
+    """One input, a sine and normal noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 1))
+    return X, np.sin(X[:, 0]) + noise * rng.standard_normal(n)
+
+
+def lights(report):
+    """Light of each finding that is not green, by name."""
+    return {f.name: f.light for f in report.findings if f.light != "green"}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small().fit(*table(300))
+
+
+# ---------------------------------------------------------------- coverage, by loops
+
+
+def loop_cover(errors, level, signed):
+    """Each error against the conformal interval of the others."""
+    hits = []
+    for i, e in enumerate(errors):
+        others = np.delete(errors, i)
+        n = len(others)
+        if signed:
+            tail = (1 - level) / 2
+            low = np.sort(others)[int(np.floor(np.round(tail * (n + 1), 9))) - 1]
+            high = np.sort(others)[int(np.ceil(np.round((1 - tail) * (n + 1), 9))) - 1]
+            hits.append(low <= e <= high)
+        else:
+            rank = int(np.ceil(np.round(level * (n + 1), 9)))
+            hits.append(rank > n or abs(e) <= np.sort(np.abs(others))[rank - 1])
+    return np.array(hits)
+
+
+@pytest.mark.parametrize("n", [2, 5, 40, 200])
+def test_left_out_coverage_is_that_of_intervals_from_the_other_rows(n):
+    errors = np.random.default_rng(n).standard_normal(n)
+    covered = left_out_cover(errors, LEVELS)
+    for i, level in enumerate(LEVELS):
+        assert_array_equal(covered[i], loop_cover(errors, level, signed=False))
+        assert covered[i].sum() == np.ceil(np.round(level * n, 9))
+
+
+def test_skewed_residuals_are_left_out_on_both_sides():
+    errors = np.random.default_rng(0).exponential(size=300)
+    for level, covered in zip(LEVELS, left_out_cover(errors, LEVELS), strict=True):
+        assert_array_equal(covered, loop_cover(errors, level, signed=True))
+
+
+def test_coverages_of_given_rows_are_those_of_predict_interval(model):
+    X, y = table(200, seed=1)
+    report = model.check(X, y)
+    low, high = model.predict_interval(X, list(LEVELS)).transpose(1, 0, 2)
+    expected = np.mean((low <= y[:, None]) & (y[:, None] <= high), axis=0)
+    rows = {(r.group, r.level): r for r in report.coverage}
+    assert_allclose([rows["all", level].coverage for level in LEVELS], expected)
+    inside = (low[:, 2] <= y) & (y <= high[:, 2])
+    order = np.argsort(X[:, 0])
+    for part in range(5):
+        few = order[40 * part : 40 * (part + 1)]
+        row = rows[f"input 0 {part + 1}/5", 0.9]
+        assert row == CoverageRow(row.group, 0.9, 40, np.mean(inside[few]))
+
+
+def test_groups_are_parts_of_equal_counts_and_values_with_enough_rows():
+    values = np.random.default_rng(0).standard_normal(103)
+    groups = parts(values, "x")
+    assert len(groups) == 5
+    assert_array_equal(np.sort(np.concatenate([g.rows for g in groups])), np.arange(103))
+    for one, next_one in pairwise(groups):
+        assert values[one.rows].max() < values[next_one.rows].min()
+    assert parts(values[:39], "x") == []
+    assert parts(np.ones(100), "x") == []
+    codes = np.repeat([0.0, 1.0, 2.5], [50, 30, 5])
+    assert [(g.label, len(g.rows)) for g in values_of(codes, "x")] == [("x = 0", 50), ("x = 1", 30)]
+    assert_array_equal(discrete_columns(np.column_stack([codes, values[:85]])), [True, False])
+
+
+def test_leverage_of_training_points_is_the_fit_s_own(model):
+    X, _ = table(300)
+    assert_allclose(point_leverage(model.fitted_, X)[0], model.leverage_, rtol=1e-6)
+
+
+# ---------------------------------------------------------------- each sign where deserved
+
+
+def noisy(n=300, seed=0):
+    """Inputs in [-2, 2] and standard normal noise."""
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-2, 2, (n, 1)), rng.standard_normal(n)
+
+
+def test_jump_shows_as_step_or_as_misfit():
+    X, e = noisy()
+    y = np.sign(X[:, 0]) + 0.1 * e
+    assert lights(small(100, weight_scale=20.0).fit(X, y).check())["step"] == "yellow"
+    assert lights(small(30).fit(X, y).check())["misfit"] == "red"
+
+
+def test_chirp_shows_as_misfit():
+    X, e = noisy()
+    report = small().fit(X, np.sin(6 * X[:, 0] ** 2) + 0.1 * e).check()
+    assert lights(report)["misfit"] == "red"
+    finding = next(f for f in report.findings if f.name == "misfit")
+    assert "n_neurons" in finding.remedy
+
+
+def test_varying_noise_under_one_variance_shows_along_the_input():
+    X, e = noisy()
+    y = np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e
+    assert lights(small().fit(X, y).check())["coverage by input"] == "red"
+    assert small(noise="auto").fit(X, y).check().light == "green"
+
+
+def test_a_trend_of_the_noise_shows_in_few_given_rows():
+    X, e = noisy(300)
+    y = np.sin(X[:, 0]) + 0.3 * np.exp(0.5 * X[:, 0]) * e
+    report = small().fit(X[:200], y[:200]).check(X[200:], y[200:])
+    finding = next(f for f in report.findings if f.name == "spread by input")
+    assert finding.light == "red"
+    assert finding.statistic > 0.3
+
+
+def test_noise_that_the_model_expects_and_the_data_lack_shows_by_noise():
+    X, e = noisy(600)
+    model = small(noise="auto").fit(X, np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e)
+    new, e = noisy(600, seed=1)
+    report = model.check(new, np.sin(new[:, 0]) + 0.3 * np.exp(-0.8 * new[:, 0]) * e)
+    assert lights(report)["coverage by noise"] == "red"
+
+
+def test_noisy_value_of_a_discrete_input_shows_by_group():
+    X, e = noisy()
+    code = np.random.default_rng(5).integers(0, 3, 300)
+    frame = pd.DataFrame({"x": X[:, 0], "site": code})
+    y = np.sin(X[:, 0]) + 0.3 * np.where(code == 2, 3.0, 1.0) * e
+    report = small().fit(frame, y).check()
+    assert lights(report)["coverage by group"] == "red"
+    finding = next(f for f in report.findings if f.name == "coverage by group")
+    assert "site = 2" in finding.says
+
+
+def test_too_few_neurons_show_in_units_members_and_bias():
+    X, e = noisy()
+    found = lights(small(5).fit(X, np.sin(3 * X[:, 0]) + 0.1 * e).check())
+    assert {"hidden units", "members", "bias", "misfit"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("draw", "name"),
+    [
+        (lambda rng: 0.3 * (rng.exponential(size=500) - 1), "distribution"),
+        (lambda rng: 0.6 * rng.standard_normal(500), "coverage"),
+        (lambda rng: 0.3 * rng.standard_normal(500) + 0.3, "distribution"),
+    ],
+    ids=["exponential", "twice as much noise", "shift"],
+)
+def test_data_of_another_law_are_red(model, draw, name):
+    rng = np.random.default_rng(7)
+    X = rng.uniform(-2, 2, (500, 1))
+    assert lights(model.check(X, np.sin(X[:, 0]) + draw(rng)))[name] == "red"
+
+
+def test_intervals_that_are_too_wide_are_yellow(model):
+    X, y = table(500, seed=3, noise=0.1)
+    assert lights(model.check(X, y))["coverage"] == "yellow"
+
+
+def test_points_far_away_are_extrapolation(model):
+    X, y = table(500, seed=3)
+    report = model.check(X + 1.5, y)
+    assert lights(report)["extrapolation"] == "red"
+    share = next(f for f in report.findings if f.name == "extrapolation").statistic
+    seen = table(300)[0]
+    assert share == np.mean(seen.max() + 0.1 * np.ptp(seen) < X + 1.5)
+
+
+def test_few_rows_are_yellow_and_rows_fewer_than_degrees_of_freedom_red():
+    X, e = noisy(60)
+    assert lights(small().fit(X, np.sin(X[:, 0]) + 0.3 * e).check()) == {"rows": "yellow"}
+    wide = np.random.default_rng(0).standard_normal((60, 5))
+    found = lights(small(alpha=1e-3).fit(wide, e).check())
+    assert found["rows"] == "red"
+
+
+def test_leverage_near_one_is_yellow():
+    X, e = noisy(100)
+    X[0] = 50.0
+    y = np.sin(X[:, 0]) + 0.3 * e
+    found = lights(small(20, alpha=1e-8, standardize=False).fit(X, y).check())
+    assert found["leverage"] in ("yellow", "red")
+
+
+# ---------------------------------------------------------------- odd fits and odd data
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e9 / 3])
+def test_constant_outputs_are_green_and_other_values_red(value):
+    X, _ = noisy()
+    model = small().fit(X, np.full(300, value))
+    assert model.check().light == "green"
+    assert model.check(X, np.full(300, value)).light == "green"
+    assert model.check(X, np.full(300, value + 1)).light == "red"
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_few_rows_give_a_report_without_leaking_warnings(n):
+    X, y = table(300)
+    model = small(20).fit(X[:n], y[:n])
+    assert "rows" in lights(model.check())
+    report = model.check(X[n:], y[n:])
+    assert any(f.name == "warning" and "too few" in f.says for f in report.findings)
+    for finding in (*model.check().findings, *report.findings):
+        assert np.isfinite(finding.statistic)
+        assert "nan" not in finding.says
+
+
+def test_one_given_row_is_enough(model):
+    assert model.check([[0.5]], [0.5]).light == "green"
+
+
+def test_several_outputs_are_named():
+    X, e = noisy()
+    y = np.sin(X[:, 0]) + 0.3 * e
+    Y = np.column_stack([y, np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e])
+    report = small().fit(X, Y).check()
+    expected = {"coverage by input, output 1": "red", "spread by input, output 1": "red"}
+    assert lights(report) == expected
+    assert {r.group.split(",")[0] for r in report.coverage} == {"output 0", "output 1"}
+    alone = small().fit(X, y).check()
+    assert [f.light for f in alone.findings if f.name == "distribution"] == ["green"]
+
+
+def test_rows_of_weight_zero_count_for_nothing():
+    X, e = noisy()
+    weight = np.random.default_rng(1).uniform(0.2, 4, 300)
+    weight[:40] = 0
+    y = np.sin(X[:, 0]) + 0.3 * e / np.sqrt(np.where(weight > 0, weight, 1))
+    y[:40] += 100
+    report = small().fit(X, y, sample_weight=weight).check()
+    assert report.coverage[0].n == 260
+    assert report.light == "green"
+    assert any(r.group == "noise 5/5" for r in report.coverage)
+
+
+@pytest.mark.parametrize("factor", [1e-12, 1e12])
+def test_units_of_y_change_no_light(factor):
+    X, e = noisy()
+    y = np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e
+    one, other = small().fit(X, y), small().fit(X, factor * y)
+    for data, scaled in (((), ()), ((X + 0.1, y), (X + 0.1, factor * y))):
+        ours = [(f.name, f.light) for f in one.check(*data).findings]
+        assert ours == [(f.name, f.light) for f in other.check(*scaled).findings]
+
+
+def test_fits_without_rows_ask_for_data():
+    X, y = table(300)
+    streamed = small().fit_blocks([(X, y)])
+    for model in (small().fit(X, y).compress(), streamed, small().partial_fit(X, y)):
+        with pytest.raises(ValueError, match="give X and y"):
+            model.check()
+        assert model.check(*table(300, seed=2)).light == "green"
+
+
+def test_other_kinds_of_fit_and_input():
+    X, y = table(300)
+    assert small(noise="heteroskedastic").fit(X, y).check().light == "green"
+    assert plain_member(60, random_state=0).fit(X, y).check().light == "green"
+    sparse = scipy.sparse.csr_matrix(X)
+    report = small().fit(sparse, y).check(sparse, y)
+    dense = small().fit(X, y).check(X, y)
+    assert [f.light for f in report.findings] == [f.light for f in dense.findings]
+
+
+def test_bad_data_are_refused(model):
+    X, y = table(20)
+    with pytest.raises(ValueError, match="no y; give both"):
+        model.check(X)
+    with pytest.raises(ValueError, match="no X; give both"):
+        model.check(y=y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.check(X, y[:-1])
+    with pytest.raises(ValueError, match="features"):
+        model.check(np.hstack([X, X]), y)
+    with pytest.raises(ValueError, match="y has 2 outputs, but the fit had 1"):
+        model.check(X, np.column_stack([y, y]))
+    with pytest.raises(NotFittedError):
+        small().check()
+
+
+def test_a_check_changes_nothing(model):
+    X, y = table(50, seed=4)
+    before = model.predict_interval(X)
+    assert model.check(X, y) == model.check(X, y)
+    assert_array_equal(model.predict_interval(X), before)
+
+
+# ---------------------------------------------------------------- the report
+
+
+REPORT = DiagnosticReport(
+    "a check.",
+    (
+        Finding("coverage", "green", 0.9, "as asked."),
+        Finding("bias", "yellow", 6.0, "6 < 7.", "more units."),
+    ),
+    (CoverageRow("all", 0.9, 10, 0.9),),
+)
+
+
+def test_report_reads_as_aligned_text_and_as_a_table():
+    assert str(REPORT).splitlines() == [
+        "[??] yellow: a check.",
+        "[ok] coverage  as asked.",
+        "[??] bias      6 < 7.",
+        "               -> more units.",
+    ]
+    assert "<td>6 &lt; 7.</td>" in REPORT._repr_html_()
+    assert REPORT.light == "yellow"
+    with pytest.raises(FrozenInstanceError):
+        REPORT.title = "another"
+
+
+def test_report_becomes_a_frame_or_a_record_array(monkeypatch):
+    frame = REPORT.to_frame()
+    assert list(frame.columns) == list(Finding._fields)
+    assert list(frame.light) == ["green", "yellow"]
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    records = REPORT.to_frame()
+    assert records.dtype.names == Finding._fields
+    assert list(records.remedy) == ["", "more units."]
+
+
+# ---------------------------------------------------------------- few alarms
+
+
+def test_honest_fits_are_mostly_green():
+    all_lights = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-2, 2, (600, 2))
+        y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(600)
+        model = small(100, random_state=seed).fit(X[:300], y[:300])
+        all_lights += [model.check().light, model.check(X[300:], y[300:]).light]
+    assert all_lights.count("red") <= 2
+    assert all_lights.count("green") >= 34

@@ -1,0 +1,265 @@
+"""What ``check``, ``summary`` and the report say about rows that hang together."""
+
+import json
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_ensemble
+
+from ulmus.core.noise_covariance.diagnostics import correlogram, serial_correlation
+from ulmus.core.noise_covariance.locations import Locations
+from ulmus.diagnostics.calibration_data import n_judges
+from ulmus.diagnostics.coverage import Judge
+from ulmus.noise import AR1, Clustered, Conley, Exponential, NeweyWest
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning"),
+    pytest.mark.filterwarnings("ignore::ulmus.exceptions.CorrelatedErrorsWarning"),
+]
+N = 250
+
+
+def table(phi=0.0, reach=0.0, seed=0):
+    """Inputs and outputs whose noise is an autoregression, or exponential in space."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.uniform(-1, 1, (N, 2)), columns=["x", "z"])
+    e = rng.standard_normal(N)
+    if reach:
+        distance = np.hypot(*(X[c].to_numpy()[:, None] - X[c].to_numpy() for c in X))
+        e = np.linalg.cholesky(np.exp(-distance / reach) + 1e-9 * np.eye(N)) @ e
+    for i in range(1, N):
+        e[i] = phi * e[i - 1] + np.sqrt(1 - phi**2) * e[i]
+    return X, np.sin(2 * X["x"].to_numpy()) + 0.5 * e
+
+
+def fitted(X, y, noise="homoskedastic", **locations):
+    return plain_ensemble(4, 20, noise=noise, weight_scale=2.0, random_state=0).fit(
+        X, y, **locations
+    )
+
+
+def finding(model, name="dependence"):
+    return next(f for f in model.check().findings if f.name == name)
+
+
+# ---------------------------------------------------------------- the correlogram
+
+
+def test_the_correlogram_is_a_mean_over_pairs_of_a_group():
+    rng = np.random.default_rng(0)
+    e, groups, time = rng.standard_normal(40), rng.integers(0, 3, 40), rng.permutation(40) / 7
+    c = e - e.mean()
+    found = correlogram(e, Locations(time, groups=groups), 3)
+    for lag in (1, 2, 3):
+        products = []
+        for g in range(3):
+            rows = sorted(np.flatnonzero(groups == g), key=lambda i: time[i])
+            products += [c[i] * c[j] for i, j in zip(rows, rows[lag:], strict=False)]
+        assert_allclose(found.correlations[lag - 1], np.mean(products) / np.mean(c**2))
+        scale = np.sqrt(np.sum(np.square(products))) / len(products) / np.mean(c**2)
+        assert_allclose(found.deviations[lag - 1], scale)
+
+
+def test_it_begins_with_the_serial_correlation_and_ends_with_the_groups():
+    e = np.random.default_rng(1).standard_normal(30)
+    locations = Locations(groups=np.arange(30) // 4)
+    found, first = correlogram(e, locations, 9), serial_correlation(e, locations)
+    assert_array_equal(found.lags, [1, 2, 3])
+    assert_allclose(found.correlations[0], first.correlation)
+    assert_allclose(found.correlations[0] / found.deviations[0], first.z)
+
+
+def test_residuals_that_are_all_the_same():
+    found = correlogram(np.ones(12), Locations(n=12), 3)
+    assert_array_equal(found.correlations, 0)
+    assert_array_equal(found.deviations, 0)
+
+
+def test_chance_leaves_one_lag_in_twenty_outside_the_band():
+    outside = []
+    for seed in range(200):
+        e = np.random.default_rng(seed).standard_t(4, 120)
+        found = correlogram(e, Locations(n=120), 10)
+        outside.append(np.abs(found.correlations) > 1.96 * found.deviations)
+    assert 0.035 < np.mean(outside) < 0.065
+
+
+# ---------------------------------------------------------------- check
+
+
+@pytest.mark.parametrize(("phi", "light"), [(0.0, "green"), (0.25, "yellow"), (0.8, "red")])
+def test_rows_taken_as_independent(phi, light):
+    found = finding(fitted(*table(phi)))
+    assert found.light == light
+    assert "successive rows" in found.says
+    assert ("noise=AR1()" in found.remedy) == (light != "green")
+
+
+@pytest.mark.parametrize(
+    ("noise", "says"),
+    [
+        (AR1(), "fades along time over"),
+        (NeweyWest(bandwidth=7), "of any kind that reaches 7"),
+        (NeweyWest(bandwidth=7) * Clustered(), "reaches 7 within 25 groups"),
+        (Clustered(), "of any kind within 25 groups"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else type(value).__name__,
+)
+def test_noise_that_allows_for_it_is_green(noise, says):
+    groups = {"groups": np.arange(N) // 10} if "groups" in noise.names() else {}
+    found = finding(fitted(*table(0.8), noise, **groups))
+    assert found.light == "green"
+    assert "error bars allow for it" in found.says
+    assert says in found.says
+
+
+def test_neighbours_in_space():
+    X, y = table(reach=0.3)
+    for noise in (Exponential(("x", "z")), Conley(("x", "z"), cutoff=0.5)):
+        found = finding(fitted(X, y, noise))
+        assert found.light == "green"
+        assert "nearest neighbours" in found.says
+        assert "error bars allow for it" in found.says
+
+
+def test_noise_of_the_wrong_axis_is_noticed():
+    # Rows along time, and noise that was asked for in space.
+    X, y = table(0.8)
+    model = fitted(X, y, Exponential(("x", "z")))
+    assert model.noise_covariance_.independent
+    found = finding(model)
+    assert found.light == "yellow"
+    assert "AR1()" in found.remedy
+    calm = finding(fitted(*table(), Exponential(("x", "z"))))
+    assert calm.light == "green"
+
+
+def test_no_noise_and_no_rows():
+    X, y = table()
+    assert finding(fitted(X, np.ones(N))).says.startswith("residuals are round-off")
+    small = fitted(X, y).compress()
+    assert not [f for f in small.check(X, y).findings if f.name == "dependence"]
+
+
+def test_each_output_is_named():
+    X, y = table(0.8)
+    model = fitted(X, np.stack([y, np.random.default_rng(2).standard_normal(N)], axis=1))
+    assert finding(model, "dependence, output 0").light == "red"
+    assert finding(model, "dependence, output 1").light == "green"
+
+
+# ---------------------------------------------------------------- summary
+
+
+def lines(model, **how):
+    return [line for line in str(model.summary(**how)).splitlines() if "dependence" in line]
+
+
+def test_the_summary_has_a_line_with_parameters_and_their_errors():
+    X, y = table(0.8)
+    model = fitted(X, y, AR1())
+    scale, error = model.noise_covariance_.values[0], model.noise_covariance_.standard_errors[0]
+    (line,) = lines(model)
+    assert line.startswith("dependence ")
+    assert f"along time over {scale:.3g} units of time (standard error {error:.2g})" in line
+    assert model.summary().to_dict()["dependence"] in line
+    assert "taken as independent" in lines(fitted(*table(), AR1()))[0]
+    assert not lines(fitted(*table()))
+    two = fitted(X, np.stack([y, y], axis=1), AR1())
+    assert len([line for line in lines(two) if line.startswith("dependence, output")]) == 2
+
+
+def test_shares_of_a_nugget_are_told():
+    X, y = table(0.95)
+    y = y + 0.3 * np.random.default_rng(5).standard_normal(N)
+    words = fitted(X, y, AR1()).summary().dependence
+    assert "(standard error" in words.split("of the noise")[0]
+    assert words.endswith("the rest is each row's own")
+
+
+# ---------------------------------------------------------------- the report
+
+
+@pytest.fixture(scope="module")
+def report():
+    """Function that writes a report and returns its page and figures."""
+    pytest.importorskip("plotly", reason="reports need plotly")
+    from ulmus.report import report_html
+
+    def report(model, X, y):
+        page = report_html(model, X, y)
+        data = page.split('<script type="application/json" id="figures">')[1].split("</script>")[0]
+        return page, json.loads(data)
+
+    return report
+
+
+def test_the_report_draws_the_correlogram(report):
+    X, y = table(0.8)
+    page, figures = report(fitted(X, y), X, y)
+    band, bars = figures["correlogram"][0]["traces"][1:]
+    assert_array_equal(bars["x"], np.arange(1, 25))
+    assert bars["y"][0] > 0.6
+    residual = fitted(X, y).loo_residuals_
+    expected = correlogram(residual, Locations(n=N), 24)
+    assert_allclose(bars["y"], expected.correlations, rtol=1e-8)
+    assert_allclose(band["y"], 1.96 * expected.deviations, rtol=1e-8)
+    assert "variogram" not in figures
+    section = page.split('id="neighbours"')[1].split("</section>")[0]
+    assert "successive rows have 0." in section
+    assert "✗ problem" in section
+    assert all(a >= b - 0.15 for a, b in pairwise(bars["y"][:6]))
+
+
+def test_the_report_draws_a_variogram_where_coordinates_are_known(report):
+    X, y = table(reach=0.3)
+    model = fitted(X, y, Exponential(("x", "z")))
+    page, figures = report(model, X, y)
+    marks, whole = figures["variogram"][0]["traces"]
+    assert marks["y"][0] < 0.7 * whole["y"][0]
+    assert "fades in space" in page
+    assert "from ulmus.noise import Exponential" in page
+
+
+def test_the_code_of_a_report_names_what_fit_was_given(report):
+    X, y = table(0.8)
+    model = fitted(X, y, AR1() * Clustered(), time=np.arange(N), groups=np.arange(N) // 50)
+    page, _ = report(model, X, y)
+    assert "from ulmus.noise import AR1, Within" in page
+    assert "model.fit(X_train, y_train, time=time_train, groups=groups_train)" in page
+
+
+def test_without_rows_the_section_says_so(report):
+    X, y = table(0.8)
+    page, figures = report(fitted(X, y).compress(), X, y)
+    assert "correlogram" not in figures
+    assert "only a model with its rows can tell" in page
+
+
+# ---------------------------------------------------------------- what rows are worth
+
+
+@pytest.mark.parametrize("left_out", [True, False])
+def test_a_group_of_rows_that_hang_together_tells_less(left_out):
+    covered = np.ones((1, 4, 300), dtype=bool)
+    covered[0, :, ::3] = False  # 20 of the first 60 rows
+    covered[0, :, 60:] = np.arange(240) % 15 > 0
+    evidence = SimpleNamespace(left_out=left_out, covered=covered, n_rows=300)
+    lights = [
+        Judge(evidence, 280.0, worth).verdict(covered[0, 2, :60], 2, 0, 5).light
+        for worth in (1.0, 0.1)
+    ]
+    assert lights == ["red", "green"]
+
+
+def test_rows_are_worth_as_many_independent_ones_as_tell_their_variance():
+    X, y = table(phi=0.8)
+    fit = fitted(X, y, AR1()).fitted_
+    assert fit.noise_dof[0] < 0.4 * N
+    assert_allclose(n_judges(fit), fit.noise_dof)
+    alone = fitted(X, y).fitted_
+    assert_allclose(n_judges(alone), N - alone.gamma)

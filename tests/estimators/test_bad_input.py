@@ -1,0 +1,235 @@
+"""Bad input gets a clear error, and numbers of any size give finite results."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from plain import plain_ensemble, plain_member
+from shared import both, says
+from sklearn.exceptions import NotFittedError
+
+from ulmus.core.layer.activations import ACTIVATIONS
+from ulmus.exceptions import (
+    DegenerateFitWarning,
+)
+
+
+@pytest.fixture
+def data(make_table):
+    return make_table(40)
+
+
+@pytest.fixture
+def model(data):
+    return plain_ensemble(3, 8, random_state=0).fit(data.X, data.y)
+
+
+# ---------------------------------------------------------------- parameters
+
+# Parameter, value, and what the message offers instead.
+UNUSABLE = [
+    ("n_estimators", 0, ">= 1"),
+    ("n_estimators", 2.5, "whole number"),
+    ("n_estimators", True, "whole number"),
+    ("n_neurons", -3, ">= 1"),
+    ("n_neurons", "many", "whole number"),
+    ("alpha", -1.0, ">= 0"),
+    ("alpha", float("nan"), "finite"),
+    ("alpha", float("inf"), "finite"),
+    ("alpha", "cv", "'loo', 'block-loo' or 'gcv'"),
+    ("alpha", None, "number"),
+    ("activation", "sigmoid", "'logistic'"),
+    ("activation", 3, "callable"),
+    ("activation", ["relu"], "'relu'"),
+    ("weight_distribution", "cauchy", "'uniform', 'normal'"),
+    ("weight_scale", 0.0, "positive"),
+    ("weight_scale", -1.0, "positive"),
+    ("weight_scale", float("nan"), "positive"),
+    ("weight_scale", [1.0, 2.0], "each of the 3 features"),
+    ("weight_scale", [[1.0, 1.0, 1.0]], "each of the 3 features"),
+    ("weight_scale", "wide", "positive"),
+    ("fit_intercept", "no", "True"),
+    ("standardize", "no", "True"),
+    ("noise", "gaussian", "'homoskedastic', 'heteroskedastic'"),
+    ("variance", "S4", "'S3'"),
+    ("variance", ["BR", "S9"], "'BR'"),
+    ("variance", [], "at least one"),
+    ("variance", None, "'auto'"),
+    ("variance", 3, "'auto'"),
+    ("hc", "HC9", "'HC2'"),
+    ("hc", None, "'HC2'"),
+    ("noise_variance", "mle", "'pilot', 'residual'"),
+    ("noise_variance", -1.0, ">= 0"),
+    ("noise_variance", float("nan"), ">= 0"),
+    ("noise_variance", [1.0, 2.0], "each of the 1 outputs"),
+    ("random_state", -1, ">= 0"),
+    ("random_state", "seed", "whole number"),
+    ("random_state", 1.5, "whole number"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "remedy"), UNUSABLE)
+def test_an_unusable_parameter_is_named_with_a_remedy(data, name, value, remedy):
+    shown = "S9" if value == ["BR", "S9"] else repr(value)
+    with pytest.raises(ValueError, match=says(name, shown, remedy)):
+        plain_ensemble(3, 8).set_params(**{name: value}).fit(data.X, data.y)
+
+
+@pytest.mark.parametrize(
+    ("variance", "members", "remedy"),
+    [
+        ("BR", 1, "'auto'"),
+        ("S2", 1, "'auto'"),
+        ("S3", 1, "'auto'"),
+        ("S3", 2, "'S2'"),
+        (["S1", "S3"], 2, "'S2'"),
+    ],
+)
+def test_an_estimate_that_needs_more_members(data, variance, members, remedy):
+    name = variance if isinstance(variance, str) else variance[-1]
+    needed = 3 if name == "S3" else 2
+    words = (f"variance={name!r}", f"n_estimators >= {needed}", f"got {members}", remedy)
+    with pytest.raises(ValueError, match=says(*words)):
+        plain_ensemble(members, 8, variance=variance).fit(data.X, data.y)
+
+
+@pytest.mark.parametrize("n_neurons", [12, 30])
+@both
+def test_least_squares_needs_more_rows_than_the_rank(data, make, n_neurons):
+    words = ("alpha=0", "rank 12", "12 rows", "alpha='loo'", "n_neurons")
+    model = make(n_neurons, alpha=0, fit_intercept=False, weight_scale=3.0, random_state=0)
+    with pytest.raises(ValueError, match=says(*words)):
+        model.fit(data.X[:12], data.y[:12])
+
+
+def test_rows_of_weight_zero_do_not_count_for_the_rank(data):
+    w = (np.arange(40) < 12).astype(float)
+    model = plain_member(12, alpha=0, weight_scale=3.0, random_state=0)
+    with pytest.raises(ValueError, match=says("alpha=0", "12 rows")):
+        model.fit(data.X, data.y, sample_weight=w)
+
+
+# ---------------------------------------------------------------- data
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_missing_and_infinite_values_are_refused(data, model, bad):
+    word = "NaN" if np.isnan(bad) else "infinity"
+    X, y, w = data.X.copy(), data.y.copy(), data.w.copy()
+    X[3, 1] = y[5] = w[2] = bad
+    for arguments, name in [((X, data.y), "X"), ((data.X, y), "y")]:
+        with pytest.raises(ValueError, match=says(name, word)):
+            plain_member().fit(*arguments)
+    with pytest.raises(ValueError, match=says("sample_weight", word)):
+        plain_member().fit(data.X, data.y, sample_weight=w)
+    for method in (model.predict, model.predict_var, model.variance_components):
+        with pytest.raises(ValueError, match=says("X", word)):
+            method(X)
+
+
+def test_a_wrong_number_of_features_is_refused(data, model):
+    for method in (model.predict, model.predict_var, model.member_correlation):
+        with pytest.raises(ValueError, match=says("2 features", "expecting 3 features")):
+            method(data.X_new[:, :2])
+
+
+def test_lengths_must_agree(data):
+    with pytest.raises(ValueError, match="inconsistent"):
+        plain_member().fit(data.X, data.y[:-1])
+    with pytest.raises(ValueError, match="inconsistent"):
+        plain_member().fit(data.X, data.y, sample_weight=data.w[:-1])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda w: -w, ("sample_weight", "negative", "-")),
+        (lambda w: w[:, None], ("sample_weight", "one number per row", "2")),
+        (lambda w: 0 * w, ("sample_weight", "at least", "got 0")),
+        (lambda w: (np.arange(len(w)) == 3) * 1.0, ("sample_weight", "at least", "got 1")),
+        (lambda w: w.astype(str), ("sample_weight",)),
+    ],
+    ids=["negative", "two axes", "all zero", "one row", "words"],
+)
+def test_unusable_weights_are_refused(data, change, words):
+    w = change(data.w)
+    if w.dtype.kind == "U":
+        w[0] = "heavy"
+    with pytest.raises(ValueError, match=says(*words) if len(words) > 1 else "heavy"):
+        plain_member().fit(data.X, data.y, sample_weight=w)
+
+
+def test_one_row_is_not_enough(data):
+    with pytest.raises(ValueError, match=says("1 sample", "minimum of 2")):
+        plain_member().fit(data.X[:1], data.y[:1])
+
+
+# ---------------------------------------------------------------- questions to a fitted model
+
+
+def test_an_unfitted_model_says_so(data):
+    for method in ("predict", "predict_var", "variance_components", "member_correlation"):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            getattr(plain_ensemble(), method)(data.X)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        plain_ensemble().compress()
+
+
+def test_an_estimate_that_was_not_computed(data, model):
+    words = ("estimate='S2'", "not computed", "'BR'", "variance", "'all'")
+    for method in (model.variance_components, model.member_correlation):
+        with pytest.raises(ValueError, match=says(*words)):
+            method(data.X_new, estimate="S2")
+    with pytest.raises(ValueError, match=says(*words)):
+        model.predict_var(data.X_new, estimate="S2")
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda m, X: m.predict_var(X, component="bias"), ("component", "'bias'", "'model'")),
+        (lambda m, X: m.predict_var(X, estimate="S4"), ("estimate", "'S4'", "'S2'")),
+        (lambda m, X: m.variance_at(X, 0), ("n_estimators", "0", ">= 1")),
+        (lambda m, X: m.suggest_n_estimators(X, tolerance=0.0), ("tolerance", "0", "> 0")),
+        (lambda m, X: m.suggest_n_estimators(X, quantile=2), ("quantile", "2", "[0, 1]")),
+    ],
+    ids=["component", "estimate", "size", "tolerance", "quantile"],
+)
+def test_unknown_questions_are_named_with_a_remedy(data, model, ask, words):
+    with pytest.raises(ValueError, match=says(*words)):
+        ask(model, data.X_new)
+
+
+def test_one_member_cannot_be_compared_with_itself(data):
+    with pytest.warns(DegenerateFitWarning, match=says("n_estimators=1", "n_estimators >= 2")):
+        model = plain_ensemble(1, 8, random_state=0).fit(data.X, data.y)
+    for ask in (model.variance_components, model.member_correlation):
+        with pytest.raises(ValueError, match=says("n_estimators >= 2", "got 1", ask.__name__)):
+            ask(data.X_new)
+    alone = plain_member(8, random_state=0).fit(data.X, data.y)
+    assert_allclose(model.predict_var(data.X_new), alone.predict_var(data.X_new), rtol=1e-12)
+
+
+# ---------------------------------------------------------------- large numbers
+
+
+@pytest.mark.parametrize("alpha", [0.3, "loo", "gcv"])
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("size", [1e-100, 1e30, 1e100])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_inputs_of_any_size_give_finite_results(data, activation, size, standardize, alpha):
+    model = plain_ensemble(
+        3, 12, alpha=alpha, activation=activation, standardize=standardize, random_state=0
+    ).fit(size * data.X, data.y)
+    mean, std = model.predict(size * data.X_new, return_std=True)
+    assert np.all(np.isfinite(mean))
+    assert np.all(np.isfinite(std))
+    assert np.all(np.isfinite(model.loo_residuals_))
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e30, 1e100])
+def test_standardised_inputs_have_no_unit(data, size):
+    one, other = (
+        plain_ensemble(3, 12, random_state=0).fit(c * data.X, data.y) for c in (1.0, size)
+    )
+    expected = one.predict_var(data.X_new)
+    assert_allclose(other.predict_var(size * data.X_new), expected, rtol=1e-6)

@@ -1,0 +1,56 @@
+"""Fits of the core without an estimator: layers, blocks of rows and specifications by hand."""
+
+import functools
+import operator
+
+import numpy as np
+
+from ulmus.core.data.source import Block, RowBlocks, first_rows
+from ulmus.core.ensemble.regression import Specification, fitted_rows, fitted_stream, started
+from ulmus.core.fit.fit import Fit
+from ulmus.core.ridge.pairing import DEPENDENT
+from ulmus.core.variance.estimates import ESTIMATES
+
+# Estimates for noise that does not hang together.
+INDEPENDENT = tuple(name for name, e in ESTIMATES.items() if e.pairing != DEPENDENT)
+
+
+class Blocks(list):
+    """Blocks of rows that make each pass on their own, as on a cluster."""
+
+    def reduce(self, row_pass):
+        return functools.reduce(operator.add, [row_pass([block]) for block in self])
+
+    def sample(self, n_rows):
+        return first_rows(self, n_rows)
+
+    def for_width(self, width):
+        return self
+
+
+def blocks_of(X, y, size=50):
+    """Blocks of some rows each."""
+    starts = range(0, len(X), size)
+    return Blocks(Block(X[i : i + size], y[None, i : i + size], None) for i in starts)
+
+
+def core_fit(layer, blocks, sample=None, *, alpha, hc="HC3", dual=False):
+    """A fit with every such estimate and the paper's noise, streamed unless it keeps its rows."""
+    how = Specification(alpha, "residual", hc, INDEPENDENT, dual)
+    if dual:
+        ensemble = fitted_rows(joined(blocks), layer, how).ensemble
+    else:
+        start = started(blocks[0] if sample is None else sample, layer)
+        ensemble = fitted_stream(Blocks(blocks), layer, how, start)
+    return Fit(ensemble, how.estimates, None, None, one_output=False, drawn={})
+
+
+def joined(blocks):
+    """Blocks as rows in memory."""
+    root = [block.root_weight for block in blocks]
+    return RowBlocks(
+        np.concatenate([block.X for block in blocks]),
+        np.concatenate([block.y for block in blocks], axis=1),
+        None if root[0] is None else np.concatenate(root),
+        np.empty(0),
+    )

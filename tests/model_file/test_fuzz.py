@@ -1,0 +1,70 @@
+"""Mangled tables and model files end in one clear line: the first cases of ``make fuzz``."""
+
+import importlib
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+pytest.importorskip("typer")
+
+
+@pytest.fixture(scope="module")
+def fuzz():
+    """The fuzzer, with its folder on the path only while it is imported."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        return importlib.import_module("fuzz")
+
+
+@pytest.fixture(scope="module")
+def paths(fuzz, tmp_path_factory):
+    """Good files."""
+    return fuzz.good_files(tmp_path_factory.mktemp("fuzz"))
+
+
+def test_mangled_files_are_refused_or_do_no_harm(fuzz, paths):
+    found = [fuzz.outcome(fuzz.Case(number), paths) for number in range(40)]
+    assert [f"{one.case}: {one.problem}" for one in found if one.problem] == []
+    assert {one.case.kind for one in found} == set(fuzz.KINDS)
+    assert sum(one.code == 2 for one in found) > 20
+    assert len(list(fuzz.report(found))) == 15
+
+
+def test_every_way_changes_its_file(fuzz, paths):
+    for kind, ways in fuzz.WAYS.items():
+        data = paths[kind].read_bytes()
+        for way in ways:
+            rng = np.random.default_rng(0)
+            assert any(way(rng, data) != data for _ in range(5)), f"{kind}, {way.__name__}"
+
+
+def test_a_new_seal_is_the_right_one(fuzz, paths, tmp_path):
+    """Edits with new checksums are refused for what they say, not for their checksums."""
+    mangling = importlib.import_module("mangling")
+    members = mangling._members(paths["ulmus"].read_bytes())
+    (tmp_path / "m.ulmus").write_bytes(mangling._zipped(mangling._sealed(members)))
+    with zipfile.ZipFile(paths["ulmus"]) as old, zipfile.ZipFile(tmp_path / "m.ulmus") as new:
+        assert json.loads(old.read("model.json")) == json.loads(new.read("model.json"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda text: text, None),
+        (lambda text: text.replace("-", ""), "bounds in the wrong order"),
+        (lambda text: "".join(text.splitlines(keepends=True)[:-1]), "59 rows for 60 (60, 0)"),
+        (lambda text: text.replace(text.splitlines()[3].split(",")[0], "inf"), "no numbers"),
+    ],
+)
+def test_the_fuzzer_sees_what_is_wrong(fuzz, paths, tmp_path, spoil, problem):
+    import pandas as pd
+
+    good = paths["csv"].with_name("good.predictions.csv").read_text()
+    (tmp_path / "o.csv").write_text(spoil(good))
+    facts, frame = {"rows": 60, "rows_left_out": 0}, pd.read_csv(tmp_path / "o.csv")
+    found = fuzz._problem_of_predictions(frame, facts, paths["csv"])
+    assert found is None if problem is None else problem in found

@@ -1,0 +1,230 @@
+"""Kinds of noise as values: they are compared, copied, stored, and handed around by others."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from plain import plain_ensemble
+from shared import says
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import ulmus
+from ulmus.model_file.load import model_document
+from ulmus.noise import AR1, Clustered, Conley, Exponential, Matern, NeweyWest
+
+KINDS = {
+    "AR1": AR1(nugget=False, time="t"),
+    "NeweyWest": NeweyWest("qs", bandwidth=4.5),
+    "NeweyWest, irregular": NeweyWest(time="t"),
+    "Exponential": Exponential(["x", "z"]),
+    "Matern": Matern(("x", "z"), nu=2.5, nugget=False),
+    "Conley": Conley(("x", "z"), cutoff=0.4),
+    "Clustered": Clustered("site"),
+    "product": AR1(time="t") * Clustered("site"),
+    "product of a kernel": NeweyWest(bandwidth=3) * Clustered("site"),
+    "sum": AR1(time="t") + Exponential(("x", "z"), nugget=False),
+}
+kinds = pytest.mark.parametrize("noise", KINDS.values(), ids=KINDS)
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Rows along time, in space and in groups; y follows x alone."""
+    n, rng = 120, np.random.default_rng(0)
+    x, z = rng.uniform(-1, 1, (2, n))
+    e = rng.standard_normal(n)
+    for i in range(1, n):
+        e[i] += 0.6 * e[i - 1]
+    columns = {"x": x, "z": z, "t": np.arange(n) * 0.5, "site": np.arange(n) // 12}
+    return pd.DataFrame(columns), np.sin(3 * x) + 0.3 * e
+
+
+def model(noise, **parameters):
+    """A small ensemble."""
+    return plain_ensemble(3, 8, noise=noise, random_state=0, **parameters)
+
+
+# ---------------------------------------------------------------- values
+
+
+@kinds
+def test_they_are_equal_by_value_and_show_how_they_are_made(noise):
+    made = eval(repr(noise), vars(ulmus.noise.kinds))
+    assert made == noise
+    assert hash(made) == hash(noise)
+    assert pickle.loads(pickle.dumps(noise)) == noise
+
+
+def test_coordinates_may_be_named_in_any_sequence():
+    assert Exponential(["x", "z"]) == Exponential(("x", "z"))
+    assert Matern("depth").coords == ("depth",)
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda: AR1("day"), ("nugget", "'day'", "AR1(time='day')")),
+        (lambda: Exponential("east", "north"), ("nugget", "'north'", "coords=(")),
+        (lambda: AR1(time=np.arange(3)), ("time", "ndarray", "to fit")),
+        (lambda: Clustered(groups=["a", "b"]), ("groups", "list", "to fit")),
+        (lambda: Exponential(np.eye(2)), ("coords", "ndarray", "to fit")),
+        (lambda: Exponential(()), ("coords=()", "one or more")),
+        (lambda: Exponential([0, 1]), ("coords=[0, 1]", "names", "to fit")),
+        (lambda: Exponential(3), ("coords", "int", "to fit")),
+        (lambda: AR1() + AR1(nugget=False), ("two parts along the same axis",)),
+        (lambda: Matern(nu="1.5").kind(), ("nu", "'1.5'", "a number")),
+        (lambda: model(AR1()).set_params(noise__nugget=False), ("noise__nugget", "set_params(")),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_name(made, words):
+    with pytest.raises(ValueError, match=says(*words)):
+        made()
+
+
+# ---------------------------------------------------------------- model files
+
+
+@kinds
+@pytest.mark.parametrize("rows", [True, False])
+def test_a_model_file_keeps_them(table, tmp_path, noise, rows):
+    X, y = table
+    fitted = model(noise).fit(X, y)
+    fitted.save(tmp_path / "model.ulmus", rows=rows)
+    again = ulmus.load(tmp_path / "model.ulmus")
+    assert again.noise == noise
+    assert str(again.noise_covariance_) == str(fitted.noise_covariance_)
+    for ask in (fitted.predict_var, again.predict_var):
+        assert_array_equal(ask(X, component="model"), fitted.predict_var(X, component="model"))
+    assert_array_equal(again.average(X).std_error, fitted.average(X).std_error)
+    if rows:
+        assert_array_equal(again.predict_interval(X), fitted.predict_interval(X))
+        assert_array_equal(again.fit(X, y).predict(X), fitted.predict(X))
+
+
+def test_a_streamed_model_is_kept(table, tmp_path):
+    X, y = table
+    blocks = [(X[:50], y[:50]), (X[50:], y[50:])]
+    fitted = model(AR1(time="t")).fit_blocks(blocks)
+    fitted.save(tmp_path / "model.ulmus")
+    again = ulmus.load(tmp_path / "model.ulmus")
+    assert_array_equal(again.predict(X, return_std=True), fitted.predict(X, return_std=True))
+    assert str(again.noise_covariance_) == str(fitted.noise_covariance_)
+
+
+def test_a_file_says_the_noise_in_plain_words(table, tmp_path):
+    model(AR1() * Clustered("site")).fit(*table).save(tmp_path / "model.ulmus")
+    told = model_document(tmp_path / "model.ulmus")
+    assert told["format"] == 1
+    assert told["parameters"]["noise"] == {
+        "class": "Within",
+        "fields": {
+            "noise": {"class": "AR1", "fields": {"nugget": True, "time": None}},
+            "groups": "site",
+        },
+    }
+
+
+def test_noise_of_other_classes_is_not_saved(table, tmp_path):
+    class Mine(AR1):
+        pass
+
+    fitted = model(Mine()).fit(*table)
+    with pytest.raises(ValueError, match=says("noise=", "cannot be saved", "plain values")):
+        fitted.save(tmp_path / "model.ulmus")
+
+
+# ---------------------------------------------------------------- scikit-learn
+
+
+@kinds
+def test_clones_and_parameters(noise):
+    first = model(noise)
+    second = clone(first)
+    assert second.get_params() == first.get_params()
+    assert second.noise == noise
+    assert "".join(repr(noise).split()) in "".join(repr(first).split())
+    assert first.set_params(noise="auto").noise == "auto"
+
+
+def test_a_fitted_model_is_pickled(table):
+    X, y = table
+    fitted = model(AR1(time="t")).fit(X, y)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(again.predict_interval(X), fitted.predict_interval(X))
+    assert str(again.noise_covariance_) == str(fitted.noise_covariance_)
+
+
+def test_grid_search_over_kinds(table):
+    X, y = table
+    kinds = ["homoskedastic", AR1(), NeweyWest(bandwidth=4), Clustered("site")]
+    folds = KFold(4, shuffle=True, random_state=0)
+    search = GridSearchCV(model("auto", alpha=0.1), {"noise": kinds}, cv=folds).fit(X, y)
+    assert search.best_params_["noise"] in kinds
+    # The ridge parameter is given, so that noise changes error bars and no predictions.
+    scores = search.cv_results_["mean_test_score"]
+    assert_allclose(scores, scores[0])
+
+
+@pytest.fixture
+def routing():
+    """Metadata routing, switched on."""
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_times_reach_the_last_step_of_a_pipeline(table, routing):
+    X, y = table
+    time = X["t"].to_numpy() ** 1.1
+    inner = model(AR1()).set_fit_request(time=True)
+    pipe = make_pipeline(StandardScaler(), inner).fit(X[["x", "z"]], y, time=time)
+    scaled = StandardScaler().fit_transform(X[["x", "z"]])
+    expected = model(AR1()).fit(scaled, y, time=time)
+    assert str(pipe[-1].noise_covariance_) == str(expected.noise_covariance_)
+    assert_array_equal(pipe.predict(X[["x", "z"]]), expected.predict(scaled))
+    assert str(expected.noise_covariance_) != str(model(AR1()).fit(scaled, y).noise_covariance_)
+
+
+def test_groups_and_coordinates_are_routed_too(table, routing):
+    X, y = table
+    inputs, locations = X[["x"]], X[["x", "z"]].to_numpy()
+    grouped = model(Clustered()).set_fit_request(groups=True)
+    pipe = make_pipeline(StandardScaler(), grouped).fit(inputs, y, groups=X["site"])
+    assert pipe[-1].noise_covariance_.n_groups == 10
+    spatial = model(Exponential()).set_fit_request(coords=True)
+    pipe = make_pipeline(StandardScaler(), spatial).fit(inputs, y, coords=locations)
+    assert pipe[-1].noise_covariance_.names == ("space scale", "space share")
+
+
+def test_cross_validation_gives_each_fold_its_own_times(table, routing):
+    X, y = table
+    seen = []
+
+    class Watched(type(model(AR1()))):
+        def fit(self, X, y, sample_weight=None, time=None, coords=None, groups=None):
+            seen.append(time)
+            return super().fit(X, y, sample_weight, time, coords, groups)
+
+    watched = Watched(**model(AR1()).get_params()).set_fit_request(time=True)
+    cross_validate(watched, X[["x"]], y, cv=3, params={"time": X["t"].to_numpy()})
+    assert [len(time) for time in seen] == [80, 80, 80]
+    assert_array_equal(seen[0], X["t"][40:])
+
+
+def test_times_that_nobody_asked_for_are_refused(table, routing):
+    X, y = table
+    pipe = make_pipeline(StandardScaler(), model(AR1()))
+    with pytest.raises(ValueError, match="time"):
+        pipe.fit(X[["x"]], y, time=X["t"])
+
+
+def test_a_transformed_target(table):
+    X, y = table
+    whole = TransformedTargetRegressor(model(AR1(time="t")), func=np.exp, inverse_func=np.log)
+    assert whole.fit(X, y).regressor_.noise_covariance_.n_rows == len(y)

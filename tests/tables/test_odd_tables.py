@@ -1,0 +1,148 @@
+"""Tables as they come: odd names, types and categories, through a Pipeline, a file and answers."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+import ulmus
+from ulmus import ELMEnsembleRegressor
+from ulmus.tables import TableEncoder
+
+N = 60
+RNG = np.random.default_rng(0)
+X1, X2, Y = RNG.normal(size=(3, N))
+
+
+def fitted(table, **how):
+    """A Pipeline that was fitted to a table."""
+    model = ELMEnsembleRegressor(2, 10, input_map=None, random_state=0)
+    return make_pipeline(TableEncoder(**how), model).fit(table, Y)
+
+
+# ---------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize("names", [[0, 1], ["a", 1], [("a", 1), ("a", 2)]])
+def test_names_that_are_no_texts_are_refused_before_a_fit(names):
+    table = pd.DataFrame(np.column_stack([X1, X2]), columns=pd.Index(names))
+    with pytest.raises(ValueError, match=r"names that are texts; rename it"):
+        TableEncoder().fit(table)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(["a", "b"], X1), (["a=b", "c"], None)],
+    ids=["a column", "a category"],
+)
+def test_a_category_with_the_name_of_another_input_is_refused(first, second):
+    table = pd.DataFrame(
+        {"c": np.resize(first, N), "c=a": np.resize(["b", "q"], N) if second is None else second}
+    )
+    with pytest.raises(ValueError, match=r"columns 'c' and 'c=a' would both give an input"):
+        TableEncoder().fit(table)
+
+
+def test_names_that_look_like_code_survive_a_file(tmp_path):
+    names = ['a"b', "c'd\n<script>", "n" * 500, "mean", "row", "😀"]
+    table = pd.DataFrame(RNG.normal(size=(N, len(names))), columns=names)
+    table["y"] = np.resize(["nan", "<b>", "1"], N)
+    pipe = fitted(table)
+    ulmus.answers(pipe).save(tmp_path / "ü n.ulmus")
+    again = ulmus.load(tmp_path / "ü n.ulmus")
+    assert_array_equal(again.predict(table), pipe.predict(table))
+    assert list(again[0].feature_names_in_) == [*names, "y"]
+    assert "<script>" not in pipe[-1]._light_html()
+
+
+@pytest.mark.parametrize("how", [{"marks": "-999"}, {"marks": -999}, {"categorical": "kind"}])
+def test_a_list_is_asked_for_where_a_text_would_be_its_letters(how):
+    table = pd.DataFrame({"kind": [1, 2, 9, -999]})
+    with pytest.raises(ValueError, match=r"must be a list, got .*; use \["):
+        TableEncoder(**how).fit(table)
+
+
+def test_a_single_column_is_no_table():
+    with pytest.raises(ValueError, match="X must be a data frame with named columns, got Series"):
+        TableEncoder().fit(pd.Series(X1, name="a"))
+
+
+# ---------------------------------------------------------------- types
+
+
+def test_dates_of_arrow_are_days():
+    dates = pd.Series(pd.date_range("1970-01-11", periods=N, freq="36h"))
+    table = pd.DataFrame(
+        {
+            "numpy": dates,
+            "arrow": dates.astype("timestamp[ns][pyarrow]"),
+            "zone": dates.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"),
+            "span": (dates - dates[0]).astype("duration[us][pyarrow]"),
+        }
+    )
+    days = TableEncoder().fit(table).transform(table)
+    expected = 10 + 1.5 * np.arange(N)
+    for name in ("numpy", "arrow", "zone"):
+        assert_allclose(days[name], expected, rtol=1e-15, err_msg=name)
+    assert_allclose(days["span"], expected - 10, rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["datetime64[s]", object])
+def test_dates_of_every_year_are_days(dtype):
+    ends = [datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)]
+    table = pd.DataFrame({"t": pd.Series(ends * (N // 2), dtype=dtype), "x": X1})
+    days = TableEncoder().fit(table).transform(table)["t"]
+    assert_array_equal(np.unique(days), [-719162, 2932896])
+
+
+def test_missing_dates_of_arrow_are_filled():
+    dates = pd.Series(pd.date_range("2020", periods=N)).astype("timestamp[us][pyarrow]")
+    table = pd.DataFrame({"t": dates.where(np.arange(N) != 3), "x": X1})
+    days = TableEncoder(missing="impute").fit(table).transform(table)["t"]
+    assert days[3] == days.drop(3).median()
+
+
+def test_complex_numbers_are_refused():
+    with pytest.raises(ValueError, match=r"'c' holds complex numbers; give their real"):
+        TableEncoder().fit(pd.DataFrame({"c": X1 + 1j * X2}))
+
+
+# ---------------------------------------------------------------- categories
+
+
+def test_categories_that_differ_in_spaces_are_one():
+    labels = np.resize(["a", " a", "b"], N)
+    for column in (labels, pd.Categorical(labels)):
+        assert TableEncoder().fit(pd.DataFrame({"c": column})).schema_.features == ("c=a", "c=b")
+
+
+@pytest.mark.parametrize("kind", ["parameter", "dtype"])
+def test_numbers_that_are_categories_have_differences_and_no_slopes(kind, tmp_path):
+    table = pd.DataFrame({"c": np.resize([1, 2, 3], N), "x": X1})
+    texts = pd.DataFrame({"c": np.resize(["1", "2", "3"], N), "x": X1})
+    if kind == "dtype":
+        table["c"] = table["c"].astype("category")
+    pipe = fitted(table, categorical=["c"] if kind == "parameter" else [])
+    ulmus.answers(pipe).save(tmp_path / "model.ulmus")
+    expected = ulmus.answers(fitted(texts, categorical=["c"]))
+    for asked in map(ulmus.answers, (pipe, ulmus.load(tmp_path / "model.ulmus"))):
+        assert list(asked.slope(table)["term"]) == ["x"]
+        found, known = asked.compare(table, ["c"]), expected.compare(texts, ["c"])
+        assert list(found["contrast"]) == list(known["contrast"]) == ["2 - 1", "3 - 1"]
+        assert_allclose(found["estimate"], known["estimate"])
+        assert list(asked.average(table, by="c")["c"]) == [1, 2, 3]
+        with pytest.raises(ValueError, match=r"'c', which holds no numbers; use compare"):
+            asked.slope(table, ["c"])
+
+
+def test_a_loaded_pipeline_can_be_fitted_again(tmp_path):
+    table = pd.DataFrame({"c": np.resize([1, 2, 3], N), "x": X1})
+    pipe = fitted(table, categorical=["c"])
+    ulmus.answers(pipe).save(tmp_path / "model.ulmus")
+    again = clone(ulmus.load(tmp_path / "model.ulmus")).fit(table, Y)
+    assert again[0].schema_ == pipe[0].schema_
+    assert_array_equal(again.predict(table), pipe.predict(table))

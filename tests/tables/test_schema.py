@@ -1,0 +1,200 @@
+"""What a model remembers of the columns of a table: found in parts, kept as JSON, used again."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+
+from ulmus.tables import Schema, TableEncoder, learned_schema
+from ulmus.tables.cells import OTHER_DATE_TEXT, Cells
+from ulmus.tables.learning import Tally
+
+
+def test_columns_that_say_nothing_are_left_out_with_notes():
+    table = pd.DataFrame(
+        {
+            "same": 1.0,
+            "unit": "m",
+            "word": "None",
+            "empty": np.nan,
+            "blank": "",
+            "name": [f"n{i}" for i in range(101)],
+            "level": [f"n{i % 100}" for i in range(101)],
+            "x": np.arange(101.0),
+        }
+    )
+    encoder = TableEncoder(missing="impute").fit(table)
+    assert encoder.schema_.names == ("level", "x")
+    assert encoder.notes_ == (
+        "Left out, without any value: empty, blank.",
+        "Left out, the same in all rows: same, unit, word.",
+        "Left out: name, with more than 100 different texts, looks like a name or a remark.",
+        "Became categories, so many of each: level (100).",
+    )
+    with pytest.raises(ValueError, match="'name' has more than 100 categories; join some"):
+        TableEncoder(["name"]).fit(table)
+    with pytest.raises(ValueError, match="no column of the table can serve as an input: Left out"):
+        TableEncoder().fit(table[["same", "unit"]])
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "says"),
+    [
+        (pd.DataFrame([[1, 2], [3, 4]], columns=["x", "x"]), {}, "several columns called 'x'"),
+        (
+            pd.DataFrame([[1, 2], [3, 4]]),
+            {},
+            "a column called 0, and a model keeps",
+        ),
+        (pd.DataFrame({"x": []}), {}, "the table has no rows"),
+        (pd.DataFrame({"x": [1, 2]}), {"categorical": ["z"]}, "categorical names the column 'z'"),
+        (pd.DataFrame({"x": [1, 2]}), {"missing": "guess"}, "missing must be one of error, drop"),
+        (np.eye(3), {}, "X must be a data frame with named columns, got ndarray"),
+    ],
+)
+def test_tables_that_cannot_be_used(table, options, says):
+    with pytest.raises(ValueError, match=says):
+        TableEncoder(**options).fit(table)
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%m/%d/%Y", "%d-%m-%y", "%Y/%m/%d", "%d.%m.%Y %H:%M"])
+def test_texts_that_look_like_dates_of_another_form_are_told_how_to_be_written(form):
+    days = pd.date_range("2023-01-01", periods=120).strftime(form)
+    table = pd.DataFrame({"day": days, "month": days[np.arange(120) % 9], "x": np.arange(120.0)})
+    table.loc[0, "month"] = "unknown"
+    assert TableEncoder().fit(table).notes_ == (
+        "Left out: day, with more than 100 different texts, looks like dates; write them as "
+        "2023-12-31.",
+        "Became categories, so many of each: month (10).",
+        "month looks like dates; write them as 2023-12-31 to have days.",
+    )
+    named = TableEncoder(["month"]).fit(table)  # who names it a category means it
+    assert not any("month looks" in note for note in named.notes_)
+
+
+@pytest.mark.parametrize("text", ["1.5", "12/31", "10.0.0.1", "2023-12-31", "3-4", "1.2-3"])
+def test_other_texts_do_not_look_like_dates_of_another_form(text):
+    assert not OTHER_DATE_TEXT.fullmatch(text)
+
+
+def test_columns_may_be_permuted_and_more_but_not_fewer():
+    table = pd.DataFrame({"a": [1.0, 2.0], "k": ["u", "v"], "b": [3.0, 5.0]}, index=[7, 9])
+    encoder = TableEncoder().fit(table)
+    again = encoder.transform(table.assign(more="x")[["b", "more", "k", "a"]])
+    pd.testing.assert_frame_equal(again, encoder.transform(table))
+    assert list(again.index) == [7, 9]
+    with pytest.raises(ValueError, match="lacks the columns 'a', 'b'; the model needs a, k, b"):
+        encoder.transform(table[["k"]])
+    with pytest.raises(ValueError, match="several columns called 'a'"):
+        encoder.transform(table[["a", "a", "k", "b"]])
+
+
+def mixed(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "x": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+            "k": rng.choice(np.array(["u", "v", "w", None], dtype=object), n),
+            "code": rng.integers(0, 5, n),
+            "d": pd.to_datetime("2024-01-01") + pd.to_timedelta(rng.integers(0, 50, n), "D"),
+            "w": rng.random(n) < 0.5,
+            "text": rng.choice(["3.5", "-999", "7"], n),
+        }
+    )
+
+
+RULES = {"categorical": ["code"], "missing": "impute", "marks": ["-999"]}
+
+
+def test_a_schema_survives_json():
+    table = mixed(60)
+    schema = learned_schema([table], **RULES).schema
+    again = Schema.restored(json.loads(json.dumps(schema.described())))
+    assert again == schema
+    assert_array_equal(again.coded(table)[0], schema.coded(table)[0])
+    assert again.origins == ("x", *["k"] * 3, *["code"] * 5, "d", "w", "text")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"columns": None},
+        {"columns": [{"name": "x"}]},
+        {"columns": [{"name": "x", "kind": "odd", "categories": [], "fill": 0.0}]},
+        {"columns": [{"name": "x", "kind": "number", "categories": [], "fill": "a"}]},
+        {"columns": [{"name": "x", "kind": "category", "categories": ["a"], "fill": "b"}]},
+        {"columns": [{"name": 3, "kind": "number", "categories": [], "fill": 0.0}]},
+        {"columns": [{"name": "x", "kind": "category", "categories": "ab", "fill": "a"}]},
+        {"columns": [{"name": "x", "kind": "category", "categories": [1], "fill": 1}]},
+        {"columns": 2 * [{"name": "x", "kind": "number", "categories": [], "fill": 0.0}]},
+        {"columns": []},
+        {"missing": "guess"},
+        {"marks": None},
+        {"marks": "ab"},
+        {"marks": [1]},
+    ],
+)
+def test_a_description_of_something_else_is_refused(change):
+    good = learned_schema([mixed(30)], **RULES).schema.described()
+    with pytest.raises(ValueError, match="this describes"):
+        Schema.restored({**good, **change})
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sets(st.integers(1, 59)), st.integers(0, 5))
+def test_parts_of_a_table_give_the_schema_of_the_whole(cuts, seed):
+    table = mixed(60, seed)
+    edges = [0, *sorted(cuts), 60]
+    parts = [table.iloc[i:j] for i, j in pairwise(edges)]
+    assert learned_schema(parts, **RULES) == learned_schema([table], **RULES)
+
+
+def test_messages_count_rows_over_parts():
+    parts = [pd.DataFrame({"x": [1.0, 2.0]}), pd.DataFrame({"x": [3.0, np.inf]})]
+    with pytest.raises(ValueError, match="infinity in data row 4"):
+        learned_schema(parts)
+
+
+def test_a_transformer_of_scikit_learn():
+    table = mixed(60)
+    encoder = TableEncoder(**RULES)
+    assert clone(encoder).get_params() == encoder.get_params()
+    numbers = encoder.fit_transform(table)
+    assert list(encoder.get_feature_names_out()) == list(numbers.columns)
+    assert encoder.n_features_in_ == 6
+    assert list(encoder.feature_names_in_) == list(table.columns)
+    y = numbers.to_numpy() @ np.arange(numbers.shape[1])
+    pipe = make_pipeline(TableEncoder(**RULES), LinearRegression()).fit(table, y)
+    np.testing.assert_allclose(pipe.predict(table), y, rtol=1e-8)
+    framed = clone(encoder).set_output(transform="pandas").fit(table)
+    pd.testing.assert_frame_equal(framed.transform(table), numbers)
+
+
+def test_a_transformer_with_known_columns_can_be_fitted_again():
+    table = mixed(60)
+    schema = learned_schema([table], **RULES).schema
+    assert clone(TableEncoder.of(schema)).fit(table).schema_ == schema
+
+
+def test_other_data_frames():
+    polars = pytest.importorskip("polars")
+    encoder = TableEncoder().fit(polars.DataFrame({"x": [1.0, 2.0], "k": ["a", "b"]}))
+    numbers = encoder.transform(polars.DataFrame({"k": ["b", "b"], "x": [3.0, 4.0]}))
+    assert_array_equal(numbers, [[3, 0, 1], [4, 0, 1]])
+
+
+def test_a_long_table_leaves_no_trace_but_its_first_values():
+    tally = Tally("x", False)
+    for part in range(20):
+        tally.add(Cells("x", pd.Series(np.arange(20_000.0) + part)))
+    assert sum(map(len, tally.values)) == 100_000
+    # A part of an array would keep all of it in memory.
+    assert all(values.base is None for values in tally.values)
