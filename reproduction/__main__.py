@@ -56,7 +56,7 @@ def reproduce(
     ] = "float32",
     output: Annotated[
         Path, typer.Option(help="Folder of the results; a run continues what it finds there.")
-    ] = Path("reproduction"),
+    ] = Path("build/reproduction"),
     json: Annotated[
         Path | None, typer.Option(help="File for the numbers of the tables, as JSON.")
     ] = None,
