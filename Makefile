@@ -8,9 +8,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint dist bench bench-coverage bench-answers bench-scale bench-gpu \
+.PHONY: help install demo test lint dist bench bench-coverage bench-effects bench-scale bench-gpu \
 	bench-cli bench-maps bench-uci bench-peers \
-	bench-dependence bench-kriging mutants fuzz reproduce docs docs-short docs-links clean
+	bench-correlated-noise bench-kriging mutants fuzz reproduce docs docs-short docs-links clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
@@ -44,8 +44,8 @@ bench: $(VENV)/.test  ## time the numerical core on one thread
 bench-coverage: $(VENV)/.test  ## simulate the coverage of intervals, on two cores
 	$(ONE_THREAD) $(BIN)/python benchmarks/coverage.py
 
-bench-answers: $(VENV)/.test  ## simulate the error bars of averages, differences, slopes and curves
-	$(ONE_THREAD) $(BIN)/python benchmarks/answers.py
+bench-effects: $(VENV)/.test  ## simulate the error bars of averages, differences, slopes and curves
+	$(ONE_THREAD) $(BIN)/python benchmarks/effects.py
 
 bench-scale: $(VENV)/.test  ## streams, files, a cluster and threads
 	$(BIN)/python benchmarks/scale.py
@@ -65,8 +65,8 @@ bench-uci: $(VENV)/.test  ## nine standard data sets beside other models; needs 
 bench-peers: $(VENV)/.test  ## intervals of UncELMe, MAPIE and a Gaussian process beside ours; needs DATA=folder
 	$(ONE_THREAD) $(BIN)/python benchmarks/peers.py --data '$(DATA)'
 
-bench-dependence: $(VENV)/.test  ## error bars, alpha and cost where noise hangs together
-	$(ONE_THREAD) $(BIN)/python benchmarks/dependence.py
+bench-correlated-noise: $(VENV)/.test  ## error bars, alpha and cost where noise hangs together
+	$(ONE_THREAD) $(BIN)/python benchmarks/correlated_noise.py
 
 bench-kriging: $(VENV)/.test  ## kriging of residuals beside ordinary kriging; needs DATA=folder
 	$(ONE_THREAD) $(BIN)/python benchmarks/kriging.py --data '$(DATA)'

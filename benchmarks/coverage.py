@@ -3,7 +3,7 @@
 Fifteen simulations, each beside what the paper or a rival does; ``--only NAME`` runs one of them.
 It is a report, not a test: its exit status is 0 whether or not a target is reached. Functions,
 noises and designs are in settings.py, predictive distributions in shapes.py, noise that varies in
-noise.py, and default fits in honest.py.
+noise.py, and default fits in interval_coverage.py.
 """
 
 import time
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from unittest import mock
 
-import honest
+import interval_coverage
 import numpy as np
 import report
 import shapes
@@ -368,7 +368,7 @@ PARTS: dict[str, Callable[[int, int | None], Report]] = {
     "jackknife": jackknife,
     "many": many,
     **shapes.PARTS,
-    **honest.PARTS,
+    **interval_coverage.PARTS,
     "noise": noise,
 }
 

@@ -133,5 +133,5 @@ print(model.check(X.iloc[test], y.iloc[test]))
 # %%
 # Next
 # ----
-# :doc:`/guide/noise` tells how the noise is learned, :doc:`/guide/honesty` what a check looks at,
+# :doc:`/guide/noise` tells how the noise is learned, :doc:`/guide/calibration` what a check looks at,
 # and :doc:`/guide/intervals` what the intervals are of.

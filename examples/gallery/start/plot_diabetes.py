@@ -97,4 +97,4 @@ print(ELMEnsembleRegressor(random_state=0).fit(seen, y_seen).check(unseen, y_uns
 #
 # - :doc:`/which_error_bar` says which of the bars is the one you need.
 # - :doc:`/gallery/start/plot_motorcycle` has noise that is not the same everywhere.
-# - :doc:`/gallery/answers/plot_answers` asks the same patients for means, differences and slopes.
+# - :doc:`/gallery/effects/plot_effects` asks the same patients for means, differences and slopes.

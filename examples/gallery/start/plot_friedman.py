@@ -124,4 +124,4 @@ mean.unstack("fit").round(2).fillna("")
 #
 # - :doc:`/guide/input_maps` tells how the map is learned, and what it costs.
 # - :doc:`/gallery/start/plot_pipeline` has a table with categories and missing values.
-# - :doc:`/guide/honesty` has the measured coverage of default fits.
+# - :doc:`/guide/calibration` has the measured coverage of default fits.

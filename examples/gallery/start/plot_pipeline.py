@@ -5,7 +5,7 @@ Categories and missing values
 344 penguins of three species were measured on islands near Palmer Station, Antarctica [#]_.
 Species, island and sex are words, and some cells are empty. A
 :class:`~ulmus.tables.TableEncoder` in front of the model takes such a table as it is, and
-``ulmus.answers`` asks the whole pipeline in the words of the original columns: how much heavier
+``ulmus.inference`` asks the whole pipeline in the words of the original columns: how much heavier
 are males?
 
 .. [#] K. B. Gorman, T. D. Williams and W. R. Fraser (2014). Ecological sexual dimorphism and
@@ -28,7 +28,7 @@ X, mass = weighed.drop(columns="body_mass_g"), weighed["body_mass_g"]
 pipe = make_pipeline(
     TableEncoder(missing="impute"), ulmus.ELMEnsembleRegressor(random_state=0)
 ).fit(X, mass)
-asked = ulmus.answers(pipe)
+asked = ulmus.inference(pipe)
 
 # %%
 # How much heavier are males?
@@ -111,6 +111,6 @@ table.round(0)
 # Next
 # ----
 #
-# - :doc:`/gallery/answers/plot_answers` asks for averages, differences and slopes.
+# - :doc:`/gallery/effects/plot_effects` asks for averages, differences and slopes.
 # - :doc:`/guide/command_line` fits such a table from a file, without Python.
 # - :doc:`/coming_from/scikit_learn` tells what else works in a Pipeline.

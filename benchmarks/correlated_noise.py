@@ -2,7 +2,7 @@
 
 Eight parts; ``--only NAME`` runs one of them. Settings are those of a study whose tables name
 the noise but not the sizes; sizes are such that S2 has about the figures that it has there.
-Designs and truths are in dependent_settings.py. It is a report, not a test: its exit status is 0
+Designs and truths are in correlated_settings.py. It is a report, not a test: its exit status is 0
 whether or not a target is reached.
 """
 
@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 import report
 from core import extra_memory, in_fresh_process
-from dependent_settings import (
+from correlated_settings import (
     SPACE,
     TIME,
     VARIANCE,

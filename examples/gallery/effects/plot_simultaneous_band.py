@@ -92,6 +92,6 @@ print(f"by chance within ± {2 / np.sqrt(len(residual)):.2f}")
 # Next
 # ----
 #
-# - :doc:`/guide/answers` says how the critical value is found.
-# - :doc:`/gallery/answers/plot_answers` has averages, differences and slopes.
-# - :doc:`/gallery/answers/plot_exceedance` turns to maps.
+# - :doc:`/guide/effects` says how the critical value is found.
+# - :doc:`/gallery/effects/plot_effects` has averages, differences and slopes.
+# - :doc:`/gallery/effects/plot_exceedance` turns to maps.

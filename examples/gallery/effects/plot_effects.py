@@ -120,6 +120,6 @@ print(f"more likely than not: {np.sum(probable > 0.5)} of {len(X)} patients")
 # Next
 # ----
 #
-# - :doc:`/guide/answers` has the definitions, and what was measured about these bars.
-# - :doc:`/gallery/answers/plot_simultaneous_band` asks where a curve rises.
+# - :doc:`/guide/effects` has the definitions, and what was measured about these bars.
+# - :doc:`/gallery/effects/plot_simultaneous_band` asks where a curve rises.
 # - :doc:`/gallery/start/plot_pipeline` asks a table with categories.

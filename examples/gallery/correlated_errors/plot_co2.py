@@ -134,6 +134,6 @@ plt.show()
 # Next
 # ----
 #
-# - :doc:`/guide/dependence` has the formulas, and other kinds of noise.
-# - :doc:`/gallery/dependence/plot_space` has noise in space.
+# - :doc:`/guide/correlated_errors` has the formulas, and other kinds of noise.
+# - :doc:`/gallery/correlated_errors/plot_space` has noise in space.
 # - :doc:`/which_error_bar` says which bar is of what.

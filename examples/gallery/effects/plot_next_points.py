@@ -130,6 +130,6 @@ print(f"{worse} of 10 random choices have a larger true error than the chosen pl
 # Next
 # ----
 #
-# - :doc:`/gallery/answers/plot_map` marks where a map extrapolates.
-# - :doc:`/guide/answers` has the definition of ``next_points``.
+# - :doc:`/gallery/effects/plot_map` marks where a map extrapolates.
+# - :doc:`/guide/effects` has the definition of ``next_points``.
 # - :doc:`/gallery/compare/plot_ensemble_size` asks whether more members would help instead.

@@ -101,6 +101,6 @@ for finding in model.check().findings:
 # Next
 # ----
 #
-# - :doc:`/gallery/answers/plot_exceedance` turns a map into probabilities.
-# - :doc:`/gallery/answers/plot_next_points` asks where to measure next.
+# - :doc:`/gallery/effects/plot_exceedance` turns a map into probabilities.
+# - :doc:`/gallery/effects/plot_next_points` asks where to measure next.
 # - :doc:`/which_error_bar` says which bar is of what.

@@ -102,6 +102,6 @@ for finding in model.check().findings:
 # Next
 # ----
 #
-# - :doc:`/gallery/answers/plot_map` draws predictions beside their standard errors.
-# - :doc:`/gallery/answers/plot_next_points` asks where to measure next.
+# - :doc:`/gallery/effects/plot_map` draws predictions beside their standard errors.
+# - :doc:`/gallery/effects/plot_next_points` asks where to measure next.
 # - :doc:`/which_error_bar` has the difference between an observation and the function.

@@ -160,6 +160,6 @@ for name, told in (("the curve", {}), ("with kriging", nearby)):
 # Next
 # ----
 #
-# - :doc:`/guide/dependence` has the formulas, and other kinds of noise.
-# - :doc:`/gallery/dependence/plot_co2` has noise along time.
-# - :doc:`/gallery/answers/plot_map` has a map whose input is the place itself.
+# - :doc:`/guide/correlated_errors` has the formulas, and other kinds of noise.
+# - :doc:`/gallery/correlated_errors/plot_co2` has noise along time.
+# - :doc:`/gallery/effects/plot_map` has a map whose input is the place itself.
