@@ -2,7 +2,7 @@
 
 from ulmus.estimators import ELMEnsembleRegressor, ELMRegressor
 from ulmus.model_file.load import load
-from ulmus.pipelines import answers
+from ulmus.pipelines import inference
 from ulmus.version import __version__
 
-__all__ = ["ELMEnsembleRegressor", "ELMRegressor", "__version__", "answers", "load"]
+__all__ = ["ELMEnsembleRegressor", "ELMRegressor", "__version__", "inference", "load"]

@@ -47,7 +47,7 @@ STEP = 1e-5
 POSITIVE_STEP, SMALLEST_STEP = 1e-3, 1e-10
 
 
-def answers(model: Any) -> Any:
+def inference(model: Any) -> Any:
     """Everything that can be asked of a model, also when it is the last step of a Pipeline.
 
     Parameters
@@ -76,7 +76,7 @@ def answers(model: Any) -> Any:
     >>> encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     >>> model = ulmus.ELMEnsembleRegressor(n_neurons=20, input_map=None, random_state=0)
     >>> pipe = make_pipeline(encode, model).fit(X, y)
-    >>> frame = ulmus.answers(pipe).compare(X, {"kind": ["a", "b"]})
+    >>> frame = ulmus.inference(pipe).compare(X, {"kind": ["a", "b"]})
     >>> frame.contrast[0], round(frame.estimate[0])
     ('b - a', 2)
     """
@@ -95,13 +95,13 @@ def answers(model: Any) -> Any:
 
 
 class PipelineInference(Effects, JointInference):
-    """Effects of the last step of a Pipeline; made by ``ulmus.answers``."""
+    """Effects of the last step of a Pipeline; made by ``ulmus.inference``."""
 
     def __init__(self, pipe: Any) -> None:
         self.pipe = pipe
 
     def __repr__(self) -> str:
-        return f"ulmus.answers({self.pipe!r})"
+        return f"ulmus.inference({self.pipe!r})"
 
     def __getattr__(self, name: str) -> Any:
         if name not in ABOUT_POINTS or not hasattr(self._model, name):

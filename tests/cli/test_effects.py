@@ -52,7 +52,7 @@ def asked(folder):
 
 def mean_change(folder, **changes):
     """The mean difference of predictions between two tables, by way of Python."""
-    ask, high, low = ulmus.answers(ulmus.load(folder / "m.ulmus")), air(), air()
+    ask, high, low = ulmus.inference(ulmus.load(folder / "m.ulmus")), air(), air()
     for name, (before, after) in changes.items():
         low[name], high[name] = before, after
     return np.mean(ask.predict(high) - ask.predict(low))

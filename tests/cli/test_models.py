@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 
 
 def loaded(folder, name="m.ulmus"):
-    return ulmus.answers(ulmus.load(folder / name))
+    return ulmus.inference(ulmus.load(folder / name))
 
 
 def frame_of(folder, *options, model="m.ulmus", data="new.csv"):

@@ -52,7 +52,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def expected(folder):
     """What Python says about the same rows."""
-    return ulmus.answers(ulmus.load(folder / "m.ulmus")).summary_frame(sample(), 0.95)
+    return ulmus.inference(ulmus.load(folder / "m.ulmus")).summary_frame(sample(), 0.95)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_every_format_gives_the_same_model(folder, tmp_path, kind, expected):
     WRITERS[kind](table, str(path))
     names = ("--columns", "t,kind,day", "--columns", "wet,count")
     done("fit", path, "-t", "y", "-o", tmp_path / "m.ulmus", *names, *SMALL)
-    again = ulmus.answers(ulmus.load(tmp_path / "m.ulmus")).summary_frame(sample(), 0.95)
+    again = ulmus.inference(ulmus.load(tmp_path / "m.ulmus")).summary_frame(sample(), 0.95)
     assert_array_equal(again, expected)
 
 

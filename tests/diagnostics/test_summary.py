@@ -392,11 +392,11 @@ def pipe(data):
 
 
 def test_a_pipeline_names_encoded_features(pipe):
-    summary = ulmus.answers(pipe).summary()
+    summary = ulmus.inference(pipe).summary()
     names = {"onehotencoder__kind_a", "remainder__t"}
     assert names <= {r.name for r in summary.relevance}
     assert summary.n_features == 5
-    grouped = ulmus.answers(pipe).summary(columns=("kind",) * 4 + ("t",))
+    grouped = ulmus.inference(pipe).summary(columns=("kind",) * 4 + ("t",))
     assert {r.name for r in grouped.relevance} == {"kind", "t"}
     assert_allclose(sum(r.share for r in grouped.relevance), 1)
 
@@ -405,7 +405,7 @@ def test_a_pipeline_without_names(data):
     steps = (StandardScaler(), FunctionTransformer(np.tanh))
     for pipe in (make_pipeline(*steps, small()), make_pipeline(small())):
         pipe.fit(data.X, data.y)
-        assert ulmus.answers(pipe).summary().r2 == pipe[-1].summary().r2
+        assert ulmus.inference(pipe).summary().r2 == pipe[-1].summary().r2
 
 
 # ---------------------------------------------------------------- in a notebook

@@ -95,7 +95,7 @@ def test_an_answer_over_many_blocks_of_rows_warns_too(model):
 def test_levels_alone_have_no_slope_but_differences():
     X, y = table()
     X["site"] = np.arange(120) % 3
-    levels = {"expand_inputs": "levels"}
+    levels = {"expand_inputs": "one_hot"}
     model = with_map(X, y, [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0], **levels)
     (text,), frame = said(model.slope, X, "site")
     assert frame.estimate[0] == 0
@@ -118,7 +118,7 @@ def test_categories_in_a_pipeline_whose_indicators_are_left_out(kept, told):
     encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     model = plain_ensemble(3, 15, input_map=np.diag([*kept, 1, 1, 1, 1]), alpha=0.1)
     pipe = make_pipeline(encode, model).fit(X, y)
-    texts, frame = said(ulmus.answers(pipe).compare, X, "kind")
+    texts, frame = said(ulmus.inference(pipe).compare, X, "kind")
     assert list(frame.contrast) == ["b - a", "c - a"]
     assert len(texts) == (told is not None)
     assert told is None or told in texts[0]
@@ -129,7 +129,7 @@ def test_a_column_that_a_transformer_drops_is_not_laid_to_the_map():
     drop = make_column_transformer(("drop", ["c"]), remainder="passthrough")
     model = plain_ensemble(3, 15, input_map=np.diag([1.0, 1.0, 0.0]), alpha=0.1)
     pipe = make_pipeline(drop, model).fit(X, y)
-    assert said(ulmus.answers(pipe).compare, X, "c")[0] == []
+    assert said(ulmus.inference(pipe).compare, X, "c")[0] == []
 
 
 def test_the_command_line_warns_and_has_the_remedy(tmp_path):

@@ -74,7 +74,7 @@ def test_two_columns_of_one_name_are_named():
 def test_columns_of_a_pipeline_may_be_numbers():
     table = pd.DataFrame(X)
     pipe = make_pipeline(StandardScaler(), small()).fit(table, Y)
-    ours = ulmus.answers(pipe)
+    ours = ulmus.inference(pipe)
     high, low = (pipe.predict(np.where([False, True, False], v, X)) for v in (0.5, 0.0))
     found = ours.compare(table, {1: (0.0, 0.5)})
     assert_allclose(found.estimate[0], np.mean(high - low), rtol=1e-9)
@@ -91,7 +91,7 @@ def test_truth_values_are_compared_as_such(as_pipe):
     table = frame(["t", "u", "v"]).assign(b=X[:, 2] > 0, i=np.arange(N) % 4)
     model = small()
     ours = make_pipeline("passthrough", model) if as_pipe else model
-    ours = ulmus.answers(ours.fit(table, Y))
+    ours = ulmus.inference(ours.fit(table, Y))
     found = ours.compare(table, "b")
     assert list(found.contrast) == ["True - False"]
     high, low = (model.predict(table.assign(b=b)) for b in (True, False))
@@ -137,7 +137,7 @@ def test_a_grid_of_truth_values():
 def test_categories_of_a_pipeline_keep_their_order():
     table = frame(["t", "u", "v"], size=SIZES)
     encode = make_column_transformer((OneHotEncoder(), ["size"]), remainder="passthrough")
-    ours = ulmus.answers(make_pipeline(encode, small()).fit(table, Y))
+    ours = ulmus.inference(make_pipeline(encode, small()).fit(table, Y))
     assert list(ours.compare(table, "size").contrast) == ["mid - low", "high - low"]
     assert ours.partial_dependence(table, "size")["size"].tolist() == ["low", "mid", "high"]
 
@@ -145,7 +145,7 @@ def test_categories_of_a_pipeline_keep_their_order():
 def test_a_category_that_is_missing_is_not_compared():
     table = frame(["t", "u", "v"], kind=np.tile(np.array(["a", None, "b"], dtype=object), 20))
     encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
-    ours = ulmus.answers(make_pipeline(encode, small()).fit(table, Y))
+    ours = ulmus.inference(make_pipeline(encode, small()).fit(table, Y))
     assert list(ours.compare(table, "kind").contrast) == ["b - a"]
     assert ours.partial_dependence(table, "kind").kind.tolist() == ["a", "b"]
 
@@ -164,21 +164,21 @@ def test_missing_values_have_no_part_in_a_span(imputed, how):
     known = table.t.dropna()
     ends = np.quantile(known, [0.25, 0.75]) if how == "iqr" else (known.min(), known.max())
     low, high = (pipe.predict(table.assign(t=t)) for t in ends)
-    found = ulmus.answers(pipe).compare(table, {"t": how})
+    found = ulmus.inference(pipe).compare(table, {"t": how})
     assert_allclose(found.estimate[0], np.mean(high - low), rtol=1e-9)
 
 
 def test_missing_values_have_no_part_in_a_grid(imputed):
     pipe, table = imputed
     for resolution in (3, 100):
-        found = ulmus.answers(pipe).partial_dependence(table, "t", grid_resolution=resolution)
+        found = ulmus.inference(pipe).partial_dependence(table, "t", grid_resolution=resolution)
         assert np.all(np.isfinite(found.t))
         assert found.t.is_monotonic_increasing
 
 
 def test_a_row_without_a_value_cannot_move(imputed):
     pipe, table = imputed
-    ours = ulmus.answers(pipe)
+    ours = ulmus.inference(pipe)
     for how in (1.0, "sd"):
         with pytest.raises(ValueError, match=says("variables['t']", "own value", "9 rows", "drop")):
             ours.compare(table, {"t": how})
@@ -217,7 +217,7 @@ def test_the_slope_of_a_logarithm():
     assert table.min() < 1e-5 * table.std()
     pipe = make_pipeline(FunctionTransformer(np.log), small()).fit(table, Y)
     expected = pipe[-1].slope(np.log(table), by="row").estimate / table[:, 0]
-    found = ulmus.answers(pipe).slope(table, by="row").estimate
+    found = ulmus.inference(pipe).slope(table, by="row").estimate
     assert_allclose(found, expected, rtol=1e-4, atol=1e-6 * np.abs(expected).max())
 
 
@@ -326,7 +326,7 @@ def test_folds_do_not_depend_on_the_units_of_outputs(scale, origin):
 def test_figures_of_tables_with_further_columns():
     table = frame(["t", "u", "v"], size=SIZES)
     encode = make_column_transformer((OneHotEncoder(), ["size"]), remainder="passthrough")
-    ours = ulmus.answers(make_pipeline(encode, small()).fit(table, Y))
+    ours = ulmus.inference(make_pipeline(encode, small()).fit(table, Y))
     shown = PartialDependenceDisplay.from_estimator(ours, table[["size", "v", "t", "u"]], ["v"])
     assert_allclose(shown.terms[0].deciles, np.quantile(table.v, np.arange(1, 10) / 10))
     assert SlopeDisplay.from_estimator(ours, table, "t").curve.name == "t"
@@ -338,8 +338,8 @@ def test_marginaleffects_of_a_pipeline_are_refused_in_words():
     adapted = pytest.importorskip("ulmus.marginaleffects").adapted
     table = frame(["t", "u", "v"])
     pipe = make_pipeline(StandardScaler(), small()).fit(table, Y)
-    for model in (pipe, ulmus.answers(pipe)):
-        words = says("estimator", type(model).__name__, "ulmus.answers")
+    for model in (pipe, ulmus.inference(pipe)):
+        words = says("estimator", type(model).__name__, "ulmus.inference")
         with pytest.raises(ValueError, match=words):
             adapted(model, table)
 

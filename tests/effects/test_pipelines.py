@@ -65,7 +65,7 @@ def pipe(rows):
 
 @pytest.fixture(scope="module")
 def asked(pipe):
-    return ulmus.answers(pipe)
+    return ulmus.inference(pipe)
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ def test_what_a_pipeline_cannot_answer(asked):
     assert not hasattr(asked, "coef_")
     assert "Pipeline" in repr(asked)
     assert hasattr(asked, "variance_components")
-    assert not hasattr(ulmus.answers(make_pipeline(one_member())), "variance_components")
+    assert not hasattr(ulmus.inference(make_pipeline(one_member())), "variance_components")
 
 
 def one_member():
@@ -210,18 +210,18 @@ def test_a_search_answers_as_its_best_model(rows, table):
     grid = {"model__alpha": [0.01, 10.0]}
     search = GridSearchCV(Pipeline([("encode", encoder()), ("model", small())]), grid, cv=2)
     with pytest.raises(ValueError, match=says("model", "fitted", "GridSearchCV")):
-        ulmus.answers(search)
+        ulmus.inference(search)
     search.fit(given[NAMES], y)
-    ours, best = ulmus.answers(search), search.best_estimator_
+    ours, best = ulmus.inference(search), search.best_estimator_
     assert_allclose(ours.average(table).estimate, best.predict(table[NAMES]).mean(), rtol=1e-10)
 
 
 def test_a_pipeline_of_one_step_and_a_model_alone(make_table):
     X, y, _, X_new = make_table(60)
     model = small().fit(X, y)
-    assert ulmus.answers(model) is model
+    assert ulmus.inference(model) is model
     pipe = make_pipeline(small()).fit(X, y)
-    ours = ulmus.answers(pipe)
+    ours = ulmus.inference(pipe)
     expected = model.slope(X_new, by="row")
     assert_allclose(ours.slope(X_new, by="row").estimate, expected.estimate, rtol=1e-7, atol=1e-9)
     assert_array_equal(ours.predict_interval(X_new), model.predict_interval(X_new))
@@ -230,7 +230,7 @@ def test_a_pipeline_of_one_step_and_a_model_alone(make_table):
 def test_arrays_without_names(make_table):
     X, y, _, X_new = make_table(60)
     pipe = make_pipeline(StandardScaler(), small(standardize=False)).fit(X, y)
-    ours = ulmus.answers(pipe)
+    ours = ulmus.inference(pipe)
     frame = ours.compare(X_new, {0: (-0.5, 0.5), "x2": 0.1})
     moved = [np.column_stack([np.full(7, v), X_new[:, 1:]]) for v in (0.5, -0.5)]
     assert_allclose(frame.estimate[0], np.mean(pipe.predict(moved[0]) - pipe.predict(moved[1])))
@@ -246,7 +246,7 @@ def test_whole_numbers_without_names_can_take_other_values():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 20, (60, 2))
     pipe = make_pipeline(StandardScaler(), small()).fit(X, 0.3 * X[:, 0] + rng.normal(size=60))
-    ours, floats = ulmus.answers(pipe), X.astype(float)
+    ours, floats = ulmus.inference(pipe), X.astype(float)
     assert_allclose(ours.slope(X).estimate, ours.slope(floats).estimate, rtol=1e-10)
     ours = ours.compare(X, {0: (2.5, 3.9)})
     sides = [np.column_stack([np.full(60, v), floats[:, 1]]) for v in (3.9, 2.5)]
@@ -256,7 +256,7 @@ def test_whole_numbers_without_names_can_take_other_values():
 def test_sparse_features_between_the_steps(rows, table):
     given, y = rows
     pipe = make_pipeline(OneHotEncoder(), small()).fit(given[["kind", "year"]], y)
-    ours = ulmus.answers(pipe).compare(table, {"year": [2001, 2002]})
+    ours = ulmus.inference(pipe).compare(table, {"year": [2001, 2002]})
     X = table[["kind", "year"]]
     expected = pipe.predict(X.assign(year=2002)) - pipe.predict(X.assign(year=2001))
     assert_allclose(ours.estimate, expected.mean(), rtol=1e-8)
@@ -270,13 +270,13 @@ def test_sparse_features_between_the_steps(rows, table):
 )
 def test_another_last_step_is_refused(model):
     with pytest.raises(ValueError, match=says("model", "ELMEnsembleRegressor", "Pipeline")):
-        ulmus.answers(model)
+        ulmus.inference(model)
 
 
 def test_a_model_that_is_not_fitted():
     for model in (small(), make_pipeline(encoder(), small())):
         with pytest.raises(NotFittedError):
-            ulmus.answers(model)
+            ulmus.inference(model)
 
 
 def test_tables_that_do_not_suit_the_pipeline(asked, table):
@@ -298,7 +298,7 @@ def test_tables_that_do_not_suit_the_pipeline(asked, table):
 
 def test_arrays_that_are_no_tables(make_table):
     X, y, *_ = make_table(60)
-    ours = ulmus.answers(make_pipeline(StandardScaler(with_mean=False), small()).fit(X, y))
+    ours = ulmus.inference(make_pipeline(StandardScaler(with_mean=False), small()).fit(X, y))
     with pytest.raises(ValueError, match=says("X", "sparse", "toarray")):
         ours.average(csr_array(X))
     with pytest.raises(ValueError, match=says("X", "rows and columns")):

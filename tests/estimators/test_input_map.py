@@ -23,7 +23,7 @@ from ulmus.core.input_map.marginal_likelihood import networks
 from ulmus.exceptions import ExtrapolationWarning
 from ulmus.model_file.serialisation import listed, restored
 
-EXPANSIONS = ["scores", "levels"]
+EXPANSIONS = ["normal_scores", "one_hot"]
 RELEVANCE = ("feature_relevance_", "feature_relevance_std_")
 
 
@@ -135,9 +135,9 @@ def test_a_learned_map_given_back_gives_the_same_predictions(table):
         ),
         ({"input_map": np.full((4, 4), np.nan)}, ["input_map", "finite", "nan"]),
         ({"input_map": [["a"]]}, ["input_map", "finite numbers", "'a'"]),
-        ({"expand_inputs": "ranks"}, ["expand_inputs", "'ranks'", "'scores'", "'levels'"]),
-        ({"expand_inputs": ["scores", "auto"]}, ["expand_inputs", "['scores', 'auto']", "None"]),
-        ({"expand_inputs": 3}, ["expand_inputs", "3", "'scores'"]),
+        ({"expand_inputs": "ranks"}, ["expand_inputs", "'ranks'", "'normal_scores'", "'one_hot'"]),
+        ({"expand_inputs": ["normal_scores", "auto"]}, ["expand_inputs", "['normal_scores', 'auto']", "None"]),
+        ({"expand_inputs": 3}, ["expand_inputs", "3", "'normal_scores'"]),
         ({"n_neurons": "many"}, ["n_neurons", "'many'", "'auto'", "whole number"]),
         ({"n_neurons": 0}, ["n_neurons", "0", "whole number"]),
         (
@@ -469,7 +469,7 @@ def test_an_unseen_level_warns_and_has_no_indicator(table, model):
 
 def test_scores_alone_have_no_unseen_levels(table):
     X, y, X_new = table
-    model = small(expand_inputs="scores").fit(X, y)
+    model = small(expand_inputs="normal_scores").fit(X, y)
     points = X_new.copy()
     points[:, 3] = 1.5
     model.predict(points)
@@ -489,10 +489,10 @@ def test_verbose_tells_how_the_map_was_found(table, capsys, verbose, lines):
 
 
 def test_parameters_of_the_map_are_parameters_of_the_estimator():
-    model = small(input_map=np.eye(2), expand_inputs=["scores"])
+    model = small(input_map=np.eye(2), expand_inputs=["normal_scores"])
     copy = clone(model)
     assert_array_equal(copy.get_params()["input_map"], np.eye(2))
-    assert copy.get_params()["expand_inputs"] == ["scores"]
+    assert copy.get_params()["expand_inputs"] == ["normal_scores"]
     assert copy.set_params(input_map="ard", expand_inputs=None).input_map == "ard"
     defaults = ELMEnsembleRegressor().get_params(), ELMRegressor().get_params()
     assert all(d["input_map"] == d["expand_inputs"] == d["n_neurons"] == "auto" for d in defaults)

@@ -395,8 +395,8 @@ def test_intervals_out_of_a_pipeline(table):
     pipe = make_pipeline(StandardScaler(), small()).fit(X, y)
     intervals = pipe[-1].predict_interval(pipe[:-1].transform(X[:5]))
     assert intervals.shape == (5, 2)
-    assert_array_equal(ulmus.answers(pipe).predict_interval(X[:5]), intervals)
-    assert "ulmus.answers(pipe)" in ELMEnsembleRegressor.predict_interval.__doc__
+    assert_array_equal(ulmus.inference(pipe).predict_interval(X[:5]), intervals)
+    assert "ulmus.inference(pipe)" in ELMEnsembleRegressor.predict_interval.__doc__
 
 
 def test_rows_of_zeros_that_are_out_of_range_warn(table):

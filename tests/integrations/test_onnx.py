@@ -120,13 +120,13 @@ def test_activations(activation, alpha):
 @pytest.mark.parametrize(
     ("input_map", "expand_inputs"),
     [
-        (None, "scores"),
-        (None, "levels"),
-        (None, ["scores", "levels"]),
+        (None, "normal_scores"),
+        (None, "one_hot"),
+        (None, ["normal_scores", "one_hot"]),
         ("ard", None),
-        ("ard", ["scores", "levels"]),
+        ("ard", ["normal_scores", "one_hot"]),
         ("full", None),
-        ("full", "scores"),
+        ("full", "normal_scores"),
     ],
 )
 def test_inputs_and_maps(input_map, expand_inputs):
@@ -155,7 +155,7 @@ def test_paper_settings(fit_intercept, standardize):
 def test_units(factor, of):
     X, y = table(150)
     X, y = (factor * X, y) if of == "X" else (X, factor * (y + 3))
-    expanded = SMALL | {"expand_inputs": ["scores", "levels"]}
+    expanded = SMALL | {"expand_inputs": ["normal_scores", "one_hot"]}
     model = ELMEnsembleRegressor(4, 30, **expanded).fit(X, y)
     require_agreement(model, X[:40] + 0.01 * X[40:80])
 

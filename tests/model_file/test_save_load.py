@@ -56,7 +56,7 @@ def two(X, y):
 
 FITS = {
     "default": lambda X, y, w: mapped().fit(X, y),
-    "levels": lambda X, y, w: mapped(expand_inputs=["levels", "scores"]).fit(rounded(X), y),
+    "levels": lambda X, y, w: mapped(expand_inputs=["one_hot", "normal_scores"]).fit(rounded(X), y),
     "tuning": lambda X, y, w: mapped(tuning_fraction=0.7).fit(X, y),
     "plain": lambda X, y, w: ensemble().fit(X, y, w),
     "noise": lambda X, y, w: ensemble(noise="heteroskedastic", hc="HC3-exact").fit(X, y, w),

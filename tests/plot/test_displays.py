@@ -190,7 +190,7 @@ def test_other_features_stay_at_a_middle_value_that_was_observed(model, frame):
 def test_a_feature_with_few_values_is_drawn_at_these(frame):
     """Values between them would be levels that no row has, and warn."""
     X, y = frame
-    model = plain_ensemble(3, 8, expand_inputs="levels", random_state=0).fit(X, y)
+    model = plain_ensemble(3, 8, expand_inputs="one_hot", random_state=0).fit(X, y)
     ax = PredictionDisplay.from_estimator(model, X, y, feature=2).ax_
     assert_array_equal(line(ax, "prediction")[0], [0, 1, 2])
     assert_array_equal(bars(ax, PREDICTION)[0], [0, 1, 2])

@@ -52,7 +52,7 @@ def test_names_that_look_like_code_survive_a_file(tmp_path):
     table = pd.DataFrame(RNG.normal(size=(N, len(names))), columns=names)
     table["y"] = np.resize(["nan", "<b>", "1"], N)
     pipe = fitted(table)
-    ulmus.answers(pipe).save(tmp_path / "ü n.ulmus")
+    ulmus.inference(pipe).save(tmp_path / "ü n.ulmus")
     again = ulmus.load(tmp_path / "ü n.ulmus")
     assert_array_equal(again.predict(table), pipe.predict(table))
     assert list(again[0].feature_names_in_) == [*names, "y"]
@@ -127,9 +127,9 @@ def test_numbers_that_are_categories_have_differences_and_no_slopes(kind, tmp_pa
     if kind == "dtype":
         table["c"] = table["c"].astype("category")
     pipe = fitted(table, categorical=["c"] if kind == "parameter" else [])
-    ulmus.answers(pipe).save(tmp_path / "model.ulmus")
-    expected = ulmus.answers(fitted(texts, categorical=["c"]))
-    for asked in map(ulmus.answers, (pipe, ulmus.load(tmp_path / "model.ulmus"))):
+    ulmus.inference(pipe).save(tmp_path / "model.ulmus")
+    expected = ulmus.inference(fitted(texts, categorical=["c"]))
+    for asked in map(ulmus.inference, (pipe, ulmus.load(tmp_path / "model.ulmus"))):
         assert list(asked.slope(table)["term"]) == ["x"]
         found, known = asked.compare(table, ["c"]), expected.compare(texts, ["c"])
         assert list(found["contrast"]) == list(known["contrast"]) == ["2 - 1", "3 - 1"]
@@ -142,7 +142,7 @@ def test_numbers_that_are_categories_have_differences_and_no_slopes(kind, tmp_pa
 def test_a_loaded_pipeline_can_be_fitted_again(tmp_path):
     table = pd.DataFrame({"c": np.resize([1, 2, 3], N), "x": X1})
     pipe = fitted(table, categorical=["c"])
-    ulmus.answers(pipe).save(tmp_path / "model.ulmus")
+    ulmus.inference(pipe).save(tmp_path / "model.ulmus")
     again = clone(ulmus.load(tmp_path / "model.ulmus")).fit(table, Y)
     assert again[0].schema_ == pipe[0].schema_
     assert_array_equal(again.predict(table), pipe.predict(table))

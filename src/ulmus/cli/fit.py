@@ -18,7 +18,7 @@ from ulmus.cli.rows import observed_rows
 from ulmus.cli.train import TrainConfig, TrainResult, train_config, train_in_blocks, train_in_memory
 from ulmus.diagnostics import Summary
 from ulmus.estimators import ELMEnsembleRegressor
-from ulmus.pipelines import answers
+from ulmus.pipelines import inference
 from ulmus.tables.files import Reading, opened
 from ulmus.tables.writers import require_place
 
@@ -177,9 +177,9 @@ def _finish(
     """Save the model, write the report, and print the summary."""
     encoder, target = trained.model.steps[0][1], plan.target
     with console.working("What the fit tells about itself"):
-        summary = _in_options(answers(trained.model).summary(columns=encoder.schema_.origins))
+        summary = _in_options(inference(trained.model).summary(columns=encoder.schema_.origins))
     with console.working(f"Writing {output}"):
-        answers(trained.model).save(output, rows=rows, target=target)
+        inference(trained.model).save(output, rows=rows, target=target)
     written = [output]
     if report is not None:
         from ulmus.report import write_report

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from ulmus.cli.console import Console
 from ulmus.model_file.load import load, model_document
-from ulmus.pipelines import answers
+from ulmus.pipelines import inference
 from ulmus.tables import Column, Schema, TableEncoder
 from ulmus.tables.cells import CATEGORY, NUMBER
 from ulmus.tables.files import Reading, TableFile, opened
@@ -37,7 +37,7 @@ class LoadedModel:
     @property
     def ask(self) -> Any:
         """Everything that can be asked of the model."""
-        return answers(self.model)
+        return inference(self.model)
 
     @property
     def estimator(self) -> Any:

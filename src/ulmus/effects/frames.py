@@ -129,7 +129,7 @@ def _pandas() -> Any:
     except ImportError as error:
         raise ImportError(
             "answers come as data frames of pandas, which is not installed; install "
-            "ulmus[answers], or use predict_cov and predict, which return arrays."
+            "ulmus[effects], or use predict_cov and predict, which return arrays."
         ) from error
     return pandas
 

@@ -52,7 +52,7 @@ class Points:
             warn(
                 f"{count} of {total} points have a value of input {j} that no training row "
                 "had, of those that its levels were taken from; its indicator inputs are zero "
-                "there. Use expand_inputs='scores' for an input whose values are not categories.",
+                "there. Use expand_inputs='normal_scores' for an input whose values are not categories.",
                 ExtrapolationWarning,
             )
 

@@ -64,10 +64,10 @@ class ELMEnsembleRegressor(BaseELM):
         matrix, else ``"ard"``. An activation that is a function of your own has no known
         derivative, and with ``"auto"`` no map; nor is one learned from fewer than 30 rows or for
         more than 1000 inputs. None is no map, a matrix is taken as it is.
-    expand_inputs : None, "scores", "levels", list of these or "auto", default="auto"
-        Further inputs of the hidden layer, whose relevance the map decides. ``"scores"`` are
+    expand_inputs : None, "normal_scores", "one_hot", list of these or "auto", default="auto"
+        Further inputs of the hidden layer, whose relevance the map decides. ``"normal_scores"`` are
         normal scores of the ranks of each input with more than two values, a smooth curve
-        through some thirty knots; ``"levels"`` are indicators of the values of inputs with 3 to 10
+        through some thirty knots; ``"one_hot"`` are indicators of the values of inputs with 3 to 10
         of them, all zero for another value. ``"auto"`` has both where a map is learned from a dense
         table of at most 200 inputs, and else none; and scores only of inputs that are skewed or
         stretched (whose values correlate with their scores by less than 0.97) or have at most 32
@@ -96,11 +96,11 @@ class ELMEnsembleRegressor(BaseELM):
         ``"S1"``, ``"S2"`` and ``"S3"`` for heteroskedastic noise, several of them, or
         ``"all"``. ``"auto"`` is ``"BR"`` or ``"S2"``.
     hc : str, default="pooled"
-        Squared residuals of the heteroskedastic estimates. ``"HC0"`` to ``"HC4"`` discount
-        those of each member, and ``"HC3-exact"`` is the paper's jackknife matrix. Residuals of
-        a single member hold errors that average out over the ensemble; ``"pooled"`` averages
-        those of all members, discounted as HC2, before they are squared, and ``"ensemble"``
-        discounts the residual of the ensemble, at three times the cost.
+        Squared residuals of the heteroskedastic estimates. ``"HC0"``, ``"HC2"`` and
+        ``"HC3"`` correct those of each member for leverage, and ``"HC3-exact"`` is the paper's
+        jackknife matrix. Residuals of a single member contain errors that average out over the
+        ensemble; ``"pooled"`` averages the HC2-corrected residuals of all members before they
+        are squared.
     noise_variance : "pilot", "residual" or float, default="pilot"
         How ``noise_variance_`` is estimated. ``"residual"`` is the paper's estimate, which
         contains the squared bias of the fit; ``"pilot"`` takes the residuals of a fit that

@@ -31,7 +31,7 @@ class ELMRegressor(BaseELM):
         Half width, or standard deviation, of that distribution.
     input_map : None, "ard", "full", "auto" or array of shape (d', d'), default="auto"
         Map of the inputs before the hidden layer, as in :class:`ELMEnsembleRegressor`.
-    expand_inputs : None, "scores", "levels", list of these or "auto", default="auto"
+    expand_inputs : None, "normal_scores", "one_hot", list of these or "auto", default="auto"
         Further inputs of the hidden layer, as in :class:`ELMEnsembleRegressor`.
     tuning_fraction : float, default=None
         Share of the rows that a map is learned from, drawn at random. The others then never saw

@@ -65,7 +65,7 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     -------
     model : ELMEnsembleRegressor, ELMRegressor or Pipeline
         The fitted estimator; of a file that ``ulmus fit`` wrote, a Pipeline that takes tables of
-        the original columns (``ulmus.answers(pipe)`` has its error bars).
+        the original columns (``ulmus.inference(pipe)`` has its error bars).
 
     Raises
     ------

@@ -14,7 +14,7 @@ from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.data.feature_scaling import rows_outside
 from ulmus.core.fit.fit import Fit
 from ulmus.exceptions import ExtrapolationWarning
-from ulmus.pipelines import answers
+from ulmus.pipelines import inference
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -117,7 +117,7 @@ def subject(model: Any, X: Any, y: Any) -> Subject:
     y : array-like of shape (n,) or None
         What was observed there.
     """
-    asked = answers(model)
+    asked = inference(model)
     outer = getattr(model, "best_estimator_", model)
     last = outer if asked is outer else outer.steps[-1][1]
     if last.fitted_.ensemble.n_outputs > 1:

@@ -36,7 +36,7 @@ def inputs_of(X, weight=None, expansions=EXPANSIONS):
 
 def scores_of(x, weight=None):
     """The curve of scores of one column."""
-    return inputs_of(x[:, None], weight, ("scores",)).scores[0]
+    return inputs_of(x[:, None], weight, ("normal_scores",)).scores[0]
 
 
 def oracle_scores(x):
@@ -175,8 +175,8 @@ def test_two_values_have_no_scores(values):
 def test_three_to_ten_values_are_levels(n_values, has_levels):
     x = 0.1 * np.resize(np.arange(n_values), 60)
     assert bool(inputs_of(x[:, None]).levels) == has_levels
-    assert not inputs_of(x[:, None], expansions=("scores",)).levels
-    assert not inputs_of(x[:, None], expansions=("levels",)).scores
+    assert not inputs_of(x[:, None], expansions=("normal_scores",)).levels
+    assert not inputs_of(x[:, None], expansions=("one_hot",)).scores
 
 
 def test_a_level_is_one_where_its_value_is(table):
@@ -299,7 +299,7 @@ def test_inputs_in_single_precision(table):
 
 def test_sparse_tables_are_not_expanded(rng):
     X = np.round(rng.uniform(-2, 2, (60, 3)))
-    how = {"input_map": np.eye(3), "expand_inputs": ["scores", "levels"], "random_state": 0}
+    how = {"input_map": np.eye(3), "expand_inputs": ["normal_scores", "one_hot"], "random_state": 0}
     model = ELMEnsembleRegressor(2, 10, **how).fit(scipy.sparse.csr_array(X), X[:, 0])
     inputs = model.fitted_.ensemble.layer.inputs
     assert not inputs.expands

@@ -17,7 +17,7 @@ from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
 from ulmus.core.data.feature_scaling import FeatureScale
 from ulmus.core.data.source import Block
 
-EXPANSIONS = ("scores", "levels")
+EXPANSIONS = ("normal_scores", "one_hot")
 # Inputs of many values that correlate with their scores by more than this are neither skewed nor
 # stretched, and have no use for scores: those of a uniform input correlate by .977.
 STRAIGHT = 0.97
@@ -213,13 +213,13 @@ def expanded(
     weight = None if sample.root_weight is None else to_numpy(sample.root_weight) ** 2
     for j in range(X.shape[1]):
         values, group = np.unique(X[:, j], return_inverse=True)
-        if "scores" in expansions and len(values) > 2:
+        if "normal_scores" in expansions and len(values) > 2:
             heights = _normal_scores(np.bincount(group, weight))
             if not only_stretched or _stretched(values, heights, np.bincount(group, weight)):
                 knots = _knots(values, heights, len(X))
                 scores.append(Scores(j, *(like(a, inputs.offset) for a in knots)))
         most = min(MOST_LEVELS, len(X) // ROWS_PER_LEVEL)
-        if "levels" in expansions and FEWEST_LEVELS <= len(values) <= most:
+        if "one_hot" in expansions and FEWEST_LEVELS <= len(values) <= most:
             levels.append(Levels(j, like(values, inputs.offset)))
     return Inputs(inputs.offset, inputs.scale, tuple(scores), tuple(levels))
 
