@@ -22,37 +22,16 @@ __all__ = [
     "ModelFileError",
     "NeedsTwoPassesError",
     "NegativeVarianceWarning",
+    "NoUndersmoothedFitError",
     "BiasWarning",
+    "UlmusWarning",
 ]
 
 
-class InputError(ValueError):
-    """Bad input, with its cause and remedy as data.
+class CarriesMessage:
+    """The parts of a message, as attributes of the error or warning that carries it."""
 
-    ``code``, ``parameter``, ``value``, ``suggestion`` and ``topic`` are attributes; the text is that
-    of :meth:`ulmus.messages.Message.render`.
-
-    Parameters
-    ----------
-    message : Message
-        What is wrong.
-
-    Examples
-    --------
-    >>> from ulmus import ELMEnsembleRegressor
-    >>> try:
-    ...     ELMEnsembleRegressor(alpha=-1.0).fit([[0.0], [1.0]], [0.0, 1.0])
-    ... except ValueError as error:
-    ...     print(error)
-    alpha...
-    """
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(message.render())
-        self.message = message
-
-    def __reduce__(self) -> Any:
-        return type(self), (self.message,)
+    message: Message
 
     @property
     def code(self) -> str:
@@ -76,8 +55,59 @@ class InputError(ValueError):
 
     @property
     def topic(self) -> str:
-        """The subject."""
+        """The subject under which a report lists it."""
         return self.message.topic
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.message,)
+
+
+class InputError(CarriesMessage, ValueError):
+    """Bad input, with its cause and suggestions as data.
+
+    ``code``, ``parameter``, ``value``, ``suggestion`` and ``topic`` are attributes; the text is that
+    of :meth:`ulmus.messages.Message.render`.
+
+    Parameters
+    ----------
+    message : Message
+        What is wrong.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.exceptions import InputError
+    >>> try:
+    ...     ELMEnsembleRegressor(alpha=-1.0).fit([[0.0], [1.0]], [0.0, 1.0])
+    ... except InputError as error:
+    ...     print(error.parameter, error.value)
+    alpha -1.0
+    """
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(message.render())
+        self.message = message
+
+
+class NoUndersmoothedFitError(InputError):
+    """Intervals for the function were requested of a fit that has no undersmoothed counterpart.
+
+    They require a fit with a smaller ridge parameter, which float32 does not resolve and which, with
+    heteroskedastic estimates, needs the training rows.
+
+    Examples
+    --------
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> from ulmus.exceptions import NoUndersmoothedFitError
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> model = ELMEnsembleRegressor(3, 20, input_map=None, dtype="float32", random_state=0)
+    >>> try:
+    ...     model.fit(X, y).predict_interval(X, kind="confidence", target="function")
+    ... except NoUndersmoothedFitError as error:
+    ...     print(error.code)
+    float32-undersmoothing
+    """
 
 
 class NeedsTwoPassesError(ValueError, AttributeError):
@@ -113,7 +143,37 @@ class ModelFileError(ValueError):
     """
 
 
-class ExtrapolationWarning(UserWarning):
+class UlmusWarning(CarriesMessage, UserWarning):
+    """Base class of all warnings of ulmus, with cause and suggestions as data.
+
+    ``code``, ``parameter``, ``value``, ``suggestion`` and ``topic`` are attributes; the text is that
+    of :meth:`ulmus.messages.Message.render`.
+
+    Parameters
+    ----------
+    message : Message or str
+        What was found.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> from ulmus.exceptions import UlmusWarning
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", UlmusWarning)
+    ...     model = ELMEnsembleRegressor(1, 20, input_map=None, random_state=0).fit(X, y)
+    """
+
+    def __init__(self, message: Message | str) -> None:
+        super().__init__(str(message))
+        self.message = (
+            Message("", message.removesuffix(".")) if isinstance(message, str) else message
+        )
+
+
+class ExtrapolationWarning(UlmusWarning):
     """Points lie where the training inputs say little.
 
     Predictions and error bars there rest on extrapolation. Points that lie outside the range of an
@@ -135,7 +195,7 @@ class ExtrapolationWarning(UserWarning):
     """
 
 
-class DegenerateFitWarning(UserWarning):
+class DegenerateFitWarning(UlmusWarning):
     """The fit is usable but some of its error bars rest on very little.
 
     The message says what is wrong: training rows of leverage 1, hidden units that repeat one
@@ -156,7 +216,7 @@ class DegenerateFitWarning(UserWarning):
     """
 
 
-class NegativeVarianceWarning(UserWarning):
+class NegativeVarianceWarning(UlmusWarning):
     """A variance estimate fell below zero and was replaced by its positive-part form.
 
     The estimates over distinct pairs of members (BR, S2, S3) are unbiased, and may therefore be
@@ -180,7 +240,7 @@ class NegativeVarianceWarning(UserWarning):
     """
 
 
-class BiasWarning(UserWarning):
+class BiasWarning(UlmusWarning):
     """A prediction is far from an undersmoothed fit of the same data.
 
     Intervals for the function warn so, where the prediction is biased, where left-out residuals of
@@ -203,7 +263,7 @@ class BiasWarning(UserWarning):
     """
 
 
-class CorrelatedErrorsWarning(UserWarning):
+class CorrelatedErrorsWarning(UlmusWarning):
     """Rows were taken as independent, and left-out residuals of successive rows clearly are not.
 
     Error bars are then too small, above all those of averages over many rows. A table that is
@@ -237,13 +297,14 @@ def _folders() -> tuple[str, ...]:
 FOLDERS = _folders()
 
 
-def warn(message: str, category: type[Warning]) -> None:
+def warn(message: Message | str, category: type[UlmusWarning]) -> None:
     """Warn at the line of the user's code that led here, however deep the call is."""
+    warning = category(message)
     if sys.version_info >= (3, 12):
-        warnings.warn(message, category, skip_file_prefixes=FOLDERS)
+        warnings.warn(warning, skip_file_prefixes=FOLDERS)
         return
     level, frame = 1, sys._getframe(0)
     above: FrameType | None = frame
     while above is not None and above.f_code.co_filename.startswith(FOLDERS):
         level, above = level + 1, above.f_back
-    warnings.warn(message, category, stacklevel=level if above is not None else 2)
+    warnings.warn(warning, stacklevel=level if above is not None else 2)

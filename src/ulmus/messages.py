@@ -6,17 +6,25 @@ report render it, each with its own names of parameters and only with suggestion
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, Protocol
+
+
+class _Open(Enum):
+    """The value of a setting that leaves it open."""
+
+    ANY = "any"
+
 
 # A value that is not part of the message.
-ANY = object()
+ANY = _Open.ANY
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A parameter and its value, as part of a suggestion.
+    """A parameter and its value, as part of a text or a suggestion.
 
     Parameters
     ----------
@@ -26,26 +34,40 @@ class Setting:
         Its value; ``ANY`` leaves it open.
     phrase : str
         The words around it, with ``{}`` in its place.
+    python : str or None
+        The whole clause for Python, where it has no such parameter.
 
     Examples
     --------
-    >>> Message("ridge", "the ridge is too small", suggestions=(
-    ...     Setting("alpha", phrase="use a larger {}"), Setting("alpha", "loo"))).render()
+    >>> Message(
+    ...     "ridge",
+    ...     "the ridge is too small",
+    ...     suggestions=(Setting("alpha", phrase="use a larger {}"), Setting("alpha", "loo")),
+    ... ).render()
     "the ridge is too small; use a larger alpha, or use alpha='loo'."
     """
 
     parameter: str
     value: Any = ANY
     phrase: str = "use {}"
+    python: str | None = None
 
 
-# Renders a setting, or returns None where the parameter does not exist.
-Dialect = Callable[[str, Any], str | None]
+class Dialect(Protocol):
+    """Renders a setting, or returns None where the parameter does not exist."""
+
+    def __call__(self, parameter: str, value: Any = ..., item: str | None = ...) -> str | None: ...
 
 
-def python(parameter: str, value: Any) -> str:
+def python(parameter: str, value: Any = ANY, item: str | None = None) -> str:
     """A setting as a keyword argument."""
-    return parameter if value is ANY else f"{parameter}={value!r}"
+    name = parameter if item is None else f"{parameter}[{item!r}]"
+    return name if value is ANY else f"{name}={value!r}"
+
+
+def named(parameter: str, value: Any = ANY) -> Setting:
+    """A setting that is named within a text."""
+    return Setting(parameter, value, "{}")
 
 
 @dataclass(frozen=True)
@@ -56,7 +78,7 @@ class Message:
     ----------
     code : str
         Short identifier, such as ``"no-residual-dof"``.
-    text : str
+    text : str, or tuple of str and Setting
         The cause in a clause without its final full stop. Where a parameter is named, the clause is
         its predicate.
     parameter : str or None
@@ -67,42 +89,63 @@ class Message:
         Alternatives, each a clause.
     topic : str
         The subject under which a report lists it.
+    item : str or None
+        Key of the parameter, if its value is a dictionary: a column's name in ``variables``.
+    shows_value : bool
+        Whether the value follows the parameter, as in ``alpha=-1``.
     """
 
     code: str
-    text: str
+    text: str | tuple[str | Setting, ...]
     parameter: str | None = None
     value: Any = ANY
     suggestions: tuple[str | Setting, ...] = ()
     topic: str = ""
+    item: str | None = None
+    shows_value: bool = True
+
+    def __str__(self) -> str:
+        return self.render()
 
     def render(self, dialect: Dialect = python) -> str:
         """One sentence with the names of parameters of a dialect."""
-        subject = "" if self.parameter is None else dialect(self.parameter, self.value)
-        if subject is None:  # the parameter has no name there: its Python name is the next best
-            subject = python(str(self.parameter), self.value)
-        cause = f"{subject} {self.text}" if subject else self.text
-        remedy = self.suggestion(dialect)
+        cause, remedy = self.cause(dialect), self.suggestion(dialect)
         return f"{cause}; {remedy}." if remedy else f"{cause}."
+
+    def cause(self, dialect: Dialect = python) -> str:
+        """The clause without the suggestions."""
+        parts = (self.text,) if isinstance(self.text, str) else self.text
+        text = "".join(part if isinstance(part, str) else _clause(part, dialect) for part in parts)
+        if self.parameter is None:
+            return text
+        arguments = self.parameter, self.value if self.shows_value else ANY, self.item
+        return f"{dialect(*arguments) or python(*arguments)} {text}"
 
     def suggestion(self, dialect: Dialect = python) -> str:
         """The suggestions that exist in a dialect, as one clause."""
-        return joined(clauses(self.suggestions, dialect))
+        found = clauses(self.suggestions, dialect)
+        return ", or ".join(found) if len(found) < 3 else f"{', '.join(found[:-1])}, or {found[-1]}"
 
 
-def clauses(suggestions: tuple[str | Setting, ...], dialect: Dialect = python) -> list[str]:
+def invalid(parameter: str, requirement: str, value: Any, *, item: str | None = None) -> Message:
+    """A parameter that does not meet a requirement, such as ``must be a number``."""
+    text = f"{requirement}, got {value!r}"
+    return Message(
+        f"invalid-{parameter}", text, parameter, value, item=item, topic="input", shows_value=False
+    )
+
+
+def clauses(suggestions: Sequence[str | Setting], dialect: Dialect = python) -> list[str]:
     """Suggestions with the names of a dialect; settings that it lacks are dropped."""
-    found = []
-    for one in suggestions:
-        if isinstance(one, str):
-            found.append(one)
-            continue
-        name = dialect(one.parameter, one.value)
-        if name is not None:
-            found.append(one.phrase.format(name))
-    return found
+    exist = [
+        one for one in suggestions if isinstance(one, str) or dialect(one.parameter, one.value)
+    ]
+    return [one if isinstance(one, str) else _clause(one, dialect) for one in exist]
 
 
-def joined(parts: list[str]) -> str:
-    """Alternatives as one clause: ``a, b, or c``."""
-    return ", or ".join(parts) if len(parts) < 3 else ", ".join(parts[:-1]) + f", or {parts[-1]}"
+def _clause(setting: Setting, dialect: Dialect) -> str:
+    """A setting and the words around it, with its Python name where the dialect has none."""
+    if dialect is python and setting.python is not None:
+        return setting.python
+    arguments = setting.parameter, setting.value
+    return setting.phrase.format(dialect(*arguments) or python(*arguments))
