@@ -13,8 +13,7 @@ from shared import says
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ulmus.core.arrays.backend import member_products, row_products
-from ulmus.core.ridge.grams import PairGram
-from ulmus.core.ridge.pairing import COMMON, OTHERS, OWN, member_groups
+from ulmus.core.ridge.member_pairs import COMMON, OTHERS, OWN, PairGram, member_groups
 
 
 @pytest.fixture
@@ -91,7 +90,7 @@ def test_grams_by_span_are_those_by_member(torch, monkeypatch, weights, pairs, M
 # Six small members do not follow the function, and say so.
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
 @pytest.mark.parametrize("n", [30, 400], ids=["fewer rows than features", "more"])
-@pytest.mark.parametrize("hc", ["HC2", "HC3-exact", "ensemble"])
+@pytest.mark.parametrize("hc", ["HC2", "HC3-exact", "pooled"])
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
 def test_a_fit_by_the_ways_of_a_device(torch, make_table, on_device, n, hc, noise):
     X, y, w, X_new = make_table(n)

@@ -8,15 +8,14 @@ from fit_comparison import raw_variances
 from numpy.testing import assert_allclose, assert_array_equal
 from plain import plain_ensemble, plain_member
 
-from ulmus.core.data.feature_scaling import feature_scale
+from ulmus.core.data.scaling import feature_scale, output_units
 from ulmus.core.data.source import Block
-from ulmus.core.data.target_scaling import output_units
 from ulmus.core.layer.activations import ACTIVATIONS
-from ulmus.core.layer.hidden_layer import HiddenLayer, UnitLaw
+from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution
 from ulmus.core.layer.inputs import Inputs
 from ulmus.core.ridge.factor import factor_of_moments, spectrum
+from ulmus.core.ridge.member_pairs import lone_members
 from ulmus.core.ridge.moments import FirstPass
-from ulmus.core.ridge.pairing import lone_members
 from ulmus.core.ridge.preconditioner import sample_whitening
 from ulmus.core.ridge.smoother import smoother
 from ulmus.exceptions import DegenerateFitWarning
@@ -301,7 +300,7 @@ def test_features_are_scaled_inputs_times_weights(make_table, constant):
 
 
 def draw(distribution, activation, scale, N=4000):
-    law = UnitLaw(distribution, np.array(scale), activation)
+    law = UnitDistribution(distribution, np.array(scale), activation)
     members = [law.member(seed, 3, N) for seed in np.random.SeedSequence(0).spawn(2)]
     return tuple(map(np.stack, zip(*members, strict=True)))
 

@@ -17,10 +17,10 @@ from ulmus.core.data.cv_blocks import (
 )
 
 
-def sizes(cut):
+def sizes(block_ids):
     """Rows of each block; labels are 0, 1, ... without gaps."""
-    assert_array_equal(np.unique(cut), np.arange(cut.max() + 1))
-    return np.bincount(cut)
+    assert_array_equal(np.unique(block_ids), np.arange(block_ids.max() + 1))
+    return np.bincount(block_ids)
 
 
 # ---------------------------------------------------------------- time
@@ -39,9 +39,9 @@ def test_times_in_any_order_and_labels_along_time(rng):
 
 def test_segments_of_time_are_as_long_as_asked_or_longer(rng):
     time = np.sort(rng.uniform(0, 10, 300))
-    cut = time_blocks(time, span=1.3)
+    block_ids = time_blocks(time, span=1.3)
     length = (time[-1] - time[0]) / 7
-    assert_array_equal(cut, np.minimum((time - time[0]) // length, 6))
+    assert_array_equal(block_ids, np.minimum((time - time[0]) // length, 6))
     assert length >= 1.3
 
 
@@ -54,23 +54,23 @@ def test_no_segment_has_rows_of_two_groups(rng):
     groups = rng.choice(["b", "a", "c"], 120)
     time = rng.uniform(0, 10, 120)
     for how in ({"rows": 10}, {"span": 2.0}, {"scale": 0.2}, {}):
-        cut = time_blocks(time, groups, **how)
-        for label in np.unique(cut):
-            assert len(set(groups[cut == label])) == 1
+        block_ids = time_blocks(time, groups, **how)
+        for label in np.unique(block_ids):
+            assert len(set(groups[block_ids == label])) == 1
         # Labels rise along the groups, and along time within them.
         order = np.lexsort((time, groups))
-        assert np.all(np.diff(cut[order]) >= 0)
+        assert np.all(np.diff(block_ids[order]) >= 0)
     # Groups that are shorter than a segment are segments.
     assert len(sizes(time_blocks(np.arange(30.0), np.arange(30) // 3, rows=10))) == 10
 
 
 def test_rows_of_the_same_time_stay_together():
     time = np.repeat(np.arange(30.0), 3)
-    cut = time_blocks(time, rows=10)
-    assert all(len(set(cut[time == t])) == 1 for t in time)
+    block_ids = time_blocks(time, rows=10)
+    assert all(len(set(block_ids[time == t])) == 1 for t in time)
     # The same time in another group is another row.
-    cut = time_blocks(np.zeros(10), np.arange(10) // 2, rows=2)
-    assert_array_equal(cut, np.arange(10) // 2)
+    block_ids = time_blocks(np.zeros(10), np.arange(10) // 2, rows=2)
+    assert_array_equal(block_ids, np.arange(10) // 2)
 
 
 def test_blocks_are_several_correlation_scales_long():
@@ -84,8 +84,8 @@ def test_blocks_are_several_correlation_scales_long():
 @few
 def test_default_blocks_have_at_most_a_fifth_of_the_rows(n):
     assert default_rows(n) == min(int(np.ceil(3 * n ** (1 / 3))), n // 5)
-    for cut in (time_blocks(np.arange(n)), spatial_blocks(np.arange(2.0 * n).reshape(n, 2))):
-        found = sizes(cut)
+    for block_ids in (time_blocks(np.arange(n)), spatial_blocks(np.arange(2.0 * n).reshape(n, 2))):
+        found = sizes(block_ids)
         assert len(found) >= FEWEST_BLOCKS
         assert found.max() <= -(-n // 5)
         assert found.max() <= default_rows(n) + 1
@@ -96,9 +96,9 @@ def test_default_blocks_have_at_most_a_fifth_of_the_rows(n):
 
 def test_groups_are_blocks():
     groups = np.array(["north", "east", "west", "south", "here"])[[0, 2, 1, 1, 3, 4, 0]]
-    cut = group_blocks(groups)
-    assert_array_equal(cut[:, None] == cut, groups[:, None] == groups)
-    sizes(cut)
+    block_ids = group_blocks(groups)
+    assert_array_equal(block_ids[:, None] == block_ids, groups[:, None] == groups)
+    sizes(block_ids)
 
 
 # ---------------------------------------------------------------- space
@@ -106,36 +106,38 @@ def test_groups_are_blocks():
 
 def test_cells_have_about_equal_numbers_of_rows(rng):
     coords = rng.normal(size=(400, 2))
-    cut = spatial_blocks(coords, rows=40)
-    assert_array_equal(sizes(cut), [40] * 10)
-    assert_array_equal(spatial_blocks(coords, rows=40), cut)
+    block_ids = spatial_blocks(coords, rows=40)
+    assert_array_equal(sizes(block_ids), [40] * 10)
+    assert_array_equal(spatial_blocks(coords, rows=40), block_ids)
 
 
 def test_cells_do_not_overlap(rng):
     coords = rng.uniform(size=(300, 2))
-    cut = spatial_blocks(coords, rows=30)
-    boxes = [(coords[cut == k].min(axis=0), coords[cut == k].max(axis=0)) for k in range(10)]
+    block_ids = spatial_blocks(coords, rows=30)
+    boxes = [
+        (coords[block_ids == k].min(axis=0), coords[block_ids == k].max(axis=0)) for k in range(10)
+    ]
     for k, (low, high) in enumerate(boxes):
         inside = np.all((coords >= low) & (coords <= high), axis=1)
-        assert set(cut[inside]) == {k}
+        assert set(block_ids[inside]) == {k}
 
 
 def test_cells_are_as_wide_as_asked(rng):
     coords = rng.uniform(size=(2000, 2)) * [4.0, 1.0]
-    cut = spatial_blocks(coords, extent=0.45)
-    assert len(sizes(cut)) >= 8
-    for label in np.unique(cut):
-        assert np.all(np.ptp(coords[cut == label], axis=0) > 0.4)
-    assert_array_equal(spatial_blocks(coords, scale=0.45 / SCALES), cut)
+    block_ids = spatial_blocks(coords, extent=0.45)
+    assert len(sizes(block_ids)) >= 8
+    for label in np.unique(block_ids):
+        assert np.all(np.ptp(coords[block_ids == label], axis=0) > 0.4)
+    assert_array_equal(spatial_blocks(coords, scale=0.45 / SCALES), block_ids)
     # Noise that hangs together too far for five such cells gets the five largest.
     assert len(sizes(spatial_blocks(coords, scale=3.0))) == 5
 
 
 def test_rows_of_the_same_place_stay_together(rng):
     coords = np.repeat(rng.uniform(size=(20, 2)), 5, axis=0)
-    cut = spatial_blocks(coords, rows=8)
+    block_ids = spatial_blocks(coords, rows=8)
     for place in coords:
-        assert len(set(cut[np.all(coords == place, axis=1)])) == 1
+        assert len(set(block_ids[np.all(coords == place, axis=1)])) == 1
 
 
 # ---------------------------------------------------------------- refusals
@@ -172,6 +174,6 @@ def test_rows_of_the_same_place_stay_together(rng):
         (lambda: time_blocks(np.arange(9), np.arange(8)), r"groups has 8 rows and time 9"),
     ],
 )
-def test_what_cannot_be_cut_is_refused(cut, message):
+def test_what_cannot_be_cut_is_refused(block_ids, message):
     with pytest.raises(ValueError, match=message):
-        cut()
+        block_ids()

@@ -25,9 +25,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.data.source import Block
-from ulmus.core.input_map.marginal_likelihood import Networks, Weighting, networks
+from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, Weighting, probe_networks
 from ulmus.core.layer.activations import ACTIVATIONS
-from ulmus.core.layer.hidden_layer import UnitLaw
+from ulmus.core.layer.hidden_layer import UnitDistribution
 from ulmus.core.layer.inputs import Inputs
 
 maps = pytest.mark.parametrize("L", [SCALES, MIXING], ids=["scales", "matrix"])
@@ -44,7 +44,7 @@ def test_evidence_is_the_normal_density_at_its_best_noise(L, centred, weighted):
     H = features(network, L, 0, weight, centred)
     y = outputs(y, weight, centred)[:, 0]
     expected = minus_log_density(y, H, math.exp(LOG_ALPHA))
-    assert_allclose(network.evidence(L, LOG_ALPHA).value, expected, rtol=1e-7)
+    assert_allclose(network.negative_log_likelihood(L, LOG_ALPHA).value, expected, rtol=1e-7)
 
 
 @centrings
@@ -56,7 +56,7 @@ def test_outputs_add_up_and_networks_are_averaged(centred):
         H = features(network, SCALES, s, weight, centred)
         for column in outputs(y, weight, centred).T:
             total += minus_log_density(column, H, math.exp(LOG_ALPHA)) / S
-    assert_allclose(network.evidence(SCALES, LOG_ALPHA).value, total, rtol=1e-8)
+    assert_allclose(network.negative_log_likelihood(SCALES, LOG_ALPHA).value, total, rtol=1e-8)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -80,18 +80,22 @@ def test_gradients_are_central_differences(activation, L, centred, weighted):
         for s in range(S):
             u = network.Z @ network._mapped(s, L) + network.b[s]
             assert np.min(np.abs(u)) > 1e-3
-    found = network.evidence(L, LOG_ALPHA)
+    found = network.negative_log_likelihood(L, LOG_ALPHA)
     by_map = np.empty_like(L)
     for index in np.ndindex(L.shape):
-        by_map[index] = difference(lambda p: network.evidence(p, LOG_ALPHA).value, L, index)
+        by_map[index] = difference(
+            lambda p: network.negative_log_likelihood(p, LOG_ALPHA).value, L, index
+        )
     assert_allclose(found.by_map, by_map, rtol=1e-5, atol=1e-7)
-    by_alpha = difference(lambda p: network.evidence(L, p[0]).value, [LOG_ALPHA], 0)
+    by_alpha = difference(lambda p: network.negative_log_likelihood(L, p[0]).value, [LOG_ALPHA], 0)
     assert_allclose(found.by_log_alpha, by_alpha, rtol=1e-5)
 
 
 def test_a_diagonal_matrix_is_its_diagonal():
     network = judges()
-    scales, matrix = (network.evidence(L, LOG_ALPHA) for L in (SCALES, np.diag(SCALES)))
+    scales, matrix = (
+        network.negative_log_likelihood(L, LOG_ALPHA) for L in (SCALES, np.diag(SCALES))
+    )
     assert_allclose(matrix.value, scales.value, rtol=1e-12)
     assert_allclose(np.diag(matrix.by_map), scales.by_map, rtol=1e-9, atol=1e-11)
 
@@ -100,7 +104,7 @@ def in_library(network, xp, dtype):
     """The same networks with arrays of another library."""
     arrays = {
         field.name: xp.asarray(value, dtype=dtype)
-        for field in dataclasses.fields(Networks)
+        for field in dataclasses.fields(ProbeNetworks)
         if isinstance(value := getattr(network, field.name), np.ndarray)
     }
     if network.weighting is not None:
@@ -113,7 +117,7 @@ def in_library(network, xp, dtype):
 def test_evidence_in_other_libraries(xp, L, activation):
     network = judges(2, True, True, activation)
     foreign = in_library(network, xp, xp.float64)
-    found, expected = (one.evidence(L, LOG_ALPHA) for one in (foreign, network))
+    found, expected = (one.negative_log_likelihood(L, LOG_ALPHA) for one in (foreign, network))
     assert isinstance(found.value, float)
     assert isinstance(found.by_map, np.ndarray)
     assert_allclose(found.value, expected.value, rtol=1e-10)
@@ -127,7 +131,7 @@ def test_evidence_in_other_libraries(xp, L, activation):
 def test_evidence_in_single_precision(torch):
     network = judges(2, True)
     single = in_library(network, torch, torch.float32)
-    found, expected = (one.evidence(SCALES, LOG_ALPHA) for one in (single, network))
+    found, expected = (one.negative_log_likelihood(SCALES, LOG_ALPHA) for one in (single, network))
     assert_allclose(found.value, expected.value, rtol=1e-4)
     assert_allclose(found.by_map, expected.by_map, rtol=1e-2, atol=1e-3)
 
@@ -139,12 +143,12 @@ def test_features_that_repeat_without_ridge_have_no_evidence(library):
     twice = np.concatenate([network.W, network.W], axis=2)
     b = np.concatenate([network.b, network.b], axis=1)
     network = in_library(dataclasses.replace(network, W=twice, b=b), xp, xp.float64)
-    found = network.evidence(SCALES, -300.0)
+    found = network.negative_log_likelihood(SCALES, -300.0)
     assert found.value == math.inf
     assert_array_equal(found.by_map, np.zeros(d))
     assert network.coefficients(SCALES, -300.0) is None
     assert network.gradient_size(SCALES, -300.0) is None
-    assert math.isfinite(network.evidence(SCALES, LOG_ALPHA).value)
+    assert math.isfinite(network.negative_log_likelihood(SCALES, LOG_ALPHA).value)
 
 
 @maps
@@ -175,11 +179,11 @@ def test_no_networks_where_nothing_varies(library):
     xp = pytest.importorskip(library)
     X, y, _ = table(2)
     X, y = xp.asarray(X), xp.asarray(y)
-    law = UnitLaw("normal", None, "tanh")
+    law = UnitDistribution("normal", None, "tanh")
     inputs = Inputs(xp.zeros(d, dtype=xp.float64), xp.ones(d, dtype=xp.float64))
 
     def made(X, y):
-        return networks(Block(X, y, None), inputs, law, [0], N, centred=True)
+        return probe_networks(Block(X, y, None), inputs, law, [0], N, centred=True)
 
     assert made(X, y) is not None
     assert made(X, 0 * y + 5) is None
@@ -189,23 +193,23 @@ def test_no_networks_where_nothing_varies(library):
 @pytest.mark.parametrize("size", [1e-200, 1e200])
 def test_units_of_outputs_do_not_matter(size):
     X, y, _ = table()
-    law, inputs = UnitLaw("normal", None, "tanh"), Inputs(np.zeros(d), np.ones(d))
+    law, inputs = UnitDistribution("normal", None, "tanh"), Inputs(np.zeros(d), np.ones(d))
     values = []
     for values_of in (y, size * y):
-        network = networks(Block(X, values_of, None), inputs, law, [0], N, centred=True)
-        values.append(network.evidence(SCALES, LOG_ALPHA).value)
+        network = probe_networks(Block(X, values_of, None), inputs, law, [0], N, centred=True)
+        values.append(network.negative_log_likelihood(SCALES, LOG_ALPHA).value)
     assert_allclose(*values, rtol=1e-10)
 
 
 @pytest.mark.parametrize("unit", [1.0, 3.7])
 def test_networks_depend_neither_on_the_order_of_rows_nor_on_the_unit_of_weights(unit):
     X, y, weight = table(2, weighted=True)
-    law, inputs = UnitLaw("normal", None, "tanh"), Inputs(np.zeros(d), np.ones(d))
-    expected = networks(Block(X, y, np.sqrt(weight)), inputs, law, [0], N, centred=True)
+    law, inputs = UnitDistribution("normal", None, "tanh"), Inputs(np.zeros(d), np.ones(d))
+    expected = probe_networks(Block(X, y, np.sqrt(weight)), inputs, law, [0], N, centred=True)
     for seed in range(20):
         rows = np.random.default_rng(seed).permutation(n)
         sample = Block(X[rows], y[:, rows], np.sqrt(unit * weight[rows]))
-        found = networks(sample, inputs, law, [0], N, centred=True)
+        found = probe_networks(sample, inputs, law, [0], N, centred=True)
         for field in ("Z", "y"):
             assert_array_equal(getattr(found, field), getattr(expected, field))
         assert_array_equal(found.weighting.root, expected.weighting.root)
@@ -216,7 +220,7 @@ def test_networks_depend_neither_on_the_order_of_rows_nor_on_the_unit_of_weights
 @pytest.mark.parametrize("activation", ["tanh", "cos"])
 def test_even_units_have_the_law_of_drawn_ones(distribution, activation):
     for scale in (None, np.array([0.5, 2.0])):
-        law = UnitLaw(distribution, scale, activation)
+        law = UnitDistribution(distribution, scale, activation)
         even, drawn = law.even(0, 2, 1024), law.member(0, 2, 1024)
         for a, b in zip(even, drawn, strict=True):
             assert a.shape == b.shape
@@ -227,12 +231,12 @@ def test_even_units_have_the_law_of_drawn_ones(distribution, activation):
 
 def test_torch_and_numpy_give_the_same_networks(torch):
     X, y, weight = table(2, weighted=True)
-    law = UnitLaw("normal", None, "tanh")
+    law = UnitDistribution("normal", None, "tanh")
     made = []
     for kind in (np.asarray, torch.asarray):
         inputs = Inputs(kind(np.zeros(d)), kind(np.ones(d)))
         sample = Block(kind(X), kind(y), kind(np.sqrt(weight)))
-        made.append(networks(sample, inputs, law, [4, 5], N, centred=True))
+        made.append(probe_networks(sample, inputs, law, [4, 5], N, centred=True))
     for field in (*"ZyWb", "weighting.root"):
         one, other = (to_numpy(attrgetter(field)(network)) for network in made)
         assert_allclose(one, other, rtol=1e-12, atol=1e-14)

@@ -12,10 +12,10 @@ from ulmus.core.data.source import Block
 from ulmus.core.fit import layer_spec as recipe
 from ulmus.core.fit.layer_spec import LayerSpec
 from ulmus.core.input_map import optimisation as tuning
-from ulmus.core.input_map.marginal_likelihood import networks
+from ulmus.core.input_map.marginal_likelihood import probe_networks
 from ulmus.core.input_map.optimisation import LearnedMap, learned_map
 from ulmus.core.input_map.sensitivity import relevance
-from ulmus.core.layer.hidden_layer import UnitLaw
+from ulmus.core.layer.hidden_layer import UnitDistribution
 from ulmus.core.layer.inputs import Inputs
 from ulmus.datasets import friedman
 from ulmus.exceptions import DegenerateFitWarning, ExtrapolationWarning
@@ -24,8 +24,8 @@ from ulmus.exceptions import DegenerateFitWarning, ExtrapolationWarning
 def judges(X, y, n_units=64, activation="tanh"):
     """Two networks that see standardised inputs."""
     inputs = Inputs(np.mean(X, axis=0), np.std(X, axis=0))
-    law = UnitLaw("normal", None, activation)
-    return networks(Block(X, y[None, :], None), inputs, law, [0, 1], n_units, centred=True)
+    law = UnitDistribution("normal", None, activation)
+    return probe_networks(Block(X, y[None, :], None), inputs, law, [0, 1], n_units, centred=True)
 
 
 def silent(sentence):
@@ -66,7 +66,9 @@ def sum_of_inputs():
 def test_a_matrix_has_more_evidence_where_a_sum_matters(sum_of_inputs):
     kinds = [learned_map(sum_of_inputs, kind, silent) for kind in ("ard", "full")]
     assert [one.kind for one in kinds] == ["ard", "full"]
-    scales, matrix = (sum_of_inputs.evidence(one.matrix, one.log_alpha).value for one in kinds)
+    scales, matrix = (
+        sum_of_inputs.negative_log_likelihood(one.matrix, one.log_alpha).value for one in kinds
+    )
     assert matrix < scales - 10
     assert kinds[1].value < kinds[0].value
     # What tells the first two inputs apart is squeezed, compared with their sum.
@@ -78,7 +80,7 @@ def test_the_value_is_that_of_the_map_with_its_prior(sum_of_inputs):
     one = learned_map(sum_of_inputs, "ard", silent)
     theta = np.log(np.diag(one.matrix)[np.diag(one.matrix) > 0])
     prior = sum(np.log(1 + t**2) for t in theta)
-    value = sum_of_inputs.evidence(one.matrix, one.log_alpha).value
+    value = sum_of_inputs.negative_log_likelihood(one.matrix, one.log_alpha).value
     assert_allclose(one.value, value + prior, rtol=1e-9)
     matrix = learned_map(sum_of_inputs, "full", silent)
     assert matrix.value < one.value
@@ -122,7 +124,7 @@ def test_gradients_give_the_second_start(sum_of_inputs):
     ("n_rows", "n_inputs", "kind"), [(20 * 36, 6, "full"), (20 * 36 - 1, 6, "ard"), (20, 1, "full")]
 )
 def test_auto_is_a_matrix_where_rows_are_many(n_rows, n_inputs, kind):
-    law = UnitLaw("normal", None, "tanh")
+    law = UnitDistribution("normal", None, "tanh")
     auto, ard, full = (
         LayerSpec(0, 1, 10, law, name, "auto", True, True, 0, silent)._kind(n_inputs, n_rows)
         for name in ("auto", "ard", "full")
@@ -168,8 +170,8 @@ def test_nothing_is_learned_about_very_many_inputs(monkeypatch, rng):
 def test_threads_that_share_the_networks_change_nothing(rng, threads):
     X = rng.normal(size=(40, 3))
     network = replace(judges(X, X[:, 0] ** 2), n_threads=threads)
-    value, by_map, _ = network.evidence(np.ones(3), 0.0)
-    alone = replace(network, n_threads=1).evidence(np.ones(3), 0.0)
+    value, by_map, _ = network.negative_log_likelihood(np.ones(3), 0.0)
+    alone = replace(network, n_threads=1).negative_log_likelihood(np.ones(3), 0.0)
     assert value == alone.value
     assert_array_equal(by_map, alone.by_map)
 
@@ -180,8 +182,10 @@ def test_fewer_rows_are_a_table_of_their_own(rng):
     assert network.y.shape == (20, 1)
     assert_allclose(np.mean(network.y, axis=0), 0, atol=1e-12)
     step = 1e-5 * np.array([1.0, 0.0, 0.0])
-    values = [network.evidence(np.ones(3) + side * step, 0.0).value for side in (1, -1)]
-    by_first = network.evidence(np.ones(3), 0.0).by_map[0]
+    values = [
+        network.negative_log_likelihood(np.ones(3) + side * step, 0.0).value for side in (1, -1)
+    ]
+    by_first = network.negative_log_likelihood(np.ones(3), 0.0).by_map[0]
     assert_allclose(by_first, (values[0] - values[1]) / 2e-5, rtol=1e-5)
 
 

@@ -10,8 +10,8 @@ from shared import alphas, ensemble, intercepts, noises, says, weightings
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.arrays.backend import to_numpy
-from ulmus.core.query.sequential_design import next_points, outlook
-from ulmus.core.ridge.grams import PairGram
+from ulmus.core.query.sequential_design import augmented_regression, next_points
+from ulmus.core.ridge.member_pairs import PairGram
 from ulmus.core.variance.quadratic_forms import RowForm
 from ulmus.exceptions import NegativeVarianceWarning
 from ulmus.noise import AR1, Exponential
@@ -87,7 +87,7 @@ def test_every_candidate_is_judged_by_the_variance_it_would_leave(make_table):
     expected = [np.sum(one.predict_var(TARGETS, component="model")) for one in trials]
     (part,) = model.fitted_.ensemble.regressions
     square = model.fitted_.ensemble.unit[0] ** 2
-    ours = outlook(model.fitted_, part, CANDIDATES, TARGETS).scores(np.array([square]))
+    ours = augmented_regression(model.fitted_, part, CANDIDATES, TARGETS).scores(np.array([square]))
     assert_allclose(ours, expected, rtol=1e-10)
 
 

@@ -9,7 +9,7 @@ from shared import every_interval, intercepts, weightings
 from sklearn.base import clone
 
 from ulmus.core.ridge.alpha import RELATIVE_GRID
-from ulmus.core.ridge.pairing import member_groups
+from ulmus.core.ridge.member_pairs import member_groups
 
 few_rows = pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWarning")
 

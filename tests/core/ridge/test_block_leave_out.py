@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shared import few, intercepts, weightings
 
 from ulmus.core.data import source
-from ulmus.core.data.feature_scaling import feature_scale, usable
+from ulmus.core.data.cv_blocks import block_runs
+from ulmus.core.data.scaling import feature_scale, usable
 from ulmus.core.data.source import Block, RowBlocks, first_rows, reduced, whole
 from ulmus.core.ensemble.regression import Specification, fitted_moments, fitted_stream, started
 from ulmus.core.fit.build import Task, fit_of_rows
@@ -20,8 +21,8 @@ from ulmus.core.layer.inputs import Inputs
 from ulmus.core.query.leave_out import leave_one_out_shifts
 from ulmus.core.ridge import alpha as selection
 from ulmus.core.ridge.alpha import RELATIVE_GRID
-from ulmus.core.ridge.leave_out import left_out_rows, runs
 from ulmus.core.ridge.moments import FirstPass
+from ulmus.core.ridge.residuals import leave_block_out
 from ulmus.intervals.prediction import prediction_bounds, uses_predictions
 from ulmus.model_file.serialisation import listed, restored
 
@@ -37,11 +38,13 @@ cuts = pytest.mark.parametrize("cut", [IN_ORDER, SCATTERED], ids=["in order", "s
 def problem(make_table, make_layer, units):
     """Function that returns rows with labels, a layer and what the oracles need."""
 
-    def problem(cut, *, weighted=False, intercept=True, outputs=1, n_units=6):
-        data = make_table(len(cut))
+    def problem(block_ids, *, weighted=False, intercept=True, outputs=1, n_units=6):
+        data = make_table(len(block_ids))
         y = np.stack([data.y, np.cos(4 * data.X[:, 1]) + 0.2 * data.y])[:outputs]
-        w = np.where(np.arange(len(cut)) % 9 == 4, 0, data.w) if weighted else None
-        rows = RowBlocks(data.X, y, None if w is None else np.sqrt(w), np.empty(0), cut=cut)
+        w = np.where(np.arange(len(block_ids)) % 9 == 4, 0, data.w) if weighted else None
+        rows = RowBlocks(
+            data.X, y, None if w is None else np.sqrt(w), np.empty(0), block_ids=block_ids
+        )
         layer = make_layer(M, n_units, 3, constant=intercept)
         return rows, layer, (units(layer, data.X), units(layer, data.X_new)), data.X_new, w
 
@@ -54,18 +57,18 @@ def fit_of(rows, layer, alpha=ALPHA, estimates=("BR",), caution=None):
     return fit_of_rows(rows, Task(layer, None, scale, how, caution, len(rows.y) == 1, {}))
 
 
-def without_block(H, h, y, alpha, intercept, w, cut, label):
+def without_block(H, h, y, alpha, intercept, w, block_ids, label):
     """Member predictions (M, p) of a refit without the rows of a label."""
-    gone = np.flatnonzero(cut == label)
+    gone = np.flatnonzero(block_ids == label)
     return oracles.predictions_without(gone, H, h, y, alpha, intercept, w)
 
 
-def block_residuals(H, y, alpha, intercept, w, cut):
+def block_residuals(H, y, alpha, intercept, w, block_ids):
     out = np.empty((len(H), len(y)))
-    for label in np.unique(cut):
-        here = np.flatnonzero(cut == label)
+    for label in np.unique(block_ids):
+        here = np.flatnonzero(block_ids == label)
         h = [H_m[here] for H_m in H]
-        out[:, here] = y[here] - without_block(H, h, y, alpha, intercept, w, cut, label)
+        out[:, here] = y[here] - without_block(H, h, y, alpha, intercept, w, block_ids, label)
     return out
 
 
@@ -77,19 +80,19 @@ def block_residuals(H, y, alpha, intercept, w, cut):
 @intercepts
 @pytest.mark.parametrize("n_units", [6, 40], ids=["few units", "many units"])
 def test_residuals_and_expected_errors_are_those_of_refits(
-    problem, cut, weighted, intercept, n_units
+    problem, block_ids, weighted, intercept, n_units
 ):
     rows, layer, (H, _), _, w = problem(
-        cut, weighted=weighted, intercept=intercept, outputs=2, n_units=n_units
+        block_ids, weighted=weighted, intercept=intercept, outputs=2, n_units=n_units
     )
     fit = fit_of(rows, layer)
     for k, y in enumerate(rows.y):
-        expected = block_residuals(H, y, ALPHA, intercept, w, cut)
+        expected = block_residuals(H, y, ALPHA, intercept, w, block_ids)
         ours = fit.rows.loo[:, k] * fit.ensemble.unit[k]
         assert_allclose(ours, expected, rtol=0, atol=1e-8)
     errors = np.empty((M, N))
-    for label in np.unique(cut):
-        here = np.flatnonzero(cut == label)
+    for label in np.unique(block_ids):
+        here = np.flatnonzero(block_ids == label)
         rest = [np.delete(H_m, here, axis=0) for H_m in H]
         w_rest = None if w is None else np.delete(w, here)
         h = [H_m[here] for H_m in H]
@@ -101,7 +104,7 @@ def test_residuals_and_expected_errors_are_those_of_refits(
 @intercepts
 def test_blocks_of_one_row_are_plain_leave_one_out(problem, weighted, intercept):
     rows, layer, _, X, _ = problem(np.arange(N), weighted=weighted, intercept=intercept, outputs=2)
-    singles, plain = (fit_of(r, layer) for r in (rows, replace(rows, cut=None)))
+    singles, plain = (fit_of(r, layer) for r in (rows, replace(rows, block_ids=None)))
     assert_allclose(singles.rows.loo, plain.rows.loo, rtol=1e-12, atol=1e-12)
     assert_allclose(singles.rows.norm, plain.rows.norm, rtol=1e-12)
     for method in ("auto", "jackknife+"):
@@ -128,14 +131,14 @@ def test_labels_change_nothing_but_what_is_left_out(problem, weighted):
     # Rows come in another order, and results of single rows must find their places again.
     rows, layer, _, X, _ = problem(SCATTERED, weighted=weighted)
     names = ("NHo", "BR", "NHe", "S2", "S3")
-    ours, plain = (fit_of(r, layer, 0.2, names) for r in (rows, replace(rows, cut=None)))
+    ours, plain = (fit_of(r, layer, 0.2, names) for r in (rows, replace(rows, block_ids=None)))
     assert_allclose(ours.mean(X), plain.mean(X), rtol=1e-10)
     assert_allclose(ours.rows.leverage, plain.rows.leverage, rtol=1e-10)
     for name in names:
         for one, other in zip(ours.parts(X, name), plain.parts(X, name), strict=True):
             assert_allclose(one, other, rtol=1e-8)
     # Noise of single rows: coordinates are kept, or made again.
-    ours, plain = (fit_of(r, layer, 0.2, ["S2"]) for r in (rows, replace(rows, cut=None)))
+    ours, plain = (fit_of(r, layer, 0.2, ["S2"]) for r in (rows, replace(rows, block_ids=None)))
     assert_allclose(ours.rows.omega, plain.rows.omega, rtol=1e-8)
     assert_allclose(
         ours.undersmoothed_parts(X).noise, plain.undersmoothed_parts(X).noise, rtol=1e-6
@@ -149,8 +152,8 @@ def test_other_array_libraries(xp):
         rng.normal(size=(2, 3, N)),
         rng.uniform(size=N),
     )
-    expected = left_out_rows(t, residual, root, IN_ORDER)
-    ours = left_out_rows(*map(xp.asarray, (t, residual, root)), IN_ORDER)
+    expected = leave_block_out(t, residual, root, IN_ORDER)
+    ours = leave_block_out(*map(xp.asarray, (t, residual, root)), IN_ORDER)
     for one, other in zip(ours, expected, strict=True):
         assert_allclose(np.asarray(one), other, rtol=1e-10)
 
@@ -158,38 +161,38 @@ def test_other_array_libraries(xp):
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=12))
 @few
 def test_runs_are_all_rows_in_blocks_of_equal_size(sizes):
-    cut = np.repeat(np.arange(len(sizes)), sizes)
-    found = list(runs(cut))
+    block_ids = np.repeat(np.arange(len(sizes)), sizes)
+    found = list(block_runs(block_ids))
     assert [run.size for run in found for _ in range(run.n_blocks)] == sizes
-    assert_array_equal(np.concatenate([cut[run.rows] for run in found]), cut)
-    values = np.arange(2 * len(cut)).reshape(1, 2, -1)
+    assert_array_equal(np.concatenate([block_ids[run.rows] for run in found]), block_ids)
+    values = np.arange(2 * len(block_ids)).reshape(1, 2, -1)
     for run in found:
-        assert_array_equal(run.in_a_row(run.stacked(values)), values[:, :, run.rows])
+        assert_array_equal(run.unstacked(run.stacked(values)), values[:, :, run.rows])
 
 
 # ---------------------------------------------------------------- the choice of alpha
 
 
-def squared_errors(H, y, alpha, intercept, w, cut):
+def squared_errors(H, y, alpha, intercept, w, block_ids):
     """Weighted sum of squared errors of the ensemble, each row by refits without its block."""
-    errors = block_residuals(H, y, alpha, intercept, w, cut).mean(axis=0)
+    errors = block_residuals(H, y, alpha, intercept, w, block_ids).mean(axis=0)
     return np.sum((oracles.root_weights(len(y), w) * errors) ** 2)
 
 
 @cuts
 @weightings
 @intercepts
-def test_alpha_has_the_least_errors_of_refits(problem, cut, weighted, intercept):
+def test_alpha_has_the_least_errors_of_refits(problem, block_ids, weighted, intercept):
     rows, layer, (H, _), _, w = problem(
-        cut, weighted=weighted, intercept=intercept, outputs=2, n_units=40
+        block_ids, weighted=weighted, intercept=intercept, outputs=2, n_units=40
     )
     fit = fit_of(rows, layer, "block-loo")
     chosen = fit.per_regression(lambda part: np.full(len(part.outputs), part.smoother.alpha))
     step = RELATIVE_GRID[1] / RELATIVE_GRID[0]
     for y, alpha in zip(rows.y, chosen, strict=True):
-        least = squared_errors(H, y, alpha, intercept, w, cut)
+        least = squared_errors(H, y, alpha, intercept, w, block_ids)
         for steps in (-12, -6, -2, -1, 1, 2, 6, 12):
-            other = squared_errors(H, y, alpha * step**steps, intercept, w, cut)
+            other = squared_errors(H, y, alpha * step**steps, intercept, w, block_ids)
             assert least < other
     assert all(np.all(part.alpha_deviation > 0) for part in fit.ensemble.regressions)
 
@@ -242,7 +245,7 @@ class Stream:
 def streamed(rows, size, n_threads=1):
     """The rows in blocks of some size, which cut through the blocks of labels."""
     pieces = [slice(i, i + size) for i in range(0, rows.n_rows, size)]
-    blocks = [rows.block(piece)._replace(cut=rows.cut[piece]) for piece in pieces]
+    blocks = [rows.block(piece)._replace(block_ids=rows.block_ids[piece]) for piece in pieces]
     return Stream(blocks, n_threads)
 
 
@@ -263,25 +266,31 @@ def test_a_stream_chooses_as_rows_in_memory_do(problem, weighted, size, n_thread
 @few
 def test_whole_blocks_are_the_same_rows_with_labels_together(sizes):
     n = sum(sizes)
-    cut = np.sort(np.random.default_rng(n).integers(0, 6, n))
+    block_ids = np.sort(np.random.default_rng(n).integers(0, 6, n))
     X, y = np.arange(n, dtype=float)[:, None], np.arange(n, dtype=float)[None, :]
     ends = np.cumsum(sizes)
     blocks = [
-        Block(X[b - s : b], y[:, b - s : b], None, np.arange(b - s, b), cut[b - s : b])
+        Block(X[b - s : b], y[:, b - s : b], None, np.arange(b - s, b), block_ids[b - s : b])
         for s, b in zip(sizes, ends, strict=True)
     ]
-    found = [block for block in whole(blocks) if len(block.cut)]
+    found = [block for block in whole(blocks) if len(block.block_ids)]
     assert_array_equal(np.concatenate([block.rows for block in found] or [[]]), np.arange(n))
     for block in found:
         assert_array_equal(block.y[0], block.rows)
-        assert_array_equal(block.cut, cut[block.rows])
-    labels = [label for block in found for label in np.unique(block.cut)]
+        assert_array_equal(block.block_ids, block_ids[block.rows])
+    labels = [label for block in found for label in np.unique(block.block_ids)]
     assert len(labels) == len(set(labels))
 
 
 def test_labels_that_come_back_are_refused():
-    def labelled(*cut):
-        return Block(np.zeros((len(cut), 1)), np.zeros((1, len(cut))), None, None, np.array(cut))
+    def labelled(*block_ids):
+        return Block(
+            np.zeros((len(block_ids), 1)),
+            np.zeros((1, len(block_ids))),
+            None,
+            None,
+            np.array(block_ids),
+        )
 
     for blocks in ([labelled(0, 1, 0)], [labelled(1, 1), labelled(0)]):
         with pytest.raises(ValueError, match="in the order of their blocks"):
@@ -291,7 +300,7 @@ def test_labels_that_come_back_are_refused():
 def test_block_loo_without_labels_is_refused(problem):
     rows, layer, *_ = problem(IN_ORDER)
     with pytest.raises(ValueError, match=r"no labels.*use alpha='loo'"):
-        fit_of(replace(rows, cut=None), layer, "block-loo")
+        fit_of(replace(rows, block_ids=None), layer, "block-loo")
     start = started(rows.sample(N), layer)
     moments = rows.reduce(FirstPass(start.whitening, start.units, [slice(0, M)]))
     how = Specification("block-loo", "residual", "HC2", ("BR",))
@@ -305,8 +314,12 @@ def test_block_loo_without_labels_is_refused(problem):
 @cuts
 @weightings
 @intercepts
-def test_shifts_and_bounds_are_those_of_refits(problem, cut, weighted, intercept, monkeypatch):
-    rows, layer, (H, h), X, w = problem(cut, weighted=weighted, intercept=intercept, outputs=2)
+def test_shifts_and_bounds_are_those_of_refits(
+    problem, block_ids, weighted, intercept, monkeypatch
+):
+    rows, layer, (H, h), X, w = problem(
+        block_ids, weighted=weighted, intercept=intercept, outputs=2
+    )
     # Several blocks of rows, with labels on both sides of their ends.
     pieces = [slice(i, min(i + 13, N)) for i in range(0, N, 13)]
     monkeypatch.setattr(source, "row_blocks", lambda *_: iter(pieces))
@@ -315,10 +328,12 @@ def test_shifts_and_bounds_are_those_of_refits(problem, cut, weighted, intercept
     used = rows.used
     for k, y in enumerate(rows.y):
         f = np.empty((N, len(X)))
-        for label in np.unique(cut):
-            f[cut == label] = without_block(H, h, y, ALPHA, intercept, w, cut, label).mean(axis=0)
+        for label in np.unique(block_ids):
+            f[block_ids == label] = without_block(
+                H, h, y, ALPHA, intercept, w, block_ids, label
+            ).mean(axis=0)
         assert_allclose(fit.mean(X)[k] - chunk.shift[k], f, rtol=0, atol=1e-8)
-        size = np.abs(block_residuals(H, y, ALPHA, intercept, w, cut).mean(axis=0))[used]
+        size = np.abs(block_residuals(H, y, ALPHA, intercept, w, block_ids).mean(axis=0))[used]
         rank = oracles.upper_rank(0.2, len(size))
         ours = prediction_bounds(fit, X, [0.8], "jackknife+")[:, 0, :, k]
         low = [oracles.ranked(c - size, len(size) + 1 - rank) for c in f[used].T]
@@ -328,7 +343,7 @@ def test_shifts_and_bounds_are_those_of_refits(problem, cut, weighted, intercept
 
 def test_auto_rests_on_errors_expected_without_the_block(problem):
     rows, layer, _, X, _ = problem(IN_ORDER)
-    fit, plain = fit_of(rows, layer), fit_of(replace(rows, cut=None), layer)
+    fit, plain = fit_of(rows, layer), fit_of(replace(rows, block_ids=None), layer)
     assert np.all(fit.rows.norm >= plain.rows.norm * (1 - 1e-10))
     own, other = (prediction_bounds(f, X, [0.8], "auto") for f in (fit, plain))
     assert not np.allclose(own, other, rtol=1e-3)
@@ -338,11 +353,11 @@ def test_many_rows_in_few_blocks_do_not_take_predictions_for_left_out_ones(make_
     rng = np.random.default_rng(0)
     X, n = rng.uniform(-1, 1, (5000, 1)), 5000
     y = np.sin(3 * X.T) + 0.1 * rng.standard_normal((1, n))
-    rows = RowBlocks(X, y, None, np.empty(0), cut=np.arange(n) // 500)
+    rows = RowBlocks(X, y, None, np.empty(0), block_ids=np.arange(n) // 500)
     layer = make_layer(2, 10, 1, constant=True)
-    assert uses_predictions(fit_of(replace(rows, cut=None), layer))
+    assert uses_predictions(fit_of(replace(rows, block_ids=None), layer))
     assert not uses_predictions(fit_of(rows, layer))
-    assert uses_predictions(fit_of(replace(rows, cut=np.arange(n) // 5), layer))
+    assert uses_predictions(fit_of(replace(rows, block_ids=np.arange(n) // 5), layer))
 
 
 # ---------------------------------------------------------------- the rest of a fit
@@ -352,7 +367,7 @@ def test_a_fit_with_labels_is_listed_as_arrays(problem):
     rows, layer, _, X, _ = problem(SCATTERED)
     fit = fit_of(rows, layer)
     again = restored(*listed(fit))
-    assert_array_equal(again.rows.data.cut, SCATTERED)
+    assert_array_equal(again.rows.data.block_ids, SCATTERED)
     bounds = (prediction_bounds(f, X, [0.8], "auto") for f in (fit, again))
     assert_array_equal(*bounds)
 
@@ -384,7 +399,7 @@ def test_dependent_noise_is_smoothed_more_by_blocks(make_layer):
         for i in range(1, n):
             e[i] = 0.8 * e[i - 1] + 0.6 * e[i]
         y = (truth + 0.3 * e)[None, :]
-        rows = RowBlocks(X, y, None, np.empty(0), cut=np.arange(n) // 20)
+        rows = RowBlocks(X, y, None, np.empty(0), block_ids=np.arange(n) // 20)
         for rule in dof:
             fit = fit_of(rows, layer, rule)
             dof[rule].append(fit.gamma[0])

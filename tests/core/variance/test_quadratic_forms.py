@@ -6,8 +6,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 from ulmus.core.data.source import RowBlocks
-from ulmus.core.ridge.grams import PairGram
-from ulmus.core.ridge.pairing import COMMON, GROUP_MEMBERS, GROUP_UNITS, OTHERS, OWN, member_groups
+from ulmus.core.ridge.member_pairs import (
+    COMMON,
+    GROUP_MEMBERS,
+    GROUP_UNITS,
+    OTHERS,
+    OWN,
+    PairGram,
+    member_groups,
+)
 from ulmus.core.variance.quadratic_forms import JackknifeForm, PairForms, RegeneratedForm, row_form
 
 M, N, n, p, more = 4, 5, 17, 6, 3

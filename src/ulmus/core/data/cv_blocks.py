@@ -8,10 +8,12 @@ rows inside it are then predicted from rows that know nothing of their noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.ridge.leave_out import block_starts
+from ulmus.core.arrays.backend import Array, namespace
 
 # Fewer blocks say little about new rows, and each would be too large a part of all rows.
 FEWEST_BLOCKS = 5
@@ -73,9 +75,9 @@ def time_blocks(
     if span is not None:
         return _enough(_segments_of_time(time, codes, span), asked)
     if scale is not None:
-        cut = _segments_of_time(time, codes, SCALES * scale)
-        if not _too_large(cut):
-            return cut
+        block_ids = _segments_of_time(time, codes, SCALES * scale)
+        if not _too_large(block_ids):
+            return block_ids
     limit = default_rows(len(time)) if scale is None else max(1, len(time) // FEWEST_BLOCKS)
     return _enough(_segments_of_rows(time, codes, limit), asked)
 
@@ -117,9 +119,9 @@ def spatial_blocks(
     if extent is not None:
         return _enough(_cell_labels(coords, n, extent), asked)
     if scale is not None:
-        cut = _cell_labels(coords, n, SCALES * scale)
-        if not _too_large(cut):
-            return cut
+        block_ids = _cell_labels(coords, n, SCALES * scale)
+        if not _too_large(block_ids):
+            return block_ids
     limit = default_rows(n) if scale is None else max(1, n // FEWEST_BLOCKS)
     return _enough(_cell_labels(coords, -(-n // limit), 0.0), asked)
 
@@ -160,19 +162,19 @@ def _stretches(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _labels(order: np.ndarray, codes: np.ndarray, segment: np.ndarray) -> np.ndarray:
     """Labels of the rows from the groups and segments of the rows in order."""
     new = (codes[1:] != codes[:-1]) | (segment[1:] != segment[:-1])
-    cut = np.empty(len(order), int)
-    cut[order] = np.cumsum(np.append(0, new))
-    return cut
+    block_ids = np.empty(len(order), int)
+    block_ids[order] = np.cumsum(np.append(0, new))
+    return block_ids
 
 
 # ------------------------------------------------------------ cells in space
 
 
 def _cell_labels(coords: np.ndarray, n_cells: int, extent: float) -> np.ndarray:
-    cut = np.empty(len(coords), int)
+    block_ids = np.empty(len(coords), int)
     for label, rows in enumerate(_cells(coords, np.arange(len(coords)), n_cells, extent)):
-        cut[rows] = label
-    return cut
+        block_ids[rows] = label
+    return block_ids
 
 
 def _cells(coords: np.ndarray, rows: np.ndarray, n_cells: int, extent: float) -> list[np.ndarray]:
@@ -230,13 +232,13 @@ def _asked(axis: str, **sizes: float | None) -> str:
     return axis
 
 
-def _too_large(cut: np.ndarray) -> bool:
+def _too_large(block_ids: np.ndarray) -> bool:
     """Whether a block has more than a fifth of all rows."""
-    return bool(np.bincount(cut).max() * FEWEST_BLOCKS > len(cut))
+    return bool(np.bincount(block_ids).max() * FEWEST_BLOCKS > len(block_ids))
 
 
-def _enough(cut: np.ndarray, asked: str) -> np.ndarray:
-    n_blocks = len(np.unique(cut))
+def _enough(block_ids: np.ndarray, asked: str) -> np.ndarray:
+    n_blocks = len(np.unique(block_ids))
     if n_blocks < FEWEST_BLOCKS:
         remedy = "use smaller blocks, or leave single rows out."
         if asked in ("time", "coords", "groups"):
@@ -245,4 +247,42 @@ def _enough(cut: np.ndarray, asked: str) -> np.ndarray:
             f"{asked} makes {n_blocks} blocks of {len(cut)} rows, and leaving whole blocks out "
             f"needs at least {FEWEST_BLOCKS}; {remedy}"
         )
-    return cut
+    return block_ids
+
+
+# ------------------------------------------------------------ rows in the order of their blocks
+
+
+class BlockRun(NamedTuple):
+    """Neighbouring blocks of equal size: their rows, how many blocks, how many rows in each."""
+
+    rows: slice
+    n_blocks: int
+    size: int
+
+    def stacked(self, values: Array) -> Array:
+        """Values (m, a, n) of all rows as those of each block, shape (m, B, a, size)."""
+        xp, (m, a, _) = namespace(values), values.shape
+        block_ids = xp.reshape(values[:, :, self.rows], (m, a, self.n_blocks, self.size))
+        return xp.permute_dims(block_ids, (0, 2, 1, 3))
+
+    def unstacked(self, values: Array) -> Array:
+        """The way back, (m, B, a, size) to (m, a, B x size)."""
+        xp, (m, _, a, _) = namespace(values), values.shape
+        return xp.reshape(xp.permute_dims(values, (0, 2, 1, 3)), (m, a, self.n_blocks * self.size))
+
+
+def block_starts(block_ids: np.ndarray) -> np.ndarray:
+    """Locations of the first row of each block, from the labels (n,) of rows."""
+    return np.flatnonzero(np.append(True, block_ids[1:] != block_ids[:-1])[: len(block_ids)])
+
+
+def block_runs(block_ids: np.ndarray) -> Iterator[BlockRun]:
+    """Blocks in their order, those of equal size that follow one another together."""
+    starts = block_starts(block_ids)
+    sizes = np.diff(starts, append=len(block_ids))
+    firsts = block_starts(sizes)
+    for first, last in zip(firsts, [*firsts[1:], len(sizes)], strict=True):
+        size, n_blocks = int(sizes[first]), int(last - first)
+        start = int(starts[first])
+        yield BlockRun(slice(start, start + n_blocks * size), n_blocks, size)

@@ -33,7 +33,7 @@ class Block(NamedTuple):
     y: Array
     root_weight: Array | None
     rows: np.ndarray | None = None
-    cut: np.ndarray | None = None
+    block_ids: np.ndarray | None = None
 
     @property
     def target(self) -> Array:
@@ -45,7 +45,7 @@ class Block(NamedTuple):
         xp = namespace(self.y)
         where = xp.asarray(rows, device=self.y.device)
         weight = None if self.root_weight is None else xp.take(self.root_weight, where)
-        known = (None if a is None else a[rows] for a in (self.rows, self.cut))
+        known = (None if a is None else a[rows] for a in (self.rows, self.block_ids))
         return Block(taken_rows(self.X, rows), xp.take(self.y, where, axis=1), weight, *known)
 
     @property
@@ -93,7 +93,7 @@ def reduced(row_pass: RowPass, blocks: Iterable[Block], n_threads: int = 1) -> A
     Threads take blocks from one queue, and each leaves the matrix products single-threaded. Rows
     that are left out together come together.
     """
-    blocks = whole(blocks)
+    blocks = regroup_blocks(blocks)
     if n_threads == 1:
         return row_pass(blocks)
     queue = _Queue(iter(blocks))
@@ -146,7 +146,7 @@ class RowBlocks:
     reference: Array
     width: int = 1
     n_threads: int = 1
-    cut: np.ndarray | None = None
+    block_ids: np.ndarray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -159,25 +159,25 @@ class RowBlocks:
         return np.ones(self.n_rows, bool) if self.root_weight is None else self.root_weight > 0
 
     @cached_property
-    def block_of(self) -> np.ndarray:
+    def block_index(self) -> np.ndarray:
         """Number of the block that each row is left out with, shape (n,)."""
-        if self.cut is None:
+        if self.block_ids is None:
             return np.arange(self.n_rows)
-        return np.unique(self.cut, return_inverse=True)[1]
+        return np.unique(self.block_ids, return_inverse=True)[1]
 
     @property
     def n_blocks(self) -> int:
         """Number of blocks of rows that are left out together; without labels, of rows."""
-        return self.n_rows if self.cut is None else int(self.block_of.max()) + 1
+        return self.n_rows if self.block_ids is None else int(self.block_index.max()) + 1
 
     def __iter__(self) -> Iterator[Block]:
-        order = None if self.cut is None else np.argsort(self.cut, kind="stable")
+        order = None if self.block_ids is None else np.argsort(self.block_ids, kind="stable")
         for few in row_blocks(self.n_rows, self.width, self.reference):
-            if self.cut is None or order is None:
+            if self.block_ids is None or order is None:
                 yield self.block(few)._replace(rows=np.arange(few.start, few.stop))
             else:
                 rows = order[few]
-                yield self.block(rows)._replace(rows=rows, cut=self.cut[rows])
+                yield self.block(rows)._replace(rows=rows, block_ids=self.block_ids[rows])
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""
@@ -189,7 +189,7 @@ class RowBlocks:
 
     def without_blocks(self) -> RowBlocks:
         """The same rows, each left out by itself."""
-        return replace(self, cut=None)
+        return replace(self, block_ids=None)
 
     def own_copy(self) -> RowBlocks:
         """The same rows in memory of their own, so that a caller may change his arrays."""
@@ -203,9 +203,9 @@ class RowBlocks:
 
     def sample(self, n_rows: int) -> Block:
         """Evenly spaced rows of positive weight."""
-        return self.block(self.spread_out(n_rows))
+        return self.block(self.evenly_spaced(n_rows))
 
-    def spread_out(self, n_rows: int) -> np.ndarray:
+    def evenly_spaced(self, n_rows: int) -> np.ndarray:
         """Numbers of evenly spaced rows of positive weight: ``n_rows``, or all if fewer."""
         used = np.flatnonzero(self.used)
         if len(used) <= n_rows:
@@ -215,9 +215,9 @@ class RowBlocks:
     def taken(self, rows: np.ndarray) -> RowBlocks:
         """Some of the rows, by index, as a source of their own."""
         weight = None if self.root_weight is None else self.root_weight[rows]
-        cut = None if self.cut is None else self.cut[rows]
+        block_ids = None if self.block_ids is None else self.block_ids[rows]
         X, y = taken_rows(self.X, rows), self.y[:, rows]
-        return replace(self, X=X, y=y, root_weight=weight, cut=cut)
+        return replace(self, X=X, y=y, root_weight=weight, block_ids=block_ids)
 
 
 def _copied(X: Any) -> Any:
@@ -262,7 +262,7 @@ def _joined(arrays: list[np.ndarray | None]) -> np.ndarray | None:
     return np.concatenate(known) if len(known) == len(arrays) else None
 
 
-def whole(blocks: Iterable[Block]) -> Iterator[Block]:
+def regroup_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
     """The same rows, with those of a label together: the last label waits for the next block.
 
     Labels may not fall along the rows, so that none comes back. Blocks without labels pass.
@@ -270,21 +270,21 @@ def whole(blocks: Iterable[Block]) -> Iterator[Block]:
     waiting: list[Block] = []
     label: Any = None
     for block in blocks:
-        if block.cut is None or not len(block.cut):
+        if block.block_ids is None or not len(block.block_ids):
             yield block
             continue
-        if np.any(np.diff(block.cut) < 0) or (waiting and block.cut[0] < label):
+        if np.any(np.diff(block.block_ids) < 0) or (waiting and block.block_ids[0] < label):
             raise ValueError(
                 "labels of blocks fall along the rows, so that rows of a block would come apart; "
                 "give rows in the order of their blocks."
             )
-        n, first = len(block.cut), int(np.searchsorted(block.cut, block.cut[-1]))
-        if waiting and block.cut[-1] > label:
+        n, first = len(block.block_ids), int(np.searchsorted(block.block_ids, block.block_ids[-1]))
+        if waiting and block.block_ids[-1] > label:
             yield joined_block([*waiting, block.taken(np.arange(first))])
             waiting = []
         elif first:
             yield block.taken(np.arange(first))
-        label = block.cut[-1]
+        label = block.block_ids[-1]
         waiting.append(block.taken(np.arange(first, n)))
     if waiting:
         yield joined_block(waiting)

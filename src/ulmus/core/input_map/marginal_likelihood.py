@@ -30,7 +30,7 @@ from ulmus.core.arrays.backend import Array, is_on_host, like, namespace, to_num
 from ulmus.core.arrays.linalg import cholesky, inverse_and_log_det, inverted_triangle
 from ulmus.core.data.source import Block
 from ulmus.core.layer.activations import named
-from ulmus.core.layer.hidden_layer import UnitLaw
+from ulmus.core.layer.hidden_layer import UnitDistribution
 from ulmus.core.layer.inputs import Inputs
 
 # Noise variance is not let below this share of that of y: data without noise would drive it to 0.
@@ -40,7 +40,7 @@ SMALLEST_NOISE = 1e-10
 RESOLVED = 2.0**36
 
 
-class Gradient(NamedTuple):
+class LikelihoodGradient(NamedTuple):
     """Minus the log evidence, and its derivatives by the map and by log alpha."""
 
     value: float
@@ -70,7 +70,7 @@ class Weighting:
 
 
 @dataclass(frozen=True)
-class Networks:
+class ProbeNetworks:
     """A few networks with fixed units, and the rows that they are judged by.
 
     Parameters
@@ -121,7 +121,7 @@ class Networks:
         H, _ = self._features(0, np.ones(self.n_inputs))
         return float(namespace(H).sum(H**2)) / H.shape[1]
 
-    def fewer_rows(self, n_rows: int) -> Networks:
+    def fewer_rows(self, n_rows: int) -> ProbeNetworks:
         """The same networks judged by so many evenly spaced rows, or by all if there are fewer."""
         step = max(1, int(self.Z.shape[0]) // n_rows)
         if step == 1:
@@ -132,17 +132,19 @@ class Networks:
         fewer = replace(self, Z=self.Z[::step, :], y=self.y[::step, :], weighting=weighting)
         return replace(fewer, y=fewer.centred_rows(fewer.y))
 
-    def evidence(self, L: np.ndarray, log_alpha: float) -> Gradient:
+    def negative_log_likelihood(self, L: np.ndarray, log_alpha: float) -> LikelihoodGradient:
         """Minus the log evidence at a map L, its diagonal (d',) or a matrix (d', d').
 
         Infinite where a G has no Cholesky factor.
         """
         parts = self._each(lambda s: self._evidence(s, L, log_alpha))
         if any(part is None for part in parts):
-            return Gradient(math.inf, np.zeros_like(L), 0.0)
-        return Gradient(*(sum(column) / len(parts) for column in zip(*parts, strict=True)))
+            return LikelihoodGradient(math.inf, np.zeros_like(L), 0.0)
+        return LikelihoodGradient(
+            *(sum(column) / len(parts) for column in zip(*parts, strict=True))
+        )
 
-    def _evidence(self, s: int, L: np.ndarray, log_alpha: float) -> Gradient | None:
+    def _evidence(self, s: int, L: np.ndarray, log_alpha: float) -> LikelihoodGradient | None:
         """The same of one network."""
         (n, K), N = self.y.shape, self.W.shape[2]
         H, slope = self._features(s, L)
@@ -160,9 +162,11 @@ class Networks:
         by_unit = self.Z.T @ (self._weighted_back(by_feature) * slope)
         trace = xp.sum(xp.linalg.diagonal(inverse))
         by_alpha = alpha * xp.sum(size / s2) + K * (alpha * trace - N)
-        return Gradient(float(value) / 2, self._by_map(s, by_unit, L), float(by_alpha) / 2)
+        return LikelihoodGradient(
+            float(value) / 2, self._by_map(s, by_unit, L), float(by_alpha) / 2
+        )
 
-    def used_share(self, L: np.ndarray, log_alpha: float) -> float:
+    def dof_share(self, L: np.ndarray, log_alpha: float) -> float:
         """Degrees of freedom that the networks spend at a map, as a share of their units."""
         shares = self._each(lambda s: self._used_share(s, L, math.exp(log_alpha)))
         return float(np.mean(shares))
@@ -280,9 +284,15 @@ def _ridge_gram(H: Array, alpha: float) -> Array:
     return H.T @ H + alpha * xp.eye(H.shape[1], dtype=H.dtype, device=H.device)
 
 
-def networks(
-    sample: Block, inputs: Inputs, law: UnitLaw, seeds: list[int], n_units: int, *, centred: bool
-) -> Networks | None:
+def probe_networks(
+    sample: Block,
+    inputs: Inputs,
+    law: UnitDistribution,
+    seeds: list[int],
+    n_units: int,
+    *,
+    centred: bool,
+) -> ProbeNetworks | None:
     """Networks for a sample of rows and the outputs that vary; None where nothing does."""
     Z = inputs(sample.X).T
     xp = namespace(Z)
@@ -321,7 +331,7 @@ def networks(
     Z, y = (xp.take(a, index, axis=0) for a in (Z, y))
     weighting = None if root_weight is None else Weighting(xp.take(root_weight, index, axis=0))
     n_threads = _free_threads(Z, len(seeds))
-    return Networks(Z, y, weighting, W, b, law.activation, centred, n_threads, order)
+    return ProbeNetworks(Z, y, weighting, W, b, law.activation, centred, n_threads, order)
 
 
 def _free_threads(Z: Array, n_networks: int) -> int:

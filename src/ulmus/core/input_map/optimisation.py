@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import LbfgsInvHessProduct, minimize
 from threadpoolctl import threadpool_limits
 
-from ulmus.core.input_map.marginal_likelihood import Networks
+from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
 
 # Log scales and the entries that mix inputs stay within these bounds.
 SCALE_BOUNDS = (-6.0, 5.0)
@@ -40,7 +40,7 @@ RACE_ROWS = 1000
 # Refits that lead to the second start.
 GRADIENT_REFITS = 3
 
-Report = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ class LearnedMap:
     spread: np.ndarray
 
 
-def learned_map(networks: Networks, kind: str, report: Report) -> LearnedMap:
+def learned_map(networks: ProbeNetworks, kind: str, report: Log) -> LearnedMap:
     """The map of greatest evidence, ``"ard"`` or ``"full"``."""
     found = learned_scales(networks, report)
     return learned_matrix(networks, found, report) if kind == "full" else found
 
 
-def learned_scales(networks: Networks, report: Report) -> LearnedMap:
+def learned_scales(networks: ProbeNetworks, report: Log) -> LearnedMap:
     """A scale for each input."""
     with _free_threads(networks):
         few = networks.fewer_rows(RACE_ROWS)
@@ -88,19 +88,19 @@ def learned_scales(networks: Networks, report: Report) -> LearnedMap:
         return search.scales(trial.started(common), math.log(search.size / trial.size))
 
 
-def relearned_scales(networks: Networks, start: LearnedMap, report: Report) -> LearnedMap:
+def refitted_scales(networks: ProbeNetworks, start: LearnedMap, report: Log) -> LearnedMap:
     """Scales of the inputs that were kept when rows counted otherwise, from those found then."""
     with _free_threads(networks):
         return _Search(networks, report).kept_scales(start)
 
 
-def learned_matrix(networks: Networks, scales: LearnedMap, report: Report) -> LearnedMap:
+def learned_matrix(networks: ProbeNetworks, scales: LearnedMap, report: Log) -> LearnedMap:
     """A full matrix, from the best scales."""
     with _free_threads(networks):
         return _Search(networks, report).matrix(scales)
 
 
-def _free_threads(networks: Networks) -> threadpool_limits:
+def _free_threads(networks: ProbeNetworks) -> threadpool_limits:
     """One thread for matrix products where the networks have threads of their own."""
     return threadpool_limits(1 if networks.n_threads > 1 else None, user_api="blas")
 
@@ -108,7 +108,7 @@ def _free_threads(networks: Networks) -> threadpool_limits:
 class _Search:
     """Optimisations of the evidence on the same rows."""
 
-    def __init__(self, networks: Networks, report: Report) -> None:
+    def __init__(self, networks: ProbeNetworks, report: Log) -> None:
         self.networks, self.report = networks, report
         self.d = networks.n_inputs
         self.all_inputs = np.ones(self.d, dtype=bool)
@@ -124,7 +124,7 @@ class _Search:
 
         def target(p: np.ndarray) -> tuple[float, np.ndarray]:
             L = np.full(self.d, math.exp(p[0]))
-            value, by_map, by_alpha = self.networks.evidence(L, p[1])
+            value, by_map, by_alpha = self.networks.negative_log_likelihood(L, p[1])
             return value, np.array([by_map @ L, by_alpha])
 
         start = np.array([0.0, math.log(ALPHA_START * self.size)])
@@ -175,7 +175,7 @@ class _Search:
         tried = {}
         for n_out in {0, *(int(share * self.d) for share in LEFT_OUT_SHARES)}:
             kept = np.isin(np.arange(self.d), order[n_out:])
-            value = self.networks.evidence(np.exp(p[:-1]) * kept, p[-1]).value
+            value = self.networks.negative_log_likelihood(np.exp(p[:-1]) * kept, p[-1]).value
             tried[value - n_out] = kept
         return tried[min(tried)]
 
@@ -184,7 +184,7 @@ class _Search:
     ) -> tuple[np.ndarray, float]:
         def target(p: np.ndarray) -> tuple[float, np.ndarray]:
             theta, L = p[:-1], np.exp(p[:-1]) * kept
-            value, by_map, by_alpha = self.networks.evidence(L, p[-1])
+            value, by_map, by_alpha = self.networks.negative_log_likelihood(L, p[-1])
             gradient = np.append(by_map * L + kept * _prior_slope(theta), by_alpha)
             if math.isfinite(value):
                 self.seen.append((p.copy(), gradient))
@@ -201,7 +201,7 @@ class _Search:
             theta, F = p[:d], p[d:-1].reshape(d, d)
             scale = (np.exp(theta) * kept)[:, None]
             L = scale * (eye + F)
-            value, by_map, by_alpha = self.networks.evidence(L, p[-1])
+            value, by_map, by_alpha = self.networks.negative_log_likelihood(L, p[-1])
             value += _prior(theta) + 0.5 * MIXING_PRECISION * float(np.sum(F**2))
             by_theta = np.sum(by_map * L, axis=1) + _prior_slope(theta)
             by_F = by_map * scale + MIXING_PRECISION * F

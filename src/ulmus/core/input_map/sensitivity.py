@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ulmus.core.arrays.backend import namespace, taken_rows, to_numpy
-from ulmus.core.input_map.marginal_likelihood import Networks
+from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
 from ulmus.core.input_map.optimisation import LearnedMap
 
 # Pairs of rows that exchange values: for the learned map, and for each map drawn around it.
@@ -21,7 +21,7 @@ MAPS_DRAWN, EXCHANGES_DRAWN = 12, 600
 
 
 def relevance(
-    networks: Networks, found: LearnedMap, origin: np.ndarray, seed: int
+    networks: ProbeNetworks, found: LearnedMap, origin: np.ndarray, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Share of each input of the table, (d,), and its standard deviation.
 
@@ -48,7 +48,7 @@ def _repeated(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def _shares(
-    networks: Networks,
+    networks: ProbeNetworks,
     L: np.ndarray,
     log_alpha: float,
     origin: np.ndarray,

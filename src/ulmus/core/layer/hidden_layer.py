@@ -36,7 +36,7 @@ DISTRIBUTIONS: dict[str, Distribution] = {
 
 
 @dataclass(frozen=True)
-class UnitLaw:
+class UnitDistribution:
     """How hidden units are drawn.
 
     Biases have the scale of the largest weight, as in the paper, or are uniform on the auto
@@ -95,7 +95,7 @@ class UnitLaw:
 def drawn_layer(
     seeds: list[np.random.SeedSequence],
     n_neurons: int,
-    law: UnitLaw,
+    law: UnitDistribution,
     inputs: Inputs,
     input_map: np.ndarray | None,
     *,

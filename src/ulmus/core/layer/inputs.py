@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
-from ulmus.core.data.feature_scaling import FeatureScale
+from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.data.source import Block
 
 EXPANSIONS = ("normal_scores", "one_hot")

@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace, taken_rows, to_numpy
+from ulmus.core.data.cv_blocks import block_starts
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.refits import out_of_fold
 from ulmus.core.fit.training_data import TrainingRows
 from ulmus.core.layer.functionals import features
-from ulmus.core.ridge.leave_out import block_starts
 from ulmus.core.variance.estimates import never_negative
 
 # Largest array of training rows times points, in elements: the features of a training row are
@@ -33,7 +33,7 @@ POINT_ELEMENTS = 2**25
 FAR, FAR_QUANTILE = 2.0, 0.98
 
 
-class Spread(NamedTuple):
+class PredictionMoments(NamedTuple):
     """Points as the whole ensemble sees them, in the units of y.
 
     Parameters
@@ -103,7 +103,7 @@ def smoothed_noise(fit: Fit, noise: np.ndarray) -> np.ndarray:
     return sigma2 * np.maximum(ratio, np.sqrt(ratio))
 
 
-def prediction_moments(fit: Fit, X: Array, norm: np.ndarray | None = None) -> Spread:
+def prediction_moments(fit: Fit, X: Array, norm: np.ndarray | None = None) -> PredictionMoments:
     """Mean and conditional standard deviation at the rows of X; their leverage may be known."""
     ensemble = fit.ensemble
     if norm is None:
@@ -116,10 +116,10 @@ def prediction_moments(fit: Fit, X: Array, norm: np.ndarray | None = None) -> Sp
         model = np.where(fit.has_covariance[:, None], together, model)
     variance = noise / fit.mean_weight * ensemble.unit[:, None] ** 2 + model
     sd = _positive_root(variance + fit.map_variance(X))
-    return Spread(ensemble.mean(X), sd, norm)
+    return PredictionMoments(ensemble.mean(X), sd, norm)
 
 
-def beyond_rows(rows: TrainingRows, norm: np.ndarray) -> np.ndarray:
+def outside_design(rows: TrainingRows, norm: np.ndarray) -> np.ndarray:
     """Which points are farther from the rows than these from one another, shape (p,).
 
     Distance is leverage: the error expected of a prediction there, against those of left-out rows.
@@ -192,12 +192,12 @@ def _shifts(fit: Fit, rows: TrainingRows, X: Array) -> np.ndarray:
     M, K = ensemble.n_members, len(rows.noise)
     h = fit.features(X)
     coordinates = [part.smoother.coordinates(h) for part in ensemble.regressions]
-    block_of = rows.data.block_of
+    block_index = rows.data.block_index
     out = np.zeros((K, rows.data.n_blocks, X.shape[0]))
     for block in rows.data:
         here, features = block.rows, fit.features(block.X)
-        starts = block_starts(block_of[here])
-        together = block_of[here][starts]
+        starts = block_starts(block_index[here])
+        together = block_index[here][starts]
         for part, t in zip(ensemble.regressions, coordinates, strict=True):
             xp, Q = namespace(t), part.smoother.coordinates(features)
             flat = xp.reshape(t, (-1, t.shape[2]))
@@ -207,4 +207,4 @@ def _shifts(fit: Fit, rows: TrainingRows, X: Array) -> np.ndarray:
                     L = L * block.root_weight**2
                 pulled = xp.reshape(Q * L[:, None, :], (-1, Q.shape[2]))
                 out[k, together, :] += np.add.reduceat(to_numpy(pulled.T @ flat), starts, axis=0)
-    return out if rows.data.cut is None else out[:, block_of, :]
+    return out if rows.data.block_ids is None else out[:, block_index, :]

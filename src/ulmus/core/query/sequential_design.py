@@ -33,7 +33,7 @@ from ulmus.core.arrays.backend import Array, column_sums, like, namespace, to_nu
 from ulmus.core.ensemble.ensemble import Regression, mean_and_spread, member_values
 from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import features
-from ulmus.core.ridge.pairing import COMMON, PAIRINGS, Pairing, PairSums
+from ulmus.core.ridge.member_pairs import COMMON, PAIRINGS, Pairing, PairSums
 from ulmus.core.variance.estimates import ESTIMATES, PointParts, never_negative
 from ulmus.core.variance.quadratic_forms import JackknifeForm, PairForms, row_form
 
@@ -94,23 +94,25 @@ def next_points(fit: Fit, candidates: Array, targets: Array, n: int) -> DesignCh
     if n < 1:
         raise ValueError(f"n={n} measurements cannot be placed; use n >= 1.")
     ensemble, square = fit.ensemble, fit.ensemble.unit**2
-    outlooks = [outlook(fit, part, candidates, targets) for part in ensemble.regressions]
+    regressions = [
+        augmented_regression(fit, part, candidates, targets) for part in ensemble.regressions
+    ]
     choice = fit.choice_variance(targets)
 
-    def variance(outlooks: list[Outlook]) -> np.ndarray:
-        return ensemble.ordered([one.variance for one in outlooks]).T * square + choice
+    def variance(regressions: list[AugmentedRegression]) -> np.ndarray:
+        return ensemble.ordered([one.variance for one in regressions]).T * square + choice
 
-    variances, rows = [variance(outlooks)], []
+    variances, rows = [variance(regressions)], []
     mean = np.mean(variances[0] / square, axis=0)
     share = np.divide(1.0, mean, out=np.ones_like(mean), where=mean > 0)
     for _ in range(n):
-        rows.append(int(np.argmin(sum(one.scores(share) for one in outlooks))))
-        outlooks = [one.with_row(rows[-1]) for one in outlooks]
-        variances.append(variance(outlooks))
+        rows.append(int(np.argmin(sum(one.scores(share) for one in regressions))))
+        regressions = [one.with_row(rows[-1]) for one in regressions]
+        variances.append(variance(regressions))
     return DesignChoice(np.asarray(rows), variances[0], np.stack(variances[1:]))
 
 
-class Points(NamedTuple):
+class MemberPredictions(NamedTuple):
     """Coordinates t (M, N', p) of points, and predictions f (M, K, p) of the members there."""
 
     t: Array
@@ -118,7 +120,7 @@ class Points(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outlook:
+class AugmentedRegression:
     """A regression as it will be once some candidates are measured, in the fit's units of y.
 
     Parameters
@@ -141,8 +143,8 @@ class Outlook:
     estimate: str
     rows: Array
     noise: Array
-    candidates: Points
-    targets: Points
+    candidates: MemberPredictions
+    targets: MemberPredictions
     chosen: tuple[int, ...] = ()
 
     @property
@@ -166,14 +168,14 @@ class Outlook:
         weights = share[list(self.part.outputs)]
         return np.concatenate([weights @ v.sum(axis=2, dtype=float) for v in self._by_candidate()])
 
-    def with_row(self, i: int) -> Outlook:
+    def with_row(self, i: int) -> AugmentedRegression:
         """The same once candidate i is measured as well, with the ensemble's prediction."""
         one = slice(i, i + 1)
         t, residual = self.candidates.t[:, :, one], self._residuals(one)
 
-        def moved(points: Points) -> Points:
+        def moved(points: MemberPredictions) -> MemberPredictions:
             b = self._entries(points.t, one)
-            return Points(points.t - t @ b, points.f + residual @ b)
+            return MemberPredictions(points.t - t @ b, points.f + residual @ b)
 
         return replace(
             self,
@@ -241,7 +243,7 @@ class Outlook:
             b, t = self._entries(self.targets.t, few), self.candidates.t[:, :, few]
             forms = zip(self.applied, self.by_pair, strict=True)
             sums = [
-                moved_sums(self.targets.t, applied, t, terms[:, :, few], b)
+                updated_sums(self.targets.t, applied, t, terms[:, :, few], b)
                 for applied, terms in forms
             ]
             moves = self._residuals(few)[:, :, :, None] * b[:, None, :, :]
@@ -261,7 +263,9 @@ class Outlook:
         return np.stack(out)
 
 
-def outlook(fit: Fit, part: Regression, candidates: Array, targets: Array) -> Outlook:
+def augmented_regression(
+    fit: Fit, part: Regression, candidates: Array, targets: Array
+) -> AugmentedRegression:
     """A regression before anything new is measured."""
     estimate = fit.estimates[0]
     name = ESTIMATES[estimate].pairing
@@ -281,11 +285,11 @@ def outlook(fit: Fit, part: Regression, candidates: Array, targets: Array) -> Ou
     noise = np.ones((1, q.shape[2]))
     if name != COMMON.name:
         noise = fit.unit_noise(candidates)[list(part.outputs)]
-    points = [Points(a, member_values(part.smoother, a)) for a in (q, t)]
-    return Outlook(part, estimate, q, like(noise, q), *points)
+    points = [MemberPredictions(a, member_values(part.smoother, a)) for a in (q, t)]
+    return AugmentedRegression(part, estimate, q, like(noise, q), *points)
 
 
-def moved_sums(t: Array, applied: PairSums, step: Array, terms: Array, b: Array) -> PairSums:
+def updated_sums(t: Array, applied: PairSums, step: Array, terms: Array, b: Array) -> PairSums:
     """Both sums at each target once one more candidate is measured, each (c, p).
 
     Parameters

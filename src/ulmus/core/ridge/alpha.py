@@ -12,12 +12,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, namespace, to_numpy, transposed
+from ulmus.core.data.cv_blocks import block_runs
+from ulmus.core.data.scaling import OutputUnits
 from ulmus.core.data.source import Block, Source
-from ulmus.core.data.target_scaling import OutputUnits
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.ridge.factor import Factor, Spectrum, spectrum
-from ulmus.core.ridge.leave_out import SMALLEST_ONE_MINUS_LEVERAGE, left_out_errors, runs
 from ulmus.core.ridge.preconditioner import scaled_rows
+from ulmus.core.ridge.residuals import SMALLEST_ONE_MINUS_LEVERAGE, leave_block_out_errors
 
 # alpha over the squared largest singular value: from interpolation to the mean.
 RELATIVE_GRID = np.logspace(-14, 2, 65)
@@ -34,7 +35,7 @@ JUDGING_ROWS = 20_000
 LOG_STEP, LARGEST_DEVIATION = 0.5, 2.0
 
 
-class Choice(NamedTuple):
+class AlphaChoice(NamedTuple):
     """Ridge parameters and how sure they are.
 
     Parameters
@@ -63,7 +64,7 @@ def chosen_alphas(
     layer: HiddenLayer,
     units: OutputUnits,
     source: Source | None,
-) -> Choice:
+) -> AlphaChoice:
     """Ridge parameter of each output, by a rule or as given.
 
     Without a source, the rows cannot be seen again and ``"loo"`` becomes ``"gcv"``;
@@ -71,7 +72,7 @@ def chosen_alphas(
     """
     K = factor.y_square.shape[0]
     if not isinstance(rule, str):
-        return Choice([float(rule)] * K, np.zeros(K), np.zeros(K))
+        return AlphaChoice([float(rule)] * K, np.zeros(K), np.zeros(K))
     few = slice(n_alpha_members(layer.n_members, layer.W.shape[1]))
     parts = spectrum(factor.members(few))
     alphas = alpha_grid(parts)
@@ -84,13 +85,13 @@ def chosen_alphas(
         scores = gcv_scores(parts, alphas)
     else:
         scout_layer = layer.members(few)
-        row_pass = LEFT_OUT[rule](
+        row_pass = LEAVE_OUT_PASSES[rule](
             scout_layer, units, parts, factor.center[few, :], factor.y_constant, factor.mass, alphas
         )
         scores = source.for_width(scout_layer.width).reduce(row_pass)
     chosen = [best_alpha(alphas, scores[:, k]) for k in range(K)]
     sure = [log_alpha_deviation(parts, alpha, k) for k, alpha in enumerate(chosen)]
-    return Choice(chosen, *np.asarray(sure).T)
+    return AlphaChoice(chosen, *np.asarray(sure).T)
 
 
 def alpha_grid(parts: Spectrum) -> np.ndarray:
@@ -183,7 +184,7 @@ class LeaveBlockOutPass(LeaveOneOutPass):
     title: ClassVar[str] = "leave-block-out errors"
 
     def _add(self, total: np.ndarray, block: Block, d: Array) -> None:
-        if block.cut is None:
+        if block.block_ids is None:
             raise ValueError(
                 "alpha='block-loo' leaves out blocks of rows, and these rows have no labels of "
                 "blocks; give their times, coordinates or groups, or use alpha='loo'."
@@ -191,25 +192,25 @@ class LeaveBlockOutPass(LeaveOneOutPass):
         xp, q = namespace(d), self.parts.q
         # Many rows have more blocks than a score needs.
         every = max(1, self.parts.n_rows // JUDGING_ROWS)
-        judging = np.flatnonzero(block.cut % every == 0)
+        judging = np.flatnonzero(block.block_ids % every == 0)
         if len(judging) == 0:
             return
-        cut, block = block.cut[judging], block.taken(judging)
+        block_ids, block = block.block_ids[judging], block.taken(judging)
         Q, along = self._rows(block)
         unexplained = block.target - self.y_constant[:, None] * along
         constant = xp.broadcast_to(along, (Q.shape[0], 1, Q.shape[2]))
         for i in np.flatnonzero(np.isfinite(total[:, 0])):
             residual = unexplained - transposed(d[:, i, :, None] * q) @ Q
             t = xp.concat([constant, d[:, i, :, None] ** 0.5 * Q], axis=1)
-            for run in runs(cut):
-                errors = left_out_errors(run.stacked(t), run.stacked(residual))
+            for run in block_runs(block_ids):
+                errors = leave_block_out_errors(run.stacked(t), run.stacked(residual))
                 if errors is None:
                     total[i, :] = np.inf
                     break
                 total[i, :] += to_numpy(xp.sum(xp.mean(errors, axis=0) ** 2, axis=(0, 2)))
 
 
-LEFT_OUT = {"loo": LeaveOneOutPass, "block-loo": LeaveBlockOutPass}
+LEAVE_OUT_PASSES = {"loo": LeaveOneOutPass, "block-loo": LeaveBlockOutPass}
 
 
 def best_alpha(alphas: np.ndarray, scores: np.ndarray) -> float:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ulmus.core.arrays.backend import Array, namespace
+from ulmus.core.data.scaling import OutputUnits
 from ulmus.core.data.source import Block
-from ulmus.core.data.target_scaling import OutputUnits
-from ulmus.core.ridge.grams import PairGram
+from ulmus.core.ridge.member_pairs import PairGram
 from ulmus.core.ridge.preconditioner import Whitening
 
 

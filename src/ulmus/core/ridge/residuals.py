@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, namespace, transposed
-from ulmus.core.ridge.leave_out import LeftOutRows, left_out_rows, one_minus_leverage
+from ulmus.core.arrays.linalg import eigh, positive_definite
+from ulmus.core.data.cv_blocks import block_runs
 from ulmus.core.ridge.smoother import Smoother, square_lengths
+
+# A left-out row that the fit reproduces to round-off has no usable residual.
+SMALLEST_ONE_MINUS_LEVERAGE = 1e-10
+
+
+def one_minus_leverage(leverage: Array) -> Array:
+    """1 - p, kept off zero: a row with leverage 1 has a residual of round-off."""
+    return namespace(leverage).clip(1 - leverage, min=SMALLEST_ONE_MINUS_LEVERAGE)
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,7 @@ class RowFit:
     t: Array
     residual: Array
     root_weight: Array | None
-    cut: np.ndarray | None = None
+    block_ids: np.ndarray | None = None
 
     @property
     def weight(self) -> Array | float:
@@ -53,11 +63,11 @@ class RowFit:
         return self.smoother.square_rows(self.t)
 
     @cached_property
-    def _without_blocks(self) -> LeftOutRows | None:
+    def _without_blocks(self) -> LeaveBlockOut | None:
         """Rows as seen without their blocks, if they have any."""
-        if self.cut is None:
+        if self.block_ids is None:
             return None
-        return left_out_rows(self.t, self.residual, self.root_weight, self.cut)
+        return leave_block_out(self.t, self.residual, self.root_weight, self.block_ids)
 
     @property
     def loo(self) -> Array:
@@ -67,7 +77,7 @@ class RowFit:
         return self.residual / one_minus_leverage(self.weight * self.square_length)[:, None, :]
 
     @property
-    def left_out_norm(self) -> Array:
+    def leave_out_leverage(self) -> Array:
         r"""Squared error expected of each row's prediction without it, in units of noise, (M, n).
 
         A ridge regression is the mean of a Gaussian process, whose variance at h is
@@ -87,7 +97,7 @@ class RowFit:
         """
         root = self.root_weight
         if root is None:
-            return self if self.cut is None else replace(self, cut=None)
+            return self if self.block_ids is None else replace(self, block_ids=None)
         return RowFit(self.smoother, self.t * root, self.residual * root, None)
 
     def members(self, few: slice) -> RowFit:
@@ -105,11 +115,11 @@ def row_fit(
     h: Array,
     y: Array,
     root_weight: Array | None,
-    cut: np.ndarray | None = None,
+    block_ids: np.ndarray | None = None,
 ) -> RowFit:
     """What the members say about rows with features h (M, N', n) and outputs y (K, n)."""
     t = smoother.coordinates(h)
-    return RowFit(smoother, t, y - transposed(smoother.q) @ t, root_weight, cut)
+    return RowFit(smoother, t, y - transposed(smoother.q) @ t, root_weight, block_ids)
 
 
 # ------------------------------------------------------------ heteroskedasticity-consistent
@@ -118,13 +128,6 @@ def row_fit(
 
 def _hc0(rows: RowFit) -> Array:
     return namespace(rows.t).ones_like(rows.square_length)
-
-
-def _hc1(rows: RowFit) -> Array:
-    share = rows.smoother.dof / rows.smoother.n_rows
-    return namespace(rows.t).broadcast_to(
-        one_minus_leverage(share)[:, None], rows.square_length.shape
-    )
 
 
 def _hc2(rows: RowFit) -> Array:
@@ -137,19 +140,10 @@ def _hc3(rows: RowFit) -> Array:
     return one_minus_leverage(rows.square_length) ** 2
 
 
-def _hc4(rows: RowFit) -> Array:
-    # Cribari-Neto (2004): more discount for rows of more than average leverage.
-    n, trace = rows.smoother.n_rows, rows.smoother.trace[:, None]
-    delta = namespace(rows.t).clip(n * rows.square_length / trace, max=4.0)
-    return one_minus_leverage(rows.square_length) ** delta
-
-
 DISCOUNTS: dict[str, Callable[[RowFit], Array]] = {
     "HC0": _hc0,
-    "HC1": _hc1,
     "HC2": _hc2,
     "HC3": _hc3,
-    "HC4": _hc4,
     "HC3-exact": _hc3,
 }
 
@@ -173,11 +167,74 @@ def pooled_omega(hc: str, rows: RowFit) -> Array:
     return pooled_residual(hc, rows) ** 2
 
 
-def ensemble_omega(rows: RowFit, smoother_square: Array) -> Array:
-    """Squared residuals of the ensemble over their variance factor, shape (K, n).
+# ------------------------------------------------------------ rows without their blocks
 
-    ``smoother_square`` is the diagonal of the squared mean smoother, shape (n,).
+
+class LeaveBlockOut(NamedTuple):
+    """Residuals (M, K, n) and expected squared errors, in units of noise, (M, n) of rows."""
+
+    residual: Array
+    norm: Array
+
+
+def leave_block_out(
+    t: Array, residual: Array, root_weight: Array | None, block_ids: np.ndarray
+) -> LeaveBlockOut:
+    """Rows as seen by members that were fitted without their blocks.
+
+    Parameters
+    ----------
+    t : array of shape (M, N', n)
+        Coordinates of the rows, before their weights.
+    residual : array of shape (M, K, n)
+        Residuals of the members.
+    root_weight : array of shape (n,) or None
+        Square roots of the row weights.
+    cut : ndarray of shape (n,)
+        Labels of the blocks.
     """
-    xp = namespace(rows.residual)
-    factor = one_minus_leverage(2 * xp.mean(rows.square_length, axis=0) - smoother_square)
-    return xp.mean(rows.residual, axis=0) ** 2 / factor
+    xp = namespace(t)
+    root = xp.ones_like(t[0, 0, :]) if root_weight is None else root_weight
+    residuals, norms = [], []
+    for run in block_runs(block_ids):
+        weight = run.stacked(root[None, None, :])
+        moved, norm = _left_out_run(run.stacked(t), run.stacked(residual), weight)
+        residuals.append(run.unstacked(moved))
+        norms.append(run.unstacked(norm)[:, 0, :])
+    return LeaveBlockOut(xp.concat(residuals, axis=2), xp.concat(norms, axis=1))
+
+
+def _left_out_run(t: Array, residual: Array, root: Array) -> tuple[Array, Array]:
+    """The same for stacks of blocks, (M, B, K, b) and (M, B, 1, b)."""
+    xp, (N, b) = namespace(t), t.shape[2:]
+    weighted = t * root
+    if b <= N:
+        # (I - TT')^-1 is I + T (I - P)^-1 T', with a matrix of the size of the block.
+        products = transposed(t) @ weighted
+        value, V = eigh(transposed(root) * products)
+        spread, right = transposed(products @ V), residual * root @ V
+        norm = xp.sum(t**2, axis=2, keepdims=True)
+    else:
+        value, V = eigh(weighted @ transposed(weighted))
+        spread = transposed(V) @ t
+        right = (residual * root) @ transposed(weighted) @ V
+        norm = xp.zeros_like(t[:, :, :1, :])
+    inverse = 1 / one_minus_leverage(value)[:, :, None, :]
+    moved = residual + (right * inverse) @ spread
+    return moved, norm + inverse @ spread**2
+
+
+def leave_block_out_errors(t: Array, residual: Array) -> Array | None:
+    """Residuals of weighted rows without their blocks, for stacks (m, B, N', b) and (m, B, K, b).
+
+    There are none where a block is reproduced to round-off.
+    """
+    xp, (N, b) = namespace(t), t.shape[2:]
+    small = transposed(t) @ t if b <= N else t @ transposed(t)
+    left = xp.eye(min(N, b), dtype=t.dtype, device=t.device) - small
+    if not positive_definite(left, SMALLEST_ONE_MINUS_LEVERAGE):
+        return None
+    if b <= N:
+        return transposed(xp.linalg.solve(left, transposed(residual)))
+    pulled = xp.linalg.solve(left, t @ transposed(residual))
+    return residual + transposed(pulled) @ t

@@ -98,7 +98,7 @@ class Smoother:
         return -self._smoothed_away(self.q)
 
     @property
-    def score_pull(self) -> Array:
+    def score_gradient(self) -> Array:
         r"""How noise in a prediction moves the slope of the score in log alpha, (M, N', K).
 
         The products of t with these, times twice the noise variance, are the covariance of a
@@ -191,7 +191,7 @@ def square_lengths(t: Array) -> Array:
     return xp.stack([column_sums(t[m, :, :], t[m, :, :]) for m in range(t.shape[0])])
 
 
-class Root(NamedTuple):
+class RidgeRoot(NamedTuple):
     """A root of the ridge inverse of each member, before the constant is added.
 
     Parameters
@@ -252,7 +252,7 @@ def _with_leading_one(gain: Array) -> Array:
     return xp.concat([xp.ones_like(gain[:, :1]), gain], axis=1)
 
 
-def _triangular(factor: Factor, alpha: float) -> Root:
+def _triangular(factor: Factor, alpha: float) -> RidgeRoot:
     """Root from the triangular factor of [R; sqrt(alpha) I], without singular values.
 
     Coordinates of features carry their round-off over sqrt(alpha): where that would be all they
@@ -261,7 +261,7 @@ def _triangular(factor: Factor, alpha: float) -> Root:
     R = factor.R
     roots = inverted_triangle(transposed(ridge_triangle(R, _resolved(factor, alpha) ** 0.5)))
     gain = R @ transposed(roots)
-    return Root(roots, transposed(gain), gain, numerical_rank(factor))
+    return RidgeRoot(roots, transposed(gain), gain, numerical_rank(factor))
 
 
 def _resolved(factor: Factor, alpha: float) -> float:
@@ -271,7 +271,7 @@ def _resolved(factor: Factor, alpha: float) -> float:
     return max(alpha, resolution**2 * float(xp.max(size)))
 
 
-def _spectral(factor: Factor, alpha: float) -> Root:
+def _spectral(factor: Factor, alpha: float) -> RidgeRoot:
     """Root along singular vectors; without ridge the weakest directions are dropped."""
     parts = spectrum(factor)
     xp, kept = namespace(parts.s), parts.kept(alpha)
@@ -289,4 +289,4 @@ def _spectral(factor: Factor, alpha: float) -> Root:
     rank = numerical_rank(factor)
     if alpha == 0:
         rank = to_numpy(xp.sum(xp.astype(kept, xp.int64), axis=1)) + int(factor.constant)
-    return Root(to_t, from_psi, gain, rank)
+    return RidgeRoot(to_t, from_psi, gain, rank)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ulmus.core.ridge.pairing import COMMON, DEPENDENT, OTHERS, OWN
+from ulmus.core.ridge.member_pairs import COMMON, DEPENDENT, OTHERS, OWN
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -6,7 +6,7 @@ and one over pairs,
 .. math:: \sum_m z_m' D_{mm} \zeta_m \quad\text{and}\quad \sum_{m \ne l} z_m' D_{ml} \zeta_l,
 
 with z = Q t and zeta = Q u, and diagonal D (pairing.py). They are forms in t and u (primal,
-:class:`~ulmus.core.ridge.grams.PairGram`: the matrices Q_m' D_ml Q_l are kept) or sums over training
+:class:`~ulmus.core.ridge.member_pairs.PairGram`: the matrices Q_m' D_ml Q_l are kept) or sums over training
 rows (dual, :class:`RowForm`: Q is kept). Both return the same numbers; the smaller of the two
 is also the cheaper. Without u, the sums are those of each t with itself.
 """
@@ -27,8 +27,15 @@ from ulmus.core.arrays.backend import (
 )
 from ulmus.core.data.source import RowBlocks
 from ulmus.core.layer.hidden_layer import HiddenLayer
-from ulmus.core.ridge.grams import PairGram, own_products
-from ulmus.core.ridge.pairing import COMMON, OWN, PAIRINGS, Pairing, PairSums
+from ulmus.core.ridge.member_pairs import (
+    COMMON,
+    OWN,
+    PAIRINGS,
+    PairGram,
+    Pairing,
+    PairSums,
+    own_products,
+)
 from ulmus.core.ridge.preconditioner import scaled_rows
 
 

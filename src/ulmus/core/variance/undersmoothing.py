@@ -22,7 +22,7 @@ import numpy as np
 
 from ulmus.core.arrays.backend import Array, namespace, row_major, to_numpy, transposed
 from ulmus.core.arrays.linalg import eigh, inverted_triangle
-from ulmus.core.ridge.pairing import member_groups
+from ulmus.core.ridge.member_pairs import member_groups
 from ulmus.core.ridge.smoother import RESOLUTION, Smoother
 
 # alpha over the largest eigenvalue. Eigenvalues carry an error of about 1e-16 of the largest, so
@@ -73,7 +73,7 @@ class UndersmoothingPath:
         return np.argmin(self.gcv, axis=0)
 
 
-class Group(NamedTuple):
+class GroupEigen(NamedTuple):
     """Eigendecomposition of the Gram matrix of a group's centred hidden units.
 
     Parameters
@@ -88,13 +88,15 @@ class Group(NamedTuple):
     vectors: Array
 
 
-def factored_group(gram: Array) -> Group:
+def factored_group(gram: Array) -> GroupEigen:
     """Factor a group once, for every ridge parameter."""
     values, vectors = eigh(gram)
-    return Group(namespace(values).clip(values, min=0.0), vectors)
+    return GroupEigen(namespace(values).clip(values, min=0.0), vectors)
 
 
-def undersmoothing_path(group: Group, cross: Array, y_square: Array, n: int) -> UndersmoothingPath:
+def undersmoothing_path(
+    group: GroupEigen, cross: Array, y_square: Array, n: int
+) -> UndersmoothingPath:
     """Ridge path of a group.
 
     Parameters
@@ -204,7 +206,7 @@ class UndersmoothedNetworks:
         """Members of each group."""
         return _cut([v.shape[0] for v in self.values], sum(v.shape[0] for v in self.values) // M)
 
-    def tau(self, h: Array, k: int) -> tuple[Array, Array]:
+    def coordinates(self, h: Array, k: int) -> tuple[Array, Array]:
         """Coordinates tau (M, r, p) for output k, and what is unseen of h, (unseen, p).
 
         The latter is the part of h along directions that no training row has, times the standard
@@ -217,13 +219,13 @@ class UndersmoothedNetworks:
             along = right @ xp.reshape(h[group, :, :], (right.shape[1], -1))
             # Eigenvalues ascend, so that the unseen directions come first.
             unseen = int(xp.sum(xp.astype(values <= UNSEEN * values[-1], xp.int64)))
-            tau = left[:, unseen:] @ (along[unseen:, :] / (values + alpha)[unseen:, None])
+            coordinates = left[:, unseen:] @ (along[unseen:, :] / (values + alpha)[unseen:, None])
             members = group.stop - group.start
-            tau = xp.reshape(tau, (members, -1, h.shape[2]))
+            coordinates = xp.reshape(coordinates, (members, -1, h.shape[2]))
             if self.constant:
                 # Every member carries the constant; the group has it once.
-                tau[:, 0, :] = self.mass**-0.5 / members * h[group, 0, :]
-            out.append(tau)
+                coordinates[:, 0, :] = self.mass**-0.5 / members * h[group, 0, :]
+            out.append(coordinates)
             beyond.append(prior**0.5 * along[:unseen, :])
         return xp.concat(out), xp.concat(beyond)
 
@@ -287,7 +289,7 @@ def first_group_path(
 
 def _factored(
     fit: Smoother, T: Array, stack: Array, members: slice, y_square: Array
-) -> tuple[Group, UndersmoothingPath]:
+) -> tuple[GroupEigen, UndersmoothingPath]:
     """A group with its ridge path, from T (k, r, N) and the products of Q side by side."""
     xp, (k, r, N), first = namespace(T), T.shape, int(fit.constant)
     inner = xp.reshape(stack, (k, r + first, k, r + first))[:, first:, :, first:]
