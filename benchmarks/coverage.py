@@ -79,7 +79,7 @@ def many(jobs: int, replications: int | None) -> Report:
 # --- prediction intervals --------------------------------------------------------------------
 
 LEVELS = (0.90, 0.95)
-METHODS = ("auto", "jackknife+", "jackknife", "gaussian")
+METHODS = ("auto", "jackknife+", "gaussian")
 
 
 def prediction_scores(setting: Setting, r: int) -> Array:
@@ -178,7 +178,7 @@ def confidence(jobs: int, replications: int | None) -> Report:
     yield f"{'setting, interval':<36} | {group} | {group}"
     for setting in (*PAPER_SETTINGS, *HOLD_OUTS):
         flat = setting.noise.model["noise"] == "homoskedastic"
-        for hc in ("pooled",) if flat else ("pooled", "HC2", "ensemble"):
+        for hc in ("pooled",) if flat else ("pooled", "HC2"):
             runs = replicate(jobs, plain_intervals, setting, hc, times=R)
             name = f"{setting.name}, ulmus" + ("" if flat else f" {hc}")
             f, expectation = confidence_summary(setting, runs)

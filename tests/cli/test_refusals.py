@@ -198,7 +198,7 @@ def test_failures_of_the_machine_are_not_the_users(place, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ulmus.model_file.atomic_write._flush", full)
+    monkeypatch.setattr("ulmus.atomic_write._flush", full)
     assert "no space left" in refusal(*predict(), code=1).lower()
     monkeypatch.undo()
     monkeypatch.chdir(place)

@@ -10,7 +10,7 @@ from scipy import optimize, stats
 from shared import noises
 
 from ulmus.core.query.sequential_design import next_points
-from ulmus.effects.bands import N_DRAWS, band
+from ulmus.effects.bands import N_DRAWS, simultaneous_band
 
 GROUPS = np.tile(["a", "b", "c", "d"], 8)[:30]
 
@@ -45,7 +45,7 @@ def test_the_critical_value_is_that_of_the_rectangle_probability(level, correlat
         return law.cdf(np.full(3, c), lower_limit=np.full(3, -c)) - level
 
     exact = optimize.brentq(miss, 0.5, 5, xtol=1e-4)
-    ours = band(sd[:, None] * R * sd, level)
+    ours = simultaneous_band(sd[:, None] * R * sd, level)
     assert abs(ours.critical_value - exact) < 4 * ours.monte_carlo_error
     assert 0 < ours.monte_carlo_error < 0.03
     assert_allclose(ours.pointwise_level, 1 - 2 * stats.norm.sf(ours.critical_value), rtol=1e-12)
@@ -54,13 +54,13 @@ def test_the_critical_value_is_that_of_the_rectangle_probability(level, correlat
 @pytest.mark.parametrize("q", [2, 5, 40])
 def test_independent_answers_have_the_band_of_sidak(q):
     exact = stats.norm.isf((1 - 0.95 ** (1 / q)) / 2)
-    ours = band(np.diag(np.linspace(0.1, 3, q)), 0.95)
+    ours = simultaneous_band(np.diag(np.linspace(0.1, 3, q)), 0.95)
     assert abs(ours.critical_value - exact) < 4 * ours.monte_carlo_error
 
 
 def test_the_stated_error_is_that_of_order_statistics():
     # The maximum of two equal ones is |Z|: its quantile has sd sqrt(p (1 - p) / n) / density.
-    ours, c = band(np.ones((2, 2)), 0.9), stats.norm.isf(0.05)
+    ours, c = simultaneous_band(np.ones((2, 2)), 0.9), stats.norm.isf(0.05)
     expected = np.sqrt(0.9 * 0.1 / N_DRAWS) / (2 * stats.norm.pdf(c))
     assert_allclose(ours.monte_carlo_error, expected, rtol=0.2)
 
@@ -68,10 +68,10 @@ def test_the_stated_error_is_that_of_order_statistics():
 def test_answers_that_are_one_or_certain_need_no_wider_band():
     one = np.ones((4, 4))
     exact = stats.norm.isf(0.025)
-    assert abs(band(one, 0.95).critical_value - exact) < 4 * band(one, 0.95).monte_carlo_error
+    assert abs(simultaneous_band(one, 0.95).critical_value - exact) < 4 * simultaneous_band(one, 0.95).monte_carlo_error
     certain = np.diag([1.0, 0.0, 0.0])
-    assert abs(band(certain, 0.95).critical_value - exact) < 0.05
-    assert band(np.zeros((2, 2)), 0.95).pointwise_level == 0.95
+    assert abs(simultaneous_band(certain, 0.95).critical_value - exact) < 0.05
+    assert simultaneous_band(np.zeros((2, 2)), 0.95).pointwise_level == 0.95
 
 
 def test_bands_are_wider_than_intervals_and_the_same_each_time(model, data):
@@ -83,7 +83,7 @@ def test_bands_are_wider_than_intervals_and_the_same_each_time(model, data):
     assert np.all(ours.conf_high > alone.conf_high)
     assert_array_equal(ours.conf_low, again.conf_low)
     (stated,) = ours.attrs["simultaneous"]
-    expected = band(np.asarray(alone.attrs["covariance"]), 0.95)
+    expected = simultaneous_band(np.asarray(alone.attrs["covariance"]), 0.95)
     assert stated == expected._asdict()
     half = stats.t.isf((1 - expected.pointwise_level) / 2, ours.attrs["df"]) * ours.std_error
     assert_allclose(ours.conf_high - ours.estimate, half, rtol=1e-8)
@@ -97,7 +97,7 @@ def test_bands_of_several_outputs_share_the_error(data):
     for k, stated in enumerate(ours.attrs["simultaneous"]):
         few = slice(4 * k, 4 * k + 4)
         C = np.asarray(plain.attrs["covariance"])[few, few]
-        assert stated == band(C, 0.95)._asdict()
+        assert stated == simultaneous_band(C, 0.95)._asdict()
 
 
 # ---------------------------------------------------------------- hypotheses

@@ -15,9 +15,9 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 import ulmus
 from ulmus.core.data.source import RowBlocks
 from ulmus.core.fit.refits import _by_value
-from ulmus.effects.bands import band
-from ulmus.effects.inference import Answer, centered, ratios
-from ulmus.intervals.confidence import Errors
+from ulmus.effects.bands import simultaneous_band
+from ulmus.effects.inference import Estimates, centered, ratios
+from ulmus.intervals.confidence import ErrorBars
 from ulmus.plot import PartialDependenceDisplay, SlopeDisplay
 
 RNG = np.random.default_rng(5)
@@ -251,7 +251,7 @@ def test_pairs_are_few_enough():
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.9999, 1 - 1e-9, 1 - 1e-16])
 @pytest.mark.parametrize("R", [np.ones((3, 3)), np.eye(3)], ids=["same", "independent"])
 def test_a_band_lies_between_one_interval_and_bonferroni(R, level):
-    found = band(R, level)
+    found = simultaneous_band(R, level)
     least, most = (stats.norm.isf((1 - level) / (2 * m)) for m in (1, 3))
     assert least <= found.critical_value <= most
     assert level <= found.pointwise_level < 1
@@ -265,21 +265,21 @@ def test_intervals_of_one_answer_are_the_same_alone_and_together():
     assert_allclose(together.conf_low, alone.conf_low, rtol=1e-12)
 
 
-def answer_of(center, covariance):
+def estimates_of(center, covariance):
     center = np.asarray(center, dtype=float)[:, None]
     variance, zero = np.diag(covariance)[:, None], np.zeros_like(center)
-    errors = Errors(center, variance, np.full_like(center, 9.0), zero)
-    return Answer({"term": list("abc"[: len(center)])}, errors, np.asarray(covariance)[None])
+    errors = ErrorBars(center, variance, np.full_like(center, 9.0), zero)
+    return Estimates({"term": list("abc"[: len(center)])}, errors, np.asarray(covariance)[None])
 
 
 def test_a_flat_curve_has_no_shape():
     # The same value thrice, up to round-off.
     C = 0.3 * np.ones((3, 3)) + 1e-17 * RNG.standard_normal((3, 3))
-    flat = centered(answer_of([0.1, 0.1 + 1e-17, 0.1 - 1e-17], C))
+    flat = centered(estimates_of([0.1, 0.1 + 1e-17, 0.1 - 1e-17], C))
     assert_array_equal(flat.errors.center, 0.0)
     assert_array_equal(flat.errors.variance, 0.0)
     assert_array_equal(flat.covariance, 0.0)
-    same = ratios(answer_of([0.7, 0.7 * (1 + 2e-16)], 0.3 * np.ones((2, 2))), {"term": ["r"]})
+    same = ratios(estimates_of([0.7, 0.7 * (1 + 2e-16)], 0.3 * np.ones((2, 2))), {"term": ["r"]})
     assert_array_equal(same.errors.center, 1.0)
     assert_array_equal(same.errors.variance, 0.0)
 
@@ -288,7 +288,7 @@ def test_a_curve_that_moves_keeps_its_shape():
     A = RNG.standard_normal((3, 3))
     center, C = RNG.standard_normal(3), A @ A.T
     L = np.eye(3) - 1 / 3
-    found = centered(answer_of(center, C))
+    found = centered(estimates_of(center, C))
     assert_allclose(found.errors.center[:, 0], L @ center, rtol=1e-12)
     assert_allclose(found.covariance[0], L @ C @ L.T, rtol=1e-9)
     assert_array_equal(found.covariance[0], found.covariance[0].T)

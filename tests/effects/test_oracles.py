@@ -15,7 +15,7 @@ from ulmus import ELMEnsembleRegressor
 from ulmus.core.layer import functionals
 from ulmus.core.query.joint_covariance import bilinear, outer_sums
 from ulmus.core.variance.estimates import model_variance
-from ulmus.effects.columns import PlainTable, values
+from ulmus.effects.columns import InputTable, value_functionals
 
 ESTIMATES = ["NHo", "BR", "NHe", "S1", "S2", "S3"]
 LEVEL = 0.9
@@ -55,7 +55,7 @@ class Peer(NamedTuple):
         return np.hstack([first, slope])
 
 
-KINDS = ["homoskedastic", "HC0", "HC1", "HC2", "HC3"]
+KINDS = ["homoskedastic", "HC0", "HC2", "HC3"]
 
 
 @pytest.fixture(
@@ -166,7 +166,7 @@ def test_the_oracle_has_the_variances_of_the_oracle(oracle_problem, row_weights,
 def test_every_joint_estimate_is_the_oracle(fitted, size, hc, alpha, intercept, weighted):
     how = {"alpha": alpha, "fit_intercept": intercept, "weighted": weighted, "hc": hc}
     model, args, X = fitted(*size, variance="all", noise_variance="residual", **how)
-    asked = functionals.Functionals((values(PlainTable(X, X, X, ("a", "b", "c")), csr_array(A.T)),))
+    asked = functionals.Functionals((value_functionals(InputTable(X, X, X, ("a", "b", "c")), csr_array(A.T)),))
     for name in ESTIMATES:
         expected = oracles.covariance(name, *args, hc=hc)
         near = {"rtol": 1e-8, "atol": 1e-9 * np.abs(expected).max(), "err_msg": name}

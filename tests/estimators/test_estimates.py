@@ -11,7 +11,7 @@ from plain import plain_ensemble
 from shared import alphas, intercepts, weightings
 
 ESTIMATES = ["NHo", "BR", "NHe", "S1", "S2", "S3"]
-HC = ["HC0", "HC1", "HC2", "HC3", "HC4", "HC3-exact", "pooled", "ensemble"]
+HC = ["HC0", "HC2", "HC3", "HC3-exact", "pooled"]
 # Rows, members and neurons: fewer features than rows keeps the matrices (primal), more keeps
 # the rows (dual).
 REGIMES = {"primal": (60, 4, 6), "dual": (40, 5, 9)}
@@ -200,7 +200,7 @@ def test_known_noise_variance_is_used_as_it_is(fitted):
 
 @weightings
 @regimes
-@pytest.mark.parametrize("hc", ["HC2", "HC3-exact", "ensemble"])
+@pytest.mark.parametrize("hc", ["HC2", "HC3-exact", "pooled"])
 def test_several_outputs_are_single_fits_side_by_side(make_table, regime, hc, weighted):
     n, M, N = REGIMES[regime]
     data = make_table(n)

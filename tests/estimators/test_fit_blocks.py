@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from ulmus.exceptions import DegenerateFitWarning
 
-HCS = ["HC0", "HC1", "HC2", "HC3", "HC4", "HC3-exact", "ensemble"]
+HCS = ["HC0", "HC2", "HC3", "HC3-exact", "pooled"]
 ROW_ATTRIBUTES = ["leverage_", "loo_residuals_", "loo_predictions_"]
 
 
@@ -76,7 +76,7 @@ def test_the_noise_of_a_heteroskedastic_stream_differs_between_points(make_table
     assert_allclose(noise, expected.predict_var(points, component="noise"), rtol=1e-8)
 
 
-@pytest.mark.parametrize("hc", ["HC2", "HC3-exact", "ensemble"])
+@pytest.mark.parametrize("hc", ["HC2", "HC3-exact", "pooled"])
 @pytest.mark.parametrize("alpha", [0.1, "loo"])
 def test_several_outputs(make_table, alpha, hc):
     X, y, w, X_new = make_table(90)
@@ -247,9 +247,8 @@ def test_a_streamed_model_pickles(streamed):
 
 def test_conformal_intervals_need_rows_and_auto_is_gaussian(streamed):
     model, in_memory, X_new = streamed
-    for method in ("jackknife+", "jackknife"):
-        with pytest.raises(ValueError, match=says(repr(method), "'gaussian'", "in memory")):
-            model.predict_interval(X_new, method=method)
+    with pytest.raises(ValueError, match=says(r"'jackknife\+'", "'gaussian'", "in memory")):
+        model.predict_interval(X_new, method="jackknife+")
     auto = model.predict_interval(X_new, [0.5, 0.9])
     assert_array_equal(auto, model.predict_interval(X_new, [0.5, 0.9], method="gaussian"))
     gaussian = in_memory.predict_interval(X_new, [0.5, 0.9], method="gaussian")

@@ -19,7 +19,7 @@ from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core.data.source import Block
 from ulmus.core.data.subsample import SamplePass
 from ulmus.core.fit.layer_spec import Effort
-from ulmus.core.input_map.marginal_likelihood import networks
+from ulmus.core.input_map.marginal_likelihood import probe_networks
 from ulmus.exceptions import ExtrapolationWarning
 from ulmus.model_file.serialisation import listed, restored
 
@@ -304,9 +304,9 @@ def test_a_map_is_learned_from_a_sample_of_rows(table, monkeypatch):
 
     def counted(sample, *rest, **options):
         sizes.append(sample.y.shape[1])
-        return networks(sample, *rest, **options)
+        return probe_networks(sample, *rest, **options)
 
-    monkeypatch.setattr("ulmus.core.fit.layer_spec.networks", counted)
+    monkeypatch.setattr("ulmus.core.fit.layer_spec.probe_networks", counted)
     monkeypatch.setattr("ulmus.core.fit.layer_spec.HOST_EFFORT", Effort(rows=40, units=64))
     in_memory, streamed = small().fit(X, y), small().fit_blocks(cut(X, y, size=50))
     assert sizes == [40, 40]

@@ -21,7 +21,7 @@ VARIANTS = [
     plain_member(20, alpha=0.1, noise="heteroskedastic", activation="relu"),
     plain_ensemble(3, 20, alpha=0.1),
     plain_ensemble(3, 20, alpha=0.1, noise="heteroskedastic", variance="all"),
-    plain_ensemble(3, 20, alpha=0.1, variance="all", hc="ensemble", activation="relu"),
+    plain_ensemble(3, 20, alpha=0.1, variance="all", hc="pooled", activation="relu"),
     plain_ensemble(
         3, 20, alpha=0.1, variance="S3", hc="HC3-exact", activation="cos", weight_scale=0.3
     ),

@@ -107,7 +107,7 @@ def rough_pair(members, **parameters):
 
 @pytest.mark.parametrize(
     ("name", "members", "hc"),
-    [("BR", 2, "HC2"), ("S2", 2, "HC2"), ("S2", 2, "ensemble"), ("S3", 3, "HC2")],
+    [("BR", 2, "HC2"), ("S2", 2, "HC2"), ("S2", 2, "pooled"), ("S3", 3, "HC2")],
 )
 def test_negative_variances_take_their_positive_part(hidden, name, members, hc):
     rng = np.random.default_rng(0)

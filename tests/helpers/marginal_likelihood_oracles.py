@@ -6,8 +6,8 @@ import numpy as np
 from scipy.stats import multivariate_normal
 
 from ulmus.core.data.source import Block
-from ulmus.core.input_map.marginal_likelihood import networks
-from ulmus.core.layer.hidden_layer import UnitLaw
+from ulmus.core.input_map.marginal_likelihood import probe_networks
+from ulmus.core.layer.hidden_layer import UnitDistribution
 from ulmus.core.layer.inputs import Inputs
 
 n, d, N, S = 25, 3, 6, 2
@@ -30,9 +30,9 @@ def judges(K=1, weighted=False, centred=True, activation="tanh", seeds=(0, 1)):
     """Networks for that table, one for each seed."""
     X, y, weight = table(K, weighted)
     sample = Block(X, y, None if weight is None else np.sqrt(weight))
-    law = UnitLaw("normal", None, activation)
+    law = UnitDistribution("normal", None, activation)
     inputs = Inputs(np.mean(X, axis=0), np.std(X, axis=0))
-    return networks(sample, inputs, law, list(seeds), N, centred=centred)
+    return probe_networks(sample, inputs, law, list(seeds), N, centred=centred)
 
 
 def features(network, L, s, weight, centred, g=np.tanh):

@@ -152,23 +152,17 @@ def omega(kind, H, y, alpha, intercept=False, w=None):
     """Squared residuals r_mi^2 corrected as `kind` says, weighted space; (M, n)."""
     P = hat_matrix(H, alpha, intercept, w)
     r = residuals(H, y, alpha, intercept, w, weighted=True)
-    n, eye = n_rows(y, w), np.eye(len(y))
+    eye = np.eye(len(y))
     if kind == "pooled":  # discounted as HC2, averaged over members, then squared
         squares = omega("HC2", H, y, alpha, intercept, w)
         return np.tile(np.mean(np.sign(r) * np.sqrt(squares), axis=0) ** 2, (len(H), 1))
-    if kind == "ensemble":  # rbar^2 / (1 - 2 pbar + (Pbar^2)_ii)
-        P_bar, r_bar = np.mean(P, axis=0), np.mean(r, axis=0)
-        one = r_bar**2 / (1 - 2 * np.diag(P_bar) + np.diag(P_bar @ P_bar))
-        return np.tile(one, (len(H), 1))
     out = np.empty_like(r)
     for m, (P_m, r_m) in enumerate(zip(P, r, strict=True)):
         p = np.diag(P_m)
         divisor = {
             "HC0": np.ones(len(y)),
-            "HC1": np.full(len(y), (n - np.trace(2 * P_m - P_m @ P_m)) / n),
             "HC2": np.diag((eye - P_m) @ (eye - P_m).T),
             "HC3": (1 - p) ** 2,
-            "HC4": (1 - p) ** np.minimum(4, n * p / np.sum(p)),
         }[kind]
         out[m] = r_m**2 / divisor
     return out
@@ -371,14 +365,6 @@ def jackknife_plus_bounds(H, h, y, alpha, miscoverage, intercept=False, w=None):
     low = [ranked(column - R, len(R) + 1 - k) for column in f.T]
     high = [ranked(column + R, k) for column in f.T]
     return np.column_stack([low, high])
-
-
-def jackknife_bounds(H, h, y, alpha, miscoverage, intercept=False, w=None):
-    """f(x) -+ the ceil((1-a)(n+1))-th smallest R_i, shape (p, 2)."""
-    _, R = jackknife_refits(H, h, y, alpha, intercept, w)
-    half = ranked(R, upper_rank(miscoverage, len(R)))
-    f = np.mean(predictions(H, h, y, alpha, intercept, w), axis=0)
-    return np.column_stack([f - half, f + half])
 
 
 def plotting_quantile(values, q):

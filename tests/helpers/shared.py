@@ -19,7 +19,7 @@ MINIATURES = {
     "wide": {"n_test": 60},
 }
 LEVELS = [0.5, 0.8, 0.9]
-PREDICTION_METHODS = ["auto", "jackknife+", "jackknife", "gaussian"]
+PREDICTION_METHODS = ["auto", "jackknife+", "gaussian"]
 TARGETS = ["function", "expectation"]
 
 # The same examples in every run: what fails here fails everywhere.

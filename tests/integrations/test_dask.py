@@ -57,7 +57,7 @@ def chunked(X, y, w=None, rows=(40, 1, 70, 39), columns=(2, 1)):
         {"alpha": 0.3, "variance": "auto"},
         {"alpha": "loo", "hc": "HC3-exact", "fit_intercept": False},
         {"alpha": "loo", "noise": "heteroskedastic", "variance": ["S2"]},
-        {"alpha": "gcv", "hc": "ensemble", "standardize": False},
+        {"alpha": "gcv", "hc": "pooled", "standardize": False},
     ],
     ids=str,
 )

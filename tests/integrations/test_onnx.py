@@ -22,7 +22,7 @@ from scipy.signal import lfilter
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core.layer import activations
-from ulmus.core.ridge.grams import PairGram
+from ulmus.core.ridge.member_pairs import PairGram
 from ulmus.core.variance.estimates import ESTIMATES, model_variance
 from ulmus.core.variance.quadratic_forms import RowForm
 from ulmus.exceptions import DegenerateFitWarning, NegativeVarianceWarning

@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ulmus import __version__
 from ulmus.core.layer import activations
-from ulmus.core.ridge.pairing import COMMON, PairSums
+from ulmus.core.ridge.member_pairs import COMMON, PairSums
 from ulmus.core.variance.estimates import ESTIMATES, PointParts, never_negative
 from ulmus.core.variance.quadratic_forms import row_form
 from ulmus.integrations.onnx import layer as parts

@@ -45,9 +45,6 @@ def test_jackknife_bounds_are_those_of_n_refits(fitted, M, alpha, intercept, wei
         expected = oracles.jackknife_plus_bounds(*args, miscoverage, intercept, w)
         ours = model.predict_interval(X, level, method="jackknife+")
         assert_allclose(ours, expected, rtol=0, atol=1e-8)
-        expected = oracles.jackknife_bounds(*args, miscoverage, intercept, w)
-        ours = model.predict_interval(X, level, method="jackknife")
-        assert_allclose(ours, expected, rtol=0, atol=1e-8)
 
 
 @weightings
@@ -163,19 +160,18 @@ class RidgeMembers(RegressorMixin, BaseEstimator):
 @intercepts
 @alphas
 @members
-@pytest.mark.parametrize(("method", "name"), [("jackknife+", "plus"), ("jackknife", "base")])
-def test_jackknife_bounds_are_those_of_mapie(fitted, M, alpha, intercept, method, name):
+def test_jackknife_bounds_are_those_of_mapie(fitted, M, alpha, intercept):
     regression = pytest.importorskip("mapie.regression")
     model, (H, h, y, *_), X = fitted(M, alpha=alpha, fit_intercept=intercept)
     mapie = regression.CrossConformalRegressor(
-        RidgeMembers(M, alpha, intercept), LEVELS, method=name, cv=LeaveOneOut()
+        RidgeMembers(M, alpha, intercept), LEVELS, method="plus", cv=LeaveOneOut()
     )
     # The point prediction is that of the fit to all rows, not the mean over refits.
     mean, expected = mapie.fit_conformalize(np.hstack(H), y).predict_interval(
         np.hstack(h), aggregate_point_predictions=None
     )
     assert_allclose(model.predict(X), mean, rtol=0, atol=1e-8)
-    ours = model.predict_interval(X, LEVELS, method=method)
+    ours = model.predict_interval(X, LEVELS, method="jackknife+")
     assert_allclose(ours, expected, rtol=0, atol=1e-8)
 
 

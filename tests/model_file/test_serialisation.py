@@ -54,7 +54,7 @@ def answers(model, X):
         {},
         {"noise": "heteroskedastic", "hc": "HC3-exact"},
         {"alpha": 0.0, "fit_intercept": False, "n_neurons": 5},
-        {"alpha": "loo", "hc": "ensemble", "standardize": False},
+        {"alpha": "loo", "hc": "pooled", "standardize": False},
     ],
     ids=str,
 )

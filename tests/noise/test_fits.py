@@ -59,11 +59,25 @@ def test_one_member_by_least_squares_has_the_newey_west_errors_of_statsmodels(la
 def test_one_member_by_least_squares_has_the_cluster_errors_of_statsmodels(correction):
     _, X, y = series()
     groups = np.random.default_rng(1).integers(0, 9, len(y))
-    model, H = least_squares(X, y, Clustered(), hc="HC1" if correction else "HC0", groups=groups)
+    model, H = least_squares(X, y, Clustered(), hc="HC0", groups=groups)
     theirs = sm.OLS(y, H).fit(
         cov_type="cluster", cov_kwds={"groups": groups, "use_correction": correction}
     )
     wanted = np.einsum("ij,jk,ik->i", H, theirs.cov_params(), H)
+    n, k = H.shape
+    factor = model.noise_covariance_.small_sample * n / (n - k) if correction else 1.0
+    ours = factor * model.predict_var(X, component="model")
+    np.testing.assert_allclose(ours, wanted, rtol=1e-8)
+
+
+def test_cluster_errors_of_hc2_residuals_are_corrected_for_few_clusters():
+    _, X, y = series()
+    n, G = len(y), 9
+    groups = np.random.default_rng(1).integers(0, G, n)
+    model, H = least_squares(X, y, Clustered(), hc="HC2", groups=groups)
+    r = (y - H @ (H.T @ y)) / np.sqrt(1 - np.sum(H**2, axis=1))
+    scores = np.stack([r[groups == g] @ H[groups == g] for g in range(G)])
+    wanted = G / (G - 1) * (n - 1) / n * np.sum((H @ scores.T) ** 2, axis=1)
     np.testing.assert_allclose(model.predict_var(X, component="model"), wanted, rtol=1e-8)
 
 

@@ -149,9 +149,9 @@ def test_labels_and_columns_follow_the_rows(series):
     assert_array_equal(columns["site"], table["site"])
     assert_array_equal(used, w > 0)
     labels = np.arange(240) // 30
-    labelled = BlockSource(lambda: iter(raw), first, np.empty(0), cut=labels)
+    labelled = BlockSource(lambda: iter(raw), first, np.empty(0), block_ids=labels)
     blocks = list(labelled.blocks("labels"))
-    assert_array_equal(np.concatenate([block.cut for block in blocks]), labels)
+    assert_array_equal(np.concatenate([block.block_ids for block in blocks]), labels)
 
 
 def test_groups_are_numbered_as_they_come():

@@ -86,7 +86,7 @@ def test_uncelme_gcv_lacks_the_square():
 
 @intercepts
 @weightings
-@pytest.mark.parametrize("kind", ["HC0", "HC1", "HC2", "HC3"])
+@pytest.mark.parametrize("kind", ["HC0", "HC2", "HC3"])
 def test_hc_variances_are_statsmodels(oracle_problem, row_weights, kind, intercept, weighted):
     sm = pytest.importorskip("statsmodels.api")
     H, h, y = oracle_problem

@@ -7,7 +7,7 @@ import pytest
 from plain import plain_ensemble
 from shared import paper_miniature
 
-from ulmus.core.layer.hidden_layer import UnitLaw
+from ulmus.core.layer.hidden_layer import UnitDistribution
 from reproduction import STUDIES, Options, selection
 from reproduction.members import factorised, output_weights
 from reproduction.settings import REPLICATION, TRUTH
@@ -24,7 +24,7 @@ def fitted(study, draw, X, n_members, alpha, monkeypatch):
     """The library's estimator with the weights of a draw."""
     weights = draw.weights[:n_members]
     members = iter([(each[:-1], each[-1]) for each in weights])
-    monkeypatch.setattr(UnitLaw, "member", lambda *arguments: next(members))
+    monkeypatch.setattr(UnitDistribution, "member", lambda *arguments: next(members))
     return plain_ensemble(
         n_members,
         study.n_neurons,

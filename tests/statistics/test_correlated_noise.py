@@ -1,4 +1,4 @@
-"""Error bars over replications of dependent noise: a short version of benchmarks/dependence.py."""
+"""Error bars over replications of dependent noise: a short version of benchmarks/correlated_noise.py."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Error bars of answers over replications: a short version of benchmarks/answers.py."""
+"""Error bars of answers over replications: a short version of benchmarks/effects.py."""
 
 import numpy as np
 import pytest

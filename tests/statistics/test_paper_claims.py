@@ -122,7 +122,7 @@ def test_naive_estimate_is_too_large_by_the_trace(known_noise, exact_terms):
     assert overall - np.mean(exact) > 3 * band
 
 
-@pytest.mark.parametrize("hc", ["HC2", "ensemble"])
+@pytest.mark.parametrize("hc", ["HC2"])
 def test_s2_is_nearly_unbiased_when_the_noise_grows(exact_terms, hc):
     exact, exact_error = exact_variance(exact_terms["growing"], M)
     ours = replications(

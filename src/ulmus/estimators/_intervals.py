@@ -10,13 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._kriging import Kriging, require_kriged_kind
 from ulmus.estimators._subject import TARGETS
-from ulmus.intervals.confidence import expectation_errors, function_errors
+from ulmus.intervals.confidence import expectation_error_bars, function_error_bars
 from ulmus.intervals.kriging import kriged_bounds
 from ulmus.intervals.prediction import prediction_bounds
 from ulmus.intervals.prediction import quantiles as fit_quantiles
 from ulmus.intervals.standard_errors import prediction_variance
 
-PREDICTION_METHODS = ("auto", "jackknife+", "jackknife", "cv+", "gaussian")
+PREDICTION_METHODS = ("auto", "jackknife+", "cv+", "gaussian")
 CONFIDENCE_METHODS = ("auto", "t", "normal")
 SHAPES = ("equal", "shortest")
 
@@ -49,8 +49,8 @@ class Intervals(Kriging):
         kind : {"prediction", "confidence"}, default="prediction"
             ``"prediction"`` covers a new observation, ``"confidence"`` a value of a function.
         method : str, default="auto"
-            For predictions: ``"jackknife+"`` and ``"jackknife"`` are conformal, from exact
-            leave-one-out residuals without any refit; ``"cv+"`` leaves each fifth of the rows out
+            For predictions: ``"jackknife+"`` is conformal, from exact leave-one-out predictions
+            and residuals without any refit; ``"cv+"`` leaves each fifth of the rows out
             of everything, the learned map and the choice of alpha included, and is jackknife+
             where no map is learned; ``"gaussian"`` is mean plus and minus a Student quantile times
             the standard deviation. ``"auto"`` is jackknife+ with residuals scaled by their own
@@ -101,9 +101,9 @@ class Intervals(Kriging):
         learned map, left-out residuals come from maps that were learned without the row's fold,
         which takes five times as long as the fit, once, when error bars are first asked for.
         Intervals for f are approximate: undersmoothing makes bias small against the standard
-        error where the hidden layers can represent f. :doc:`/guide/honesty` has the figures.
+        error where the hidden layers can represent f. :doc:`/guide/calibration` has the figures.
 
-        A Pipeline has no ``predict_interval``; ``ulmus.answers(pipe)`` has.
+        A Pipeline has no ``predict_interval``; ``ulmus.inference(pipe)`` has.
 
         Examples
         --------
@@ -143,10 +143,10 @@ class Intervals(Kriging):
         elif kind == "prediction":
             bounds = prediction_bounds(self.fitted_, X, levels, method, shape=shape)
         elif target == "function":
-            bounds = function_errors(self.fitted_, X).bounds(levels, method)
+            bounds = function_error_bars(self.fitted_, X).bounds(levels, method)
         else:
             variance = prediction_variance(self.fitted_, X)
-            bounds = expectation_errors(self.fitted_, variance).bounds(levels, method)
+            bounds = expectation_error_bars(self.fitted_, variance).bounds(levels, method)
         return self._interval_output(bounds, X, np.ndim(confidence_level) == 0)
 
     def predict_quantiles(self, X: Any, quantiles: Any) -> Any:
@@ -233,7 +233,7 @@ class Intervals(Kriging):
         X = self._checked_points(X)
         fit, variance = self.fitted_, prediction_variance(self.fitted_, X)
         errors = (
-            function_errors(fit, X) if target == "function" else expectation_errors(fit, variance)
+            function_error_bars(fit, X) if target == "function" else expectation_error_bars(fit, variance)
         )
         mean_ci = errors.bounds(levels)[:, 0, :, 0]
         obs_ci = prediction_bounds(fit, X, levels, "auto", variance)[:, 0, :, 0]

@@ -15,14 +15,14 @@ from ulmus.core.layer.hidden_layer import DISTRIBUTIONS
 from ulmus.core.layer.inputs import EXPANSIONS
 from ulmus.core.noise import noise_of
 from ulmus.core.noise_covariance.structure import Family
-from ulmus.core.ridge.pairing import COMMON, DEPENDENT
+from ulmus.core.ridge.member_pairs import COMMON, DEPENDENT
 from ulmus.core.ridge.residuals import DISCOUNTS
 from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.noise import CorrelatedNoise
 
 # Standard errors by which a model of the noise variance must beat a constant; None for no model.
 MIN_GAIN_IN_SE = {"auto": 2.5, "homoskedastic": None, "heteroskedastic": 0.0}
-HC_NAMES = (*DISCOUNTS, "pooled", "ensemble")
+HC_NAMES = (*DISCOUNTS, "pooled")
 # What "auto" means: the least biased estimate, or the only one left for a single member.
 AUTO_ESTIMATE = {
     "auto": ("BR", "NHo"),
@@ -177,7 +177,7 @@ def checked_expansions(value: Any) -> Any:
     names = () if value is None else (value,) if isinstance(value, str) else value
     if not isinstance(names, (list, tuple)) or any(name not in EXPANSIONS for name in names):
         raise ValueError(
-            "expand_inputs must be None, 'auto', 'scores', 'levels' or a list of the last two, "
+            "expand_inputs must be None, 'auto', 'normal_scores', 'one_hot' or a list of the last two, "
             f"got {value!r}."
         )
     return tuple(dict.fromkeys(names))

@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ulmus.core.arrays.backend import Array
-from ulmus.core.data.feature_scaling import far_outside
+from ulmus.core.data.scaling import n_extrapolated
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.residual_distribution import residual_shape
 from ulmus.core.fit.training_data import TrainingRows
 from ulmus.core.query.leave_out import (
     POINT_ELEMENTS,
-    beyond_rows,
     leave_one_out_shifts,
     out_of_fold_residuals,
+    outside_design,
     prediction_moments,
     scaled_residuals,
 )
@@ -41,7 +41,7 @@ from ulmus.intervals.shortest import (
     shortest_ranks,
     shortest_tails,
 )
-from ulmus.intervals.standard_errors import Variance, prediction_variance
+from ulmus.intervals.standard_errors import PredictionVariance, prediction_variance
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -55,7 +55,7 @@ BEYOND_SHARE = 0.01
 
 
 def gaussian_bounds(
-    fit: Fit, X: Array, levels: Sequence[float], variance: Variance | None = None
+    fit: Fit, X: Array, levels: Sequence[float], variance: PredictionVariance | None = None
 ) -> FloatArray:
     """Mean plus and minus a Student quantile times the sd of a new observation."""
     variance = prediction_variance(fit, X) if variance is None else variance
@@ -81,7 +81,7 @@ def prediction_bounds(
     X: Array,
     levels: Sequence[float],
     method: str,
-    variance: Variance | None = None,
+    variance: PredictionVariance | None = None,
     shape: str = "equal",
 ) -> FloatArray:
     """Intervals for new observations."""
@@ -128,7 +128,7 @@ def uses_predictions(fit: Fit) -> bool:
     """Whether left-out predictions are so close to predictions that "auto" takes those."""
     gamma = max(part.smoother.gamma for part in fit.ensemble.regressions)
     rows = fit.rows
-    n = fit.n_rows if rows is None or rows.data.cut is None else rows.data.n_blocks
+    n = fit.n_rows if rows is None or rows.data.block_ids is None else rows.data.n_blocks
     return fit.n_rows >= MANY_ROWS and n >= ROWS_PER_DOF * gamma
 
 
@@ -139,13 +139,13 @@ def _conformal(
     levels: Sequence[float],
     method: str,
     shape: str,
-    variance: Variance | None,
+    variance: PredictionVariance | None,
 ) -> FloatArray:
     """Order statistics of left-out predictions plus and minus left-out residuals."""
     used = rows.judges
     scaled = method == "auto"
     errors = scaled_residuals(fit, rows) if scaled else out_of_fold_residuals(fit, rows)[:, used]
-    plain = method == "jackknife" or (scaled and uses_predictions(fit))
+    plain = scaled and uses_predictions(fit)
     spread = prediction_moments(fit, X, None if variance is None else variance.norm.T)
     _warn_about_reach(fit, rows, X, spread.norm)
     sides = [level_sides(e, levels, shape if scaled else "absolute") for e in errors]
@@ -185,8 +185,8 @@ def cross_bounds(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
 
 def _warn_about_reach(fit: Fit, rows: TrainingRows, X: Array, norm: FloatArray) -> None:
     """Warn about points beyond the rows, unless single inputs have told already."""
-    beyond = int(np.sum(beyond_rows(rows, norm)))
-    if beyond > BEYOND_SHARE * norm.shape[1] and not far_outside(X, fit.scale):
+    beyond = int(np.sum(outside_design(rows, norm)))
+    if beyond > BEYOND_SHARE * norm.shape[1] and not n_extrapolated(X, fit.scale):
         warn(
             f"{beyond} of {norm.shape[1]} points are farther from the training rows, as the "
             "hidden layers see them, than these are from one another; intervals there are wider, "

@@ -13,7 +13,7 @@ from shared import ensemble, intercepts, weightings
 from ulmus.core.arrays.linalg import cholesky
 from ulmus.core.noise.constant import pilot_noise
 from ulmus.core.ridge.alpha import ALPHA_MEMBERS, ALPHA_UNITS, n_alpha_members
-from ulmus.core.ridge.pairing import member_groups
+from ulmus.core.ridge.member_pairs import member_groups
 from ulmus.core.variance.estimates import PointParts, enough_members, positive_part
 from ulmus.core.variance.undersmoothing import UNDERSMOOTHING_GRID, UndersmoothingPath
 from ulmus.exceptions import DegenerateFitWarning
@@ -60,7 +60,7 @@ def pooled_squares(args):
 
 @weightings
 @sizes
-@pytest.mark.parametrize("hc", ["HC0", "HC3", "ensemble"])
+@pytest.mark.parametrize("hc", ["HC0", "HC3", "pooled"])
 def test_rows_keep_their_pooled_squares_whatever_the_discount(fitted, size, hc, weighted):
     how = {"noise": "heteroskedastic", "alpha": 0.3, "hc": hc}
     model, args, _ = fitted(*size, weighted=weighted, **how)
@@ -86,7 +86,7 @@ def test_pooled_residuals_are_one_noise_for_all_members(fitted, size, intercept,
 
 @weightings
 @intercepts
-@pytest.mark.parametrize("hc", ["pooled", "ensemble"])
+@pytest.mark.parametrize("hc", ["pooled", "HC2"])
 def test_shared_residuals_of_one_network_are_its_own(fitted, hc, intercept, weighted):
     how = {"alpha": 0.3, "fit_intercept": intercept, "noise": "heteroskedastic", "hc": hc}
     model, (H, h, y, *rest), X = fitted(1, 6, weighted=weighted, **how)

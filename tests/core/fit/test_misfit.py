@@ -7,7 +7,7 @@ from plain import plain_ensemble
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.fit.misfit import LOCAL, neighbour_sums, participation
-from ulmus.core.query.leave_out import beyond_rows
+from ulmus.core.query.leave_out import outside_design
 from ulmus.exceptions import BiasWarning, ExtrapolationWarning
 
 
@@ -158,4 +158,4 @@ def test_points_beyond_the_rows_are_told_of_by_leverage():
     assert width > 1.2 * np.mean(np.diff(model.predict_interval(inside), axis=1))
     rows = model.fitted_.rows
     largest = rows.norm.max()
-    assert_array_equal(beyond_rows(rows, np.array([[0.1, 0.5, 5.0]]) * largest), [0, 0, 1])
+    assert_array_equal(outside_design(rows, np.array([[0.1, 0.5, 5.0]]) * largest), [0, 0, 1])

@@ -11,7 +11,7 @@ from scipy import stats
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.ensemble.regression import fitted_rows
 from ulmus.core.fit.refits import N_FOLDS, out_of_fold
-from ulmus.core.query.leave_out import loo_residuals, out_of_fold_residuals
+from ulmus.core.query.leave_out import leave_one_out_shifts, loo_residuals, out_of_fold_residuals
 from ulmus.model_file.serialisation import listed, restored
 
 LEVELS = [0.5, 0.9]
@@ -244,9 +244,14 @@ def test_rows_set_aside_for_the_map_judge_nothing():
     other[rows.judges] += 3.0
     assert_array_equal(small(tuning_fraction=0.5).fit(X, other).input_map_, fitted.input_map_)
     errors = np.abs(fitted.loo_residuals_[rows.judges])
-    rank = int(np.ceil(0.9 * 61)) - 1
-    expected = fitted.predict(points)[:, None] + np.sort(errors)[rank] * np.array([-1, 1])
-    ours = fitted.predict_interval(points, 0.9, method="jackknife")
+    shifts = leave_one_out_shifts(fitted.fitted_, rows, points)
+    shift = np.concatenate([chunk.shift[0] for chunk in shifts], axis=1)[rows.judges]
+    without = fitted.predict(points) - shift
+    low, high = int(np.floor(0.1 * 61)) - 1, int(np.ceil(0.9 * 61)) - 1
+    lower = np.sort(without - errors[:, None], axis=0)[low]
+    upper = np.sort(without + errors[:, None], axis=0)[high]
+    expected = np.column_stack([lower, upper])
+    ours = fitted.predict_interval(points, 0.9, method="jackknife+")
     assert_allclose(ours, expected, rtol=1e-10)
     assert np.all(np.isfinite(fitted.predict_interval(points, LEVELS)))
 

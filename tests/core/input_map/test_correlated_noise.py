@@ -30,9 +30,9 @@ from ulmus.core.input_map.correlated_noise import (
     noise_correlation,
     whitened,
 )
-from ulmus.core.input_map.marginal_likelihood import networks
+from ulmus.core.input_map.marginal_likelihood import probe_networks
 from ulmus.core.input_map.optimisation import learned_map
-from ulmus.core.layer.hidden_layer import UnitLaw
+from ulmus.core.layer.hidden_layer import UnitDistribution
 from ulmus.core.layer.inputs import Inputs
 from ulmus.core.noise_covariance.kernels import Kernel
 from ulmus.core.noise_covariance.locations import Locations
@@ -64,7 +64,7 @@ def symmetric_root(S):
 def test_whitened_evidence_is_the_density_under_dependent_noise(L, weighted):
     _, y, weight = table(1, weighted)
     plain, S_ = judges(1, weighted, centred=False, seeds=[0]), correlation()
-    found = whitened(plain, S_).evidence(L, LOG_ALPHA).value
+    found = whitened(plain, S_).negative_log_likelihood(L, LOG_ALPHA).value
     # Rows times the roots of their weights have noise of correlation S; V keeps their total weight.
     H, z = features(plain, L, 0, weight, centred=False), outputs(y, weight, centred=False)[:, 0]
     root = np.ones(n) if weight is None else np.sqrt(weight * n / np.sum(weight))
@@ -87,7 +87,7 @@ def test_an_intercept_is_taken_out_of_whitened_rows(weighted):
     H = left @ V @ features(plain, SCALES, 0, weight, centred=False)
     z = left @ V @ outputs(y, weight, centred=True)[:, 0]
     expected = minus_log_density(z, H, math.exp(LOG_ALPHA))
-    found = whitened(plain, correlation()).evidence(SCALES, LOG_ALPHA).value
+    found = whitened(plain, correlation()).negative_log_likelihood(SCALES, LOG_ALPHA).value
     assert_allclose(found, expected, rtol=1e-7)
 
 
@@ -96,12 +96,12 @@ def test_an_intercept_is_taken_out_of_whitened_rows(weighted):
 @weightings
 def test_gradients_of_whitened_evidence_are_central_differences(L, centred, weighted):
     network = whitened(judges(2, weighted, centred), correlation())
-    found = network.evidence(L, LOG_ALPHA)
+    found = network.negative_log_likelihood(L, LOG_ALPHA)
     by_map = np.empty_like(L)
     for index in np.ndindex(L.shape):
-        by_map[index] = difference(lambda p: network.evidence(p, LOG_ALPHA).value, L, index)
+        by_map[index] = difference(lambda p: network.negative_log_likelihood(p, LOG_ALPHA).value, L, index)
     assert_allclose(found.by_map, by_map, rtol=1e-5, atol=1e-7)
-    by_alpha = difference(lambda p: network.evidence(L, p[0]).value, [LOG_ALPHA], 0)
+    by_alpha = difference(lambda p: network.negative_log_likelihood(L, p[0]).value, [LOG_ALPHA], 0)
     assert_allclose(found.by_log_alpha, by_alpha, rtol=1e-5)
 
 
@@ -110,7 +110,7 @@ def test_gradients_of_whitened_evidence_are_central_differences(L, centred, weig
 def test_independent_noise_whitens_nothing(centred, weighted):
     plain = judges(2, weighted, centred)
     found, expected = (
-        network.evidence(SCALES, LOG_ALPHA) for network in (whitened(plain, np.eye(n)), plain)
+        network.negative_log_likelihood(SCALES, LOG_ALPHA) for network in (whitened(plain, np.eye(n)), plain)
     )
     assert_allclose(found.value, expected.value, rtol=1e-8)
     assert_allclose(found.by_map, expected.by_map, rtol=1e-6, atol=1e-9)
@@ -171,8 +171,8 @@ def test_independent_rows_have_the_map_of_independent_noise():
 
 def sample_networks(X, y, size=120):
     inputs = Inputs(np.mean(X, axis=0), np.std(X, axis=0))
-    law = UnitLaw("normal", None, "tanh")
-    return networks(Block(X, y[None, :], None), inputs, law, [1, 2], size // 2, centred=True)
+    law = UnitDistribution("normal", None, "tanh")
+    return probe_networks(Block(X, y[None, :], None), inputs, law, [1, 2], size // 2, centred=True)
 
 
 def test_noise_is_told_behind_the_first_map_at_the_places_of_the_sorted_rows():

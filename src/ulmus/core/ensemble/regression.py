@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, namespace, to_numpy
+from ulmus.core.data.scaling import OutputUnits, output_units
 from ulmus.core.data.source import Block, RowBlocks, Source
-from ulmus.core.data.target_scaling import OutputUnits, output_units
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.ensemble.row_pass import AllSums, SecondPass
 from ulmus.core.layer.hidden_layer import HiddenLayer
@@ -24,8 +24,8 @@ from ulmus.core.noise.constant import ConstantNoise, NoiseVariance, noise_varian
 from ulmus.core.noise.per_row import PerRowNoise
 from ulmus.core.ridge.alpha import chosen_alphas
 from ulmus.core.ridge.factor import Factor, factor_of_moments, factor_of_rows
+from ulmus.core.ridge.member_pairs import COMMON, DEPENDENT, lone_members, member_groups
 from ulmus.core.ridge.moments import FirstPass, Moments
-from ulmus.core.ridge.pairing import COMMON, DEPENDENT, lone_members, member_groups
 from ulmus.core.ridge.preconditioner import Whitening, sample_rows, sample_whitening
 from ulmus.core.ridge.residuals import RowFit
 from ulmus.core.ridge.smoother import Smoother, smoother
@@ -61,14 +61,9 @@ class Specification:
 
     @property
     def pairings(self) -> set[str]:
-        """Pairings of the estimates.
-
-        Ensemble residuals are discounted by the common one, and wide networks behind dependent
-        noise are made from it.
-        """
+        """Pairings of the estimates; wide networks behind dependent noise need the common one."""
         wanted = {ESTIMATES[name].pairing for name in self.estimates}
-        needs_common = self.hc == "ensemble" or DEPENDENT in wanted
-        return wanted | {COMMON.name} if needs_common and wanted else wanted
+        return wanted | {COMMON.name} if DEPENDENT in wanted else wanted
 
     @property
     def constant_noise(self) -> bool:
@@ -256,14 +251,8 @@ def _kept_rows(
     constant, noises = spec.constant_noise, spec.residual_noises
     M, n_neurons = ensemble.n_members, ensemble.layer.W.shape[1]
     groups = [slice(0, M)] if constant else member_groups(M, n_neurons)[:1] if spec.pilot else []
-    if spec.hc == "ensemble" and noises:
-        # Its residuals are discounted by the form of constant noise, which must come first.
-        totals = rows.reduce(SecondPass(ensemble, groups, [], ()))
-        ensemble = _with_constant_noise(ensemble, totals, spec, constant)
-        groups = []
     totals = rows.reduce(SecondPass(ensemble, groups, noises, names))
-    if spec.hc != "ensemble" or not noises:
-        ensemble = _with_constant_noise(ensemble, totals, spec, constant)
+    ensemble = _with_constant_noise(ensemble, totals, spec, constant)
     ensemble = _with_residual_noises(ensemble, totals, noises)
     return ensemble, [total.records.joined() for total in totals.parts]
 
@@ -305,13 +294,13 @@ def _with_dual_forms(
     for part, total in zip(ensemble.regressions, totals.parts, strict=True):
         arrays = total.records.joined()
         rows = RowFit(part.smoother, arrays.pop("t"), arrays.pop("residual"), None)
-        common = ConstantNoise().dual(rows, part.variance.sigma2, None)
+        common = ConstantNoise().dual(rows, part.variance.sigma2)
         variance = _noise(part, spec, common.shared)
         forms: dict[str, PairForms] = {}
         if spec.constant_noise:
             forms[COMMON.name] = common_forms(common.shared, variance.sigma2)
         for noise in spec.residual_noises:
-            forms[noise.name] = noise.dual(rows, variance.sigma2, common.shared)
+            forms[noise.name] = noise.dual(rows, variance.sigma2)
         parts.append(replace(part, variance=variance, forms=forms))
         records.append(arrays)
     return replace(ensemble, regressions=tuple(parts)), records

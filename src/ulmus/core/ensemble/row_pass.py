@@ -12,8 +12,7 @@ from ulmus.core.arrays.backend import Array, namespace, to_numpy
 from ulmus.core.data.source import Block
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.noise import NoiseSums, ResidualNoise
-from ulmus.core.ridge.grams import PairGram
-from ulmus.core.ridge.pairing import COMMON
+from ulmus.core.ridge.member_pairs import PairGram
 from ulmus.core.ridge.residuals import RowFit, pooled_omega
 from ulmus.core.ridge.smoother import Smoother
 
@@ -107,11 +106,10 @@ class SecondPass:
 
     def __call__(self, blocks: Iterable[Block]) -> AllSums:
         """Sums over the blocks."""
-        parts = self.ensemble.regressions
-        totals = AllSums([self._empty(part) for part in parts])
+        totals = AllSums([self._empty(part) for part in self.ensemble.regressions])
         for block, fits in self.ensemble.row_fits(blocks):
-            for part, total, fit in zip(parts, totals.parts, fits, strict=True):
-                self._add(part, total, fit, block.rows)
+            for total, fit in zip(totals.parts, fits, strict=True):
+                self._add(total, fit, block.rows)
         return totals
 
     def _empty(self, part: Regression) -> RegressionSums:
@@ -120,12 +118,10 @@ class SecondPass:
         sums = [noise.sums(to_t, len(part.outputs)) for noise in self.noises]
         return RegressionSums(pairs, sums, RowRecords([]))
 
-    def _add(
-        self, part: Regression, total: RegressionSums, fit: RowFit, locations: np.ndarray | None
-    ) -> None:
-        rows, common = fit.weighted, part.forms.get(COMMON.name)
+    def _add(self, total: RegressionSums, fit: RowFit, locations: np.ndarray | None) -> None:
+        rows = fit.weighted
         for sums in total.forms:
-            sums.add(rows, None if common is None else common.shared)
+            sums.add(rows)
         if total.pairs is not None:
             # Products within members are known from the fit.
             total.pairs.add_pairs(rows.t[: len(total.pairs.upper), :, :])
@@ -141,7 +137,7 @@ def recorded(fit: RowFit, rows: RowFit, names: tuple[str, ...]) -> dict[str, Any
         "residual": lambda: rows.residual,
         "leverage": lambda: to_numpy(rows.square_length),
         "loo": lambda: to_numpy(fit.loo),
-        "norm": lambda: to_numpy(fit.left_out_norm),
+        "norm": lambda: to_numpy(fit.leave_out_leverage),
         "omega": lambda: to_numpy(pooled_omega("HC2", rows)),
     }
     return {name: makers[name]() for name in names}

@@ -13,16 +13,16 @@ from typing import Any, ClassVar, Protocol
 from ulmus.core.arrays.backend import Array
 from ulmus.core.noise.constant import ConstantNoise
 from ulmus.core.noise.per_row import PerRowNoise
-from ulmus.core.ridge.pairing import COMMON
+from ulmus.core.ridge.member_pairs import COMMON
 from ulmus.core.ridge.residuals import RowFit
-from ulmus.core.variance.quadratic_forms import Form, PairForms
+from ulmus.core.variance.quadratic_forms import PairForms
 
 
 class NoiseSums(Protocol):
     """Primal forms in the making; they merge with ``+``."""
 
-    def add(self, rows: RowFit, common: Form | None) -> None:
-        """Add weighted rows; ``common`` is the form of constant noise, where there is one."""
+    def add(self, rows: RowFit) -> None:
+        """Add weighted rows."""
 
     def forms(self, n_rows: int, sigma2: Array) -> PairForms:
         """The finished forms, as variances."""
@@ -35,17 +35,16 @@ class Noise(Protocol):
     """A kind of noise.
 
     ``needs_residuals``: whether its forms need a pass over the rows after the fit, so that rows
-    which come only once are not enough. ``needs_order``: whether the order of rows matters.
+    which come only once are not enough.
     """
 
     needs_residuals: ClassVar[bool]
-    needs_order: ClassVar[bool]
 
     @property
     def name(self) -> str:
         """What its forms are called in a fit."""
 
-    def dual(self, rows: RowFit, sigma2: Array, common: Form | None) -> PairForms:
+    def dual(self, rows: RowFit, sigma2: Array) -> PairForms:
         """Forms that keep the weighted training rows."""
 
 

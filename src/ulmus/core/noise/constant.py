@@ -8,11 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, double_precision, like, namespace
-from ulmus.core.ridge.leave_out import SMALLEST_ONE_MINUS_LEVERAGE
-from ulmus.core.ridge.pairing import COMMON
-from ulmus.core.ridge.residuals import RowFit
+from ulmus.core.ridge.member_pairs import COMMON
+from ulmus.core.ridge.residuals import SMALLEST_ONE_MINUS_LEVERAGE, RowFit
 from ulmus.core.ridge.smoother import Smoother
-from ulmus.core.variance.quadratic_forms import Form, PairForms, common_forms, row_form
+from ulmus.core.variance.quadratic_forms import PairForms, common_forms, row_form
 from ulmus.core.variance.undersmoothing import STEPS_PER_DECADE, UndersmoothingPath
 
 # The pilot's ridge parameter is that many powers of ten below the best predictor's: bias shrinks
@@ -31,9 +30,8 @@ class ConstantNoise:
 
     name: ClassVar[str] = COMMON.name
     needs_residuals: ClassVar[bool] = False
-    needs_order: ClassVar[bool] = False
 
-    def dual(self, rows: RowFit, sigma2: Array, common: Form | None) -> PairForms:
+    def dual(self, rows: RowFit, sigma2: Array) -> PairForms:
         """Forms that keep the weighted training rows."""
         return common_forms(row_form(rows.t, COMMON), sigma2)
 

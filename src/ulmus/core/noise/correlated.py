@@ -24,8 +24,7 @@ from ulmus.core.noise_covariance.reml import covariance_estimate
 from ulmus.core.noise_covariance.roots import IdentityRoot, Root, takes_blocks
 from ulmus.core.noise_covariance.smoothed_space import KEPT, strong_space
 from ulmus.core.noise_covariance.structure import Family
-from ulmus.core.ridge.grams import PairGram
-from ulmus.core.ridge.pairing import COMMON, DEPENDENT
+from ulmus.core.ridge.member_pairs import COMMON, DEPENDENT, PairGram
 from ulmus.core.ridge.residuals import RowFit, pooled_residual
 from ulmus.core.variance.quadratic_forms import Form, PairForms, row_form
 
@@ -68,7 +67,7 @@ def stretches(n: int) -> np.ndarray:
 def in_order(rows: RowBlocks, locations: Locations) -> OrderedRows:
     """Rows in memory in the order of their places."""
     order = locations.order[rows.used[locations.order]]
-    plain = replace(rows, cut=None)
+    plain = replace(rows, block_ids=None)
 
     def blocks() -> Iterator[Block]:
         for few in row_blocks(len(order), rows.width, rows.reference):
@@ -247,7 +246,7 @@ def _noise(found: Found, part: Regression, k: int, hc: str) -> _Noise:
 
 def _of_products(hc: str) -> str:
     """Which residuals make products; those of the members are pooled in any case."""
-    return "HC2" if hc in ("pooled", "ensemble") else hc
+    return "HC2" if hc == "pooled" else hc
 
 
 def _by_residuals(seen: _Seen, part: Regression, kind: Robust, hc: str) -> Iterator[HACEstimate]:

@@ -7,13 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ulmus.core.arrays.backend import Array, namespace
-from ulmus.core.ridge.grams import PairGram
-from ulmus.core.ridge.pairing import OWN, PAIRINGS, Pairing
-from ulmus.core.ridge.residuals import RowFit, ensemble_omega, member_omega, pooled_omega
+from ulmus.core.ridge.member_pairs import OWN, PAIRINGS, PairGram, Pairing
+from ulmus.core.ridge.residuals import RowFit, member_omega, pooled_omega
 from ulmus.core.variance.quadratic_forms import Form, JackknifeForm, PairForms, row_form
-
-# Variants that give a row one noise variance, the same for all members.
-SHARED_HC = ("ensemble", "pooled")
 
 
 @dataclass(frozen=True)
@@ -25,14 +21,13 @@ class PerRowNoise:
     pairing : str
         How the residuals of two members are combined, a name in ``PAIRINGS``.
     hc : str
-        How residuals are discounted: a name in ``DISCOUNTS``, ``"pooled"`` or ``"ensemble"``.
+        How residuals are discounted: a name in ``DISCOUNTS`` or ``"pooled"``.
     """
 
     pairing: str
     hc: str
 
     needs_residuals: ClassVar[bool] = True
-    needs_order: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -44,9 +39,9 @@ class PerRowNoise:
         """Whether the paper's jackknife matrix is used, which is not diagonal."""
         return self.hc == "HC3-exact"
 
-    def dual(self, rows: RowFit, sigma2: Array, common: Form | None) -> PairForms:
-        """Forms that keep the weighted training rows; ``common`` is that of constant noise."""
-        pairing, omega = PAIRINGS[self.pairing], row_omega(self.hc, rows, common)
+    def dual(self, rows: RowFit, sigma2: Array) -> PairForms:
+        """Forms that keep the weighted training rows."""
+        pairing, omega = PAIRINGS[self.pairing], row_omega(self.hc, rows)
         forms: list[Form] = []
         for k in range(omega.shape[1]):
             form: Form = row_form(rows.t, pairing, omega[:, k, :])
@@ -75,9 +70,9 @@ class PerRowSums:
     def __post_init__(self) -> None:
         self.c = self.c or [0.0] * len(self.grams)
 
-    def add(self, rows: RowFit, common: Form | None) -> None:
-        """Add weighted rows; ``common`` is the form of constant noise."""
-        pairing, omega = PAIRINGS[self.noise.pairing], row_omega(self.noise.hc, rows, common)
+    def add(self, rows: RowFit) -> None:
+        """Add weighted rows."""
+        pairing, omega = PAIRINGS[self.noise.pairing], row_omega(self.noise.hc, rows)
         for k, gram in enumerate(self.grams):
             _add(gram, rows.t, pairing, omega[:, k, :], self.noise.hc)
             if self.noise.exact:
@@ -100,21 +95,15 @@ class PerRowSums:
 
 def _add(gram: PairGram, t: Array, pairing: Pairing, omega: Array, hc: str) -> None:
     """Add rows to a sum; where all members share omega, both factors get its root."""
-    if hc in SHARED_HC and pairing is OWN:
+    if hc == "pooled" and pairing is OWN:
         gram.add(t * omega[0, :] ** 0.5)
     else:
         gram.add(t, pairing, omega)
 
 
-def row_omega(hc: str, rows: RowFit, common: Form | None) -> Array:
+def row_omega(hc: str, rows: RowFit) -> Array:
     """Noise variances of weighted rows as the HC variant wants them, shape (M, K, n)."""
     xp, shape = namespace(rows.residual), rows.residual.shape
     if hc == "pooled":
         return xp.broadcast_to(pooled_omega("HC2", rows), shape)
-    if hc == "ensemble":
-        if common is None:
-            raise AssertionError("ensemble residuals are discounted by the form of constant noise")
-        sums = common.sums(rows.t)
-        square = (sums.single + sums.distinct) / rows.t.shape[0] ** 2
-        return xp.broadcast_to(ensemble_omega(rows, square), shape)
     return member_omega(hc, rows)
