@@ -18,7 +18,7 @@ MAKING = (
     "rows become a fit",
     (
         (0, "rows, in blocks", "core/data/source.py"),
-        (1, "scale, scores and levels", "core/data/feature_scaling.py, inputs.py"),
+        (1, "scale, scores and levels", "core/data/scaling.py, inputs.py"),
         (2, "a map, learned from a sample", "core/input_map/optimisation.py"),
         (3, "random hidden units h(x)", "core/layer/hidden_layer.py"),
         (4, "first pass: R of each member, alpha", "core/ridge/factor.py, selection.py"),
