@@ -250,7 +250,7 @@ def test_kinds_that_do_not_go_together_are_refused():
     with pytest.raises(ValueError, match="within groups"):
         Exponential() * Clustered()
     with pytest.raises(ValueError, match="same axis"):
-        (Exponential() + Matern()).kind()
+        (Exponential() + Matern()).structure()
 
 
 def test_a_sum_of_noise_along_time_and_in_space_is_fitted():

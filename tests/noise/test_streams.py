@@ -10,7 +10,7 @@ from shared import says
 
 from ulmus.exceptions import NeedsTwoPassesError
 from ulmus.noise import AR1, Clustered, Conley, Exponential, Matern, NeweyWest
-from ulmus.noise.rows import group_codes
+from ulmus.noise.locations import group_codes
 from ulmus.tables.blocks import BlockSource, checked_blocks, from_arrow
 
 # The tables of these tests hang together, also where a fit takes them as independent.

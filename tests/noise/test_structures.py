@@ -14,9 +14,9 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from ulmus.model_file.load import model_document
 
 import ulmus
-from ulmus.model_file.load import model_document
 from ulmus.noise import AR1, Clustered, Conley, Exponential, Matern, NeweyWest
 
 KINDS = {
@@ -56,7 +56,7 @@ def model(noise, **parameters):
 
 @kinds
 def test_they_are_equal_by_value_and_show_how_they_are_made(noise):
-    made = eval(repr(noise), vars(ulmus.noise.kinds))
+    made = eval(repr(noise), vars(ulmus.noise.structures))
     assert made == noise
     assert hash(made) == hash(noise)
     assert pickle.loads(pickle.dumps(noise)) == noise
@@ -79,7 +79,7 @@ def test_coordinates_may_be_named_in_any_sequence():
         (lambda: Exponential([0, 1]), ("coords=[0, 1]", "names", "to fit")),
         (lambda: Exponential(3), ("coords", "int", "to fit")),
         (lambda: AR1() + AR1(nugget=False), ("two parts along the same axis",)),
-        (lambda: Matern(nu="1.5").kind(), ("nu", "'1.5'", "a number")),
+        (lambda: Matern(nu="1.5").structure(), ("nu", "'1.5'", "a number")),
         (lambda: model(AR1()).set_params(noise__nugget=False), ("noise__nugget", "set_params(")),
     ],
 )

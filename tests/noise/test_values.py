@@ -12,7 +12,7 @@ from plain import plain_ensemble
 from shared import says
 
 from ulmus.noise import AR1, Clustered, Exponential
-from ulmus.noise.values import coordinates, labels, times
+from ulmus.noise.validation import coordinates, labels, times
 
 MONTHS = pd.date_range("1999-11-01", periods=5, freq="MS")
 DAYS = np.array([0, 30, 61, 92, 121]) + 10896.0

@@ -80,7 +80,7 @@ def warn_about_series(locations: Locations) -> None:
     """Warn where several series look like one."""
     if locations.coords is not None or locations.groups is not None:
         return
-    _, counts = np.unique(locations.clock, return_counts=True)
+    _, counts = np.unique(locations.times, return_counts=True)
     tied = int(np.sum(counts[counts > 1]))
     if tied > MOST_TIED * locations.n:
         warn(

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from ulmus.core.arrays.backend import Array, reference_array
-from ulmus.core.data.feature_scaling import feature_scale, usable
+from ulmus.core.data.scaling import feature_scale, checked_feature_scale
 from ulmus.core.data.source import Source
 from ulmus.core.fit.build import fit_of_more, fit_of_rows, fit_of_stream
 from ulmus.core.fit.fit import Fit
@@ -20,8 +20,8 @@ from ulmus.estimators._fit_warnings import warn_about_fit, warn_about_series
 from ulmus.estimators._validation import require_dense
 from ulmus.exceptions import NeedsTwoPassesError
 from ulmus.noise import CorrelatedNoise
-from ulmus.noise.rows import default_block_ids
-from ulmus.tables.blocks import BlockSource, checked_blocks, progress_bar, reader, silent
+from ulmus.noise.locations import default_block_ids
+from ulmus.tables.blocks import BlockSource, checked_blocks, progress_bar, block_reader, no_progress
 from ulmus.tables.frames import column
 
 
@@ -86,8 +86,8 @@ class Fitting:
             fresh, rows.n_rows, lambda name: column(table, name), given
         )
         if assumed is not None:
-            rows = replace(rows, cut=default_block_ids(assumed, rows.used))
-        scale = usable(rows.reduce(feature_scale))
+            rows = replace(rows, block_ids=default_block_ids(assumed, rows.used))
+        scale = checked_feature_scale(rows.reduce(feature_scale))
         tuned = prepared.tuning_rows(fresh, rows)
         source, told = rows, assumed
         if tuned is not None:
@@ -138,13 +138,13 @@ class Fitting:
         """
         fresh = self._unfitted()
         prepared.refuse_tuning_fraction(fresh, "fit_blocks")
-        read = reader(blocks)
+        read = block_reader(blocks)
         first = next(checked_blocks(read), None)
         if first is None:
             raise ValueError("blocks holds no rows; give at least two rows of data.")
         reference = reference_array(first.X, fresh.device, fresh.dtype)
         require_dense(first.X, fresh.device, reference)
-        progress = progress_bar if fresh.verbose else silent
+        progress = progress_bar if fresh.verbose else no_progress
         source = BlockSource(
             read, first, reference, n_threads=prepared.n_threads(fresh), progress=progress
         )
@@ -202,7 +202,7 @@ class Fitting:
         )
         scale = rows.reduce(feature_scale)
         if earlier is None:
-            task = prepared.task(fresh, rows, usable(scale), one_output, rows.reference)
+            task = prepared.task(fresh, rows, checked_feature_scale(scale), one_output, rows.reference)
         else:
             prepared.require_same_outputs(len(rows.y), earlier)
             scale = earlier.scale + scale
@@ -262,7 +262,7 @@ class Fitting:
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
         prepared.estimates(self)
-        scale = usable(source.for_width(n_features).reduce(feature_scale))
+        scale = checked_feature_scale(source.for_width(n_features).reduce(feature_scale))
         task = prepared.task(self, source, scale, one_output, reference, assumed=assumed)
         return fit_of_stream(source, task)
 

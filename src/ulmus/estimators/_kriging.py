@@ -13,7 +13,7 @@ from ulmus.estimators import _parameters as check
 from ulmus.estimators._points import Points
 from ulmus.exceptions import ExtrapolationWarning, warn
 from ulmus.intervals.kriging import kriged_mean, kriged_observations
-from ulmus.noise.rows import new_locations
+from ulmus.noise.locations import new_locations
 from ulmus.tables.frames import column
 
 # What places may be given in by mistake, by the axis of the noise.
@@ -40,7 +40,7 @@ class Kriging(Points):
                     "residual_kriging=True, or leave it out."
                 )
             return None
-        family = fitted_covariances(self.fitted_)[0].family
+        family = fitted_covariances(self.fitted_)[0].structure
         trained = training_locations(self.fitted_)
         n_points = X.shape[0] if hasattr(X, "shape") else len(X)
         at = new_locations(

@@ -14,7 +14,7 @@ from ulmus.core.layer.activations import ACTIVATIONS
 from ulmus.core.layer.hidden_layer import DISTRIBUTIONS
 from ulmus.core.layer.inputs import EXPANSIONS
 from ulmus.core.noise import noise_of
-from ulmus.core.noise_covariance.structure import Family
+from ulmus.core.noise_covariance.structure import CovarianceStructure
 from ulmus.core.ridge.member_pairs import COMMON, DEPENDENT
 from ulmus.core.ridge.residuals import DISCOUNTS
 from ulmus.core.variance.estimates import ESTIMATES
@@ -95,7 +95,7 @@ def resolved_alpha(value: Any, noise: Any) -> float | str:
 def checked_noise(value: Any) -> None:
     """Refuse what is no kind of noise."""
     if isinstance(value, CorrelatedNoise):
-        value.kind()
+        value.structure()
     elif isinstance(value, type) and issubclass(value, CorrelatedNoise):
         raise ValueError(f"noise={value.__name__} is a class; give an object, {value.__name__}().")
     elif not isinstance(value, str) or value not in MIN_GAIN_IN_SE:
@@ -201,7 +201,7 @@ def checked_noise_variance(value: Any, n_outputs: int, noise: Any) -> str | np.n
     """Return the name of an estimate, or the known variance of each output."""
     if isinstance(value, str):
         return checked_choice("noise_variance", value, ("pilot", "residual"))
-    if isinstance(noise, CorrelatedNoise) and isinstance(noise.kind(), Family):
+    if isinstance(noise, CorrelatedNoise) and isinstance(noise.structure(), CovarianceStructure):
         raise ValueError(
             f"noise_variance={value!r} is known, and noise={noise!r} fits a variance with its "
             "covariance; use noise_variance='pilot', or another kind of noise."

@@ -15,22 +15,22 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, reference_array
-from ulmus.core.data.feature_scaling import FeatureScale
+from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.data.source import RowBlocks, Source
 from ulmus.core.ensemble.regression import Specification
 from ulmus.core.fit.build import Task
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.layer_spec import FEWEST_ROWS, LayerSpec
-from ulmus.core.layer.hidden_layer import UnitLaw
+from ulmus.core.layer.hidden_layer import UnitDistribution
 from ulmus.core.noise.correlated import require_reading_order
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._fit_warnings import told, untold
 from ulmus.estimators._validation import checked_table, require_dense
 from ulmus.noise import CorrelatedNoise
-from ulmus.noise.rows import covariance_spec, default_block_ids
+from ulmus.noise.locations import covariance_spec, default_block_ids
 from ulmus.tables.blocks import BlockSource
-from ulmus.tables.frames import checked_weight
+from ulmus.tables.checks import checked_weight
 
 # Squares of larger numbers are beyond single precision.
 LARGEST_SINGLE = 1e18
@@ -143,7 +143,7 @@ def blocks_with_locations(
     """Blocks with labels of rows that are left out together, and the places of their rows."""
     if not isinstance(estimator.noise, CorrelatedNoise):
         return source, checked_covariance_spec(estimator, 0, None, given)
-    if not estimator.noise.kind().serial:
+    if not estimator.noise.structure().serial:
         raise ValueError(
             f"noise={estimator.noise!r} needs all rows at once, and fit_blocks sees them block "
             "after block; use AR1(), NeweyWest() or Clustered(), or fit all rows in memory."
@@ -153,7 +153,7 @@ def blocks_with_locations(
     assumed = covariance_spec(estimator.noise, len(used), columns.__getitem__, given)
     require_reading_order(assumed.locations)
     if check.resolved_alpha(estimator.alpha, estimator.noise) == "block-loo":
-        source = replace(source, cut=default_block_ids(assumed, used))
+        source = replace(source, block_ids=default_block_ids(assumed, used))
     return source, replace(assumed, used=used)
 
 
@@ -214,7 +214,7 @@ def _recipe(estimator: Any, n_features: int) -> LayerSpec:
         seed=seed,
         n_members=estimator._n_members(),
         n_neurons=check.checked_neurons(estimator.n_neurons),
-        law=UnitLaw(
+        law=UnitDistribution(
             check.checked_distribution(estimator.weight_distribution),
             check.checked_scale(estimator.weight_scale, n_features),
             activation,

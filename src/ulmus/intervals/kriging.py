@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ulmus.core.arrays.backend import Array, taken_rows
 from ulmus.core.fit.fit import Fit
 from ulmus.core.noise_covariance.locations import Locations
-from ulmus.core.query.kriging import kriged, left_out_errors
+from ulmus.core.query.kriging import kriged, leave_one_out_errors
 from ulmus.core.variance.estimates import never_negative
 from ulmus.intervals.bounds import conformal_bounds, has_ranks, normal_bounds
 from ulmus.intervals.distribution import observation_dof
@@ -72,7 +72,7 @@ def kriged_bounds(
     if method == "gaussian":
         return bounds
     for k in range(seen.mean.shape[1]):
-        errors = left_out_errors(fit, k)
+        errors = leave_one_out_errors(fit, k)
         sd = np.sqrt(errors.variance)
         scaled = np.divide(errors.error, sd, out=np.zeros_like(sd), where=sd > 0)
         if all(has_ranks(len(scaled), level, two_sided=False) for level in levels):

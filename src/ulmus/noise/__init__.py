@@ -7,7 +7,7 @@ products of residuals and assume nothing but how far noise reaches. ``AR1() * Cl
 series for each group, and sums of parametric kinds add their covariances.
 """
 
-from ulmus.noise.kinds import (
+from ulmus.noise.structures import (
     AR1,
     Clustered,
     Conley,

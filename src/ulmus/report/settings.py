@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ulmus.diagnostics.residual_correlation import correlation_text
-from ulmus.noise.kinds import AXES, KINDS, CorrelatedNoise
+from ulmus.noise.structures import AXES, NOISE_STRUCTURES, CorrelatedNoise
 from ulmus.report.numbers import number
 from ulmus.report.subject import LEFT_OUT, Subject
 from ulmus.version import __version__
@@ -138,7 +138,7 @@ def _imports(model: Any) -> list[str]:
     within = {type(value) for value in estimators}
     lines = {f"from {_public(kind.__module__)} import {kind.__name__}" for kind in within}
     shown = " ".join(repr(getattr(value, "noise", "")) for value in estimators)
-    noise = [name for name in KINDS if f"{name}(" in shown]
+    noise = [name for name in NOISE_STRUCTURES if f"{name}(" in shown]
     return sorted(lines | ({f"from ulmus.noise import {', '.join(noise)}"} if noise else set()))
 
 

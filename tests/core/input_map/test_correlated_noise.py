@@ -37,14 +37,14 @@ from ulmus.core.layer.inputs import Inputs
 from ulmus.core.noise_covariance.kernels import Kernel
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.spec import CovarianceSpec
-from ulmus.core.noise_covariance.structure import Family, Term
+from ulmus.core.noise_covariance.structure import CovarianceStructure, CovarianceTerm
 from ulmus.noise import AR1, Exponential, NeweyWest
 
 maps = pytest.mark.parametrize("L", [SCALES, MIXING], ids=["scales", "matrix"])
 centrings = pytest.mark.parametrize("centred", [False, True])
 weightings = pytest.mark.parametrize("weighted", [False, True])
 silent_report = [].append  # what is told is of no interest here
-SERIAL = Family((Term("time", Kernel("exponential")),))
+SERIAL = CovarianceStructure((CovarianceTerm("time", Kernel("exponential")),))
 
 
 def correlation():

@@ -8,14 +8,19 @@ from scipy import stats
 
 from ulmus.core.noise import correlated as dependent
 from ulmus.core.noise_covariance import smoothed_space
-from ulmus.core.noise_covariance.curvature import LEAST_DOF, curvature_covariance, variance_dof
 from ulmus.core.noise_covariance.kernels import Kernel
 from ulmus.core.noise_covariance.locations import Locations
-from ulmus.core.noise_covariance.reml import covariance_estimate, kept_share
-from ulmus.core.noise_covariance.structure import Family, Term
+from ulmus.core.noise_covariance.reml import (
+    LEAST_DOF,
+    covariance_estimate,
+    curvature_covariance,
+    kept_share,
+    variance_dof,
+)
+from ulmus.core.noise_covariance.structure import CovarianceStructure, CovarianceTerm
 from ulmus.noise import AR1, Clustered
 
-AR = Family((Term("time", Kernel("exponential")),))
+AR = CovarianceStructure((CovarianceTerm("time", Kernel("exponential")),))
 WIDE = [(-9.0, 9.0)] * 2
 
 
@@ -155,7 +160,7 @@ def test_rows_of_a_part_are_those_asked_for():
     ordered = dependent.in_order(model.fitted_.rows.data, Locations(n=100))
     rows = np.array([3, 4, 50, 99])
     part = ordered.part(rows)
-    assert_array_equal(part.locations.clock, rows)
+    assert_array_equal(part.locations.times, rows)
     assert_allclose(np.concatenate([block.y[0] for block in part.blocks()]), y[rows])
 
 
@@ -166,11 +171,11 @@ def test_the_strong_space_is_the_same_by_features_and_by_a_search(monkeypatch):
     def blocks():
         return (C[:, start : start + 200] for start in range(0, 900, 200))
 
-    by_features = smoothed_space.strong_space(blocks, 2)
+    by_features = smoothed_space.smoothed_directions(blocks, 2)
     monkeypatch.setattr(smoothed_space, "MOST_FEATURES", 0)
-    searched = smoothed_space.strong_space(blocks, 2)
+    searched = smoothed_space.smoothed_directions(blocks, 2)
     monkeypatch.setattr(smoothed_space, "MOST_ROWS", 1000)
-    by_rows = smoothed_space.strong_space(blocks, 2)
+    by_rows = smoothed_space.smoothed_directions(blocks, 2)
     assert 5 < by_rows.shape[1] < 40
     assert_allclose(by_features @ by_features.T, by_rows @ by_rows.T, atol=1e-10)
     assert_allclose(searched @ searched.T, by_rows @ by_rows.T, atol=1e-3)

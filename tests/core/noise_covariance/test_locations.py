@@ -20,7 +20,7 @@ def test_rows_are_ordered_by_group_then_time_and_ties_stay():
 def test_rows_alone_are_a_series():
     locations = Locations(n=4)
     assert_array_equal(locations.order, range(4))
-    assert_array_equal(locations.clock, range(4))
+    assert_array_equal(locations.times, range(4))
     assert_array_equal(locations.codes, 0)
     assert_array_equal(Locations(coords=np.zeros((3, 2))).order, range(3))
 
@@ -28,12 +28,12 @@ def test_rows_alone_are_a_series():
 def test_rows_of_a_group_are_a_series_of_their_own():
     locations = Locations(groups=[5, -1, 5, 5, -1])
     assert_array_equal(locations.order, [1, 4, 0, 2, 3])
-    assert_array_equal(locations.clock, [0, 0, 1, 2, 1])
+    assert_array_equal(locations.times, [0, 0, 1, 2, 1])
 
 
 def test_a_row_that_is_left_out_leaves_a_gap():
     locations = Locations(groups=[0, 0, 0, 1, 1]).taken([0, 2, 4])
-    assert_array_equal(locations.clock, [0, 2, 1])
+    assert_array_equal(locations.times, [0, 2, 1])
     assert locations.n == 3
 
 

@@ -12,12 +12,12 @@ from ulmus.core.noise_covariance import structure as families
 from ulmus.core.noise_covariance.kernels import Kernel
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.reml import RestrictedLikelihood, covariance_estimate, scale_bounds
-from ulmus.core.noise_covariance.structure import Family, Term
-from ulmus.core.noise_covariance.whitening import NeighbourWhitening, whitening
+from ulmus.core.noise_covariance.structure import CovarianceStructure, CovarianceTerm
+from ulmus.core.noise_covariance.whitening import NeighbourWhitening, noise_whitening
 
-TIME = Term("time", Kernel("exponential"))
-SPACE = Term("space", Kernel("matern", 1.5))
-SMOOTH_TIME = Term("time", Kernel("matern", 2.5))
+TIME = CovarianceTerm("time", Kernel("exponential"))
+SPACE = CovarianceTerm("space", Kernel("matern", 1.5))
+SMOOTH_TIME = CovarianceTerm("time", Kernel("matern", 2.5))
 
 
 def rows(n=40, ties=False, seed=0):
@@ -31,11 +31,11 @@ def rows(n=40, ties=False, seed=0):
     return locations.ordered, rng.standard_normal(n), A
 
 
-def explicit(family, locations, scales, shares):
+def explicit(structure, locations, scales, shares):
     """The covariance of variance one, pair by pair."""
     n, time, groups = locations.n, locations.time, locations.groups
     S = np.zeros((n, n))
-    for term, scale, share in zip(family.terms, scales, shares, strict=True):
+    for term, scale, share in zip(structure.terms, scales, shares, strict=True):
         for i in range(n):
             for j in range(n):
                 if term.axis == "space":
@@ -47,47 +47,47 @@ def explicit(family, locations, scales, shares):
 
 
 CASES = [
-    (Family((TIME,)), (2.1,), (0.7,)),
-    (Family((TIME,), nugget=False), (2.1,), (1.0,)),
-    (Family((SMOOTH_TIME,)), (2.1,), (0.7,)),
-    (Family((SPACE,)), (0.2,), (0.4,)),
-    (Family((TIME, SPACE)), (2.1, 0.2), (0.3, 0.5)),
+    (CovarianceStructure((TIME,)), (2.1,), (0.7,)),
+    (CovarianceStructure((TIME,), nugget=False), (2.1,), (1.0,)),
+    (CovarianceStructure((SMOOTH_TIME,)), (2.1,), (0.7,)),
+    (CovarianceStructure((SPACE,)), (0.2,), (0.4,)),
+    (CovarianceStructure((TIME, SPACE)), (2.1, 0.2), (0.3, 0.5)),
 ]
-cases = pytest.mark.parametrize(("family", "scales", "shares"), CASES, ids=lambda c: str(c))
+cases = pytest.mark.parametrize(("structure", "scales", "shares"), CASES, ids=lambda c: str(c))
 
 
 @cases
-def test_it_is_the_density_of_y_in_the_other_directions(family, scales, shares):
+def test_it_is_the_density_of_y_in_the_other_directions(structure, scales, shares):
     locations, y, A = rows()
-    S = explicit(family, locations, scales, shares)
+    S = explicit(structure, locations, scales, shares)
     B = scipy.linalg.null_space(A.T)
     left = B.T @ y
     q = left @ np.linalg.solve(B.T @ S @ B, left) / len(left)
     density = stats.multivariate_normal(cov=q * B.T @ S @ B).logpdf(left)
-    ours = RestrictedLikelihood(y, A, whitening(family, locations))
+    ours = RestrictedLikelihood(y, A, noise_whitening(structure, locations))
     assert_allclose(ours.value_and_variance(scales, shares), (-density, q), rtol=1e-7)
     alone = stats.norm(scale=np.sqrt(np.mean(left**2))).logpdf(left).sum()
     assert_allclose(ours.independent(), (-alone, np.mean(left**2)), rtol=1e-10)
 
 
 @pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize(("family", "scales", "shares"), [c for c in CASES if c[0].nugget])
-def test_whitening_is_an_inverse_root(family, scales, shares, ties):
+@pytest.mark.parametrize(("structure", "scales", "shares"), [c for c in CASES if c[0].nugget])
+def test_whitening_is_an_inverse_root(structure, scales, shares, ties):
     locations, y, A = rows(ties=ties)
-    S, Y = explicit(family, locations, scales, shares), np.column_stack([A, y])
-    white, log_det = whitening(family, locations)(scales, shares, Y)
+    S, Y = explicit(structure, locations, scales, shares), np.column_stack([A, y])
+    white, log_det = noise_whitening(structure, locations)(scales, shares, Y)
     assert_allclose(white.T @ white, Y.T @ np.linalg.solve(S, Y), rtol=1e-6, atol=1e-7)
     assert_allclose(log_det, np.linalg.slogdet(S)[1], atol=1e-6)
 
 
 def test_many_rows_in_space_have_neighbours(monkeypatch):
     locations, y, A = rows(25)
-    family, Y = Family((SPACE,)), np.column_stack([A, y])
+    structure, Y = CovarianceStructure((SPACE,)), np.column_stack([A, y])
     monkeypatch.setattr("ulmus.core.noise_covariance.whitening.MOST_DENSE", 10)
-    near = whitening(family, locations)
+    near = noise_whitening(structure, locations)
     assert isinstance(near, NeighbourWhitening)
     white, log_det = near((0.2,), (0.4,), Y)
-    S = explicit(family, locations, (0.2,), (0.4,))  # all of 25 rows are neighbours
+    S = explicit(structure, locations, (0.2,), (0.4,))  # all of 25 rows are neighbours
     assert_allclose(white.T @ white, Y.T @ np.linalg.solve(S, Y), rtol=1e-7)
     assert_allclose(log_det, np.linalg.slogdet(S)[1], atol=1e-7)
 
@@ -114,7 +114,9 @@ def test_it_finds_scale_and_share_of_a_series():
     truth = -1 / np.log(0.8)
     for share in (0.6, 1.0):
         y = series(0.8, share, seed=3)
-        fit = covariance_estimate(y, smooth_directions(400), Locations(n=400), Family((TIME,)))
+        fit = covariance_estimate(
+            y, smooth_directions(400), Locations(n=400), CovarianceStructure((TIME,))
+        )
         assert not fit.independent
         assert fit.names == ("time scale", "time share")
         error = fit.standard_errors[0]
@@ -127,8 +129,8 @@ def test_it_finds_scale_and_share_of_a_series():
 
 def test_it_is_the_greatest_likelihood_inside_the_bounds():
     y, A, locations = series(0.7, 0.5, seed=1), smooth_directions(400), Locations(n=400)
-    fit = covariance_estimate(y, A, locations, Family((TIME,)))
-    target = RestrictedLikelihood(y, A, whitening(fit.family, locations))
+    fit = covariance_estimate(y, A, locations, CovarianceStructure((TIME,)))
+    target = RestrictedLikelihood(y, A, noise_whitening(fit.structure, locations))
     assert_allclose(-fit.log_likelihood, target.value_and_variance(fit.scales, fit.shares)[0])
     grid = [
         target.value_and_variance((scale,), (share,))[0]
@@ -140,10 +142,12 @@ def test_it_is_the_greatest_likelihood_inside_the_bounds():
 
 def test_rows_may_come_in_any_order():
     locations, y, A = rows(120, seed=4)
-    y = y + noisy(explicit(Family((TIME,)), locations, (3.0,), (1.0,)), 4, sd=2.0)
-    fit = covariance_estimate(y, A, locations, Family((TIME,)))
+    y = y + noisy(explicit(CovarianceStructure((TIME,)), locations, (3.0,), (1.0,)), 4, sd=2.0)
+    fit = covariance_estimate(y, A, locations, CovarianceStructure((TIME,)))
     mixed = np.random.default_rng(5).permutation(120)
-    other = covariance_estimate(y[mixed], A[mixed], locations.taken(mixed), Family((TIME,)))
+    other = covariance_estimate(
+        y[mixed], A[mixed], locations.taken(mixed), CovarianceStructure((TIME,))
+    )
     assert_allclose(other.values, fit.values, rtol=1e-3)
     assert_allclose(other.log_likelihood, fit.log_likelihood, rtol=1e-8)
 
@@ -152,7 +156,7 @@ def test_standard_errors_are_those_of_repeated_series():
     A, locations = smooth_directions(300), Locations(n=300)
     fits = [
         covariance_estimate(
-            series(0.8, 1.0, 300, seed), A, locations, Family((TIME,), nugget=False)
+            series(0.8, 1.0, 300, seed), A, locations, CovarianceStructure((TIME,), nugget=False)
         )
         for seed in range(40)
     ]
@@ -164,7 +168,10 @@ def test_independent_noise_stays_independent():
     A, locations = smooth_directions(200), Locations(n=200)
     fits = [
         covariance_estimate(
-            np.random.default_rng(seed).standard_normal(200), A, locations, Family((TIME,))
+            np.random.default_rng(seed).standard_normal(200),
+            A,
+            locations,
+            CovarianceStructure((TIME,)),
         )
         for seed in range(60)
     ]
@@ -182,18 +189,18 @@ def test_root_and_covariance_are_those_of_the_parameters(terms):
     rng = np.random.default_rng(6)
     n = 120
     locations = Locations(rng.permutation(n) * 1.0, rng.random((n, 2)), rng.integers(0, 2, n))
-    family = Family(terms)
-    truth = explicit(Family((TIME, SPACE)), locations, (6.0, 0.15), (0.5, 0.5))
-    fit = covariance_estimate(noisy(truth, 7), smooth_directions(n, 4), locations, family)
+    structure = CovarianceStructure(terms)
+    truth = explicit(CovarianceStructure((TIME, SPACE)), locations, (6.0, 0.15), (0.5, 0.5))
+    fit = covariance_estimate(noisy(truth, 7), smooth_directions(n, 4), locations, structure)
     assert not fit.independent
-    S = fit.sill * explicit(family, locations, fit.scales, fit.shares)
+    S = fit.sill * explicit(structure, locations, fit.scales, fit.shares)
     assert_allclose(fit.covariance(locations), S, rtol=1e-10, atol=1e-12)
     L = fit.root(locations).applied(np.eye(n))
     assert_allclose(L @ L.T, S[np.ix_(locations.order, locations.order)], atol=1e-8)
     between = fit.covariance(locations, locations.taken(np.arange(7)))
     own = fit.nugget_variance * np.eye(n)[:, :7]
     assert_allclose(between, S[:, :7] - own, atol=1e-10)
-    assert len(fit.values) == len(fit.names) == len(fit.standard_errors) == family.n_parameters
+    assert len(fit.values) == len(fit.names) == len(fit.standard_errors) == structure.n_parameters
 
 
 def test_the_longest_scale_leaves_some_of_its_variance():
@@ -214,7 +221,9 @@ def test_the_longest_scale_leaves_some_of_its_variance():
 
 def test_a_fit_tells_its_parameters_in_words():
     y = series(0.8, 1.0, seed=3)
-    fit = covariance_estimate(y, smooth_directions(400), Locations(n=400), Family((TIME,)))
+    fit = covariance_estimate(
+        y, smooth_directions(400), Locations(n=400), CovarianceStructure((TIME,))
+    )
     words = str(fit)
     for word in (
         "exponential along time + a nugget",
@@ -232,7 +241,7 @@ def test_a_fit_tells_its_parameters_in_words():
 
 def test_a_perfect_fit_is_independent():
     A = smooth_directions(60)
-    fit = covariance_estimate(A @ np.ones(8), A, Locations(n=60), Family((TIME,)))
+    fit = covariance_estimate(A @ np.ones(8), A, Locations(n=60), CovarianceStructure((TIME,)))
     assert np.isfinite(fit.log_likelihood)
     assert fit.variance < 1e-20
 
@@ -241,43 +250,49 @@ def test_a_perfect_fit_is_independent():
 
 
 @pytest.mark.parametrize(
-    ("locations", "family", "words"),
+    ("locations", "structure", "words"),
     [
-        (Locations(n=60), Family((SPACE,)), ["coords", "give coordinates"]),
-        (Locations(np.zeros(60)), Family((TIME,)), ["one place", "times that differ"]),
-        (Locations(np.arange(60) // 2), Family((TIME,), nugget=False), ["nugget=True"]),
+        (Locations(n=60), CovarianceStructure((SPACE,)), ["coords", "give coordinates"]),
+        (Locations(np.zeros(60)), CovarianceStructure((TIME,)), ["one place", "times that differ"]),
+        (
+            Locations(np.arange(60) // 2),
+            CovarianceStructure((TIME,), nugget=False),
+            ["nugget=True"],
+        ),
         (
             Locations(coords=np.zeros((60, 2))),
-            Family((SPACE,)),
+            CovarianceStructure((SPACE,)),
             ["one place in space", "coords that differ"],
         ),
         (
             Locations(coords=np.ones((60, 2))),
-            Family((Term("space", Kernel("bartlett")),)),
+            CovarianceStructure((CovarianceTerm("space", Kernel("bartlett")),)),
             ["bartlett", "2 coordinates", "spherical"],
         ),
     ],
 )
-def test_places_that_tell_nothing_are_refused(locations, family, words):
+def test_places_that_tell_nothing_are_refused(locations, structure, words):
     with pytest.raises(ValueError, match=says(*words)):
-        covariance_estimate(np.ones(60), smooth_directions(60), locations, family)
+        covariance_estimate(np.ones(60), smooth_directions(60), locations, structure)
 
 
 def test_a_smoother_that_keeps_nearly_everything_leaves_its_weakest_directions():
     y, A = np.random.default_rng(0).standard_normal(40), smooth_directions(40, 32)
-    found = covariance_estimate(y, A, Locations(n=40), Family((TIME,)))
-    expected = covariance_estimate(y, A[:, :30], Locations(n=40), Family((TIME,)))
+    found = covariance_estimate(y, A, Locations(n=40), CovarianceStructure((TIME,)))
+    expected = covariance_estimate(y, A[:, :30], Locations(n=40), CovarianceStructure((TIME,)))
     assert found.values == expected.values
     assert found.log_likelihood == expected.log_likelihood
     assert found.n_left == 10
 
 
-@pytest.mark.parametrize("family", [Family((TIME, SPACE)), Family((SMOOTH_TIME,))], ids=str)
-def test_dense_algebra_is_for_few_rows(monkeypatch, family):
+@pytest.mark.parametrize(
+    "structure", [CovarianceStructure((TIME, SPACE)), CovarianceStructure((SMOOTH_TIME,))], ids=str
+)
+def test_dense_algebra_is_for_few_rows(monkeypatch, structure):
     monkeypatch.setattr(families, "MOST_DENSE", 30)
     locations, y, A = rows(40)
     with pytest.raises(ValueError, match=says("40 rows", "at most 30", "one term")):
-        covariance_estimate(y, A, locations, family)
+        covariance_estimate(y, A, locations, structure)
     with pytest.raises(ValueError, match=says("40 rows", "at most 30")):
         SMOOTH_TIME.root(locations, 1.0)
 

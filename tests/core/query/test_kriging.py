@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core.noise_covariance import kriging_weights as weights_module
-from ulmus.core.query.kriging import left_out_errors
+from ulmus.core.query.kriging import leave_one_out_errors
 from ulmus.exceptions import ExtrapolationWarning
 from ulmus.model_file.npy import npy_parts
 from ulmus.model_file.serialisation import listed, restored
@@ -69,7 +69,7 @@ class Problem:
     def covariance(self, found):
         """Covariance of all rows and points by what was found, without the nugget."""
         makers = {"time": self.along_time, "space": self.in_space}
-        terms = zip(found.family.terms, found.scales, found.structured_variances, strict=True)
+        terms = zip(found.structure.terms, found.scales, found.structured_variances, strict=True)
         return sum(v * makers[term.axis](scale) for term, scale, v in terms)
 
     def fitted(self, weight=None, n_members=1, y=None, **settings):
@@ -148,7 +148,7 @@ def test_left_out_errors_are_those_of_refits(kind, weighted):
     weight = np.random.default_rng(1).uniform(0.3, 3.0, N + P) if weighted else None
     settings = {"n_members": 3, "standardize": False}
     model = problem.fitted(weight, **settings)
-    errors = left_out_errors(model.fitted_, 0)
+    errors = leave_one_out_errors(model.fitted_, 0)
     rows = problem.rows
     # Errors come in the order of the places.
     ordered = rows[model.fitted_.rows.locations.order]
@@ -188,7 +188,7 @@ def test_chunks_and_orders_change_nothing(kind, monkeypatch):
     problem = Problem(kind)
     model = problem.fitted(n_members=3)
     mean, std = problem.kriged(model)
-    errors = left_out_errors(model.fitted_, 0)
+    errors = leave_one_out_errors(model.fitted_, 0)
     backwards = problem.kriged(model, points=problem.points[::-1])
     monkeypatch.setattr(weights_module, "CHUNK_ELEMENTS", 150)
     again = problem.kriged(model)
@@ -196,17 +196,17 @@ def test_chunks_and_orders_change_nothing(kind, monkeypatch):
         other_mean, other_std = other
         assert_allclose(other_mean, mean, rtol=1e-10)
         assert_allclose(other_std, std, rtol=1e-8)
-    assert_allclose(left_out_errors(model.fitted_, 0), errors, rtol=1e-8, atol=1e-10)
+    assert_allclose(leave_one_out_errors(model.fitted_, 0), errors, rtol=1e-8, atol=1e-10)
 
 
 def test_many_rows_in_space_are_kriged_from_the_nearest(monkeypatch):
     problem = Problem("space")
     model = problem.fitted(n_members=3)
     mean, std = problem.kriged(model)
-    errors = left_out_errors(model.fitted_, 0)
+    errors = leave_one_out_errors(model.fitted_, 0)
     monkeypatch.setattr(weights_module, "MOST_DENSE", 10)
     monkeypatch.setattr(weights_module, "NEAREST", N - 1)
-    near_errors = left_out_errors(model.fitted_, 0)
+    near_errors = leave_one_out_errors(model.fitted_, 0)
     assert_allclose(near_errors, errors, rtol=1e-6, atol=1e-7)
     monkeypatch.setattr(weights_module, "NEAREST", 25)
     near, near_std = problem.kriged(model)
@@ -272,7 +272,7 @@ def test_independent_noise_has_no_weights():
     assert model.noise_covariance_.independent
     near = model.predict(X, True, residual_kriging=True, time=t)
     assert_allclose(near, model.predict(X, True), rtol=1e-10)
-    errors = left_out_errors(model.fitted_, 0)
+    errors = leave_one_out_errors(model.fitted_, 0)
     plain = ELMEnsembleRegressor(
         **(model.get_params() | {"noise": "homoskedastic", "alpha": float(model.alpha_)})
     )
@@ -303,7 +303,7 @@ def test_auto_intervals_have_quantiles_of_left_out_errors():
     problem = Problem("space")
     model = problem.fitted(n_members=5)
     mean, std = problem.kriged(model)
-    errors = left_out_errors(model.fitted_, 0)
+    errors = leave_one_out_errors(model.fitted_, 0)
     # Of 90 absolute errors, the 82nd covers 90 percent of 91.
     quantile = np.sort(np.abs(errors.error / np.sqrt(errors.variance)))[81]
     low, high = model.predict_interval(

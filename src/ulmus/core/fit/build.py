@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.arrays.backend import taken_rows, to_numpy
-from ulmus.core.data.feature_scaling import FeatureScale
+from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.data.source import OrderedSource, RowBlocks, Source
 from ulmus.core.ensemble.ensemble import Ensemble
 from ulmus.core.ensemble.regression import (
@@ -113,7 +113,7 @@ def fit_of_rows(rows: RowBlocks, task: Task) -> Fit:
     if task.noise_covariance is not None:
         ordered = in_order(rows.for_width(task.layer.width), task.noise_covariance.locations)
         found = estimated_covariance(
-            fitted.ensemble, ordered, task.noise_covariance.kind, task.spec.hc
+            fitted.ensemble, ordered, task.noise_covariance.structure, task.spec.hc
         )
         if task.needs_no_blocks(found):
             task, rows = task.by_rows(), rows.without_blocks()
@@ -163,7 +163,7 @@ def _retuning(task: Task) -> MapRefit | None:
     if not learned or task.recipe is None:
         return None
     recipe = replace(task.recipe, n_neurons=task.layer.W.shape[1])
-    family = None if task.noise_covariance is None else task.noise_covariance.family
+    family = None if task.noise_covariance is None else task.noise_covariance.parametric
     return MapRefit(recipe, task.spec, family)
 
 
@@ -183,7 +183,7 @@ def fit_of_stream(source: Source, task: Task) -> Fit:
     if task.noise_covariance is not None:
         assert isinstance(source, OrderedSource)  # others are refused before rows are read
         ordered = streamed_in_order(source.in_order, task.noise_covariance.used_locations)
-        found = estimated_covariance(ensemble, ordered, task.noise_covariance.kind, task.spec.hc)
+        found = estimated_covariance(ensemble, ordered, task.noise_covariance.structure, task.spec.hc)
         if task.spec.alpha == "block-loo" and task.needs_no_blocks(found):
             task, source = task.by_rows(), source.without_blocks()
             ensemble = fitted_stream(source, task.layer, task.spec, start)

@@ -13,14 +13,14 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.arrays.backend import Array, is_on_host, like
-from ulmus.core.data.feature_scaling import FeatureScale
+from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.data.source import Block, Source
 from ulmus.core.data.subsample import SamplePass
 from ulmus.core.input_map.correlated_noise import MOST_ROWS, learned_map_correlated
-from ulmus.core.input_map.marginal_likelihood import networks
-from ulmus.core.input_map.optimisation import Report, learned_map
+from ulmus.core.input_map.marginal_likelihood import probe_networks
+from ulmus.core.input_map.optimisation import Log, learned_map
 from ulmus.core.input_map.sensitivity import relevance
-from ulmus.core.layer.hidden_layer import HiddenLayer, UnitLaw, drawn_layer
+from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 
@@ -96,7 +96,7 @@ class LayerSpec:
         Number of members.
     n_neurons : int or None
         Units of a member, or None for a number that suits the rows.
-    law : UnitLaw
+    law : UnitDistribution
         How units are drawn.
     input_map : None, str or ndarray of shape (d', d')
         No map, how to learn it, or the map.
@@ -113,13 +113,13 @@ class LayerSpec:
     seed: int
     n_members: int
     n_neurons: int | None
-    law: UnitLaw
+    law: UnitDistribution
     input_map: Any
     expansions: Any
     standardize: bool
     constant: bool
     map_seed: int
-    report: Report
+    report: Log
 
     def learns(self, scale: FeatureScale) -> bool:
         """Whether a map is learned from rows; that needs the derivative of the activation."""
@@ -163,7 +163,7 @@ class LayerSpec:
     ) -> _Seen:
         effort = HOST_EFFORT if is_on_host(reference) else CARD_EFFORT
         # There is no covariance to whiten rows by where noise is told by products of residuals.
-        if assumed is not None and assumed.family is None:
+        if assumed is not None and assumed.parametric is None:
             assumed = None
         if assumed is not None:
             effort = replace(effort, rows=MOST_ROWS)
@@ -174,7 +174,7 @@ class LayerSpec:
         n_rows = n_rows if block.y.shape[1] == effort.rows else block.y.shape[1]
         return _Seen(block, n_rows, effort, assumed)
 
-    def _law(self, inputs: Inputs) -> UnitLaw:
+    def _law(self, inputs: Inputs) -> UnitDistribution:
         """The law of the units, with the scale of each input for its scores and levels too."""
         if self.law.scale is None:
             return self.law
@@ -204,7 +204,7 @@ class LayerSpec:
         seeds = [self.map_seed + 1 + s for s in range(seen.effort.draws)]
         n_units = min(seen.effort.units, max(FEWEST_UNITS, 2 * seen.block.y.shape[1] // 3))
         law = self._law(inputs)
-        judges = networks(seen.block, inputs, law, seeds, n_units, centred=self.constant)
+        judges = probe_networks(seen.block, inputs, law, seeds, n_units, centred=self.constant)
         if judges is None:
             return None
         kind = self._kind(len(inputs.origin), seen.n_rows)
@@ -213,7 +213,7 @@ class LayerSpec:
         else:
             found, judges = learned_map_correlated(judges, kind, seen.assumed, self.report)
         shares = relevance(judges, found, inputs.origin, self.map_seed)
-        used = judges.used_share(found.matrix, found.log_alpha)
+        used = judges.dof_share(found.matrix, found.log_alpha)
         return InputMap(found.matrix, found.kind, *shares), used
 
     def _kind(self, n_inputs: int, n_rows: int) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.arrays.backend import Array, like, namespace, taken_rows, to_numpy
-from ulmus.core.data.feature_scaling import feature_scale, usable
+from ulmus.core.data.scaling import feature_scale, checked_feature_scale
 from ulmus.core.data.source import RowBlocks
 from ulmus.core.ensemble.regression import Specification, fitted_rows
 from ulmus.core.fit.layer_spec import LayerSpec
@@ -23,7 +23,7 @@ from ulmus.core.layer.functionals import Functionals, features
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.spec import CovarianceSpec
-from ulmus.core.noise_covariance.structure import Family
+from ulmus.core.noise_covariance.structure import CovarianceStructure
 
 # Folds, each left out of learning a map once.
 N_FOLDS = 5
@@ -83,7 +83,7 @@ class MapRefit:
 
     recipe: LayerSpec
     spec: Specification
-    family: Family | None = None
+    family: CovarianceStructure | None = None
 
     def folds(self, data: RowBlocks, locations: Locations | None) -> tuple[Fold, ...]:
         """A fit of all rows, at their places, for each fold behind a map learned without it.
@@ -103,7 +103,7 @@ class MapRefit:
         if self.family is not None and locations is not None:
             assumed = CovarianceSpec(self.family, locations.taken(kept))
         # The number of rows decides what is learned, and shall decide as for all of them.
-        scale = usable(others.reduce(feature_scale))
+        scale = checked_feature_scale(others.reduce(feature_scale))
         scale = replace(scale, n_rows=int(np.sum(data.used)))
         layer, _ = self.recipe.layer(others, scale, data.reference, assumed)
         fitted = fitted_rows(data, layer, self._plain)
@@ -129,11 +129,11 @@ class MapRefit:
 def _parts(data: RowBlocks, seed: int) -> list[np.ndarray]:
     """Rows of each fold; those that are left out together are in the same one."""
     order = _by_value(data)
-    block_of = data.block_of[order]
+    block_index = data.block_index[order]
     # Blocks by their first rows: labels are numbered as rows are listed.
-    blocks = block_of[np.sort(np.unique(block_of, return_index=True)[1])]
+    blocks = block_index[np.sort(np.unique(block_index, return_index=True)[1])]
     parts = np.array_split(np.random.default_rng(seed).permutation(blocks), N_FOLDS)
-    return [np.sort(order[np.isin(block_of, part)]) for part in parts]
+    return [np.sort(order[np.isin(block_index, part)]) for part in parts]
 
 
 def _by_value(data: RowBlocks) -> np.ndarray:

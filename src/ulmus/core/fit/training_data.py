@@ -96,7 +96,7 @@ class TrainingRows:
         """
         sizes = np.sqrt(np.mean(self.loo.mean(axis=0)[:, self.data.used] ** 2, axis=1))
         found = zip(self.serial_correlations, sizes, strict=True)
-        clear = [one for one, size in found if one.clear and size > NEGLIGIBLE]
+        clear = [one for one, size in found if one.significant and size > NEGLIGIBLE]
         return max(clear, key=lambda one: one.z, default=None)
 
 

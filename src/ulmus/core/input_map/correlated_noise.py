@@ -17,17 +17,17 @@ import numpy as np
 import scipy.linalg
 
 from ulmus.core.arrays.backend import like, to_numpy
-from ulmus.core.input_map.marginal_likelihood import Networks, Weighting
+from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, Weighting
 from ulmus.core.input_map.optimisation import (
     LearnedMap,
-    Report,
+    Log,
     learned_matrix,
     learned_scales,
-    relearned_scales,
+    refitted_scales,
 )
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.reml import FEWEST_LEFT, covariance_estimate
-from ulmus.core.noise_covariance.smoothed_space import strong_space
+from ulmus.core.noise_covariance.smoothed_space import smoothed_directions
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.core.noise_covariance.whitening import JITTER
 
@@ -36,8 +36,8 @@ MOST_ROWS = 1500
 
 
 def learned_map_correlated(
-    networks: Networks, kind: str, assumed: CovarianceSpec, report: Report
-) -> tuple[LearnedMap, Networks]:
+    networks: ProbeNetworks, kind: str, assumed: CovarianceSpec, report: Log
+) -> tuple[LearnedMap, ProbeNetworks]:
     """The map of greatest evidence, and the networks that judge it by whitened rows.
 
     Parameters
@@ -55,21 +55,21 @@ def learned_map_correlated(
     correlation = noise_correlation(networks, found, assumed, report)
     if correlation is not None:
         networks = whitened(networks, correlation)
-        found = relearned_scales(networks, found, report)
+        found = refitted_scales(networks, found, report)
     return (learned_matrix(networks, found, report) if kind == "full" else found), networks
 
 
 def noise_correlation(
-    networks: Networks, found: LearnedMap, assumed: CovarianceSpec, report: Report
+    networks: ProbeNetworks, found: LearnedMap, assumed: CovarianceSpec, report: Log
 ) -> np.ndarray | None:
     """Correlation (n, n) of the noise behind a map, the mean over outputs.
 
     There is none where noise seems independent, or where too little is left to tell it from.
     """
-    family, locations = assumed.family, assumed.locations.taken(networks.order)
+    family, locations = assumed.parametric, assumed.locations.taken(networks.order)
     assert family is not None  # other noise has no correlation to whiten rows by
     coordinates = networks.coordinates(np.diag(found.matrix), found.log_alpha)
-    A = strong_space(lambda: [coordinates], networks.n_networks)
+    A = smoothed_directions(lambda: [coordinates], networks.n_networks)
     if locations.n - A.shape[1] < FEWEST_LEFT:
         return None
     fits = [covariance_estimate(y, A, locations, family) for y in to_numpy(networks.y).T]
@@ -87,7 +87,7 @@ def _said(fit: CovarianceEstimate) -> str:
     )
 
 
-def whitened(networks: Networks, correlation: np.ndarray) -> Networks:
+def whitened(networks: ProbeNetworks, correlation: np.ndarray) -> ProbeNetworks:
     """The same networks judged by rows whose noise had this correlation (n, n)."""
     n = len(correlation)
     L = scipy.linalg.cholesky(correlation + JITTER * np.eye(n), lower=True)

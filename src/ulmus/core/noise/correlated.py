@@ -18,12 +18,12 @@ from ulmus.core.data.source import Block, RowBlocks, used_rows
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.noise.constant import NoiseVariance
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
-from ulmus.core.noise_covariance.hac import HACEstimate, Robust
+from ulmus.core.noise_covariance.hac import HACEstimate, HACSpec
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.reml import covariance_estimate
 from ulmus.core.noise_covariance.roots import IdentityRoot, Root, takes_blocks
-from ulmus.core.noise_covariance.smoothed_space import KEPT, strong_space
-from ulmus.core.noise_covariance.structure import Family
+from ulmus.core.noise_covariance.smoothed_space import KEPT, smoothed_directions
+from ulmus.core.noise_covariance.structure import CovarianceStructure
 from ulmus.core.ridge.member_pairs import COMMON, DEPENDENT, PairGram
 from ulmus.core.ridge.residuals import RowFit, pooled_residual
 from ulmus.core.variance.quadratic_forms import Form, PairForms, row_form
@@ -99,7 +99,7 @@ def require_reading_order(locations: Locations) -> None:
 
 
 def estimated_covariance(
-    ensemble: Ensemble, ordered: OrderedRows, kind: Family | Robust, hc: str
+    ensemble: Ensemble, ordered: OrderedRows, kind: CovarianceStructure | HACSpec, hc: str
 ) -> tuple[Found, ...]:
     """How the noise of each output hangs together, in the fit's units of y."""
     kind.require(ordered.locations)
@@ -107,7 +107,7 @@ def estimated_covariance(
     for i, part in enumerate(ensemble.regressions):
         seen = _Seen(ensemble, i, ordered)
         told: Iterator[Found]
-        if isinstance(kind, Family):
+        if isinstance(kind, CovarianceStructure):
             told = _by_likelihood(seen, part, kind)
         else:
             told = _by_residuals(seen, part, kind, _of_products(hc))
@@ -217,13 +217,15 @@ class _Products:
         return self.found.root(locations)
 
 
-def _by_likelihood(seen: _Seen, part: Regression, family: Family) -> Iterator[CovarianceEstimate]:
+def _by_likelihood(
+    seen: _Seen, part: Regression, family: CovarianceStructure
+) -> Iterator[CovarianceEstimate]:
     """Parameters of each output, by what the smoother leaves of it."""
     n, few = seen.locations.n, stretches(seen.locations.n)
     if len(few) < n:
         seen = replace(seen, ordered=seen.ordered.part(few))
     # A direction that all rows share has a part in the few as large as these are of all.
-    A = strong_space(seen.stacked, seen.ensemble.n_members, KEPT * len(few) / n)
+    A = smoothed_directions(seen.stacked, seen.ensemble.n_members, KEPT * len(few) / n)
     for y in seen.outputs()[: len(part.outputs)]:
         yield covariance_estimate(y, A, seen.locations, family)
 
@@ -249,7 +251,7 @@ def _of_products(hc: str) -> str:
     return "HC2" if hc == "pooled" else hc
 
 
-def _by_residuals(seen: _Seen, part: Regression, kind: Robust, hc: str) -> Iterator[HACEstimate]:
+def _by_residuals(seen: _Seen, part: Regression, kind: HACSpec, hc: str) -> Iterator[HACEstimate]:
     """The reach of a kernel for each output."""
     residual = np.concatenate([to_numpy(pooled_residual(hc, rows)) for rows in seen], axis=1)
     for k in range(len(part.outputs)):

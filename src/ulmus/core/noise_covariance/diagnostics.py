@@ -33,7 +33,7 @@ class _Neighbours:
     z: float
 
     @property
-    def clear(self) -> bool:
+    def significant(self) -> bool:
         """Whether rows hang together beyond doubt, and enough to matter."""
         return self.z > CERTAIN and self.correlation > SIZABLE
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.roots import IdentityRoot, Root, StackedRoot
-from ulmus.core.noise_covariance.structure import Family
+from ulmus.core.noise_covariance.structure import CovarianceStructure
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class CovarianceEstimate:
 
     Parameters
     ----------
-    family : Family
+    structure : CovarianceStructure
         What the covariance is made of.
     values : tuple of float
         Parameters, in the order of ``names``.
@@ -45,7 +45,7 @@ class CovarianceEstimate:
         as well.
     """
 
-    family: Family
+    structure: CovarianceStructure
     values: tuple[float, ...]
     standard_errors: tuple[float, ...]
     sill: float
@@ -62,7 +62,7 @@ class CovarianceEstimate:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the parameters."""
-        return self.family.names
+        return self.structure.names
 
     @property
     def n_left(self) -> int:
@@ -72,7 +72,7 @@ class CovarianceEstimate:
     @property
     def scales(self) -> tuple[float, ...]:
         """Scale of each term."""
-        return self.values[: len(self.family.terms)]
+        return self.values[: len(self.structure.terms)]
 
     @property
     def gain(self) -> float:
@@ -115,10 +115,10 @@ class CovarianceEstimate:
         if self.independent:
             return StackedRoot((IdentityRoot(),), (self.variance,))
         locations, nugget = locations.ordered, self.nugget_variance
-        parts = zip(self.family.terms, self.scales, strict=True)
+        parts = zip(self.structure.terms, self.scales, strict=True)
         roots: tuple[Root, ...] = tuple(term.root(locations, scale) for term, scale in parts)
         weights = self.structured_variances
-        if self.family.nugget:
+        if self.structure.nugget:
             roots, weights = (*roots, IdentityRoot()), (*weights, nugget)
         return StackedRoot(roots, weights)
 
@@ -128,14 +128,14 @@ class CovarianceEstimate:
         The nugget is on the diagonal of the first and has no part in the second.
         """
         S = np.zeros((locations.n, (other or locations).n))
-        parts = zip(self.family.terms, self.scales, self.structured_variances, strict=True)
+        parts = zip(self.structure.terms, self.scales, self.structured_variances, strict=True)
         for term, scale, variance in parts:
             if variance:
                 S += variance * term.correlation(locations, scale, other)
         return S if other is not None else S + self.nugget_variance * np.eye(locations.n)
 
     def __str__(self) -> str:
-        title = f"Noise: {self.family}"
+        title = f"Noise: {self.structure}"
         rows = zip(self.names, self.values, self.standard_errors, strict=True)
         width = max(map(len, (*self.names, "structured variance")))
         lines = [title, f"{'':{width}}  {'value':>10}  {'std. error':>10}"]

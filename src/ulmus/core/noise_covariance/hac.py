@@ -15,7 +15,7 @@ from ulmus.core.noise_covariance.kernels import Kernel
 from ulmus.core.noise_covariance.locations import Locations, group_starts
 from ulmus.core.noise_covariance.quadratic_spectral import QuadraticSpectralRoot
 from ulmus.core.noise_covariance.roots import BartlettRoot, ClusterRoot, Root
-from ulmus.core.noise_covariance.structure import Term
+from ulmus.core.noise_covariance.structure import CovarianceTerm
 
 # Andrews (1991), equations 6.2 and 6.4: bandwidth = factor (a n)^power, with a from a first-order
 # autoregression of the residuals.
@@ -29,7 +29,7 @@ SHORTEST_REACH = 0.1
 
 
 @dataclass(frozen=True)
-class Robust:
+class HACSpec:
     """Which products of residuals count.
 
     Parameters
@@ -52,7 +52,7 @@ class Robust:
     def require(self, locations: Locations) -> None:
         """Refuse places at which the kernel has no meaning."""
         if self.kernel == "spherical":
-            Term("space", Kernel("spherical")).require(locations)
+            CovarianceTerm("space", Kernel("spherical")).require(locations)
         if self.kernel == "quadratic-spectral" and locations.groups is not None:
             raise ValueError(
                 "kernel='qs' is for one series, and there are groups; use kernel='bartlett'."
@@ -68,7 +68,7 @@ class Robust:
         """
         in_space = self.kernel == "spherical"
         name, unit = ("cutoff", "coords") if in_space else ("bandwidth", "time")
-        term = Term("space" if in_space else "time", Kernel("exponential"))
+        term = CovarianceTerm("space" if in_space else "time", Kernel("exponential"))
         step, span = term.spacing(locations), term.span(locations)
         if bandwidth > span:
             raise ValueError(
@@ -87,10 +87,10 @@ class Robust:
         if self.kernel == CLUSTERS:
             return ClusterRoot(locations.codes)
         if self.kernel == "bartlett":
-            return BartlettRoot(locations.clock, locations.codes, bandwidth)
+            return BartlettRoot(locations.times, locations.codes, bandwidth)
         if self.kernel == "quadratic-spectral":
-            return QuadraticSpectralRoot(locations.clock, bandwidth)
-        return Term("space", Kernel("spherical")).root(locations, bandwidth)
+            return QuadraticSpectralRoot(locations.times, bandwidth)
+        return CovarianceTerm("space", Kernel("spherical")).root(locations, bandwidth)
 
     def fitted(self, residual: np.ndarray, locations: Locations) -> HACEstimate:
         """The reach of the kernel for residuals (n,) of rows in their order."""
@@ -107,7 +107,7 @@ class HACEstimate:
 
     Parameters
     ----------
-    kind : Robust
+    spec : HACSpec
         The kernel.
     bandwidth : float
         Its reach, in the unit of the places; no meaning for clusters.
@@ -117,7 +117,7 @@ class HACEstimate:
         Number of groups, where there are any.
     """
 
-    kind: Robust
+    spec: HACSpec
     bandwidth: float
     n_rows: int
     n_groups: int | None = None
@@ -130,7 +130,7 @@ class HACEstimate:
     @property
     def dof(self) -> float:
         """Degrees of freedom of variances: groups less one for clusters, else not limited."""
-        if self.kind.kernel != CLUSTERS or self.n_groups is None:
+        if self.spec.kernel != CLUSTERS or self.n_groups is None:
             return math.inf
         return max(self.n_groups - 1.0, 1.0)
 
@@ -141,20 +141,20 @@ class HACEstimate:
     @property
     def small_sample(self) -> float:
         """What few groups cost: G (n - 1) / ((G - 1) n) for clusters, else 1."""
-        if self.kind.kernel != CLUSTERS or not self.n_groups or self.n_groups < 2:
+        if self.spec.kernel != CLUSTERS or not self.n_groups or self.n_groups < 2:
             return 1.0
         return self.n_groups / (self.n_groups - 1) * (self.n_rows - 1) / self.n_rows
 
     def root(self, locations: Locations) -> Root:
         """Root of the weights of rows in the order of their places."""
-        return self.kind.root(locations.ordered, self.bandwidth)
+        return self.spec.root(locations.ordered, self.bandwidth)
 
     def __str__(self) -> str:
-        if self.kind.kernel == CLUSTERS:
+        if self.spec.kernel == CLUSTERS:
             return f"Noise: any covariance within {self.n_groups} groups of {self.n_rows} rows"
         within = "" if self.n_groups is None else f" within {self.n_groups} groups"
         return (
-            f"Noise: products of residuals{within}, {self.kind.kernel} kernel of bandwidth "
+            f"Noise: products of residuals{within}, {self.spec.kernel} kernel of bandwidth "
             f"{self.bandwidth:.4g}, {self.n_rows} rows"
         )
 
@@ -170,5 +170,5 @@ def _andrews(kernel: str, residual: np.ndarray, locations: Locations) -> float:
     a = 4 * rho**2 / (1 - rho) ** 4
     if kernel == "bartlett":
         a = 4 * rho**2 / ((1 - rho) ** 2 * (1 + rho) ** 2)
-    step = Term("time", Kernel(kernel)).spacing(locations) or 1.0
+    step = CovarianceTerm("time", Kernel(kernel)).spacing(locations) or 1.0
     return step * max(1.0, min(factor * (a * locations.n) ** power, math.sqrt(locations.n) * 3))

@@ -121,7 +121,7 @@ def _windows(
     found: CovarianceEstimate, locations: Locations, at: Locations
 ) -> Iterator[tuple[np.ndarray, slice, Any]]:
     """Points, the rows that count for them, and the solver of these rows' covariance."""
-    if not found.family.serial:
+    if not found.structure.serial:
         S = found.covariance(locations)
         S[np.diag_indices_from(S)] += JITTER * found.variance
         factor = scipy.linalg.cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
@@ -140,8 +140,8 @@ def _stretches(
     if not len(points):
         return
     first, last = points[0], points[-1]
-    start = _position(locations, at.codes[first], at.clock[first] - reach, "left")
-    stop = _position(locations, at.codes[last], at.clock[last] + reach, "right")
+    start = _position(locations, at.codes[first], at.times[first] - reach, "left")
+    stop = _position(locations, at.codes[last], at.times[last] + reach, "right")
     if (stop - start) * len(points) > CHUNK_ELEMENTS and len(points) > 1:
         half = len(points) // 2
         yield from _stretches(locations, at, reach, points[:half])
@@ -153,14 +153,14 @@ def _stretches(
 def _position(locations: Locations, code: int, time: float, side: Any) -> int:
     """Place of a time of a group among the rows, which are in their order."""
     start, stop = np.searchsorted(locations.codes, [code, code + 1])
-    return int(start + np.searchsorted(locations.clock[start:stop], time, side=side))
+    return int(start + np.searchsorted(locations.times[start:stop], time, side=side))
 
 
 # ------------------------------------------------------------ nearest rows
 
 
 def _by_neighbours(found: CovarianceEstimate, locations: Locations) -> bool:
-    return locations.n > MOST_DENSE and not found.family.serial
+    return locations.n > MOST_DENSE and not found.structure.serial
 
 
 def _others(near: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -178,7 +178,7 @@ def _from_neighbours(
     near: np.ndarray,
 ) -> NoiseWeights:
     """Weights of the nearest rows (b, m), one term in space."""
-    (term,), (scale,), variance = found.family.terms, found.scales, found.structured_variance
+    (term,), (scale,), variance = found.structure.terms, found.scales, found.structured_variance
     w, explained = explained_by(
         np.asarray(locations.coords)[near],
         np.asarray(at.coords),

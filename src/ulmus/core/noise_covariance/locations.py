@@ -67,25 +67,25 @@ class Locations:
         return np.zeros(self.n, dtype=int) if self.groups is None else self.groups
 
     @cached_property
-    def clock(self) -> np.ndarray:
+    def times(self) -> np.ndarray:
         """Times, or the number of earlier rows of the same group, shape (n,)."""
         if self.time is not None:
             return self.time
         codes = self.codes[self.order]
         position = np.arange(self.n)
         starts = position[group_starts(codes)]
-        clock = np.empty(self.n)
-        clock[self.order] = position - starts[np.cumsum(group_starts(codes)) - 1]
-        return clock
+        times = np.empty(self.n)
+        times[self.order] = position - starts[np.cumsum(group_starts(codes)) - 1]
+        return times
 
     def taken(self, index: Any) -> Locations:
         """Locations of some rows, by index; rows without times keep the steps between them."""
         coords = None if self.coords is None else self.coords[index]
         groups = None if self.groups is None else self.groups[index]
-        return Locations(self.clock[index], coords, groups, labels=self.labels)
+        return Locations(self.times[index], coords, groups, labels=self.labels)
 
     @cached_property
-    def near(self) -> Neighbourhoods:
+    def neighbours(self) -> Neighbourhoods:
         """Nearest neighbours of the rows in space."""
         return Neighbourhoods.of(np.asarray(self.coords))
 

@@ -23,11 +23,10 @@ import scipy.linalg
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from ulmus.core.noise_covariance.curvature import curvature_covariance, variance_dof
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.locations import Locations
-from ulmus.core.noise_covariance.structure import Family, Term
-from ulmus.core.noise_covariance.whitening import Whitening, whitening
+from ulmus.core.noise_covariance.structure import CovarianceStructure, CovarianceTerm
+from ulmus.core.noise_covariance.whitening import NoiseWhitening, noise_whitening
 
 # The shortest scale is this share of the spacing of the rows: neighbours hardly correlate there.
 SHORTEST = 1 / 3
@@ -53,6 +52,11 @@ LEAST_GAIN, FURTHER_GAIN = 6.0, 2.0
 FEWEST_LEFT = 10
 # Variances that cannot be told from none, in the units of the fit; their inverses are numbers.
 SMALLEST_VARIANCE = 1e-200
+# Intervals from fewer degrees of freedom cover no more, and are wider than any scale within its
+# bounds would make them.
+LEAST_DOF = 5.0
+# Step of numerical second derivatives, in logarithms of scales and in logits of shares.
+STEP = 0.05
 # What the likelihood is where it cannot be computed.
 IMPOSSIBLE = 1e12
 
@@ -76,7 +80,7 @@ class RestrictedLikelihood:
 
     y: np.ndarray
     A: np.ndarray
-    whitening: Whitening
+    whitening: NoiseWhitening
 
     @cached_property
     def _columns(self) -> np.ndarray:
@@ -108,38 +112,38 @@ class RestrictedLikelihood:
 
 
 def covariance_estimate(
-    y: np.ndarray, A: np.ndarray, locations: Locations, family: Family
+    y: np.ndarray, A: np.ndarray, locations: Locations, structure: CovarianceStructure
 ) -> CovarianceEstimate:
     """Scales and shares of noise from y (n,), without the directions A (n, k).
 
     Where they explain y hardly better than independent noise does, it is independent noise. The
     first directions are those that the smoother keeps most; the last stay where too few are left.
     """
-    family.require(locations)
+    structure.require(locations)
     A = A[:, : max(len(A) - FEWEST_LEFT, 0)]
     n, k = A.shape
     order, locations = locations.order, locations.ordered
     y, A = y[order], A[order]
-    likelihood = RestrictedLikelihood(y, A, whitening(family, locations))
+    likelihood = RestrictedLikelihood(y, A, noise_whitening(structure, locations))
     alone, variance = likelihood.independent()
-    target = _target(likelihood, family)
-    box = _box(family, [scale_bounds(term, locations, A) for term in family.terms])
-    best, value = _best_with_or_without_nugget(target, family, box)
-    needed = LEAST_GAIN + FURTHER_GAIN * max(family.n_parameters - 2, 0)
-    scales, shares = parameters(family, best)
+    target = _target(likelihood, structure)
+    box = _box(structure, [scale_bounds(term, locations, A) for term in structure.terms])
+    best, value = _best_with_or_without_nugget(target, structure, box)
+    needed = LEAST_GAIN + FURTHER_GAIN * max(structure.n_parameters - 2, 0)
+    scales, shares = parameters(structure, best)
     sill = likelihood.value_and_variance(scales, shares)[1]
     covariance = curvature_covariance(target, best, box)
 
     def log_sill(p: np.ndarray) -> float:
-        return math.log(likelihood.value_and_variance(*parameters(family, p))[1])
+        return math.log(likelihood.value_and_variance(*parameters(structure, p))[1])
 
     def log_kept(p: np.ndarray) -> float:
-        return log_sill(p) + math.log(kept_share(family, locations, A, p))
+        return log_sill(p) + math.log(kept_share(structure, locations, A, p))
 
     return CovarianceEstimate(
-        family,
-        values=(*scales, *shares[: family.n_parameters - len(scales)]),
-        standard_errors=_standard_errors(family, best, covariance),
+        structure,
+        values=(*scales, *shares[: structure.n_parameters - len(scales)]),
+        standard_errors=_standard_errors(structure, best, covariance),
         sill=sill,
         shares=shares,
         log_likelihood=-value,
@@ -153,7 +157,7 @@ def covariance_estimate(
     )
 
 
-def scale_bounds(term: Term, locations: Locations, A: np.ndarray) -> tuple[float, float]:
+def scale_bounds(term: CovarianceTerm, locations: Locations, A: np.ndarray) -> tuple[float, float]:
     """Logarithms of the shortest and the longest scale that the rows can tell."""
     shortest = math.log(SHORTEST * term.spacing(locations))
     longest = math.log(term.span(locations))
@@ -170,48 +174,52 @@ def scale_bounds(term: Term, locations: Locations, A: np.ndarray) -> tuple[float
     return shortest, max(low, shortest + math.log(2))
 
 
-def _kept(term: Term, locations: Locations, scale: float, A: np.ndarray) -> float:
+def _kept(term: CovarianceTerm, locations: Locations, scale: float, A: np.ndarray) -> float:
     """Sum over directions of the variance along them, for noise of variance one."""
     return float(np.sum(term.root(locations, scale).applied(A.T) ** 2))
 
 
-def kept_share(family: Family, locations: Locations, A: np.ndarray, p: np.ndarray) -> float:
+def kept_share(
+    structure: CovarianceStructure, locations: Locations, A: np.ndarray, p: np.ndarray
+) -> float:
     """Mean over directions A that the smoother keeps of the variance along them, over the sill."""
-    scales, shares = parameters(family, p)
-    parts = zip(family.terms, scales, shares, strict=True)
+    scales, shares = parameters(structure, p)
+    parts = zip(structure.terms, scales, shares, strict=True)
     structured = sum(w * _kept(term, locations, scale, A) for term, scale, w in parts)
     return structured / A.shape[1] + 1 - sum(shares) if A.shape[1] else 1.0
 
 
-def parameters(family: Family, p: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def parameters(
+    structure: CovarianceStructure, p: np.ndarray
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Scales and shares of the terms, from log scales and logits."""
-    J = len(family.terms)
+    J = len(structure.terms)
     shares = softmax(np.append(p[J:], 0.0))[:J]
     return tuple(np.exp(p[:J]).tolist()), tuple(shares.tolist())
 
 
-def _target(likelihood: RestrictedLikelihood, family: Family) -> Target:
+def _target(likelihood: RestrictedLikelihood, structure: CovarianceStructure) -> Target:
     """Minus the log likelihood of log scales and logits; what was computed once is remembered."""
 
     @lru_cache
     def value(p: tuple[float, ...]) -> float:
-        return likelihood.value_and_variance(*parameters(family, np.array(p)))[0]
+        return likelihood.value_and_variance(*parameters(structure, np.array(p)))[0]
 
     return lambda p: value(tuple(p.tolist()))
 
 
-def _box(family: Family, scales: Box) -> Box:
+def _box(structure: CovarianceStructure, scales: Box) -> Box:
     """Bounds of log scales and logits."""
-    n_logits = family.n_parameters - len(scales)
+    n_logits = structure.n_parameters - len(scales)
     return [*scales, *[(-LARGEST_LOGIT, LARGEST_LOGIT)] * n_logits]
 
 
 def _best_with_or_without_nugget(
-    target: Target, family: Family, box: Box
+    target: Target, structure: CovarianceStructure, box: Box
 ) -> tuple[np.ndarray, float]:
     """The best parameters; those without a nugget if one gains little."""
     best, value = _best(target, box)
-    if family.nugget and len(family.terms) == 1:
+    if structure.nugget and len(structure.terms) == 1:
         bare, bare_value = _best(target, [box[0], (LARGEST_LOGIT, LARGEST_LOGIT)])
         if 2 * (bare_value - value) < NUGGET_GAIN:
             return bare, bare_value
@@ -229,11 +237,60 @@ def _best(target: Target, box: Box) -> tuple[np.ndarray, float]:
     return (found.x, float(found.fun)) if found.fun < min(values) else (start, min(values))
 
 
-def _standard_errors(family: Family, best: np.ndarray, covariance: np.ndarray) -> tuple[float, ...]:
+def _standard_errors(
+    structure: CovarianceStructure, best: np.ndarray, covariance: np.ndarray
+) -> tuple[float, ...]:
     """Standard errors of scales and shares, from those of logarithms and logits; NaN for none."""
-    scales, shares = parameters(family, best)
+    scales, shares = parameters(structure, best)
     w = np.array(shares[: len(best) - len(scales)])
     jacobian = scipy.linalg.block_diag(np.diag(scales), np.diag(w) - np.outer(w, w))
     errors = np.sqrt(np.diagonal(jacobian @ covariance @ jacobian.T))
     known = (np.diagonal(covariance) > 0) & (errors > 0)
     return tuple(np.where(known, errors, math.nan).tolist())
+
+
+def curvature_covariance(
+    target: Target, best: np.ndarray, box: list[tuple[float, float]]
+) -> np.ndarray:
+    """Covariance (m, m) of parameters at the least minus log likelihood.
+
+    It is zero for parameters at a bound of the box, about which the curvature says nothing.
+    """
+    inside = np.min(np.abs(best[:, None] - np.array(box)), axis=1) > 2 * STEP
+    steps = STEP * np.eye(len(best))[inside]
+    H = np.array([[_mixed(target, best, a, b) for b in steps] for a in steps])
+    covariance = np.zeros((len(best), len(best)))
+    if len(H) and np.linalg.eigvalsh(H)[0] > 0:
+        covariance[np.ix_(inside, inside)] = np.linalg.inv(H / STEP**2)
+    return covariance
+
+
+def _mixed(target: Target, best: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
+    """Difference of the target over steps a and b, which is a second one if they are the same."""
+    signs = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+    return sum(s * r * target(best + s * a + r * b) for s, r in signs) / 4
+
+
+def variance_dof(
+    log_variance: Target, best: np.ndarray, covariance: np.ndarray, left: int
+) -> float:
+    """Degrees of freedom of a variance that is a function of parameters and of the sill.
+
+    Parameters
+    ----------
+    log_variance : callable
+        Its logarithm, with the sill at its best value for the parameters.
+    best : ndarray of shape (m,)
+        The parameters.
+    covariance : ndarray of shape (m, m)
+        Their covariance.
+    left : int
+        Directions that the sill rests on: its logarithm has the variance 2 / left for parameters
+        that are known.
+    """
+    known = np.flatnonzero(np.diagonal(covariance) > 0)
+    slope = np.zeros(len(best))
+    for i in known:
+        step = STEP * np.eye(len(best))[i]
+        slope[i] = (log_variance(best + step) - log_variance(best - step)) / (2 * STEP)
+    return max(float(2 / (2 / left + slope @ covariance @ slope)), min(LEAST_DOF, float(left)))

@@ -30,7 +30,7 @@ SEED = 0
 Blocks = Callable[[], Iterable[Array]]
 
 
-def strong_space(coordinates: Blocks, n_members: int, cut: float = KEPT) -> np.ndarray:
+def smoothed_directions(coordinates: Blocks, n_members: int, cut: float = KEPT) -> np.ndarray:
     """Orthonormal eigenvectors of P with eigenvalues of at least ``cut``, shape (n, k).
 
     Parameters

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ulmus.core.noise_covariance.hac import Robust
+from ulmus.core.noise_covariance.hac import HACSpec
 from ulmus.core.noise_covariance.locations import Locations
-from ulmus.core.noise_covariance.structure import Family
+from ulmus.core.noise_covariance.structure import CovarianceStructure
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class CovarianceSpec:
 
     Parameters
     ----------
-    kind : Family or Robust
+    structure : CovarianceStructure or HACSpec
         A covariance with parameters, or a kernel for products of residuals.
     places : Locations
         Of all rows, those of weight zero too.
@@ -25,19 +25,19 @@ class CovarianceSpec:
         Which rows have a positive weight, where they are not in memory.
     """
 
-    kind: Family | Robust
+    structure: CovarianceStructure | HACSpec
     locations: Locations
     used: np.ndarray | None = None
 
     @property
-    def family(self) -> Family | None:
+    def parametric(self) -> CovarianceStructure | None:
         """The covariance, if there is one."""
-        return self.kind if isinstance(self.kind, Family) else None
+        return self.structure if isinstance(self.structure, CovarianceStructure) else None
 
     def taken(self, rows: np.ndarray) -> CovarianceSpec:
         """The same of some rows, by index."""
         used = None if self.used is None else self.used[rows]
-        return CovarianceSpec(self.kind, self.locations.taken(rows), used)
+        return CovarianceSpec(self.structure, self.locations.taken(rows), used)
 
     @property
     def used_locations(self) -> Locations:

@@ -18,7 +18,7 @@ MOST_DENSE = 2500
 
 
 @dataclass(frozen=True)
-class Term:
+class CovarianceTerm:
     """A part of the noise that hangs together along one axis.
 
     Parameters
@@ -66,12 +66,12 @@ class Term:
     def root(self, locations: Locations, scale: float) -> Root:
         """Root of the correlation of rows that are in their order."""
         if self.serial:
-            return ExponentialRoot(locations.clock, locations.codes, scale)
+            return ExponentialRoot(locations.times, locations.codes, scale)
         if locations.n <= MOST_DENSE:
             return DenseRoot(self.correlation(locations, scale))
         if self.axis == "time":
             raise ValueError(_too_many(locations.n))
-        return NeighbourRoot(locations.near, lambda distance: self.kernel(distance, scale))
+        return NeighbourRoot(locations.neighbours, lambda distance: self.kernel(distance, scale))
 
     def span(self, locations: Locations) -> float:
         """Largest distance of two rows that can hang together, by the box around them."""
@@ -80,7 +80,7 @@ class Term:
             return float(np.linalg.norm(np.ptp(positions, axis=0)))
         ordered = locations.ordered
         starts = np.flatnonzero(group_starts(ordered.codes))
-        return max(float(np.ptp(part)) for part in np.split(ordered.clock, starts[1:]))
+        return max(float(np.ptp(part)) for part in np.split(ordered.times, starts[1:]))
 
     def gaps(self, locations: Locations, other: Locations) -> np.ndarray:
         """Distances of others from the box around the rows: none is nearer to a row, (n',)."""
@@ -96,7 +96,7 @@ class Term:
                 return 0.0
             return float(np.median(cKDTree(positions).query(positions, k=2)[0][:, 1]))
         ordered = locations.ordered
-        steps = np.diff(ordered.clock)[~group_starts(ordered.codes)[1:]]
+        steps = np.diff(ordered.times)[~group_starts(ordered.codes)[1:]]
         return float(np.median(steps[steps > 0])) if np.any(steps > 0) else 0.0
 
     def has_ties(self, locations: Locations) -> bool:
@@ -108,12 +108,12 @@ class Term:
 
     def _positions(self, locations: Locations) -> np.ndarray:
         if self.axis == "time":
-            return locations.clock[:, None]
+            return locations.times[:, None]
         return np.asarray(locations.coords)
 
 
 @dataclass(frozen=True)
-class Family:
+class CovarianceStructure:
     """A sum of terms, and noise of each row's own.
 
     Parameters
@@ -124,7 +124,7 @@ class Family:
         Whether each row has noise of its own as well.
     """
 
-    terms: tuple[Term, ...]
+    terms: tuple[CovarianceTerm, ...]
     nugget: bool = True
 
     @property

@@ -123,7 +123,7 @@ class NeighbourRoot:
 
     Parameters
     ----------
-    near : Neighbourhoods
+    neighbours : Neighbourhoods
         Nearest neighbours of the rows.
     covariance : callable
         Covariance as a function of an array of distances.
@@ -131,24 +131,24 @@ class NeighbourRoot:
         Variance of each row's own noise, in addition.
     """
 
-    near: Neighbourhoods
+    neighbours: Neighbourhoods
     covariance: Callable[[np.ndarray], np.ndarray]
     nugget: float = 0.0
 
     @cached_property
     def _explained(self) -> tuple[scipy.sparse.csc_array, np.ndarray]:
         """I - B, sparse, and the innovation variances D (n,)."""
-        n, m = self.near.index.shape
+        n, m = self.neighbours.index.shape
         B, D = np.empty((n, m)), np.empty(n)
         for rows in row_blocks(n, m**2):
             B[rows], D[rows] = self._explained_rows(rows)
-        i, j = np.repeat(np.arange(n), m), self.near.index.ravel()
+        i, j = np.repeat(np.arange(n), m), self.neighbours.index.ravel()
         lower = scipy.sparse.coo_array((-B.ravel() * (i != j), (i, j)), shape=(n, n))
         return scipy.sparse.csc_array(lower + scipy.sparse.eye_array(n)), D
 
     def _explained_rows(self, rows: slice) -> tuple[np.ndarray, np.ndarray]:
         """Shares of the neighbours and innovation variances of some rows, (b, m) and (b,)."""
-        coords, index = self.near.coords, self.near.index[rows]
+        coords, index = self.neighbours.coords, self.neighbours.index[rows]
         own = np.arange(len(coords))[rows, None]
         near, at = coords[index], coords[rows]
         variance = float(self.covariance(np.zeros(1))[0])
@@ -172,7 +172,7 @@ class NeighbourRoot:
 
     def applied(self, t: Array) -> Array:
         """t L for t (..., n), shape (..., n)."""
-        rows = to_numpy(t).reshape(-1, t.shape[-1])[:, self.near.order]
+        rows = to_numpy(t).reshape(-1, t.shape[-1])[:, self.neighbours.order]
         columns = self._solver(np.ascontiguousarray(rows.T, dtype=float)).T
         columns = columns * np.sqrt(self._explained[1])
         return like(columns.reshape(t.shape), t)
@@ -180,4 +180,4 @@ class NeighbourRoot:
     def whitened(self, Y: np.ndarray) -> np.ndarray:
         """Y (n, k) times the inverse of L, shape (n, k)."""
         lower, D = self._explained
-        return (lower @ Y[self.near.order]) / np.sqrt(D)[:, None]
+        return (lower @ Y[self.neighbours.order]) / np.sqrt(D)[:, None]

@@ -13,14 +13,14 @@ import numpy as np
 import scipy.linalg
 
 from ulmus.core.noise_covariance.locations import Locations, group_starts
-from ulmus.core.noise_covariance.structure import MOST_DENSE, Family
+from ulmus.core.noise_covariance.structure import MOST_DENSE, CovarianceStructure
 from ulmus.core.noise_covariance.vecchia import NeighbourRoot
 
 # Raises the diagonal, so that smooth kernels without a nugget have a Cholesky factor.
 JITTER = 1e-10
 
 
-class Whitening(Protocol):
+class NoiseWhitening(Protocol):
     """Whitened columns and the log determinant; LinAlgError where S has no factor."""
 
     def __call__(
@@ -29,13 +29,13 @@ class Whitening(Protocol):
         """V Y (n, k) and log|S|."""
 
 
-def whitening(family: Family, locations: Locations) -> Whitening:
+def noise_whitening(structure: CovarianceStructure, locations: Locations) -> NoiseWhitening:
     """The cheapest exact one; by nearest neighbours for many rows in space."""
-    if family.serial:
+    if structure.serial:
         return SerialWhitening(locations)
     if locations.n <= MOST_DENSE:
-        return DenseWhitening(family, locations)
-    return NeighbourWhitening(family, locations)
+        return DenseWhitening(structure, locations)
+    return NeighbourWhitening(structure, locations)
 
 
 class SerialWhitening:
@@ -48,7 +48,7 @@ class SerialWhitening:
     """
 
     def __init__(self, locations: Locations) -> None:
-        self._steps = np.diff(locations.clock, prepend=-np.inf)
+        self._steps = np.diff(locations.times, prepend=-np.inf)
         self._steps[group_starts(locations.codes)] = np.inf
 
     def __call__(
@@ -90,10 +90,10 @@ def _differences(phi: np.ndarray, Y: np.ndarray) -> np.ndarray:
 class DenseWhitening:
     """Any sum of terms, by a Cholesky factor of the whole matrix."""
 
-    def __init__(self, family: Family, locations: Locations) -> None:
-        self._kernels = [term.kernel for term in family.terms]
-        self._distances = [term.distances(locations) for term in family.terms]
-        self._together = [term.together(locations) for term in family.terms]
+    def __init__(self, structure: CovarianceStructure, locations: Locations) -> None:
+        self._kernels = [term.kernel for term in structure.terms]
+        self._distances = [term.distances(locations) for term in structure.terms]
+        self._together = [term.together(locations) for term in structure.terms]
 
     def __call__(
         self, scales: Sequence[float], shares: Sequence[float], Y: np.ndarray
@@ -112,9 +112,9 @@ class DenseWhitening:
 class NeighbourWhitening:
     """One term in space and a nugget, each row explained by its nearest neighbours."""
 
-    def __init__(self, family: Family, locations: Locations) -> None:
-        (term,) = family.terms
-        self._kernel, self._near = term.kernel, locations.near
+    def __init__(self, structure: CovarianceStructure, locations: Locations) -> None:
+        (term,) = structure.terms
+        self._kernel, self._near = term.kernel, locations.neighbours
 
     def __call__(
         self, scales: Sequence[float], shares: Sequence[float], Y: np.ndarray

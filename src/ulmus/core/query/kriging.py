@@ -65,7 +65,7 @@ def axes_out_of_reach(fit: Fit, at: Locations) -> list[str]:
     if not found:
         return []
     trained, axes = training_locations(fit), []
-    for j, term in enumerate(found[0].family.terms):
+    for j, term in enumerate(found[0].structure.terms):
         longest = max(one.scales[j] for one in found)
         largest = np.max(term.kernel(term.gaps(trained, at), longest), initial=0.0)
         axes += [term.axis] if largest < LEAST_CORRELATION else []
@@ -104,7 +104,7 @@ def kriged(fit: Fit, X: Array, at: Locations, k: int) -> Iterator[Kriged]:
         yield Kriged(points, a, w.T @ rows.y, explained / fit.mean_weight)
 
 
-class LeftOutErrors(NamedTuple):
+class LeaveOneOutErrors(NamedTuple):
     """Errors of kriged predictions of rows without themselves, and their variances, each (q,).
 
     Rows are multiplied by the roots of their weights.
@@ -114,7 +114,7 @@ class LeftOutErrors(NamedTuple):
     variance: np.ndarray
 
 
-def left_out_errors(fit: Fit, k: int) -> LeftOutErrors:
+def leave_one_out_errors(fit: Fit, k: int) -> LeaveOneOutErrors:
     r"""Errors of output k at rows that are left out of the fit and of kriging, in closed form.
 
     With :math:`K = \Sigma^{-1}` and the functional a of the weights :math:`K_{ij} / K_{ii}`,
@@ -135,7 +135,7 @@ def left_out_errors(fit: Fit, k: int) -> LeftOutErrors:
         error = a.T @ rows.y - seen.mean[:, k] + rows.pulls(judges[few], functionals)
         left = np.maximum(rows.noise - explained, 0.0)
         parts.append((error, left + never_negative(fit.estimates[0], seen)[:, k]))
-    return LeftOutErrors(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+    return LeaveOneOutErrors(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 
 
 class _OrderedRows:

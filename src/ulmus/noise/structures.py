@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ulmus.core.noise_covariance.hac import CLUSTERS, Robust
+from ulmus.core.noise_covariance.hac import CLUSTERS, HACSpec
 from ulmus.core.noise_covariance.kernels import Kernel
-from ulmus.core.noise_covariance.structure import Family, Term
-from ulmus.noise.parameters import (
+from ulmus.core.noise_covariance.structure import CovarianceStructure, CovarianceTerm
+from ulmus.noise.validation import (
     coordinate_names,
     reach,
     require_column_name,
@@ -51,7 +51,7 @@ class CorrelatedNoise:
             "object: set_params(noise=...)."
         )
 
-    def kind(self) -> Family | Robust:
+    def structure(self) -> CovarianceStructure | HACSpec:
         """What the numerical core calls it."""
         raise NotImplementedError
 
@@ -73,13 +73,13 @@ class CorrelatedNoise:
     def __add__(self, other: Any) -> CorrelatedNoise:
         """The sum of two independent parts of noise."""
         parts = [*_parts(self), *_parts(other)]
-        if any(not isinstance(part.kind(), Family) for part in parts):
+        if any(not isinstance(part.structure(), CovarianceStructure) for part in parts):
             raise ValueError(
                 f"{self!r} + {other!r} is no kind of noise; only AR1, Exponential and Matern have "
                 "covariances that can be added."
             )
         total = Sum(tuple(parts))
-        total.kind()  # which refuses two parts along the same axis
+        total.structure()  # which refuses two parts along the same axis
         return total
 
 
@@ -118,9 +118,9 @@ class AR1(CorrelatedNoise):
     nugget: bool = True
     time: str | None = None
 
-    def kind(self) -> Family:
+    def structure(self) -> CovarianceStructure:
         """An exponential correlation along time."""
-        return Family((Term("time", Kernel("exponential")),), self.nugget)
+        return CovarianceStructure((CovarianceTerm("time", Kernel("exponential")),), self.nugget)
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,9 @@ class Exponential(CorrelatedNoise):
     coords: Sequence[str] | None = None
     nugget: bool = True
 
-    def kind(self) -> Family:
+    def structure(self) -> CovarianceStructure:
         """An exponential correlation in space."""
-        return Family((Term("space", Kernel("exponential")),), self.nugget)
+        return CovarianceStructure((CovarianceTerm("space", Kernel("exponential")),), self.nugget)
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Matern(CorrelatedNoise):
     Examples
     --------
     >>> from ulmus.noise import Matern
-    >>> Matern(nu=2.5).kind().terms[0].kernel
+    >>> Matern(nu=2.5).structure().terms[0].kernel
     Kernel(name='matern', nu=2.5)
     """
 
@@ -173,9 +173,11 @@ class Matern(CorrelatedNoise):
     nu: float = 1.5
     nugget: bool = True
 
-    def kind(self) -> Family:
+    def structure(self) -> CovarianceStructure:
         """A Matern correlation in space."""
-        return Family((Term("space", Kernel("matern", smoothness(self.nu))),), self.nugget)
+        return CovarianceStructure(
+            (CovarianceTerm("space", Kernel("matern", smoothness(self.nu))),), self.nugget
+        )
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ class NeweyWest(CorrelatedNoise):
     Examples
     --------
     >>> from ulmus.noise import NeweyWest
-    >>> NeweyWest(bandwidth=5).kind()
+    >>> NeweyWest(bandwidth=5).structure()
     Robust(kernel='bartlett', bandwidth=5.0)
     """
 
@@ -208,12 +210,12 @@ class NeweyWest(CorrelatedNoise):
     bandwidth: float | str = "auto"
     time: str | None = None
 
-    def kind(self) -> Robust:
+    def structure(self) -> HACSpec:
         """Products of residuals along time."""
         names = {"bartlett": "bartlett", "qs": "quadratic-spectral"}
         if self.kernel not in names:
             raise ValueError(f"kernel must be 'bartlett' or 'qs', got {self.kernel!r}.")
-        return Robust(names[self.kernel], reach("bandwidth", self.bandwidth))
+        return HACSpec(names[self.kernel], reach("bandwidth", self.bandwidth))
 
 
 @dataclass(frozen=True)
@@ -232,7 +234,7 @@ class Conley(CorrelatedNoise):
     Examples
     --------
     >>> from ulmus.noise import Conley
-    >>> Conley(cutoff=0.2).kind()
+    >>> Conley(cutoff=0.2).structure()
     Robust(kernel='spherical', bandwidth=0.2)
     """
 
@@ -240,7 +242,7 @@ class Conley(CorrelatedNoise):
     kernel: str = "spherical"
     cutoff: float | None = None
 
-    def kind(self) -> Robust:
+    def structure(self) -> HACSpec:
         """Products of residuals in space."""
         if self.kernel != "spherical":
             raise ValueError(
@@ -249,7 +251,7 @@ class Conley(CorrelatedNoise):
             )
         if self.cutoff is None:
             raise ValueError("Conley needs cutoff, the distance from which noise is independent.")
-        return Robust("spherical", reach("cutoff", self.cutoff))
+        return HACSpec("spherical", reach("cutoff", self.cutoff))
 
 
 @dataclass(frozen=True)
@@ -270,9 +272,9 @@ class Clustered(CorrelatedNoise):
 
     groups: str | None = None
 
-    def kind(self) -> Robust:
+    def structure(self) -> HACSpec:
         """Products of residuals within groups."""
-        return Robust(CLUSTERS)
+        return HACSpec(CLUSTERS)
 
 
 @dataclass(frozen=True)
@@ -297,9 +299,9 @@ class Within(CorrelatedNoise):
                 f"{self.noise!r} cannot hang together within groups; use AR1 or NeweyWest."
             )
 
-    def kind(self) -> Family | Robust:
+    def structure(self) -> CovarianceStructure | HACSpec:
         """That of the noise; groups are part of the places."""
-        return self.noise.kind()
+        return self.noise.structure()
 
     def names(self) -> dict[str, Any]:
         """Names of columns."""
@@ -318,13 +320,17 @@ class Sum(CorrelatedNoise):
 
     parts: tuple[CorrelatedNoise, ...]
 
-    def kind(self) -> Family:
+    def structure(self) -> CovarianceStructure:
         """All terms; a nugget if any part has one."""
-        kinds = [part.kind() for part in self.parts]
-        terms = tuple(term for kind in kinds if isinstance(kind, Family) for term in kind.terms)
+        kinds = [part.structure() for part in self.parts]
+        terms = tuple(
+            term for kind in kinds if isinstance(kind, CovarianceStructure) for term in kind.terms
+        )
         if len({term.axis for term in terms}) < len(terms):
             raise ValueError(f"{self!r} has two parts along the same axis; keep one of them.")
-        return Family(terms, any(isinstance(kind, Family) and kind.nugget for kind in kinds))
+        return CovarianceStructure(
+            terms, any(isinstance(kind, CovarianceStructure) and kind.nugget for kind in kinds)
+        )
 
     def names(self) -> dict[str, Any]:
         """Names of columns."""
@@ -332,7 +338,7 @@ class Sum(CorrelatedNoise):
 
 
 # Kinds that a model file can name.
-KINDS = {
+NOISE_STRUCTURES = {
     kind.__name__: kind
     for kind in (AR1, Clustered, Conley, Exponential, Matern, NeweyWest, Sum, Within)
 }

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.data.cv_blocks import group_blocks, spatial_blocks, time_blocks
-from ulmus.core.noise_covariance.hac import CLUSTERS, Robust
+from ulmus.core.noise_covariance.hac import CLUSTERS, HACSpec
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.spec import CovarianceSpec
-from ulmus.core.noise_covariance.structure import Family
-from ulmus.noise.kinds import AXES, CorrelatedNoise
-from ulmus.noise.values import coordinates, labels, times
+from ulmus.core.noise_covariance.structure import CovarianceStructure
+from ulmus.noise.structures import AXES, CorrelatedNoise
+from ulmus.noise.validation import coordinates, labels, times
 
 
 def covariance_spec(
@@ -31,7 +31,7 @@ def covariance_spec(
     given : dict
         Arrays for ``time``, ``coords`` and ``groups``, or None.
     """
-    kind, names = noise.kind(), noise.names()
+    kind, names = noise.structure(), noise.names()
     # Several series in one table: groups may come with any noise along time.
     wanted = names | ({"groups": None} if "time" in names and "groups" not in names else {})
     found = _found(f"noise={noise!r}", "fit", n_rows, wanted, columns, given)
@@ -45,7 +45,12 @@ def covariance_spec(
 
 
 def new_locations(
-    noise: Any, family: Family, trained: Locations, n_rows: int, columns: Any, given: dict[str, Any]
+    noise: Any,
+    family: CovarianceStructure,
+    trained: Locations,
+    n_rows: int,
+    columns: Any,
+    given: dict[str, Any],
 ) -> Locations:
     """Locations of the points of a table, by the axes along which noise was fitted.
 
@@ -150,16 +155,16 @@ def default_block_ids(assumed: CovarianceSpec, used: np.ndarray) -> np.ndarray:
     used : ndarray of bool, shape (n,)
         Rows of positive weight, which make the blocks; others are with the row before them.
     """
-    cut = _used_cut(assumed.kind, assumed.locations.taken(used))
-    return cut[np.maximum(np.cumsum(used) - 1, 0)]
+    block_ids = _used_cut(assumed.structure, assumed.locations.taken(used))
+    return block_ids[np.maximum(np.cumsum(used) - 1, 0)]
 
 
-def _used_cut(kind: Family | Robust, locations: Locations) -> np.ndarray:
-    if isinstance(kind, Robust) and kind.kernel == CLUSTERS:
+def _used_cut(kind: CovarianceStructure | HACSpec, locations: Locations) -> np.ndarray:
+    if isinstance(kind, HACSpec) and kind.kernel == CLUSTERS:
         return group_blocks(locations.codes)
     if locations.coords is not None:
         return spatial_blocks(locations.coords)
-    return time_blocks(locations.clock, locations.groups)
+    return time_blocks(locations.times, locations.groups)
 
 
 def _place(axis: str, name: Any, array: Any, columns: Any, method: str) -> Any:
