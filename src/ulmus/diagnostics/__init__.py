@@ -1,21 +1,22 @@
-"""What a fit says about itself: findings about its honesty with a light each, and a summary.
+"""Diagnostics and the summary of a fit.
 
-``report.py`` holds the values, ``evidence.py`` the rows that are looked at and whether intervals
-covered them, ``coverage.py`` what that says about coverage, ``signs.py`` all other signs, and
-``checks.py`` puts them together. ``summary.py`` says what was fitted, and ``summary_value.py``
-holds its numbers and words.
+``check`` runs the checks of ``checks/`` on ``calibration_data`` (training rows, leave-one-out, or
+new rows) and returns a report of ``finding``s; ``coverage`` tests counts of covered rows.
+``summary`` computes the numbers of a ``summary_value``, and ``baselines`` the leave-one-out errors
+of simpler models. Findings are data: front ends render their suggestions. Plots and pages are
+elsewhere.
 """
 
 from ulmus.diagnostics.check import diagnostic_report
 from ulmus.diagnostics.finding import CoverageRow, DiagnosticReport, Finding
 from ulmus.diagnostics.summary import fit_summary
-from ulmus.diagnostics.summary_value import Relevance, Summary, VarianceShares
+from ulmus.diagnostics.summary_value import FeatureRelevance, Summary, VarianceShares
 
 __all__ = [
     "CoverageRow",
     "DiagnosticReport",
+    "FeatureRelevance",
     "Finding",
-    "Relevance",
     "Summary",
     "VarianceShares",
     "diagnostic_report",

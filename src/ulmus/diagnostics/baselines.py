@@ -1,4 +1,4 @@
-"""What simple models predict for each row without it: the mean, and a linear model."""
+"""Leave-one-out predictions of baselines: the mean, and a linear model."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ FloatArray = npt.NDArray[np.float64]
 # Ridge parameters that a linear model chooses from, for standardised inputs and relative to the
 # number of rows: from almost least squares to almost the mean.
 PENALTIES = np.logspace(-6, 3, 19)
-# A row whose leverage is one has no residual; its one_minus_leverage is kept this far off zero.
+# One minus leverage is at least this, so that leave-one-out residuals stay finite.
 SMALLEST_ONE_MINUS_LEVERAGE = 1e-10
 
 
 @dataclass(frozen=True)
 class LinearBaseline:
-    """A linear model, and what it predicts for each of its rows without that row.
+    """A linear model with its leave-one-out predictions.
 
     Parameters
     ----------
@@ -26,20 +26,20 @@ class LinearBaseline:
         Coefficients of the inputs.
     intercept : float
         Prediction where all inputs are zero.
-    left_out : ndarray of shape (n,)
+    loo_predictions : ndarray of shape (n,)
         Leave-one-out predictions of the rows.
     """
 
     coef: FloatArray
     intercept: float
-    left_out: FloatArray
+    loo_predictions: FloatArray
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Prediction at the rows of X (p, d), shape (p,)."""
         return X @ self.coef + self.intercept
 
 
-def left_out_mean(y: FloatArray, weight: FloatArray | None = None) -> FloatArray:
+def leave_one_out_mean(y: FloatArray, weight: FloatArray | None = None) -> FloatArray:
     """The mean of all other rows, shape (n,).
 
     Parameters
@@ -84,20 +84,20 @@ def linear_baseline(
     share = w / np.sum(w)
     centre, mean = share @ X, float(share @ y)
     sd = np.sqrt(share @ (X - centre) ** 2)
-    # Inputs that are constant up to round-off have no say.
+    # Inputs that are constant up to round-off get no coefficient.
     scale = np.where(sd > 1e-12 * np.max(np.abs(X), axis=0, initial=0.0), sd, np.inf)
     root = np.sqrt(w)
     U, s, Vt = np.linalg.svd(root[:, None] * (X - centre) / scale, full_matrices=False)
     target = root * (y - mean)
     along = U.T @ target
 
-    def left_out_residual(alpha: float) -> FloatArray:
+    def loo_residual(alpha: float) -> FloatArray:
         d = s**2 / (s**2 + alpha)
         one_minus_leverage = np.maximum(1 - share - U**2 @ d, SMALLEST_ONE_MINUS_LEVERAGE)
         return (target - U @ (d * along)) / one_minus_leverage
 
     alphas = PENALTIES * np.sum(w)
-    errors = [np.sum(left_out_residual(alpha) ** 2) for alpha in alphas]
+    errors = [np.sum(loo_residual(alpha) ** 2) for alpha in alphas]
     alpha = float(alphas[int(np.argmin(errors))])
     coef = (Vt.T @ (s / (s**2 + alpha) * along)) / scale
-    return LinearBaseline(coef, mean - float(centre @ coef), y - left_out_residual(alpha) / root)
+    return LinearBaseline(coef, mean - float(centre @ coef), y - loo_residual(alpha) / root)

@@ -1,8 +1,8 @@
-"""The rows that a check looks at, and what intervals and distributions said about them.
+"""Rows that calibrate or test a fit, with their intervals and predictive distributions.
 
-Without data these are the training rows, each left out: the interval of a row comes from the scaled
-residuals of the others, so that all rows together are covered as often as asked by construction,
-and only the coverage of groups tells anything. Given data are a test of everything.
+Without new rows these are the training rows, leave-one-out: the interval of a row is computed from
+the scaled residuals of the others, so that the overall coverage is nominal by construction and only
+the coverage of groups is a test. New rows are an out-of-sample test.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
-# Errors smaller than this share of y are round-off: there is no noise to judge.
+# Errors smaller than this share of y are round-off.
 ROUND_OFF = 1e-11
-# Inputs that are looked at: the most relevant ones where a map tells, else the first.
+# Inputs that rows are grouped by: the most relevant ones of a learned map, else the first.
 MOST_INPUTS = 20
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """Rows with what was said about them before their y was seen.
+class CalibrationData:
+    """Rows with predictions that do not depend on their y.
 
     Parameters
     ----------
-    left_out : bool
-        Whether they are the training rows, each left out.
+    leave_one_out : bool
+        Whether they are the training rows, each predicted without it.
     covered : ndarray of bool, shape (K, levels, n)
         Whether the interval of each of ``LEVELS`` covers the row.
     pit : ndarray of shape (K, n)
-        Predictive distribution function at y: uniform if the distribution is right.
+        Probability integral transform: the predictive distribution function at y.
     noise : ndarray of shape (K, n)
         Predicted standard deviation of the noise.
     leverage : ndarray of shape (K, n)
@@ -52,14 +52,14 @@ class Evidence:
     mean : ndarray of shape (K, n)
         Prediction.
     columns : ndarray of int, shape (few,)
-        Inputs that are looked at.
+        Inputs that rows are grouped by.
     inputs : ndarray of shape (n, few)
         Their values.
-    silent : ndarray of bool, shape (K,)
+    noiseless : ndarray of bool, shape (K,)
         Outputs whose errors are all round-off.
     """
 
-    left_out: bool
+    leave_one_out: bool
     covered: BoolArray
     pit: FloatArray
     noise: FloatArray
@@ -67,7 +67,7 @@ class Evidence:
     mean: FloatArray
     columns: npt.NDArray[np.intp]
     inputs: FloatArray
-    silent: BoolArray
+    noiseless: BoolArray
 
     @property
     def n_rows(self) -> int:
@@ -75,36 +75,36 @@ class Evidence:
         return self.pit.shape[1]
 
 
-def left_out_evidence(fit: Fit, rows: TrainingRows) -> Evidence:
-    """The training rows whose residuals make intervals, each left out."""
+def leave_one_out_data(fit: Fit, rows: TrainingRows) -> CalibrationData:
+    """The calibration rows of the fit, each predicted without it."""
     used, y = rows.judges, rows.data.y
     errors = scaled_residuals(fit, rows)
     residuals = out_of_fold_residuals(fit, rows)
     root = rows.data.root_weight
     weight = 1.0 if root is None else root[used] ** 2
     noise = np.sqrt(rows.noise[:, used] / weight) * fit.ensemble.unit[:, None]
-    columns = looked_at(fit, rows.data.X)
-    return Evidence(
-        left_out=True,
-        covered=np.stack([left_out_cover(e, LEVELS) for e in errors]),
-        pit=_left_out_pit(fit, errors),
+    columns = grouping_inputs(fit, rows.data.X)
+    return CalibrationData(
+        leave_one_out=True,
+        covered=np.stack([leave_one_out_coverage(e, LEVELS) for e in errors]),
+        pit=_leave_one_out_pit(fit, errors),
         noise=noise,
         leverage=rows.leverage[:, used],
         mean=(y - residuals)[:, used],
         columns=columns,
         inputs=input_values(rows.data.X, columns)[used],
-        silent=round_off(residuals[:, used], y[:, used]),
+        noiseless=round_off(residuals[:, used], y[:, used]),
     )
 
 
-def given_evidence(fit: Fit, X: Array, y: FloatArray) -> Evidence:
-    """New rows X (n, d), y (K, n), with the intervals and distributions that were predicted."""
+def new_data(fit: Fit, X: Array, y: FloatArray) -> CalibrationData:
+    """New rows X (n, d), y (K, n), with their predicted intervals and distributions."""
     low, high = (bound.transpose(2, 0, 1) for bound in prediction_bounds(fit, X, LEVELS, "auto"))
     mean = fit.mean(X)
     pit = predictive_distribution(fit, X).cdf(y.T).T
-    columns = looked_at(fit, X)
-    return Evidence(
-        left_out=False,
+    columns = grouping_inputs(fit, X)
+    return CalibrationData(
+        leave_one_out=False,
         covered=(low <= y[:, None, :]) & (y[:, None, :] <= high),
         pit=np.asarray(pit),
         noise=np.sqrt(fit.noise_variance(X)).T,
@@ -112,15 +112,15 @@ def given_evidence(fit: Fit, X: Array, y: FloatArray) -> Evidence:
         mean=mean,
         columns=columns,
         inputs=input_values(X, columns),
-        silent=round_off(y - mean, y),
+        noiseless=round_off(y - mean, y),
     )
 
 
-def left_out_cover(errors: FloatArray, levels: tuple[float, ...]) -> BoolArray:
-    """Whether scaled residuals (n,) lie in the intervals made of the others, (levels, n).
+def leave_one_out_coverage(errors: FloatArray, levels: tuple[float, ...]) -> BoolArray:
+    """Whether scaled residuals (n,) lie in the intervals computed from the others, (levels, n).
 
-    A value lies below the k-th smallest of the others, or equals it, if fewer than k of them are
-    smaller; so that ranks in the one sorted array tell for all rows at once.
+    A value is at most the k-th smallest of the others if fewer than k of them are smaller, so that
+    one sort suffices for all rows.
     """
     n, out = len(errors), np.empty((len(levels), len(errors)), dtype=bool)
     skewed = is_skewed(errors)
@@ -137,13 +137,13 @@ def left_out_cover(errors: FloatArray, levels: tuple[float, ...]) -> BoolArray:
 
 
 def _others_below(values: FloatArray) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """How many of the others are smaller, and smaller or equal, for each of the values."""
+    """For each value, the numbers of others that are smaller, and smaller or equal."""
     order = np.sort(values)
     smaller = np.searchsorted(order, values, side="left")
     return smaller, np.searchsorted(order, values, side="right") - 1
 
 
-def _left_out_pit(fit: Fit, errors: FloatArray) -> FloatArray:
+def _leave_one_out_pit(fit: Fit, errors: FloatArray) -> FloatArray:
     """The predictive distribution function of scaled residuals (K, n)."""
     shape, dof = fit_shape(fit), residual_dof(fit)
     pit = stats.t.cdf(errors, dof[:, None])
@@ -153,19 +153,19 @@ def _left_out_pit(fit: Fit, errors: FloatArray) -> FloatArray:
 
 
 def residual_dof(fit: Fit) -> FloatArray:
-    """Rows less the degrees of freedom that the fit spent, at least one, shape (K,)."""
+    """Residual degrees of freedom, at least one, shape (K,)."""
     gamma = fit.ensemble.per_output(part.smoother.gamma for part in fit.ensemble.regressions)
     return np.maximum(fit.n_rows - gamma, 1.0)
 
 
-def n_judges(fit: Fit) -> FloatArray:
-    """Residuals that intervals are made of, less what the fit spent, shape (K,)."""
+def n_calibration_residuals(fit: Fit) -> FloatArray:
+    """Residuals of the calibration rows, less the degrees of freedom of the fit, shape (K,)."""
     most = fit.n_rows if fit.rows is None else int(np.sum(fit.rows.judges))
     return np.minimum(np.maximum(fit.noise_dof, 1.0), most)
 
 
 def noiseless(fit: Fit) -> BoolArray:
-    """Whether left-out residuals of the training rows are all round-off, shape (K,)."""
+    """Whether leave-one-out residuals of the training rows are all round-off, shape (K,)."""
     if fit.rows is None:
         return np.zeros(fit.ensemble.n_outputs, dtype=bool)
     used = fit.rows.data.used
@@ -173,12 +173,12 @@ def noiseless(fit: Fit) -> BoolArray:
 
 
 def point_leverage(fit: Fit, X: Array) -> FloatArray:
-    """Squared length of the coordinates of points, mean over members, shape (K, p)."""
+    """Leverage of points, mean over members, shape (K, p)."""
     ensemble = fit.ensemble
     return np.concatenate([ensemble.leverage_of(h) for h in features(ensemble.layer, X)], axis=1)
 
 
-def looked_at(fit: Fit, X: Array) -> npt.NDArray[np.intp]:
+def grouping_inputs(fit: Fit, X: Array) -> npt.NDArray[np.intp]:
     """Inputs whose values rows are grouped by."""
     relevance = None if fit.input_map is None else fit.input_map.relevance
     order = np.arange(X.shape[1]) if relevance is None else np.argsort(-relevance, kind="stable")

@@ -1,4 +1,4 @@
-"""The report about a fit, from all findings."""
+"""All checks of a fit."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 from ulmus.core.arrays.backend import Array
 from ulmus.core.fit.fit import Fit
-from ulmus.diagnostics import fit_checks as signs
 from ulmus.diagnostics.calibration_data import (
-    Evidence,
-    given_evidence,
+    CalibrationData,
     input_values,
-    left_out_evidence,
-    n_judges,
+    leave_one_out_data,
+    n_calibration_residuals,
+    new_data,
 )
-from ulmus.diagnostics.coverage import Judge, group_findings, overall, spread_finding
-from ulmus.diagnostics.finding import CoverageRow, DiagnosticReport, Finding
-from ulmus.diagnostics.residual_correlation import correlation_findings
+from ulmus.diagnostics.checks import calibration, fit_quality, size
+from ulmus.diagnostics.checks.residual_correlation import correlation_findings
+from ulmus.diagnostics.coverage import CoverageTest
+from ulmus.diagnostics.finding import CoverageRow, DiagnosticReport, Finding, finding
 from ulmus.intervals.distribution import fit_shape
 
 
@@ -31,7 +31,7 @@ def diagnostic_report(
     *,
     names: Sequence[str] | None = None,
 ) -> DiagnosticReport:
-    """What a fit says about its own honesty.
+    """Diagnostics of a fit.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ def diagnostic_report(
     X : array of shape (n, d), optional
         New points.
     y : ndarray of shape (K, n), optional
-        What was observed there.
+        Observations there.
     names : sequence of str, optional
         Names of the inputs.
 
     Returns
     -------
     report : DiagnosticReport
-        Of the left-out training rows if no points are given.
+        Of new rows, or of the training rows, each predicted without it.
 
     See Also
     --------
@@ -61,54 +61,59 @@ def diagnostic_report(
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
     >>> from ulmus.diagnostics import diagnostic_report
     >>> diagnostic_report(model.fitted_, names=["angle"]).title
-    'a check of the fit by 100 left-out training rows.'
+    'diagnostics from 100 training rows, leave-one-out.'
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if X is None or y is None:
             if fit.rows is None:
                 raise ValueError(
-                    "check without data needs the training rows, which compress() dropped or a "
-                    "streamed fit never kept; give X and y."
+                    "check without data requires the training rows, which this fit does not keep "
+                    "(streamed or compressed); give X and y."
                 )
-            evidence, points = left_out_evidence(fit, fit.rows), fit.rows.data.X
+            data, points = leave_one_out_data(fit, fit.rows), fit.rows.data.X
         else:
-            evidence, points = given_evidence(fit, X, y), X
-        findings, table = _of_outputs(fit, evidence, points, names)
+            data, points = new_data(fit, X, y), X
+        findings, table = _of_outputs(fit, data, points, names)
         if X is not None:
-            findings.append(signs.extrapolation_finding(fit, X))
-        findings += [signs.bias_finding(fit), *signs.leverage_finding(fit)]
-        findings += [signs.members_finding(fit, points), signs.choices_finding(fit)]
+            findings.append(fit_quality.extrapolation_finding(fit, X))
+        findings += [fit_quality.bias_finding(fit), *fit_quality.leverage_findings(fit)]
+        findings += [size.members_finding(fit, points), size.selection_finding(fit)]
     findings += _of_warnings(caught)
-    kind = "left-out training" if evidence.left_out else "given"
-    title = f"a check of the fit by {evidence.n_rows} {kind} rows."
+    rows = "training rows, leave-one-out" if data.leave_one_out else "new rows, out-of-sample"
+    title = f"diagnostics from {data.n_rows} {rows}."
     return DiagnosticReport(title, tuple(findings), tuple(table))
 
 
 def _of_outputs(
-    fit: Fit, evidence: Evidence, points: Array, names: Sequence[str] | None
+    fit: Fit, data: CalibrationData, points: Array, names: Sequence[str] | None
 ) -> tuple[list[Finding], list[CoverageRow]]:
     """Findings and coverages of each output, named if there are several."""
     findings: list[Finding] = []
     table: list[CoverageRow] = []
-    labels = [f"input {j}" if names is None else str(names[j]) for j in evidence.columns]
-    known = points if fit.rows is None else fit.rows.data.X
+    labels = [f"x{j}" if names is None else str(names[j]) for j in data.columns]
     shape = fit_shape(fit)
-    training, judges = input_values(known, evidence.columns), n_judges(fit)
-    # Rows that hang together tell as much as fewer independent ones.
-    worth = np.where(fit.has_covariance, np.minimum(fit.noise_dof / fit.n_rows, 1.0), 1.0)
-    for k in range(len(evidence.pit)):
-        several = len(evidence.pit) > 1
-        judge = Judge(evidence, float(judges[k]), float(worth[k]))
-        parts = [overall(judge, k), *group_findings(judge, k, labels, training)]
-        found = [finding for finding, _ in parts]
-        found.append(spread_finding(judge, k, labels))
-        found += [
-            signs.pit_finding(evidence, k, judge.n_judges, judge.worth),
-            signs.shape_finding(fit, shape, k),
+    training = input_values(points if fit.rows is None else fit.rows.data.X, data.columns)
+    n_residuals = n_calibration_residuals(fit)
+    # Correlated rows are worth fewer independent ones.
+    effective = np.where(fit.has_covariance, np.minimum(fit.noise_dof / fit.n_rows, 1.0), 1.0)
+    several = len(data.pit) > 1
+    for k in range(len(data.pit)):
+        test = CoverageTest(data, float(n_residuals[k]), float(effective[k]))
+        parts = [
+            calibration.coverage_finding(test, k),
+            *calibration.group_findings(test, k, labels, training),
         ]
-        found += [*signs.misfit_findings(fit, k), *correlation_findings(fit, k)]
-        found += [signs.units_finding(fit, k), signs.rows_finding(fit, k)]
+        found = [
+            *(one for one, _ in parts),
+            calibration.error_scale_finding(test, k, labels),
+            calibration.predictive_distribution_finding(test, k),
+            calibration.residual_distribution_finding(fit, shape, k),
+            *fit_quality.misfit_findings(fit, k),
+            *correlation_findings(fit, k),
+            size.units_finding(fit, k),
+            size.rows_finding(fit, k),
+        ]
         findings += [f._replace(name=f"{f.name}, output {k}") if several else f for f in found]
         rows = [row for _, part in parts for row in part]
         table += [r._replace(group=f"output {k}, {r.group}") if several else r for r in rows]
@@ -118,5 +123,4 @@ def _of_outputs(
 def _of_warnings(caught: Iterable[Any]) -> list[Finding]:
     """Warnings that predictions raised, once each."""
     messages = dict.fromkeys(str(warning.message) for warning in caught)
-    remedy = "predictions warn of it as well; see there."
-    return [Finding("warning", "yellow", 1.0, message, remedy) for message in messages]
+    return [finding("prediction-warning", "warning", 1.0, message) for message in messages]

@@ -1,4 +1,4 @@
-"""The values that a check returns: findings, a table of coverages, and the report of both."""
+"""What diagnostics return: findings, coverages of groups of rows, and the report of both."""
 
 from __future__ import annotations
 
@@ -9,26 +9,66 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Lights from best to worst, with the mark that each has in a text.
-MARKS = {"green": "[ok]", "yellow": "[??]", "red": "[!!]"}
+from ulmus.messages import Dialect, Message, Setting, python
+
+# From best to worst.
+SEVERITIES = ("ok", "warning", "error")
+# Subjects of findings; a section of the HTML report lists the findings of one or more of them.
+TOPICS = ("calibration", "correlation", "fit", "inputs", "size", "warnings")
 WIDTH = 100
 
 
+class Check(NamedTuple):
+    """Name and topic of a check."""
+
+    name: str
+    topic: str
+
+
+# Every check by its code.
+CHECKS = {
+    "coverage": Check("coverage", "calibration"),
+    "coverage-by-noise": Check("coverage by noise", "calibration"),
+    "coverage-by-leverage": Check("coverage by leverage", "calibration"),
+    "coverage-by-group": Check("coverage by group", "calibration"),
+    "coverage-by-input": Check("coverage by input", "calibration"),
+    "error-scale": Check("error scale by input", "calibration"),
+    "predictive-distribution": Check("predictive distribution", "calibration"),
+    "residual-distribution": Check("residual distribution", "calibration"),
+    "residual-correlation": Check("residual correlation", "correlation"),
+    "misfit": Check("misfit", "fit"),
+    "step": Check("step", "fit"),
+    "bias": Check("bias", "fit"),
+    "hidden-units": Check("hidden units", "fit"),
+    "leverage": Check("leverage", "inputs"),
+    "extrapolation": Check("extrapolation", "inputs"),
+    "rows": Check("rows", "size"),
+    "members": Check("members", "size"),
+    "selection": Check("model selection", "size"),
+    "prediction-warning": Check("warning", "warnings"),
+}
+
+
 class Finding(NamedTuple):
-    """One thing that was looked at.
+    """The result of one check.
 
     Parameters
     ----------
     name : str
-        What was looked at, with the output if there are several.
-    light : {"green", "yellow", "red"}
-        How it looks.
+        Name of the check, with the output if there are several.
+    code : str
+        Identifier of the check, the same for all outputs.
+    topic : str
+        Subject of the check: ``"calibration"``, ``"correlation"``, ``"fit"``, ``"inputs"``,
+        ``"size"`` or ``"warnings"``.
+    severity : {"ok", "warning", "error"}
+        Severity of the result.
     statistic : float
-        The number that decided.
-    says : str
-        A sentence with the numbers.
-    remedy : str
-        What to do about it; empty if green.
+        The number that determines the severity.
+    message : str
+        The result in a sentence, followed by what it implies unless it is ok.
+    suggestions : tuple of str and Setting
+        Alternatives, each a clause or a parameter to set; empty if ok.
 
     Examples
     --------
@@ -36,29 +76,65 @@ class Finding(NamedTuple):
     >>> from ulmus.datasets import make_sine
     >>> X, y, *_ = make_sine(100, random_state=0)
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
-    >>> findings = {finding.name: finding for finding in model.check().findings}
-    >>> findings["members"].light
-    'yellow'
-    >>> "n_estimators" in findings["members"].remedy
+    >>> findings = {finding.code: finding for finding in model.check().findings}
+    >>> findings["members"].severity, findings["members"].topic
+    ('warning', 'size')
+    >>> "n_estimators" in findings["members"].suggestion
     True
     """
 
     name: str
-    light: str
+    code: str
+    topic: str
+    severity: str
     statistic: float
-    says: str
-    remedy: str = ""
+    message: str
+    suggestions: tuple[str | Setting, ...] = ()
+
+    @property
+    def suggestion(self) -> str:
+        """The suggestions in a sentence with Python's names of parameters; empty if ok."""
+        return self.suggestion_in(python)
+
+    def suggestion_in(self, dialect: Dialect) -> str:
+        """The suggestions that exist in a dialect, in a sentence; empty if there are none."""
+        sentence = Message(self.code, self.message, suggestions=self.suggestions).suggestion(
+            dialect
+        )
+        return f"{sentence}." if sentence else ""
+
+    def to_dict(self, dialect: Dialect = python) -> dict[str, Any]:
+        """The fields with the suggestions as a sentence."""
+        fields = self._asdict()
+        fields.pop("suggestions")
+        return fields | {"suggestion": self.suggestion_in(dialect)}
+
+
+def finding(
+    code: str,
+    severity: str,
+    statistic: float,
+    message: str,
+    implication: str = "",
+    suggestions: tuple[str | Setting, ...] = (),
+) -> Finding:
+    """The finding of a registered check; implication and suggestions count only if it is not ok."""
+    check = CHECKS[code]
+    if severity == "ok":
+        return Finding(check.name, code, check.topic, severity, statistic, message)
+    text = f"{message} {implication}" if implication else message
+    return Finding(check.name, code, check.topic, severity, statistic, text, suggestions)
 
 
 class CoverageRow(NamedTuple):
-    """How often intervals of a level covered the rows of a group.
+    """Empirical coverage of prediction intervals in a group of rows.
 
     Parameters
     ----------
     group : str
-        ``"all"``, or what the rows have in common.
+        ``"all"``, or the definition of the group.
     level : float
-        Level of the intervals.
+        Nominal level of the intervals.
     n : int
         Rows of the group.
     coverage : float
@@ -83,20 +159,20 @@ class CoverageRow(NamedTuple):
 
 @dataclass(frozen=True)
 class DiagnosticReport:
-    """Findings about a fit.
+    """Diagnostics of a fit.
 
     Parameters
     ----------
     title : str
-        What was looked at, in a sentence.
+        The rows that the diagnostics are computed from.
     findings : tuple of Finding
-        One for each thing that was looked at.
+        One for each check.
     coverage : tuple of CoverageRow
-        How often prediction intervals covered the rows of each group.
+        Coverage of prediction intervals, of all rows and by group.
 
     See Also
     --------
-    ulmus.ELMEnsembleRegressor.check : Makes one.
+    ulmus.ELMEnsembleRegressor.check : Returns one.
 
     Examples
     --------
@@ -106,9 +182,9 @@ class DiagnosticReport:
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
     >>> report = model.check()
     >>> print(str(report).splitlines()[0])
-    [??] yellow: a check of the fit by 100 left-out training rows.
+    [warning] diagnostics from 100 training rows, leave-one-out.
     >>> report.to_frame().columns.to_list()
-    ['name', 'light', 'statistic', 'says', 'remedy']
+    ['name', 'code', 'topic', 'severity', 'statistic', 'message', 'suggestion']
     """
 
     title: str
@@ -116,29 +192,61 @@ class DiagnosticReport:
     coverage: tuple[CoverageRow, ...]
 
     @property
-    def light(self) -> str:
-        """The worst light of all findings."""
-        return max((f.light for f in self.findings), key=list(MARKS).index, default="green")
+    def severity(self) -> str:
+        """The worst severity of all findings."""
+        return max((f.severity for f in self.findings), key=SEVERITIES.index, default="ok")
+
+    def about(self, *topics: str) -> tuple[Finding, ...]:
+        """The findings of some topics.
+
+        Parameters
+        ----------
+        *topics : str
+            As in :class:`Finding`.
+
+        Returns
+        -------
+        findings : tuple of Finding
+            In the order of the report.
+        """
+        return tuple(f for f in self.findings if f.topic in topics)
+
+    def format(self, dialect: Dialect = python) -> str:
+        """The report as text.
+
+        Parameters
+        ----------
+        dialect : callable, default=ulmus.messages.python
+            Renders the parameters of suggestions; see :mod:`ulmus.messages`.
+
+        Returns
+        -------
+        text : str
+            One entry for each finding, aligned.
+        """
+        width = max((len(f.name) for f in self.findings), default=0)
+        lines = [f"{mark(self.severity)} {self.title}"]
+        for one in self.findings:
+            lead = f"{mark(one.severity):<9} {one.name:<{width}}  "
+            lines += hanging(lead, one.message)
+            suggestion = one.suggestion_in(dialect)
+            if suggestion:
+                lines += hanging(" " * len(lead) + "-> ", suggestion)
+        return "\n".join(lines)
 
     def __str__(self) -> str:
-        width = max((len(f.name) for f in self.findings), default=0)
-        lines = [f"{MARKS[self.light]} {self.light}: {self.title}"]
-        for finding in self.findings:
-            lead = f"{MARKS[finding.light]} {finding.name:<{width}}  "
-            lines += hanging(lead, finding.says)
-            if finding.remedy:
-                lines += hanging(" " * len(lead) + "-> ", finding.remedy)
-        return "\n".join(lines)
+        return self.format()
 
     def _repr_html_(self) -> str:
         """A plain table for notebooks."""
-        head = "".join(f"<th>{name}</th>" for name in ("", "finding", "says", "remedy"))
+        names = ("severity", "name", "message", "suggestion")
+        head = "".join(f"<th>{name}</th>" for name in names)
         rows = [
-            "".join(f"<td>{escape(text)}</td>" for text in (f.light, f.name, f.says, f.remedy))
-            for f in self.findings
+            "".join(f"<td>{escape(getattr(one, name))}</td>" for name in names)
+            for one in self.findings
         ]
         body = "".join(f"<tr>{row}</tr>" for row in rows)
-        title = escape(f"{self.light}: {self.title}")
+        title = escape(f"{mark(self.severity)} {self.title}")
         return f"<table><caption>{title}</caption><tr>{head}</tr>{body}</table>"
 
     def to_frame(self) -> Any:
@@ -147,18 +255,27 @@ class DiagnosticReport:
         Returns
         -------
         frame : pandas.DataFrame or numpy.recarray
-            One row for each finding, with the fields of :class:`Finding` as columns. A record
-            array if pandas is not installed.
+            One row for each finding, with the fields of :class:`Finding` as columns and the
+            suggestions as text. A record array if pandas is not installed.
         """
-        columns = {
-            name: [getattr(finding, name) for finding in self.findings] for name in Finding._fields
-        }
+        names = (*Finding._fields[:-1], "suggestion")
+        columns = {name: [getattr(one, name) for one in self.findings] for name in names}
         try:
             import pandas as pd
         except ImportError:
             table: Any = np.rec
             return table.fromarrays([np.array(c) for c in columns.values()], names=list(columns))
         return pd.DataFrame(columns)
+
+
+def worst(severities: list[str]) -> str:
+    """The worst of some severities."""
+    return max(severities, key=SEVERITIES.index)
+
+
+def mark(severity: str) -> str:
+    """A severity as the mark of a line of text."""
+    return f"[{severity}]"
 
 
 def hanging(lead: str, text: str) -> list[str]:

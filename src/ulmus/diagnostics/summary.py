@@ -1,7 +1,7 @@
-"""What was fitted, in words: the numbers of a summary, read from a fit.
+"""The summary of a fit: its numbers, read and computed from the fit.
 
-A light summary holds only what is known without computing. The whole one asks ``check`` as well,
-and takes the variance of predictions apart at some training rows.
+A brief summary contains only what requires no computation. The complete one includes the
+diagnostics and the components of the variance of predictions at some training rows.
 """
 
 from __future__ import annotations
@@ -17,33 +17,30 @@ from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_data import TrainingRows
 from ulmus.core.query.leave_out import leave_one_out_accuracy, scaled_residuals
 from ulmus.core.variance.estimates import enough_members, never_negative
-from ulmus.diagnostics.calibration_data import left_out_cover, noiseless
+from ulmus.diagnostics.calibration_data import leave_one_out_coverage, noiseless
 from ulmus.diagnostics.check import diagnostic_report
-from ulmus.diagnostics.fit_checks import (
+from ulmus.diagnostics.checks.residual_correlation import correlation_text
+from ulmus.diagnostics.checks.size import (
     MEMBER_POINTS,
     MORE_MEMBERS,
     QUANTILE,
     ROWS_PER_DOF,
     TOLERANCE,
 )
-from ulmus.diagnostics.residual_correlation import correlation_text
-from ulmus.diagnostics.summary_value import Relevance, Summary, VarianceShares
+from ulmus.diagnostics.summary_value import FeatureRelevance, Summary, VarianceShares
+from ulmus.messages import Message, Setting
 
 COVERAGE_LEVEL = 0.95
-# Where noise makes up so much of the error, neither rows nor members lower it much.
+# Leave-one-out errors are mostly noise where its standard deviation is this share of their RMSE.
 MOSTLY_NOISE = 0.9
-SIGNS_OF_MISFIT = ("misfit", "step", "hidden units", "bias")
 
 NO_ROWS = (
-    "left-out rows and checks, as this fit keeps no training rows (compress() drops them, streams "
-    "never have them); model.check(X, y) asks about rows that you give."
+    "leave-one-out accuracy and diagnostics: the fit keeps no training rows (streamed or "
+    "compressed)."
 )
-NO_POINTS = "what the variance is made of, as there are no rows to ask about."
-NOT_ASKED = "left-out rows and checks, which take longer; model.summary() has them."
-NOT_CHECKED = "checks, which take longer; model.summary() has them."
-CHECKS = "print(model.check()) has all checks; model.check(X_new, y_new) is the honest test."
-GIVEN_CHECKS = "print(model.check(X_new, y_new)) asks whether error bars are honest."
-INTERVALS = "model.predict_interval(X) covers new observations."
+NO_POINTS = "variance components: the fit keeps no rows to compute them at."
+NOT_COMPUTED = "leave-one-out accuracy and diagnostics; summary() computes them."
+NOT_CHECKED = "diagnostics; summary() computes them."
 
 
 def fit_summary(
@@ -52,28 +49,28 @@ def fit_summary(
     names: Sequence[str],
     *,
     columns: Sequence[str] | None = None,
-    light: bool = False,
+    brief: bool = False,
 ) -> Summary:
-    """What was fitted, in words.
+    """The summary of a fit.
 
     Parameters
     ----------
     fit : Fit
         The fit.
     title : str
-        What to call it.
+        Title of the summary.
     names : sequence of str
         Names of the inputs.
     columns : sequence of str, optional
-        Column of the original table that each input was made from. Inputs of one column are
-        added up.
-    light : bool, default=False
-        Whether to leave out all that has to be computed.
+        Column of the original table that each input was derived from. The relevance of the inputs
+        of one column is summed.
+    brief : bool, default=False
+        Whether to omit all that has to be computed.
 
     Returns
     -------
     summary : Summary
-        ``print`` it, or read its fields.
+        To print, or with its fields to read.
 
     See Also
     --------
@@ -86,22 +83,22 @@ def fit_summary(
     >>> X, y, *_ = make_sine(100, random_state=0)
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
     >>> from ulmus.diagnostics import fit_summary
-    >>> print(str(fit_summary(model.fitted_, "A sine", ["angle"], light=True)).splitlines()[0])
+    >>> print(str(fit_summary(model.fitted_, "A sine", ["angle"], brief=True)).splitlines()[0])
     A sine: 100 rows, 1 input.
     """
     basics = _basics(fit, title, names if columns is None else columns)
-    if light:
+    if brief:
         if fit.rows is None:
             return replace(basics, notes=(NO_ROWS,))
         if fit.awaits_folds:
-            return replace(basics, notes=(NOT_ASKED,))
-        return replace(basics, **_left_out(fit, fit.rows), notes=(NOT_CHECKED,))
+            return replace(basics, notes=(NOT_COMPUTED,))
+        return replace(basics, **_leave_one_out(fit, fit.rows), notes=(NOT_CHECKED,))
     parts: dict[str, Any] = {"notes": (NO_ROWS,)}
     if fit.rows is not None:
-        # Before all else: it learns what error bars need, and keeps warnings to itself.
+        # First: it computes what error bars require, and its warnings become findings.
         findings = diagnostic_report(fit, names=names).findings
-        bad = tuple(f for f in findings if f.light != "green")
-        parts = {"warnings": bad, "notes": (), **_left_out(fit, fit.rows)}
+        flagged = tuple(f for f in findings if f.severity != "ok")
+        parts = {"warnings": flagged, "notes": (), **_leave_one_out(fit, fit.rows)}
     points = _some_rows(fit)
     if points.shape[0] == 0:
         parts["notes"] += (NO_POINTS,)
@@ -111,11 +108,11 @@ def fit_summary(
     return replace(whole, advice=tuple(_advice(whole, fit)))
 
 
-# ---------------------------------------------------------------- what is known
+# ---------------------------------------------------------------- read from the fit
 
 
 def _basics(fit: Fit, title: str, names: Sequence[str]) -> Summary:
-    """What every fit knows."""
+    """Fields that require no computation."""
     ensemble, activation = fit.ensemble, fit.ensemble.layer.activation
     target = _target(fit)
     sigma2 = fit.sigma2 / fit.mean_weight
@@ -127,8 +124,8 @@ def _basics(fit: Fit, title: str, names: Sequence[str]) -> Summary:
         n_outputs=None if fit.one_output else ensemble.n_outputs,
         target_mean=_each(fit, None if target is None else target.mean),
         target_sd=_each(fit, None if target is None else target.sd),
-        n_members=ensemble.n_members,
-        n_units=int(ensemble.layer.W.shape[1]),
+        n_estimators=ensemble.n_members,
+        n_neurons=int(ensemble.layer.W.shape[1]),
         activation=activation if isinstance(activation, str) else _name(activation),
         input_map=None if fit.input_map is None else fit.input_map.kind,
         alpha=_each(fit, ensemble.per_output(p.smoother.alpha for p in ensemble.regressions)),
@@ -137,21 +134,21 @@ def _basics(fit: Fit, title: str, names: Sequence[str]) -> Summary:
         noise_modelled=_noise_modelled(fit),
         noise_range=_noise_range(fit),
         noise_share=_each(fit, share),
-        dependence=_dependence(fit),
+        noise_covariance=_noise_covariance(fit),
         relevance=_relevance(fit, names),
         coverage_level=COVERAGE_LEVEL,
     )
 
 
-class Target(NamedTuple):
+class TargetMoments(NamedTuple):
     """Mean and standard deviation of the outputs, each of shape (K,)."""
 
     mean: np.ndarray
     sd: np.ndarray
 
 
-def _target(fit: Fit) -> Target | None:
-    """Moments of y: of the rows, or of the sums of a stream, which know them by the intercept."""
+def _target(fit: Fit) -> TargetMoments | None:
+    """Moments of y: of the rows, or of the sums of a stream by its intercept, else None."""
     ensemble, unit = fit.ensemble, fit.ensemble.unit
     if fit.rows is not None:
         used, root = fit.rows.data.used, fit.rows.data.root_weight
@@ -159,13 +156,15 @@ def _target(fit: Fit) -> Target | None:
         weight = np.ones(y.shape[1]) if root is None else root[used] ** 2
         mean = np.average(y, axis=1, weights=weight)
         sd = np.sqrt(np.average((y - mean[:, None]) ** 2, axis=1, weights=weight))
-        return Target(unit * mean, unit * np.where(np.ptp(y, axis=1) > 0, sd, 0.0))
+        return TargetMoments(unit * mean, unit * np.where(np.ptp(y, axis=1) > 0, sd, 0.0))
     if not ensemble.layer.constant:
         return None
     mass = ensemble.regressions[0].smoother.mass
     first = fit.per_regression(lambda part: part.smoother.q[0, 0, :])
     square = np.maximum(fit.per_regression(lambda part: part.y_square), 0.0)
-    return Target(ensemble.shift + unit * first / np.sqrt(mass), unit * np.sqrt(square / mass))
+    return TargetMoments(
+        ensemble.shift + unit * first / np.sqrt(mass), unit * np.sqrt(square / mass)
+    )
 
 
 def _noise_modelled(fit: Fit) -> Any:
@@ -176,7 +175,7 @@ def _noise_modelled(fit: Fit) -> Any:
 
 
 def _noise_range(fit: Fit) -> Any:
-    """Smallest and largest standard deviation of the noise of each output that models it."""
+    """Range of the noise standard deviation of each output that models it."""
     if fit.noise_model is None or (fit.rows is None and fit.points.shape[0] == 0):
         return None
     if fit.rows is None:
@@ -192,100 +191,102 @@ def _noise_range(fit: Fit) -> Any:
     return ranges[0] if fit.one_output else tuple(ranges)
 
 
-def _dependence(fit: Fit) -> Any:
-    """How the noise of each output hangs together, in words."""
+def _noise_covariance(fit: Fit) -> Any:
+    """The noise covariance of each output in a phrase."""
     if fit.noise_covariance is None:
         return None
     phrases = tuple(map(correlation_text, fit.noise_covariance))
     return phrases[0] if fit.one_output else phrases
 
 
-def _relevance(fit: Fit, names: Sequence[str]) -> tuple[Relevance, ...]:
-    """Shares of the inputs, those of the same name added up, as if these were independent."""
-    found = fit.input_map
-    if found is None or found.relevance is None or found.deviation is None:
+def _relevance(fit: Fit, names: Sequence[str]) -> tuple[FeatureRelevance, ...]:
+    """Shares of the inputs, summed over those of the same name as if these were independent."""
+    learned = fit.input_map
+    if learned is None or learned.relevance is None or learned.deviation is None:
         return ()
     groups: dict[str, list[int]] = {}
     for j, name in enumerate(names):
         groups.setdefault(str(name), []).append(j)
     shares = [
-        Relevance(
+        FeatureRelevance(
             name,
-            float(np.sum(found.relevance[inputs])),
-            float(np.sqrt(np.sum(found.deviation[inputs] ** 2))),
+            float(np.sum(learned.relevance[inputs])),
+            float(np.sqrt(np.sum(learned.deviation[inputs] ** 2))),
         )
         for name, inputs in groups.items()
     ]
     return tuple(sorted(shares, key=lambda relevance: -relevance.share))
 
 
-# ---------------------------------------------------------------- what is computed
+# ---------------------------------------------------------------- computed
 
 
-def _left_out(fit: Fit, rows: TrainingRows) -> dict[str, Any]:
-    """Errors of the rows left out, and how many of them their intervals cover."""
-    found = leave_one_out_accuracy(fit, rows)
+def _leave_one_out(fit: Fit, rows: TrainingRows) -> dict[str, Any]:
+    """Leave-one-out accuracy of the rows, and the coverage of their intervals."""
+    accuracy = leave_one_out_accuracy(fit, rows)
     errors = scaled_residuals(fit, rows)
-    covered = np.array([np.mean(left_out_cover(e, (COVERAGE_LEVEL,))) for e in errors])
-    values = {**found._asdict(), "coverage": covered}
+    covered = np.array([np.mean(leave_one_out_coverage(e, (COVERAGE_LEVEL,))) for e in errors])
+    values = {**accuracy._asdict(), "coverage": covered}
     return {name: _each(fit, value) for name, value in values.items()}
 
 
 def _some_rows(fit: Fit) -> Array:
-    """Training rows spread over the table, or those that a stream keeps."""
+    """Training rows at equal steps, or the rows that a stream keeps."""
     if fit.rows is None:
         return fit.points
-    return taken_rows(fit.rows.data.X, fit.rows.data.spread_out(MEMBER_POINTS))
+    return taken_rows(fit.rows.data.X, fit.rows.data.evenly_spaced(MEMBER_POINTS))
 
 
 def _variance(fit: Fit, X: Array) -> dict[str, Any]:
-    """What the variance of predictions is made of, on average, and how many members suffice."""
+    """Mean components of the variance of predictions, and how many members suffice."""
     parts = fit.parts(X)
     M, choice = parts.n_members, fit.choice_variance(X)
     members = parts.spread / M
     data = np.maximum(never_negative(fit.estimates[0], parts) - members, 0.0)
     sums = np.stack([np.sum(part, axis=0) for part in (data, members, choice)])
     total = np.sum(sums, axis=0)
-    known = (total > 0) & ~noiseless(fit)
+    defined = (total > 0) & ~noiseless(fit)
     shares = [
-        VarianceShares(*map(float, sums[:, k] / total[k])) if known[k] else None
+        VarianceShares(*map(float, sums[:, k] / total[k])) if defined[k] else None
         for k in range(len(total))
     ]
     enough = enough_members(parts, TOLERANCE, QUANTILE) if M > 1 else None
     return {
         "variance_shares": shares[0] if fit.one_output else tuple(shares),
-        "enough_members": enough,
+        "suggested_n_estimators": enough,
     }
 
 
-def _advice(summary: Summary, fit: Fit) -> Iterable[str]:
-    """What to do next."""
-    enough, M = summary.enough_members, summary.n_members
+def _advice(summary: Summary, fit: Fit) -> Iterable[Message]:
+    """What the numbers of a summary suggest, besides its warnings."""
+    enough, M = summary.suggested_n_estimators, summary.n_estimators
     if M == 1:
-        yield "error bars of an ELMEnsembleRegressor hold what other random weights would change."
+        text = "standard errors exclude the variance of the random weights"
+        yield Message("one-network", text, suggestions=("fit an ELMEnsembleRegressor",))
     elif enough is not None and enough > MORE_MEMBERS * M:
-        yield f"n_estimators={enough} would make predictions depend less on random_state."
-    if _is_mostly_noise(summary, fit):
-        yield (
-            "left-out errors are mostly noise: neither rows nor members will lower them much, "
-            "inputs that explain the noise would."
-        )
-    yield CHECKS if fit.rows is not None else GIVEN_CHECKS
-    yield INTERVALS
+        text = "predictions depend visibly on the seed"
+        yield Message("few-members", text, suggestions=(Setting("n_estimators", enough),))
+    share = _noise_in_errors(summary, fit)
+    if share is not None:
+        text = f"leave-one-out errors are mostly noise ({share:.0%} of their mean square)"
+        lowers = "inputs that explain the noise would lower them"
+        yield Message("mostly-noise", text, suggestions=(lowers,))
 
 
-def _is_mostly_noise(summary: Summary, fit: Fit) -> bool:
-    """Whether a better fit of the same inputs would hardly have smaller errors.
+def _noise_in_errors(summary: Summary, fit: Fit) -> float | None:
+    """Share of the noise in the mean squared leave-one-out error, where it makes up most of it.
 
-    What looks like noise may be misfit, so that signs of it, or too few rows to see them, say no.
+    None where noise may be mistaken for misfit: if a check of the fit is not ok, or rows are few.
     """
     if summary.rmse is None or summary.warnings is None or np.any(noiseless(fit)):
-        return False
-    if any(finding.name.startswith(SIGNS_OF_MISFIT) for finding in summary.warnings):
-        return False
+        return None
+    if any(finding.topic == "fit" for finding in summary.warnings):
+        return None
     noise, rmse = np.atleast_1d(summary.noise_sd), np.atleast_1d(summary.rmse)
     enough = fit.n_rows >= ROWS_PER_DOF * np.max(fit.gamma)
-    return bool(enough and np.all(noise >= MOSTLY_NOISE * rmse))
+    if not enough or not np.all(noise >= MOSTLY_NOISE * rmse):
+        return None
+    return float(min(np.min(noise / rmse) ** 2, 1.0))
 
 
 def _each(fit: Fit, values: Any) -> Any:

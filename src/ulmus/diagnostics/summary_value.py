@@ -1,24 +1,26 @@
-"""The value that a summary is: numbers as fields, and the same in words for people."""
+"""A summary as a value: numbers as fields, and the same as text."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from html import escape
 from typing import Any, NamedTuple
 
-from ulmus.diagnostics.finding import MARKS, Finding, hanging
+from ulmus.diagnostics.finding import Finding, hanging, mark
+from ulmus.messages import Dialect, Message, python
 
-# Inputs that are named; the others are added up.
+# Inputs that are named; the others are summed.
 MOST_NAMED, LONGEST_NAME = 8, 40
-# Smaller shares of the variance of a prediction are not worth more members.
-SMALL_SHARE = 0.05
-# Smaller ones are zero in whole percents.
+# Smaller shares of the variance are zero in whole percents.
 VISIBLE_SHARE = 0.005
+OUT_OF_SAMPLE = "model.check(X_new, y_new) is an out-of-sample test."
+ALL_CHECKS = "model.check() returns all diagnostics; " + OUT_OF_SAMPLE
+INTERVALS = "model.predict_interval(X) returns prediction intervals for new observations."
 
 
-class Relevance(NamedTuple):
+class FeatureRelevance(NamedTuple):
     """Share of an input in the prediction.
 
     Parameters
@@ -26,14 +28,14 @@ class Relevance(NamedTuple):
     name : str
         Name of the input.
     share : float
-        Its share; those of all inputs add up to one.
+        Its share; the shares of all inputs sum to one.
     sd : float
         Standard deviation of the share.
 
     Examples
     --------
-    >>> from ulmus.diagnostics import Relevance
-    >>> rain = Relevance("rain", share=0.4, sd=0.05)
+    >>> from ulmus.diagnostics import FeatureRelevance
+    >>> rain = FeatureRelevance("rain", share=0.4, sd=0.05)
     >>> f"{rain.name}: {rain.share:.0%}"
     'rain: 40%'
     """
@@ -44,16 +46,16 @@ class Relevance(NamedTuple):
 
 
 class VarianceShares(NamedTuple):
-    """What the variance of a prediction is made of, as shares that add up to one.
+    """Components of the variance of a prediction, as shares that sum to one.
 
     Parameters
     ----------
     data : float
-        Noise of the training rows, which all members share: only more rows lower it.
+        Noise of the training rows, common to all members.
     members : float
-        What redrawing the hidden weights changes: more members lower it.
+        Random hidden weights; inversely proportional to the number of members.
     choices : float
-        What choosing alpha and the map of the inputs adds.
+        Selection of alpha and the input map.
 
     Examples
     --------
@@ -73,27 +75,27 @@ class VarianceShares(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Summary:
-    """What was fitted; ``print`` it, or read its fields.
+    """A summary of a fit, to print or to read by its fields.
 
-    Fields of the target, the ridge, the noise and the left-out rows are one value, or a tuple with
-    one for each output if y had several. What is not known is None.
+    Fields of the target, the ridge, the noise and the leave-one-out errors are one value, or a
+    tuple with one for each output if y had several. What was not computed is None.
 
     Parameters
     ----------
     title : str
-        What was fitted.
+        Title of the summary.
     n_rows, n_features : int
         Rows of positive weight, and inputs.
     n_outputs : int or None
         Number of outputs; None if y had one axis.
     target_mean, target_sd : float, tuple of float or None
-        Mean and standard deviation of the target, weighted as the rows are.
-    n_members, n_units : int
+        Weighted mean and standard deviation of the target.
+    n_estimators, n_neurons : int
         Members, and hidden units of each.
     activation : str
-        Of the hidden units.
+        Activation function of the hidden units.
     input_map : str or None
-        How the map of the inputs was found: ``"ard"``, ``"full"``, ``"common"``, ``"given"``.
+        Type of the input map: ``"ard"``, ``"full"``, ``"common"``, ``"given"``.
     alpha, dof : float or tuple of float
         Ridge parameter, and effective degrees of freedom.
     noise_sd : float or tuple of float
@@ -104,30 +106,30 @@ class Summary:
         If so, its range over the training rows that are kept.
     noise_share : float, tuple of float or None
         Share of the noise in the variance of the target.
-    dependence : str, tuple of str or None
-        How the noise hangs together, in a phrase, where this was asked for.
-    relevance : tuple of Relevance
-        The largest first; empty where no map was learned.
+    noise_covariance : str, tuple of str or None
+        Estimated covariance of correlated noise in a phrase.
+    relevance : tuple of FeatureRelevance
+        In decreasing order; empty without a learned input map.
     rmse, rmse_of_mean, r2 : float, tuple of float or None
-        Errors of left-out training rows, those of their mean, and the share explained.
+        Leave-one-out error of the model, that of the mean, and coefficient of determination.
     coverage : float, tuple of float or None
-        Share of left-out training rows in their prediction intervals.
+        Coverage of the prediction intervals of the training rows, leave-one-out.
     coverage_level : float
         Level of these intervals.
     variance_shares : VarianceShares, tuple of these or None
-        What the variance of predictions at training rows is made of.
-    enough_members : int or None
-        Members after which redrawing weights adds next to nothing to the variance.
+        Components of the variance of predictions, mean over training rows.
+    suggested_n_estimators : int or None
+        Members that limit the variance of the random weights to a twentieth of the rest.
     warnings : tuple of Finding or None
-        Findings of ``check`` that are not green; None if it was not asked.
+        Findings of ``check`` that are not ok; None if it was not run.
     notes : tuple of str
-        What is left out, and why.
-    advice : tuple of str
-        What to do next.
+        What was not computed, and why.
+    advice : tuple of Message
+        Suggestions that follow from the numbers.
 
     See Also
     --------
-    ulmus.ELMEnsembleRegressor.summary : Makes one.
+    ulmus.ELMEnsembleRegressor.summary : Returns one.
 
     Examples
     --------
@@ -136,7 +138,7 @@ class Summary:
     >>> X, y, *_ = make_sine(100, random_state=0)
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
     >>> summary = model.summary()
-    >>> summary.n_rows, summary.n_members, summary.noise_modelled
+    >>> summary.n_rows, summary.n_estimators, summary.noise_modelled
     (100, 5, False)
     >>> print(str(summary).splitlines()[2])
     target         mean 0.0905, standard deviation 0.7094.
@@ -148,8 +150,8 @@ class Summary:
     n_outputs: int | None
     target_mean: Any
     target_sd: Any
-    n_members: int
-    n_units: int
+    n_estimators: int
+    n_neurons: int
     activation: str
     input_map: str | None
     alpha: Any
@@ -158,37 +160,63 @@ class Summary:
     noise_modelled: Any
     noise_range: Any
     noise_share: Any
-    dependence: Any = None
-    relevance: tuple[Relevance, ...] = ()
+    noise_covariance: Any = None
+    relevance: tuple[FeatureRelevance, ...] = ()
     rmse: Any = None
     rmse_of_mean: Any = None
     r2: Any = None
     coverage: Any = None
     coverage_level: float = 0.95
     variance_shares: Any = None
-    enough_members: int | None = None
+    suggested_n_estimators: int | None = None
     warnings: tuple[Finding, ...] | None = None
     notes: tuple[str, ...] = ()
-    advice: tuple[str, ...] = ()
+    advice: tuple[Message, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as values that JSON has; what is no number is None.
+    def to_dict(self, dialect: Dialect = python) -> dict[str, Any]:
+        """The fields as JSON values; numbers that are not finite are None.
+
+        Parameters
+        ----------
+        dialect : callable, default=ulmus.messages.python
+            Renders the parameters of suggestions.
 
         Returns
         -------
         values : dict
             One entry for each field.
         """
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.warnings is not None:
+            values["warnings"] = [one.to_dict(dialect) for one in self.warnings]
+        values["advice"] = [one.render(dialect) for one in self.advice]
+        return _plain(values)
 
-    def __str__(self) -> str:
-        entries = list(self._entries())
+    def format(self, dialect: Dialect = python, next_steps: Sequence[str] | None = None) -> str:
+        """The summary as text.
+
+        Parameters
+        ----------
+        dialect : callable, default=ulmus.messages.python
+            Renders the parameters of suggestions.
+        next_steps : sequence of str, optional
+            Last lines; by default methods of the estimator to call next.
+
+        Returns
+        -------
+        text : str
+            One entry for each label, aligned.
+        """
+        entries = list(self._entries(dialect, next_steps))
         width = max(len(label) for label, _ in entries)
         lines = [self._headline]
         for label, texts in entries:
             for i, text in enumerate(texts):
                 lines += hanging(f"{label if i == 0 else '':<{width}}  ", text)
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.format()
 
     def __repr__(self) -> str:
         return str(self)
@@ -199,11 +227,11 @@ class Summary:
         rows = [
             f"<tr><th{left}>{escape(label)}</th>"
             f"<td{left}>{'<br>'.join(escape(text) for text in texts)}</td></tr>"
-            for label, texts in self._entries()
+            for label, texts in self._entries(python, None)
         ]
         return f"<table><caption>{escape(self._headline)}</caption>{''.join(rows)}</table>"
 
-    # ------------------------------------------------------------ in words
+    # ------------------------------------------------------------ text
 
     @property
     def _headline(self) -> str:
@@ -211,15 +239,17 @@ class Summary:
         inputs = _counted(self.n_features, "input")
         return f"{self.title}: {_counted(self.n_rows, 'row')}, {inputs}{outputs}."
 
-    def _entries(self) -> Iterator[tuple[str, list[str]]]:
-        """Labels, and what stands beside each, line by line."""
+    def _entries(
+        self, dialect: Dialect, next_steps: Sequence[str] | None
+    ) -> Iterator[tuple[str, list[str]]]:
+        """Labels with the lines beside them."""
         yield "network", [self._network()]
         for label, text in (
             ("target", self._target),
             ("ridge", self._ridge),
             ("noise", self._noise),
-            ("dependence", self._dependence),
-            ("left-out rows", self._left_out),
+            ("noise covariance", self._noise_covariance),
+            ("leave-one-out", self._leave_one_out),
             ("variance", self._variance),
         ):
             for k in range(self.n_outputs or 1):
@@ -229,11 +259,20 @@ class Summary:
         if self.relevance:
             yield "relevance", self._relevance()
         if self.warnings is not None:
-            yield "warnings", self._warnings(self.warnings)
+            yield "warnings", _warning_lines(self.warnings, dialect)
         if self.notes:
-            yield "not here", list(self.notes)
-        if self.advice:
-            yield "next", list(self.advice)
+            yield "not computed", list(self.notes)
+        steps = self._next_steps() if next_steps is None else next_steps
+        advice = [*(one.render(dialect) for one in self.advice), *steps]
+        if advice:
+            yield "next", advice
+
+    def _next_steps(self) -> list[str]:
+        """Methods to call next; none for a brief summary."""
+        brief = self.warnings is None and self.variance_shares is None and not self.notes
+        if brief:
+            return []
+        return [OUT_OF_SAMPLE if self.warnings is None else ALL_CHECKS, INTERVALS]
 
     def _of(self, name: str, k: int) -> Any:
         """A field's value for an output."""
@@ -241,11 +280,10 @@ class Summary:
         return value if self.n_outputs is None or value is None else value[k]
 
     def _network(self) -> str:
-        units = f"{self.n_units} hidden units ({self.activation})"
-        members = "one network of" if self.n_members == 1 else f"{self.n_members} members of"
-        maps = {None: "no map of the inputs", "given": "map of the inputs given"}
-        learned = maps.get(self.input_map, f"map of the inputs learned ({self.input_map})")
-        return f"{members} {units}; {learned}."
+        units = f"{self.n_neurons} hidden units ({self.activation})"
+        members = "one network of" if self.n_estimators == 1 else f"{self.n_estimators} members of"
+        maps = {None: "no input map", "given": "input map given"}
+        return f"{members} {units}; {maps.get(self.input_map, f'input map {self.input_map}')}."
 
     def _target(self, k: int) -> str:
         mean, sd = self._of("target_mean", k), self._of("target_sd", k)
@@ -253,25 +291,27 @@ class Summary:
 
     def _ridge(self, k: int) -> str:
         alpha, dof = self._of("alpha", k), self._of("dof", k)
-        return f"alpha = {alpha:.3g}; the fit spends {dof:.1f} degrees of freedom."
+        return f"alpha = {alpha:.3g}; {dof:.1f} effective degrees of freedom."
 
     def _noise(self, k: int) -> str:
         sd, share = self._of("noise_sd", k), self._of("noise_share", k)
         between = self._of("noise_range", k)
-        modelled = self._of("noise_modelled", k)
-        text = f"standard deviation {sd:.3g} {'on average' if modelled else 'everywhere'}"
-        if modelled:
-            text += "" if between is None else f", {between[0]:.3g} to {between[1]:.3g}"
-            text += " as the inputs go"
+        text = f"standard deviation {sd:.3g}"
+        if not self._of("noise_modelled", k):
+            text += ", constant"
+        elif between is None:
+            text += " on average, a function of the inputs"
+        else:
+            text += f" on average, {between[0]:.3g} to {between[1]:.3g} over the rows"
         if share is not None and math.isfinite(share):
             text += f"; {share:.0%} of the variance of the target"
         return text + "."
 
-    def _dependence(self, k: int) -> str:
-        found = self._of("dependence", k)
-        return "" if found is None else f"{found}."
+    def _noise_covariance(self, k: int) -> str:
+        phrase = self._of("noise_covariance", k)
+        return "" if phrase is None else f"{phrase}."
 
-    def _left_out(self, k: int) -> str:
+    def _leave_one_out(self, k: int) -> str:
         rmse, r2 = self._of("rmse", k), self._of("r2", k)
         if rmse is None:
             return ""
@@ -279,29 +319,20 @@ class Summary:
             return f"RMSE {rmse:.3g}; the target does not vary."
         mean, covered = self._of("rmse_of_mean", k), self._of("coverage", k)
         return (
-            f"R2 {r2:.3f}; RMSE {rmse:.3g}, where the mean alone has {mean:.3g}; {covered:.1%} lie "
-            f"in their {self.coverage_level:.0%} intervals, by construction."
+            f"R2 {r2:.3f}; RMSE {rmse:.3g}, that of the mean {mean:.3g}; {covered:.1%} of the rows "
+            f"in their {self.coverage_level:.0%} intervals (nominal by construction)."
         )
 
     def _variance(self, k: int) -> str:
         shares = self._of("variance_shares", k)
         if shares is None:
             return ""
-        parts = [f"that of a prediction is {shares.data:.0%} noise of the training rows"]
-        if self.n_members > 1:
-            parts[0] += " (which all members share)"
+        parts = [f"{shares.data:.0%} noise of the training rows"]
+        if self.n_estimators > 1:
             parts.append(f"{shares.members:.0%} random weights")
         if shares.choices >= VISIBLE_SHARE:
-            parts.append(f"{shares.choices:.0%} the choice of alpha and map")
-        return f"{', '.join(parts)}; {self._cure(shares)}."
-
-    def _cure(self, shares: VarianceShares) -> str:
-        """What would lower the variance of a prediction."""
-        if self.n_members == 1:
-            return "what other random weights would change is in none of it"
-        if shares.members > SMALL_SHARE:
-            return "more members lower it, and so do more rows"
-        return "more rows lower it, more members do not"
+            parts.append(f"{shares.choices:.0%} selection of alpha and input map")
+        return f"of a prediction: {', '.join(parts)}."
 
     def _relevance(self) -> list[str]:
         named, others = self.relevance[:MOST_NAMED], self.relevance[MOST_NAMED:]
@@ -311,10 +342,16 @@ class Summary:
         width = max(len(name) for name, *_ in lines)
         return [f"{name:<{width}} {share:6.1%}  {more}" for name, share, more in lines]
 
-    def _warnings(self, findings: tuple[Finding, ...]) -> list[str]:
-        if not findings:
-            return ["none: all checks by left-out rows are green."]
-        return [f"{MARKS[f.light]} {f.name}: {f.says} -> {f.remedy}" for f in findings]
+
+def _warning_lines(findings: tuple[Finding, ...], dialect: Dialect) -> list[str]:
+    if not findings:
+        return ["none; all leave-one-out checks are ok."]
+    lines = []
+    for one in findings:
+        suggestion = one.suggestion_in(dialect)
+        line = f"{mark(one.severity)} {one.name}: {one.message}"
+        lines.append(f"{line} -> {suggestion}" if suggestion else line)
+    return lines
 
 
 def _counted(count: int, noun: str) -> str:
@@ -328,8 +365,10 @@ def _shortened(name: str) -> str:
 def _plain(value: Any) -> Any:
     """Lists and dicts of plain values."""
     if hasattr(value, "_asdict"):
-        return {name: _plain(part) for name, part in value._asdict().items()}
-    if isinstance(value, tuple):
+        return _plain(value._asdict())
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, tuple | list):
         return [_plain(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None

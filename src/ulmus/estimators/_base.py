@@ -61,9 +61,9 @@ class BaseELM(
         Returns
         -------
         report : DiagnosticReport
-            ``print`` it, or see its ``findings`` (name, light, statistic, says, remedy), the
-            worst ``light``, the table ``coverage`` (group, level, n, coverage) and
-            ``to_frame()``. Of honest fits, about one in twenty is not all green by chance.
+            To print, or with its ``findings`` (name, code, topic, severity, statistic, message,
+            suggestion), the worst ``severity``, the table ``coverage`` (group, level, n, coverage)
+            and ``to_frame()``. About one in twenty calibrated fits gets a warning by chance.
 
         Examples
         --------
@@ -74,8 +74,8 @@ class BaseELM(
         >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(300)
         >>> model = ELMEnsembleRegressor(20, 50, input_map=None, random_state=0)
         >>> report = model.fit(X[:200], y[:200]).check(X[200:], y[200:])
-        >>> report.light
-        'green'
+        >>> report.severity
+        'ok'
         >>> [(row.level, row.n) for row in report.coverage if row.group == "all"]
         [(0.5, 100), (0.8, 100), (0.9, 100), (0.95, 100)]
         """

@@ -105,7 +105,7 @@ class Presentation:
             from ulmus.diagnostics import fit_summary
 
             names, title = self._feature_names(), type(self).__name__
-            return fit_summary(self.fitted_, title, names, light=True)._repr_html_()
+            return fit_summary(self.fitted_, title, names, brief=True)._repr_html_()
         except Exception:  # a notebook shows an estimator whatever state it is in
             return ""
 

@@ -1,0 +1,6 @@
+"""The checks: each returns findings, whose codes and topics are registered in ``finding.CHECKS``.
+
+``calibration`` covers coverage and the predictive distribution, ``residual_correlation`` correlated
+errors, ``fit_quality`` misfit, bias, leverage and extrapolation, ``size`` rows, members and
+hidden units.
+"""

@@ -1,0 +1,200 @@
+"""Calibration: coverage of all rows and by group, scale of errors, predictive distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+
+from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.residual_distribution import ResidualShape
+from ulmus.diagnostics.calibration_data import LEVELS
+from ulmus.diagnostics.checks.suggestions import ANOTHER_MAP, MORE_NEURONS
+from ulmus.diagnostics.coverage import (
+    ERROR_P,
+    FEWEST_ROWS,
+    WARNING_P,
+    CoverageTest,
+    FloatArray,
+    RowGroup,
+    discrete_columns,
+    quantile_parts,
+    value_groups,
+)
+from ulmus.diagnostics.finding import CoverageRow, Finding, finding, worst
+from ulmus.messages import Setting
+
+# The level at which groups are compared.
+GROUP_LEVEL = 0.9
+GROUP_INDEX = LEVELS.index(GROUP_LEVEL)
+# Predicted noise that differs by less than this share is constant.
+CONSTANT_SHARE = 1e-6
+# A good noise model leaves smaller rank correlations of absolute errors with an input.
+WARNING_TREND, ERROR_TREND = 0.25, 0.3
+# Smaller distances of two distribution functions are irrelevant in practice.
+WARNING_DISTANCE, ERROR_DISTANCE = 0.04, 0.08
+
+MODEL_THE_NOISE = (Setting("noise", "auto"), Setting("noise", "heteroskedastic"))
+SIMILAR_ROWS = "refit with rows like these"
+BY_NOISE = (
+    "The predicted noise variance does not follow that of the errors.",
+    (*MODEL_THE_NOISE, "add the inputs that the noise depends on"),
+)
+BY_LEVERAGE = (
+    "Errors at points far from the other rows differ from the rest.",
+    ("add rows there", ANOTHER_MAP),
+)
+BY_INPUT = (
+    "The noise variance, or a misfit, varies along an input.",
+    (*MODEL_THE_NOISE, MORE_NEURONS),
+)
+OVERALL = (
+    "The new rows differ from the training rows, or the intervals lack the uncertainty of an "
+    "input map and alpha chosen from few rows.",
+    (SIMILAR_ROWS, Setting("method", "cv+", "compute intervals with {}")),
+)
+NO_NOISE = "errors are at round-off level."
+
+Advice = tuple[str, tuple[str | Setting, ...]]
+
+
+def coverage_finding(test: CoverageTest, k: int) -> tuple[Finding, list[CoverageRow]]:
+    """Coverage of all rows at every level."""
+    data = test.data
+    covered = data.covered[k]
+    table = [
+        CoverageRow("all", level, covered.shape[1], float(np.mean(covered[i])))
+        for i, level in enumerate(LEVELS)
+    ]
+    at = table[GROUP_INDEX].coverage
+    if data.leave_one_out:
+        message = "nominal by construction for leave-one-out rows; groups and new rows are tests."
+        return finding("coverage", "ok", at, message), table
+    if data.noiseless[k]:
+        return finding("coverage", "ok", at, NO_NOISE), table
+    results = [test(covered[i], i, k, len(LEVELS)) for i in range(len(LEVELS))]
+    shares = ", ".join(f"{row.coverage:.2f} at level {row.level:g}" for row in table)
+    message = f"{shares}, of {covered.shape[1]} new rows."
+    severity = worst([result.severity for result in results])
+    return finding("coverage", severity, at, message, *OVERALL), table
+
+
+def group_findings(
+    test: CoverageTest, k: int, names: Sequence[str], training: FloatArray
+) -> list[tuple[Finding, list[CoverageRow]]]:
+    """Coverage by noise, by leverage, by values of discrete inputs, and along the other inputs."""
+    data = test.data
+    discrete = discrete_columns(training)
+    values, along = [], quantile_parts(data.mean[k], "prediction")
+    for j, name in enumerate(names):
+        if discrete[j]:
+            values += value_groups(data.inputs[:, j], name)
+        else:
+            along += quantile_parts(data.inputs[:, j], name)
+    few = f"not tested: {data.n_rows} rows are too few to split, or have equal values."
+    varies = np.ptp(data.noise[k]) > CONSTANT_SHARE * np.max(data.noise[k])
+    by_noise = quantile_parts(data.noise[k], "noise") if varies else []
+    constant = few if varies else "not applicable: the predicted noise variance is constant."
+    none = "not applicable: no input has few values with enough rows each."
+    by_leverage = quantile_parts(data.leverage[k], "leverage")
+    return [
+        _by_groups(test, k, "coverage-by-noise", by_noise, BY_NOISE, constant),
+        _by_groups(test, k, "coverage-by-leverage", by_leverage, BY_LEVERAGE, few),
+        _by_groups(test, k, "coverage-by-group", values, BY_INPUT, none),
+        _by_groups(test, k, "coverage-by-input", along, BY_INPUT, few),
+    ]
+
+
+def _by_groups(
+    test: CoverageTest, k: int, code: str, groups: Sequence[RowGroup], advice: Advice, nothing: str
+) -> tuple[Finding, list[CoverageRow]]:
+    """Coverage of each group, all of them one finding."""
+    hits = test.data.covered[k, GROUP_INDEX]
+    table = [
+        CoverageRow(g.label, GROUP_LEVEL, len(g.rows), float(np.mean(hits[g.rows]))) for g in groups
+    ]
+    if not groups or test.data.noiseless[k]:
+        return finding(code, "ok", float(np.mean(hits)), nothing if not groups else NO_NOISE), table
+    results = [test(hits[g.rows], GROUP_INDEX, k, len(groups)) for g in groups]
+    least = min(range(len(groups)), key=lambda g: results[g].p_value)
+    row, shares = table[least], [r.coverage for r in table]
+    message = (
+        f"{min(shares):.2f} to {max(shares):.2f} at level {GROUP_LEVEL:g}; least likely: "
+        f"{row.coverage:.2f} of {row.n} rows in {row.group}, adjusted p = "
+        f"{min(results[least].p_value, 1.0):.2g}."
+    )
+    severity = worst([result.severity for result in results])
+    return finding(code, severity, row.coverage, message, *advice), table
+
+
+def error_scale_finding(test: CoverageTest, k: int, names: Sequence[str]) -> Finding:
+    """Whether absolute errors grow along an input or the prediction, by rank correlations.
+
+    A trend of the noise is visible here long before it is in coverages of parts. The absolute error
+    is measured by the distance of the PIT value from one half.
+    """
+    data, code = test.data, "error-scale"
+    size = np.abs(data.pit[k] - 0.5)
+    values = {"the prediction": data.mean[k]} | dict(zip(names, data.inputs.T, strict=True))
+    values = {label: v for label, v in values.items() if np.ptp(v) > 0}
+    if data.n_rows < FEWEST_ROWS or data.noiseless[k] or not values or not np.ptp(size) > 0:
+        return finding(code, "ok", 0.0, "not tested: too few rows, or errors without variation.")
+    trend = {label: float(stats.spearmanr(v, size).statistic) for label, v in values.items()}
+    label = max(trend, key=lambda label: abs(trend[label]))
+    rho, n = trend[label], test.effective_share * data.n_rows
+    n = n if data.leave_one_out else n * test.n_residuals / (n + test.n_residuals)
+    p = min(1.0, 2 * len(trend) * float(stats.norm.sf(abs(rho) * np.sqrt(n))))
+    message = (
+        f"largest rank correlation of absolute errors: {rho:.2f}, with {label}; adjusted p = "
+        f"{p:.2g}."
+    )
+    severity = _severity(p, abs(rho), WARNING_TREND, ERROR_TREND)
+    return finding(code, severity, rho, message, *BY_INPUT)
+
+
+def predictive_distribution_finding(test: CoverageTest, k: int) -> Finding:
+    """Kolmogorov-Smirnov test of the PIT values against the uniform distribution.
+
+    The predictive distribution at new rows is estimated from as many residuals as in a two-sample
+    test. That of leave-one-out rows is estimated from the same rows, which makes the test
+    conservative.
+    """
+    data, code = test.data, "predictive-distribution"
+    if data.noiseless[k]:
+        return finding(code, "ok", 0.0, NO_NOISE)
+    n = data.n_rows
+    distance = float(stats.kstest(data.pit[k], "uniform").statistic)
+    effective = test.effective_share * n
+    if not data.leave_one_out:
+        effective = effective * test.n_residuals / (effective + test.n_residuals)
+    p = float(stats.kstwobign.sf(distance * np.sqrt(effective)))
+    rows = "leave-one-out" if data.leave_one_out else "new"
+    return finding(
+        code,
+        _severity(p, distance, WARNING_DISTANCE, ERROR_DISTANCE),
+        distance,
+        f"PIT values of {n} {rows} rows are up to {distance:.3f} from uniform "
+        f"(Kolmogorov-Smirnov), p = {p:.2g}.",
+        "The predictive distribution is off in location, scale or shape.",
+        (SIMILAR_ROWS, "transform y", "use prediction intervals, which assume no distribution"),
+    )
+
+
+def residual_distribution_finding(fit: Fit, shape: ResidualShape | None, k: int) -> Finding:
+    """Whether the predictive distribution follows the shape of the residuals."""
+    code = "residual-distribution"
+    if shape is not None and shape.shaped[k]:
+        message = "not normal; the predictive distribution has the estimated shape."
+        return finding(code, "ok", 1.0, message)
+    if fit.rows is None and fit.kept_shape is None:
+        message = "not estimated: the fit keeps no residuals; predictions are Student's t."
+        return finding(code, "ok", 0.0, message)
+    return finding(code, "ok", 0.0, "no departure from normality detected.")
+
+
+def _severity(p: float, size: float, warning: float, error: float) -> str:
+    """Severity of an effect by its p-value and its size."""
+    if p < ERROR_P and size > error:
+        return "error"
+    return "warning" if p < WARNING_P and size > warning else "ok"
