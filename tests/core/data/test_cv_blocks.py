@@ -144,23 +144,23 @@ def test_rows_of_the_same_place_stay_together(rng):
 
 
 @pytest.mark.parametrize(
-    ("cut", "message"),
+    ("make", "message"),
     [
         (
             lambda: time_blocks(np.arange(20), rows=5),
-            r"rows=5 makes 4 blocks of 20 rows.*at least 5",
+            r"rows=5 gives 4 blocks of 20 rows.*at least 5",
         ),
-        (lambda: time_blocks(np.arange(20), span=5.0), r"span=5.0 makes 3 blocks"),
+        (lambda: time_blocks(np.arange(20), span=5.0), r"span=5.0 gives 3 blocks"),
         (
             lambda: time_blocks(np.arange(4)),
-            r"time makes 4 blocks.*rows of different time",
+            r"time gives 4 blocks.*rows of more different time",
         ),
-        (lambda: spatial_blocks(np.zeros((9, 2)), rows=1), r"rows=1 makes 1 blocks"),
-        (lambda: spatial_blocks(np.zeros((9, 2))), r"coords makes 1 blocks.*different coords"),
-        (lambda: spatial_blocks(np.eye(9), extent=3.0), r"extent=3.0 makes 1 blocks"),
+        (lambda: spatial_blocks(np.zeros((9, 2)), rows=1), r"rows=1 gives 1 blocks"),
+        (lambda: spatial_blocks(np.zeros((9, 2))), r"coords gives 1 blocks.*different coords"),
+        (lambda: spatial_blocks(np.eye(9), extent=3.0), r"extent=3.0 gives 1 blocks"),
         (
             lambda: group_blocks([1, 2, 2, 3]),
-            r"groups makes 3 blocks.*different groups",
+            r"groups gives 3 blocks.*different groups",
         ),
         (
             lambda: time_blocks(np.arange(20), rows=2, scale=1.0),
@@ -174,6 +174,6 @@ def test_rows_of_the_same_place_stay_together(rng):
         (lambda: time_blocks(np.arange(9), np.arange(8)), r"groups has 8 rows and time 9"),
     ],
 )
-def test_what_cannot_be_cut_is_refused(block_ids, message):
+def test_blocks_that_cannot_be_made_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
-        block_ids()
+        make()

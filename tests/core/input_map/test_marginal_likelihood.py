@@ -221,8 +221,8 @@ def test_networks_depend_neither_on_the_order_of_rows_nor_on_the_unit_of_weights
 def test_even_units_have_the_law_of_drawn_ones(distribution, activation):
     for scale in (None, np.array([0.5, 2.0])):
         law = UnitDistribution(distribution, scale, activation)
-        even, drawn = law.even(0, 2, 1024), law.member(0, 2, 1024)
-        for a, b in zip(even, drawn, strict=True):
+        sobol_member, drawn = law.sobol_member(0, 2, 1024), law.member(0, 2, 1024)
+        for a, b in zip(sobol_member, drawn, strict=True):
             assert a.shape == b.shape
             # Standard errors of 1024 draws are about 3 % of a standard deviation.
             assert_allclose(np.std(a, axis=-1), np.std(b, axis=-1), rtol=0.1)

@@ -14,7 +14,7 @@ from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.data.source import Block
 from ulmus.core.data.subsample import SamplePass
 from ulmus.core.layer.hidden_layer import HiddenLayer
-from ulmus.core.layer.inputs import EXPANSIONS, KNOT_STEP, Inputs, Levels, Scores, expanded
+from ulmus.core.layer.inputs import EXPANSIONS, KNOT_STEP, Inputs, OneHot, NormalScores, expanded
 
 N_ROWS = 80
 
@@ -196,8 +196,8 @@ def test_an_unseen_value_has_no_level_and_is_counted(table):
     inputs = inputs_of(table)
     new = table[:5].copy()
     new[[1, 3, 4], 2] = [2.0, 8.0, 4.01]
-    assert inputs.unseen(new) == {2: 3}
-    assert inputs.unseen(table) == {}
+    assert inputs.unknown_values(new) == {2: 3}
+    assert inputs.unknown_values(table) == {}
     assert_array_equal(np.sum(inputs.levels[0](new[:, 2]), axis=0), [1, 0, 1, 0, 0])
 
 
@@ -265,8 +265,8 @@ def in_library(inputs, xp, dtype):
     return Inputs(
         foreign(inputs.offset),
         foreign(inputs.scale),
-        tuple(Scores(s.column, foreign(s.knots), foreign(s.heights)) for s in inputs.scores),
-        tuple(Levels(part.column, foreign(part.values)) for part in inputs.levels),
+        tuple(NormalScores(s.column, foreign(s.knots), foreign(s.heights)) for s in inputs.scores),
+        tuple(OneHot(part.column, foreign(part.values)) for part in inputs.levels),
     )
 
 
@@ -281,7 +281,7 @@ def test_inputs_in_other_libraries(xp, table):
     )
     for other in (foreign, made):
         assert_allclose(to_numpy(other(xp.asarray(X))), inputs(X), rtol=1e-13, atol=1e-14)
-        assert other.unseen(xp.asarray(X)) == inputs.unseen(X) == {2: 3}
+        assert other.unknown_values(xp.asarray(X)) == inputs.unknown_values(X) == {2: 3}
         for j in range(5):
             changes = other.derivative(xp.asarray(X), xp.asarray(along(X, j)))
             assert_allclose(to_numpy(changes), inputs.derivative(X, along(X, j)), rtol=1e-13)
@@ -294,7 +294,7 @@ def test_inputs_in_single_precision(table):
     Z = single(table)
     assert Z.dtype == np.float32
     assert_allclose(Z, inputs_of(table)(table), rtol=1e-5, atol=1e-5)
-    assert single.unseen(table) == {}
+    assert single.unknown_values(table) == {}
 
 
 def test_sparse_tables_are_not_expanded(rng):

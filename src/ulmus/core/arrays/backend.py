@@ -1,4 +1,4 @@
-"""The one door to NumPy, torch and CuPy: what the array API standard leaves out."""
+"""Operations on NumPy, torch and CuPy arrays that the array API standard does not cover."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from array_api_compat import (
     is_torch_namespace,
 )
 
+from ulmus.exceptions import InputError
+from ulmus.messages import Message
+
 Array = Any
 
-# A block of hidden features of about eight megabytes stays near a processor and is still long
-# enough for matrix products to run at full speed; a graphics card wants two gigabytes.
+# Elements of a block of hidden features. Eight megabytes fit the cache of a processor and are long
+# enough for matrix products at full speed; a GPU needs two gigabytes (benchmarks/scale.py).
 BLOCK_ELEMENTS = 2**20
 DEVICE_BLOCK_ELEMENTS = 2**28
-# Results are made in tiles of this side, and so many of them fill a card.
-DEVICE_TILE = 128
-DEVICE_TILES_WANTED = 256
 
 
 def namespace(*arrays: Array) -> Any:
-    """Array API namespace that the arrays share."""
+    """Array API namespace of the arrays."""
     return array_namespace(*arrays)
 
 
 def like(values: Array, reference: Array) -> Array:
-    """Give values the array type, dtype and device of a reference array."""
+    """Convert values to the array type, dtype and device of a reference array."""
     xp = array_namespace(reference)
     if isinstance(values, np.ndarray) and not isinstance(reference, np.ndarray):
         values = np.ascontiguousarray(values)
@@ -45,30 +45,30 @@ def transposed(A: Array) -> Array:
 
 
 def row_major(array: Array) -> Array:
-    """A copy whose rows follow one another in memory, as they do after a file."""
+    """C-ordered copy of an array."""
     out = array_namespace(array).empty(array.shape, dtype=array.dtype, device=array.device)
     out[...] = array
     return out
 
 
 def double_precision(array: Array) -> bool:
-    """Whether an array has 64-bit numbers."""
+    """Whether an array is of double precision."""
     return float(array_namespace(array).finfo(array.dtype).eps) < 1e-12
 
 
 def is_foreign(values: Any) -> bool:
-    """Whether an array belongs to another library than NumPy and SciPy: torch, CuPy or the like."""
-    known = isinstance(values, np.ndarray) or scipy.sparse.issparse(values)
-    return is_array_api_obj(values) and not known
+    """Whether an array is of another library than NumPy and SciPy, such as torch or CuPy."""
+    native = isinstance(values, np.ndarray) or scipy.sparse.issparse(values)
+    return is_array_api_obj(values) and not native
 
 
 def to_numpy(array: Array) -> np.ndarray:
-    """Bring an array of any library, or a list, to NumPy."""
+    """Convert an array of any library, or a list, to NumPy."""
     if is_foreign(array):
-        # torch and CuPy have their own words for leaving a gradient's graph and the device.
-        for bring_home in ("detach", "cpu", "get"):
-            if hasattr(array, bring_home):
-                array = getattr(array, bring_home)()
+        # torch: detach from the graph, then copy to the host; CuPy: copy to the host.
+        for method in ("detach", "cpu", "get"):
+            if hasattr(array, method):
+                array = getattr(array, method)()
     return np.asarray(array)
 
 
@@ -85,12 +85,12 @@ def erf(u: Array) -> Array:
 
 
 def logistic(u: Array) -> Array:
-    """1 / (1 + exp(-u)), elementwise, where u may be overwritten."""
+    """1 / (1 + exp(-u)), elementwise; u may be overwritten."""
     xp = array_namespace(u)
     if is_torch_namespace(xp):
         return u.sigmoid_()
     if isinstance(u, np.ndarray):
-        # In place, as new memory costs more than the arithmetic; an overflow is a unit of zero.
+        # In place: allocation costs more than the arithmetic. An overflow yields zero.
         np.negative(u, out=u)
         with np.errstate(over="ignore"):
             np.exp(u, out=u)
@@ -105,7 +105,7 @@ def logistic(u: Array) -> Array:
 
 
 def product_into(out: Array, a: Array, b: Array) -> Array:
-    """Elementwise product a * b, in memory that is already there where the library can."""
+    """Elementwise product a * b, written to ``out`` where the library supports it."""
     if isinstance(out, np.ndarray):
         return np.multiply(a, b, out=out)
     if is_torch_namespace(array_namespace(out)):
@@ -118,19 +118,19 @@ def product_into(out: Array, a: Array, b: Array) -> Array:
 def row_products(left: Array, right: Array) -> Array:
     """Sums over rows, left @ right', for matrices (N, b) and (R, b) with many rows b.
 
-    A graphics card works on tiles of the result. Where these are too few to keep it busy, the
-    rows are cut into pieces that are multiplied side by side and summed.
+    A GPU computes tiles of 128 x 128 results, and 256 of them occupy it. If there are fewer, the
+    rows are split into pieces that are multiplied in one batch and summed.
     """
     (N, b), R = left.shape, right.shape[0]
-    tiles = -(-N // DEVICE_TILE) * -(-R // DEVICE_TILE)
-    n_pieces = min(16, DEVICE_TILES_WANTED // tiles, b // 64)
+    n_tiles = -(-N // 128) * -(-R // 128)
+    n_pieces = min(16, 256 // n_tiles, b // 64)
     if is_on_host(left) or n_pieces < 2:
         return left @ right.T
     xp, size = array_namespace(left), b // n_pieces
 
     def pieces(a: Array) -> Array:
-        cut = xp.reshape(a[:, : size * n_pieces], (a.shape[0], n_pieces, size))
-        return xp.permute_dims(cut, (1, 0, 2))
+        batch = xp.reshape(a[:, : size * n_pieces], (a.shape[0], n_pieces, size))
+        return xp.permute_dims(batch, (1, 0, 2))
 
     product = xp.sum(pieces(left) @ xp.permute_dims(pieces(right), (0, 2, 1)), axis=0)
     rest = slice(size * n_pieces, b)
@@ -146,7 +146,7 @@ def member_products(left: Array, right: Array) -> Array:
 
 
 def contracted(a: Array, b: Array, *, joint: bool) -> Array:
-    """Sums of products over all but the last axis: (p,) for the same points, or (p, p')."""
+    """Sums of products over all but the last axis: (p,), or (p, p') for all pairs if ``joint``."""
     if not joint:
         return column_sums(a, b)
     xp = array_namespace(a, b)
@@ -176,10 +176,10 @@ def taken_rows(X: Any, rows: slice | np.ndarray) -> Any:
 
 
 def row_blocks(n_rows: int, width: int, reference: Array | None = None) -> Iterator[slice]:
-    """Slices that cut ``n_rows`` so that a block of rows has a good size to work on.
+    """Slices of ``n_rows`` rows, whose blocks of features fit the cache or the GPU.
 
-    ``width`` counts the hidden features of a row, and ``reference`` is an array of the kind
-    that will be computed with.
+    ``width`` is the number of hidden features of a row; the library and device of ``reference``
+    determine the size.
     """
     on_host = reference is None or isinstance(reference, np.ndarray)
     elements = BLOCK_ELEMENTS if on_host or is_on_host(reference) else DEVICE_BLOCK_ELEMENTS
@@ -189,14 +189,14 @@ def row_blocks(n_rows: int, width: int, reference: Array | None = None) -> Itera
 
 
 def is_on_host(array: Array) -> bool:
-    """Whether an array lives in the processor's own memory."""
+    """Whether an array is in host memory."""
     return "cpu" in str(getattr(array, "device", "cpu")).lower()
 
 
 def reference_array(X: Array, device: str | None, dtype: str) -> Array:
-    """An empty array of the kind to compute with.
+    """Empty array of the library, dtype and device of the computation.
 
-    It follows the data, unless a device is named: then it is a torch tensor there.
+    They are those of X, unless a torch device is named.
     """
     if device is not None:
         return _torch_array(device, dtype)
@@ -211,13 +211,18 @@ def _torch_array(device: str, dtype: str) -> Array:
         import torch
     except ImportError as error:
         raise ImportError(
-            f"device={device!r} computes with torch, which is not installed; install ulmus[torch], "
-            "or leave device=None to compute with NumPy."
+            f"device={device!r} requires torch, which is not installed; install ulmus[torch], or "
+            "use device=None for NumPy."
         ) from error
     try:
         return torch.empty(0, dtype=getattr(torch, dtype), device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(
-            f"device={device!r} is not one that torch can use here; use 'cpu', 'cuda' where there "
-            "is a CUDA card, or None to compute with NumPy."
+        raise InputError(
+            Message(
+                "unknown-device",
+                "is not one that torch can use here",
+                "device",
+                device,
+                ("use 'cpu'", "'cuda' with a CUDA device", "None for NumPy"),
+            )
         ) from error

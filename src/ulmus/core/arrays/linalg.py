@@ -1,7 +1,7 @@
-"""Factorisations of stacks of matrices, each with a fallback: none of them fails.
+"""Factorisations of stacks of matrices, with fallbacks.
 
-LAPACK's divide and conquer methods give up on rare matrices that slower methods can handle.
-A caller of this module gets a factorisation in every case.
+LAPACK's divide and conquer methods fail to converge for rare matrices; slower methods are used
+for these, so that every finite matrix is factorised.
 """
 
 from __future__ import annotations
@@ -15,14 +15,9 @@ from array_api_compat import is_torch_namespace
 
 from ulmus.core.arrays.backend import Array, is_on_host, like, namespace, to_numpy, transposed
 
-# Larger triangles are inverted one by one: NumPy's batches do not know that they are triangles.
-LAPACK_SIZE = 32
-# Columns that LAPACK updates at a time where a triangle is stacked on another.
-TRIANGLE_BLOCK = 64
-# A graphics card multiplies triangles of more columns by halves.
+# Sizes above which a GPU multiplies triangular matrices by halves, and computes singular values
+# from the Gram matrix: ten times faster, without values below 1e-8 of the largest.
 CARD_TRIANGLE = 1024
-# On a graphics card, singular vectors of larger matrices come from an eigendecomposition of the
-# Gram matrix, which is ten times faster and loses what lies below 1e-8 of the largest value.
 CARD_SVD_SIZE = 512
 
 
@@ -39,7 +34,7 @@ def triangular_factor(A: Array) -> Array:
 
 
 def _lapack_triangles(A: np.ndarray) -> np.ndarray:
-    """LAPACK itself, one matrix after another: NumPy's batches copy each of them three times."""
+    """Triangular factors by LAPACK, one by one: NumPy's batched QR makes three copies of each."""
     *stack, n, N = A.shape
     rows = min(n, N)
     R = np.zeros((*stack, rows, N), dtype=A.dtype)
@@ -60,13 +55,14 @@ def ridge_triangle(R: Array, root_alpha: float) -> Array:
 
 
 def _lapack_ridge_triangles(R: np.ndarray, root_alpha: float) -> np.ndarray:
-    """The same for triangular R: a triangle below a triangle costs a fifth of a full matrix."""
+    """Ridge factors of triangular R, at a fifth of the cost of a full matrix."""
     M, N, _ = R.shape
     out = np.empty_like(R)
     (tpqrt,) = scipy.linalg.get_lapack_funcs(("tpqrt",), (R,))
     eye = np.asfortranarray(np.eye(N, dtype=R.dtype) * root_alpha)
     for m in range(M):
-        out[m] = np.triu(tpqrt(N, min(N, TRIANGLE_BLOCK), R[m], eye)[0])
+        # Blocks of 64 columns.
+        out[m] = np.triu(tpqrt(N, min(N, 64), R[m], eye)[0])
     return out
 
 
@@ -79,10 +75,10 @@ def inverted_triangle(L: Array) -> Array:
         eye = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
         return torch.linalg.solve_triangular(L, eye, upper=False)
     N = L.shape[-1]
-    if not isinstance(L, np.ndarray) or N < LAPACK_SIZE:
+    if not isinstance(L, np.ndarray) or N < 32:  # small matrices: one batched general inverse
         return xp.linalg.inv(L)
     (trtri,) = scipy.linalg.get_lapack_funcs(("trtri",), (L,))
-    inverses = np.empty(L.shape, dtype=L.dtype)  # rows first, whatever L is
+    inverses = np.empty(L.shape, dtype=L.dtype)
     for inverse, lower in zip(inverses.reshape(-1, N, N), L.reshape(-1, N, N), strict=True):
         inverse.T[...] = trtri(lower.T, lower=0)[0]
     return inverses
@@ -104,13 +100,13 @@ def _triangular_product(T: Array, B: Array, *, upper: bool) -> Array:
     out = np.empty_like(B)
     (trmm,) = scipy.linalg.get_blas_funcs(("trmm",), (T, B))
     for m, product in enumerate(out):
-        # BLAS reads rows as columns: B'T', with T' on the right and its halves exchanged.
+        # BLAS is column-major: compute B'T', where T' is triangular on the other side.
         product[...] = trmm(1.0, T[m].T, B[m].T, side=1, lower=int(upper)).T
     return out
 
 
 def _halved(T: Array, B: Array, *, upper: bool) -> Array:
-    """The same by halves, down to small triangles: the other half of T is zero."""
+    """Triangular product by recursive halving; the zero half of T is skipped."""
     half = T.shape[1] // 2
     first, last = slice(0, half), slice(half, None)
     full, part = (first, last) if upper else (last, first)
@@ -147,10 +143,10 @@ def eigh(A: Array) -> tuple[Array, Array]:
 
 
 def cholesky(A: Array) -> Array:
-    """Lower Cholesky factors of correlation matrices (M, N, N), nearly singular ones too.
+    """Lower Cholesky factors of correlation matrices (M, N, N), which may be nearly singular.
 
-    Where there is no factor, the diagonal is raised by round-off, and ten times more until
-    there is one.
+    If the factorisation fails, the diagonal is raised by round-off, then by ten times as much,
+    until it succeeds.
     """
     xp = namespace(A)
     eye = xp.eye(A.shape[-1], dtype=A.dtype, device=A.device)
@@ -162,11 +158,11 @@ def cholesky(A: Array) -> Array:
                 return factor
         except Exception as error:
             _require_failed_convergence(error)
-    raise ValueError("the hidden features hold NaN or infinity; check X and the activation.")
+    raise ValueError("the hidden features contain NaN or infinity; check X and the activation.")
 
 
 def positive_definite(A: Array, least: float) -> bool:
-    """Whether symmetric matrices (..., N, N) have squared pivots above the least, all of them."""
+    """Whether all squared pivots of symmetric matrices (..., N, N) exceed ``least``."""
     xp = namespace(A)
     try:
         pivots = xp.linalg.diagonal(xp.linalg.cholesky(A))
@@ -177,7 +173,7 @@ def positive_definite(A: Array, least: float) -> bool:
 
 
 def inverse_and_log_det(A: Array) -> tuple[Array, Array] | None:
-    """Inverse and log determinant of a positive definite matrix (N, N), if it is one."""
+    """Inverse and log determinant of a matrix (N, N), or None if it is not positive definite."""
     if isinstance(A, np.ndarray):
         return _lapack_inverse(A)
     xp = namespace(A)
@@ -191,7 +187,7 @@ def inverse_and_log_det(A: Array) -> tuple[Array, Array] | None:
 
 
 def _lapack_inverse(A: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The same by LAPACK, which makes half of the inverse and no product of triangles."""
+    """Inverse and log determinant by LAPACK's potri, which computes one triangle."""
     potrf, potri = scipy.linalg.get_lapack_funcs(("potrf", "potri"), (A,))
     factor, failed = potrf(A.T, lower=True, clean=True, overwrite_a=True)
     if failed or not np.all(np.isfinite(np.diagonal(factor))):
@@ -204,7 +200,7 @@ def _lapack_inverse(A: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _require_failed_convergence(error: Exception) -> None:
-    """Let every error pass but those by which an array library says that LAPACK gave up."""
+    """Re-raise every error except a failed factorisation of an array library."""
     if type(error).__name__ not in ("LinAlgError", "_LinAlgError"):
         raise error
 

@@ -1,8 +1,8 @@
-"""How rows are cut into blocks that are left out together: along time, in space, by groups.
+"""Blocks of rows for cross-validation with correlated errors: along time, in space, by groups.
 
-A cut is an array of labels 0, 1, ...: rows of a block have the same. A row's neighbours carry its
-noise, and leaving them out with it works where a block is longer than noise hangs together: the
-rows inside it are then predicted from rows that know nothing of their noise.
+Block ids are integers 0, 1, ..., equal for the rows of a block. Errors of neighbouring rows are
+correlated; a prediction is independent of a row's own error only if correlated neighbours are
+excluded with it, which requires blocks longer than the range of the correlation.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import numpy as np
 
 from ulmus.core.arrays.backend import Array, namespace
 
-# Fewer blocks say little about new rows, and each would be too large a part of all rows.
+# With fewer blocks, each would contain more than a fifth of the rows.
 FEWEST_BLOCKS = 5
-# Blocks are so many correlation scales long: a row in the middle has a correlation of
+# Length of a block in correlation scales: a row in its middle has a correlation of
 # exp(-2.5) = .08 with the nearest row outside.
 SCALES = 5.0
-# Where the scale is not known, they have so many times the cube root of n rows: dependence that
-# dies out needs blocks that grow with n, and more slowly than their number.
-ROOT_FACTOR = 3.0
 
 
 def default_rows(n_rows: int) -> int:
-    """Rows of a block where nothing is known: 3 n^(1/3), but no more than a fifth of all."""
-    return max(1, min(math.ceil(ROOT_FACTOR * n_rows ** (1 / 3)), n_rows // FEWEST_BLOCKS))
+    """Rows of a block if the correlation scale is unknown: 3 n^(1/3), at most a fifth of all.
+
+    With decaying correlation, blocks must grow with n, and more slowly than their number.
+    """
+    return max(1, min(math.ceil(3.0 * n_rows ** (1 / 3)), n_rows // FEWEST_BLOCKS))
 
 
 def group_blocks(groups: np.ndarray) -> np.ndarray:
-    """Labels (n,) of rows by their groups, which are in any order."""
-    return _enough(_codes(groups), "groups")
+    """Block ids (n,) of rows by their groups, in any order."""
+    return _require_blocks(_codes(groups), "groups")
 
 
 def time_blocks(
@@ -43,43 +43,43 @@ def time_blocks(
     span: float | None = None,
     scale: float | None = None,
 ) -> np.ndarray:
-    """Labels of segments of time, within groups.
+    """Block ids of segments of time, within groups.
 
     Parameters
     ----------
     time : ndarray of shape (n,)
-        Times of the rows, in any order. Rows of the same time stay together.
+        Times of the rows, in any order. Rows of equal time are in the same block.
     groups : ndarray of shape (n,) or None
-        Series that the rows belong to; no segment has rows of two.
+        Series of each row; a segment contains rows of one series.
     rows : int or None
-        Rows of a segment: as many or fewer, about equal within a group.
+        Maximum number of rows of a segment; numbers are about equal within a group.
     span : float or None
-        Length of a segment in units of time: as long or longer, equal within a group.
+        Minimum length of a segment in units of time; lengths are equal within a group.
     scale : float or None
-        Time over which the correlation of the noise falls to 1/e: segments are five times as
-        long, but no larger than a fifth of all rows. Without any of the three, they have
+        Time over which the correlation of the noise decays to 1/e: segments are five times as
+        long, and at most a fifth of all rows. Without any of the three, they have
         ``default_rows``.
 
     Returns
     -------
-    cut : ndarray of shape (n,)
-        Labels, rising along groups and time.
+    block_ids : ndarray of shape (n,)
+        Ids, increasing along groups and time.
     """
-    time = _numbers("time", time)
+    time = _finite("time", time)
     codes = np.zeros(len(time), int) if groups is None else _codes(groups)
     if len(codes) != len(time):
         raise ValueError(f"groups has {len(codes)} rows and time {len(time)}; give one of each.")
-    asked = _asked("time", rows=rows, span=span, scale=scale)
+    size = _block_size("time", rows=rows, span=span, scale=scale)
     if rows is not None:
-        return _enough(_segments_of_rows(time, codes, int(rows)), asked)
+        return _require_blocks(_segments_of_rows(time, codes, int(rows)), size)
     if span is not None:
-        return _enough(_segments_of_time(time, codes, span), asked)
+        return _require_blocks(_segments_of_time(time, codes, span), size)
     if scale is not None:
         block_ids = _segments_of_time(time, codes, SCALES * scale)
         if not _too_large(block_ids):
             return block_ids
     limit = default_rows(len(time)) if scale is None else max(1, len(time) // FEWEST_BLOCKS)
-    return _enough(_segments_of_rows(time, codes, limit), asked)
+    return _require_blocks(_segments_of_rows(time, codes, limit), size)
 
 
 def spatial_blocks(
@@ -89,41 +89,41 @@ def spatial_blocks(
     extent: float | None = None,
     scale: float | None = None,
 ) -> np.ndarray:
-    """Labels of cells in space, made by cutting the widest side again and again.
+    """Block ids of cells in space, from recursive splits of the longest side.
 
     Parameters
     ----------
     coords : ndarray of shape (n, c)
-        Locations of the rows. Rows of the same place stay together.
+        Locations of the rows. Rows of equal location are in the same block.
     rows : int or None
-        Rows of a cell: about so many, in as many cells as that makes.
+        Approximate number of rows of a cell.
     extent : float or None
-        Shortest side of a cell: cells with about equal numbers of rows are cut in two while both
-        parts are so wide.
+        Minimum side of a cell: cells are split in halves of about equal numbers of rows while
+        both are this wide.
     scale : float or None
-        Distance over which the correlation of the noise falls to 1/e: cells are five times as
-        wide, but no larger than a fifth of all rows. Without any of the three, they have
+        Distance over which the correlation of the noise decays to 1/e: cells are five times as
+        wide, and at most a fifth of all rows. Without any of the three, they have
         ``default_rows``.
 
     Returns
     -------
-    cut : ndarray of shape (n,)
-        Labels.
+    block_ids : ndarray of shape (n,)
+        Ids.
     """
-    coords = _numbers("coords", coords)
+    coords = _finite("coords", coords)
     n = len(coords)
     coords = coords.reshape(n, -1)
-    asked = _asked("coords", rows=rows, extent=extent, scale=scale)
+    size = _block_size("coords", rows=rows, extent=extent, scale=scale)
     if rows is not None:
-        return _enough(_cell_labels(coords, -(-n // int(rows)), 0.0), asked)
+        return _require_blocks(_cell_ids(coords, -(-n // int(rows)), 0.0), size)
     if extent is not None:
-        return _enough(_cell_labels(coords, n, extent), asked)
+        return _require_blocks(_cell_ids(coords, n, extent), size)
     if scale is not None:
-        block_ids = _cell_labels(coords, n, SCALES * scale)
+        block_ids = _cell_ids(coords, n, SCALES * scale)
         if not _too_large(block_ids):
             return block_ids
     limit = default_rows(n) if scale is None else max(1, n // FEWEST_BLOCKS)
-    return _enough(_cell_labels(coords, -(-n // limit), 0.0), asked)
+    return _require_blocks(_cell_ids(coords, -(-n // limit), 0.0), size)
 
 
 # ------------------------------------------------------------ segments of time
@@ -131,36 +131,36 @@ def spatial_blocks(
 
 def _segments_of_rows(time: np.ndarray, codes: np.ndarray, rows: int) -> np.ndarray:
     order = np.lexsort((time, codes))
-    starts, sizes = _stretches(codes[order])
-    place = np.arange(len(order)) - np.repeat(starts, sizes)
+    starts, sizes = _equal_runs(codes[order])
+    position = np.arange(len(order)) - np.repeat(starts, sizes)
     n_segments = np.repeat(-(-sizes // rows), sizes)
-    # Rows of the same time go where the first of them goes.
+    # Rows of equal time are in the segment of the first of them.
     codes, time = codes[order], time[order]
     tied = np.append(False, (time[1:] == time[:-1]) & (codes[1:] == codes[:-1]))
     first = np.maximum.accumulate(np.where(tied, 0, np.arange(len(order))))
-    return _labels(order, codes, place[first] * n_segments // np.repeat(sizes, sizes))
+    return _segment_ids(order, codes, position[first] * n_segments // np.repeat(sizes, sizes))
 
 
 def _segments_of_time(time: np.ndarray, codes: np.ndarray, span: float) -> np.ndarray:
     order = np.lexsort((time, codes))
     codes, time = codes[order], time[order]
-    starts, sizes = _stretches(codes)
+    starts, sizes = _equal_runs(codes)
     length = time[starts + sizes - 1] - time[starts]
     n_segments = np.maximum(np.floor(length / span), 1)
     width = np.where(length > 0, length, 1.0) / n_segments
     since = (time - np.repeat(time[starts], sizes)) / np.repeat(width, sizes)
     segment = np.minimum(np.floor(since), np.repeat(n_segments - 1, sizes))
-    return _labels(order, codes, segment)
+    return _segment_ids(order, codes, segment)
 
 
-def _stretches(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First places and lengths of stretches of equal codes."""
+def _equal_runs(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Starts and lengths of runs of equal codes."""
     starts = block_starts(codes)
     return starts, np.diff(starts, append=len(codes))
 
 
-def _labels(order: np.ndarray, codes: np.ndarray, segment: np.ndarray) -> np.ndarray:
-    """Labels of the rows from the groups and segments of the rows in order."""
+def _segment_ids(order: np.ndarray, codes: np.ndarray, segment: np.ndarray) -> np.ndarray:
+    """Block ids of the rows from the groups and segments of the sorted rows."""
     new = (codes[1:] != codes[:-1]) | (segment[1:] != segment[:-1])
     block_ids = np.empty(len(order), int)
     block_ids[order] = np.cumsum(np.append(0, new))
@@ -170,17 +170,17 @@ def _labels(order: np.ndarray, codes: np.ndarray, segment: np.ndarray) -> np.nda
 # ------------------------------------------------------------ cells in space
 
 
-def _cell_labels(coords: np.ndarray, n_cells: int, extent: float) -> np.ndarray:
+def _cell_ids(coords: np.ndarray, n_cells: int, extent: float) -> np.ndarray:
     block_ids = np.empty(len(coords), int)
-    for label, rows in enumerate(_cells(coords, np.arange(len(coords)), n_cells, extent)):
-        block_ids[rows] = label
+    for cell, rows in enumerate(_cells(coords, np.arange(len(coords)), n_cells, extent)):
+        block_ids[rows] = cell
     return block_ids
 
 
 def _cells(coords: np.ndarray, rows: np.ndarray, n_cells: int, extent: float) -> list[np.ndarray]:
-    """Rows of each cell: two parts in proportion to the cells they are to make, cut further.
+    """Rows of each cell, by recursive splits in proportion to the numbers of cells.
 
-    The widest side that leaves both parts the extent is cut, between two different values.
+    The longest side is split whose parts both have the extent, between two distinct values.
     """
     if n_cells < 2:
         return [rows]
@@ -197,11 +197,11 @@ def _cells(coords: np.ndarray, rows: np.ndarray, n_cells: int, extent: float) ->
 
 
 def _border(values: np.ndarray, share: float) -> float | None:
-    """The value at which about a share of the sorted values lies below, if there is any."""
-    locations = np.flatnonzero(values[1:] > values[:-1]) + 1
-    if not len(locations):
+    """Split value with about a share of the sorted values below it; None if all are equal."""
+    steps = np.flatnonzero(values[1:] > values[:-1]) + 1
+    if not len(steps):
         return None
-    return float(values[locations[np.argmin(np.abs(locations - share * len(values)))]])
+    return float(values[steps[np.argmin(np.abs(steps - share * len(values)))]])
 
 
 # ------------------------------------------------------------ checks
@@ -211,23 +211,23 @@ def _codes(groups: np.ndarray) -> np.ndarray:
     return np.unique(np.asarray(groups), return_inverse=True)[1]
 
 
-def _numbers(name: str, values: np.ndarray) -> np.ndarray:
+def _finite(name: str, values: np.ndarray) -> np.ndarray:
     numbers = np.asarray(values, dtype=float)
     if not np.all(np.isfinite(numbers)):
-        place = int(np.argwhere(~np.isfinite(numbers))[0][0])
-        raise ValueError(f"{name} of row {place} is not a number; drop such rows or fill them in.")
+        row = int(np.argwhere(~np.isfinite(numbers))[0][0])
+        raise ValueError(f"{name} of row {row} is not a number; drop such rows or fill them in.")
     return numbers
 
 
-def _asked(axis: str, **sizes: float | None) -> str:
-    """What makes the blocks, in words, after a check that it can be meant."""
+def _block_size(axis: str, **sizes: float | None) -> str:
+    """The size that determines the blocks, as ``name=value``; the axis if there is none."""
     given = {name: size for name, size in sizes.items() if size is not None}
     if len(given) > 1:
-        raise ValueError(f"{' and '.join(given)} both say how long a block is; give one of them.")
+        raise ValueError(f"{' and '.join(given)} both set the size of a block; give one of them.")
     for name, size in given.items():
         if not 0 < size < math.inf or (name == "rows" and size != int(size)):
-            kind = "an integer above 0" if name == "rows" else "a number above 0"
-            raise ValueError(f"{name}={size!r} must be {kind}.")
+            requirement = "an integer above 0" if name == "rows" else "a number above 0"
+            raise ValueError(f"{name}={size!r} must be {requirement}.")
         return f"{name}={size!r}"
     return axis
 
@@ -237,48 +237,51 @@ def _too_large(block_ids: np.ndarray) -> bool:
     return bool(np.bincount(block_ids).max() * FEWEST_BLOCKS > len(block_ids))
 
 
-def _enough(block_ids: np.ndarray, asked: str) -> np.ndarray:
+def _require_blocks(block_ids: np.ndarray, size: str) -> np.ndarray:
+    """The ids, if there are enough blocks for cross-validation."""
     n_blocks = len(np.unique(block_ids))
     if n_blocks < FEWEST_BLOCKS:
-        remedy = "use smaller blocks, or leave single rows out."
-        if asked in ("time", "coords", "groups"):
-            remedy = f"give more rows of different {asked}, or noise='auto' for independent rows."
+        suggestion = "use smaller blocks, or leave-one-out."
+        if size in ("time", "coords", "groups"):
+            suggestion = (
+                f"give rows of more different {size}, or noise='auto' for independent rows."
+            )
         raise ValueError(
-            f"{asked} makes {n_blocks} blocks of {len(cut)} rows, and leaving whole blocks out "
-            f"needs at least {FEWEST_BLOCKS}; {remedy}"
+            f"{size} gives {n_blocks} blocks of {len(block_ids)} rows, and leave-block-out needs "
+            f"at least {FEWEST_BLOCKS}; {suggestion}"
         )
     return block_ids
 
 
-# ------------------------------------------------------------ rows in the order of their blocks
+# ------------------------------------------------------------ runs of blocks
 
 
 class BlockRun(NamedTuple):
-    """Neighbouring blocks of equal size: their rows, how many blocks, how many rows in each."""
+    """Consecutive blocks of equal size: their rows, number of blocks, and rows of a block."""
 
     rows: slice
     n_blocks: int
     size: int
 
     def stacked(self, values: Array) -> Array:
-        """Values (m, a, n) of all rows as those of each block, shape (m, B, a, size)."""
+        """Values (m, a, n) of all rows as a stack of the blocks, shape (m, B, a, size)."""
         xp, (m, a, _) = namespace(values), values.shape
-        block_ids = xp.reshape(values[:, :, self.rows], (m, a, self.n_blocks, self.size))
-        return xp.permute_dims(block_ids, (0, 2, 1, 3))
+        blocks = xp.reshape(values[:, :, self.rows], (m, a, self.n_blocks, self.size))
+        return xp.permute_dims(blocks, (0, 2, 1, 3))
 
     def unstacked(self, values: Array) -> Array:
-        """The way back, (m, B, a, size) to (m, a, B x size)."""
+        """Inverse of ``stacked``, (m, B, a, size) to (m, a, B x size)."""
         xp, (m, _, a, _) = namespace(values), values.shape
         return xp.reshape(xp.permute_dims(values, (0, 2, 1, 3)), (m, a, self.n_blocks * self.size))
 
 
 def block_starts(block_ids: np.ndarray) -> np.ndarray:
-    """Locations of the first row of each block, from the labels (n,) of rows."""
+    """Index of the first row of each block, from block ids (n,) of sorted rows."""
     return np.flatnonzero(np.append(True, block_ids[1:] != block_ids[:-1])[: len(block_ids)])
 
 
 def block_runs(block_ids: np.ndarray) -> Iterator[BlockRun]:
-    """Blocks in their order, those of equal size that follow one another together."""
+    """Runs of consecutive blocks of equal size, in order."""
     starts = block_starts(block_ids)
     sizes = np.diff(starts, append=len(block_ids))
     firsts = block_starts(sizes)

@@ -1,4 +1,7 @@
-"""Mean, standard deviation and range of the inputs, over row blocks that merge with ``+``."""
+"""Scales of the data: moments and ranges of the inputs, and units of the outputs.
+
+Results over blocks of rows merge with ``+``.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,10 @@ import scipy.sparse
 
 from ulmus.core.arrays.backend import Array, like, namespace, taken_rows, to_numpy
 from ulmus.core.data.source import Block
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
 
-# Squares of larger and smaller ranges than these cannot be told from infinity and zero.
-LARGEST_RANGE, SMALLEST_RANGE = 1e150, 1e-150
-
-# Points farther out than this share of the training range count as extrapolation.
-RANGE_MARGIN = 0.1
+# ------------------------------------------------------------ inputs
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class FeatureScale:
     mean, deviations : ndarrays of shape (d,)
         Mean, and sum of weighted squared deviations from it.
     low, high : ndarrays of shape (d,)
-        Smallest and largest value among rows of positive weight.
+        Minimum and maximum over rows of positive weight.
     """
 
     n_rows: int
@@ -63,35 +64,39 @@ class FeatureScale:
     def sd(self) -> np.ndarray:
         """Standard deviations, 1 for features that are constant up to round-off."""
         sd = np.sqrt(self.deviations / self.mass)
-        # The mean of many equal values is not quite that value.
+        # The computed mean of equal values differs from them by round-off.
         constant = (self.low == self.high) | (sd <= 10 * np.finfo(float).eps * np.abs(self.mean))
         return np.where(constant, 1.0, sd)
 
 
 def feature_scale(blocks: Iterable[Block]) -> FeatureScale:
-    """Scale of the inputs of all blocks."""
+    """Scale of the inputs over all blocks."""
     total: FeatureScale | None = None
     for block in blocks:
         scale = _block_scale(block.X, block.root_weight)
         total = scale if total is None else total + scale
     if total is None:
-        raise ValueError("blocks holds no rows; give at least two rows of data.")
+        raise ValueError("blocks contains no rows; give at least two rows of data.")
     return total
 
 
-def usable(scale: FeatureScale) -> FeatureScale:
-    """Refuse a table without rows of positive weight, and inputs whose squares are no numbers."""
+def checked_feature_scale(scale: FeatureScale) -> FeatureScale:
+    """The scale, if some row has a positive weight and squares of all inputs are finite."""
     if scale.mass == 0:
-        raise ValueError("sample_weight is zero in all rows; give at least two positive weights.")
+        text = "is zero in all rows"
+        suggestion = ("give at least two positive weights",)
+        raise InputError(Message("zero-weights", text, "sample_weight", suggestions=suggestion))
+    # Squares of ranges beyond these over- or underflow, also when summed over many rows.
+    largest, smallest = 1e150, 1e-150
     with np.errstate(over="ignore"):
         low, high = scale.low.astype(float), scale.high.astype(float)
-        size = np.maximum(high - low, np.where(np.maximum(-low, high) > LARGEST_RANGE, np.inf, 0))
-    bad = (size > LARGEST_RANGE) | ((size > 0) & (size < SMALLEST_RANGE))
+        size = np.maximum(high - low, np.where(np.maximum(-low, high) > largest, np.inf, 0))
+    bad = (size > largest) | ((size > 0) & (size < smallest))
     if np.any(bad):
         j = int(np.argmax(bad))
         raise ValueError(
-            f"input {j} of X reaches from {low[j]:.1g} to {high[j]:.1g}, beyond the range of "
-            "numbers that can be squared; multiply that column by a factor that brings it near 1."
+            f"input {j} of X ranges from {low[j]:.1g} to {high[j]:.1g}, and its squares are beyond "
+            "the range of float64; multiply that column by a factor that brings it near 1."
         )
     return scale
 
@@ -104,15 +109,15 @@ def _block_scale(X: Array, root_weight: Array | None) -> FeatureScale:
         weight = np.ones(X.shape[0])
     mass, d = float(np.sum(weight)), X.shape[1]
     if mass == 0:
-        nothing = np.zeros(d)
-        return FeatureScale(0, 0.0, nothing, nothing, np.full(d, np.inf), np.full(d, -np.inf))
+        zero = np.zeros(d)
+        return FeatureScale(0, 0.0, zero, zero, np.full(d, np.inf), np.full(d, -np.inf))
     if scipy.sparse.issparse(X):
         return _sparse_scale(X, weight, mass)
     xp = namespace(X)
     low, high = to_numpy(xp.min(X, axis=0)), to_numpy(xp.max(X, axis=0))
     X = xp.astype(X, xp.float64)
     rows = xp.asarray(weight, device=X.device)
-    with np.errstate(over="ignore"):  # such inputs are refused, with a message, by ``usable``
+    with np.errstate(over="ignore"):  # checked_feature_scale raises for such inputs
         mean = (rows @ X) / mass
         deviations = rows @ (X - mean) ** 2
     return FeatureScale(len(weight), mass, to_numpy(mean), to_numpy(deviations), low, high)
@@ -133,20 +138,20 @@ def _sparse_scale(X: Any, weight: np.ndarray, mass: float) -> FeatureScale:
 
 
 def n_extrapolated(X: Any, scale: FeatureScale) -> int:
-    """Number of rows farther outside the range of the inputs than a tenth of it."""
+    """Number of rows outside the range of the training inputs, see ``extrapolated_rows``."""
     return int(np.sum(extrapolated_rows(X, scale)))
 
 
 def extrapolated_rows(X: Any, scale: FeatureScale) -> np.ndarray:
-    """Which rows have a value that far outside the range of its input, shape (n,)."""
-    margin = RANGE_MARGIN * (scale.high - scale.low)
+    """Rows with a value outside the range of its input by more than a tenth of it, shape (n,)."""
+    margin = 0.1 * (scale.high - scale.low)
     low, high = scale.low - margin, scale.high + margin
     if scipy.sparse.issparse(X):
-        return _sparse_rows_outside(X, low, high)
+        return _sparse_extrapolated(X, low, high)
     return to_numpy(namespace(X).any((like(low, X) > X) | (like(high, X) < X), axis=1))
 
 
-def _sparse_rows_outside(X: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _sparse_extrapolated(X: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     outside = np.zeros(X.shape[0], dtype=bool)
     outside[rows[(low[X.indices] > X.data) | (high[X.indices] < X.data)]] = True
@@ -156,49 +161,58 @@ def _sparse_rows_outside(X: Any, low: np.ndarray, high: np.ndarray) -> np.ndarra
     return outside | (stored < np.sum(zero_is_outside))
 
 
-# Squares of larger and smaller spreads than these cannot be told from infinity and zero.
-LARGEST_SPREAD, SMALLEST_SPREAD = 1e152, 1e-152
+# ------------------------------------------------------------ outputs
 
 
 @dataclass(frozen=True)
 class OutputUnits:
-    """What is subtracted from each output, and what then divides it, arrays of shape (K,)."""
+    """Shift and unit of each output: a fit works with (y - shift) / unit, arrays of shape (K,).
+
+    Units keep squares of outputs from overflow. They are powers of two, so that the division is
+    exact and results do not depend on them.
+    """
 
     shift: Array
     unit: Array
 
     def blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        """Blocks whose outputs are in these units."""
+        """Blocks with outputs in these units."""
         for block in blocks:
             yield block._replace(y=(block.y - self.shift[:, None]) / self.unit[:, None])
 
     def outputs(self, few: Iterable[int]) -> OutputUnits:
         """Units of some of the outputs."""
-        xp, wanted = namespace(self.unit), list(few)
-        if wanted == list(range(self.unit.shape[0])):
+        xp, outputs = namespace(self.unit), list(few)
+        if outputs == list(range(self.unit.shape[0])):
             return self
-        index = xp.asarray(wanted, device=self.unit.device)
+        index = xp.asarray(outputs, device=self.unit.device)
         return OutputUnits(xp.take(self.shift, index), xp.take(self.unit, index))
 
 
 def output_units(sample: Block, constant: bool) -> OutputUnits:
-    """Units from a sample of rows; only with an intercept may the outputs be shifted."""
+    """Units from a sample of rows; outputs are shifted only with an intercept."""
     y = to_numpy(sample.y).astype(float)
     if not np.all(np.isfinite(y)):
-        raise ValueError(
-            "y is beyond the range of dtype='float32'; multiply it by a factor that brings it near "
-            "1, or use dtype='float64'."
+        raise InputError(
+            Message(
+                "target-overflow",
+                "y is beyond the range of dtype='float32'",
+                suggestions=(
+                    "multiply it by a factor that brings it near 1",
+                    Setting("dtype", "float64"),
+                ),
+            )
         )
     with np.errstate(over="ignore"):
         shift = np.mean(y, axis=1) if constant else np.zeros(len(y))
-    spread = np.max(np.abs(y - shift[:, None]), axis=1)
-    # What is left of a constant is round-off.
-    spread = np.where(spread > 10 * np.finfo(float).eps * np.abs(shift), spread, 0.0)
-    for size in spread[spread > 0]:
-        if not SMALLEST_SPREAD < size < LARGEST_SPREAD:
+    deviation = np.max(np.abs(y - shift[:, None]), axis=1)
+    # The deviation of a constant is round-off.
+    deviation = np.where(deviation > 10 * np.finfo(float).eps * np.abs(shift), deviation, 0.0)
+    for size in deviation[deviation > 0]:
+        if not 1e-152 < size < 1e152:  # squares beyond over- or underflow
             raise ValueError(
-                f"y varies by {size:.1g}, and its variance is beyond the range of numbers; "
+                f"y varies by {size:.1g}, and its variance is beyond the range of float64; "
                 "multiply y by a factor that brings it near 1."
             )
-    unit = np.exp2(np.round(np.log2(np.where(spread > 0, spread, 1.0))))
+    unit = np.exp2(np.round(np.log2(np.where(deviation > 0, deviation, 1.0))))
     return OutputUnits(like(shift, sample.y), like(unit, sample.y))

@@ -1,7 +1,7 @@
-"""Sources of rows: how passes over blocks are carried out, and how a sample is taken.
+"""Sources of rows: passes over blocks of rows, and samples.
 
-A fit knows its data only as a ``Source``. A pass is a function of blocks whose results merge
-with ``+``; the source says how it is run: one block after another, on threads, on a cluster.
+A fit accesses its data only through a ``Source``. A pass is a function of blocks whose results
+merge with ``+``; the source runs it sequentially, on threads or on a cluster.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ulmus.core.arrays.backend import Array, like, namespace, row_blocks, taken_
 class Block(NamedTuple):
     """Rows of data: X (n, d), y (K, n), and the square roots of the row weights (n,) or None.
 
-    ``rows`` are the numbers of the rows in an in-memory table, and ``cut`` the labels of the
-    blocks in which rows are left out, each an array (n,) or None.
+    ``rows`` are the row numbers in an in-memory table, and ``block_ids`` the cross-validation
+    blocks of the rows, each an array (n,) or None.
     """
 
     X: Array
@@ -45,12 +45,12 @@ class Block(NamedTuple):
         xp = namespace(self.y)
         where = xp.asarray(rows, device=self.y.device)
         weight = None if self.root_weight is None else xp.take(self.root_weight, where)
-        known = (None if a is None else a[rows] for a in (self.rows, self.block_ids))
-        return Block(taken_rows(self.X, rows), xp.take(self.y, where, axis=1), weight, *known)
+        ids = (None if a is None else a[rows] for a in (self.rows, self.block_ids))
+        return Block(taken_rows(self.X, rows), xp.take(self.y, where, axis=1), weight, *ids)
 
     @property
     def n_observed(self) -> int:
-        """Rows that count: those of positive weight."""
+        """Number of rows of positive weight."""
         if self.root_weight is None:
             return int(self.y.shape[1])
         xp = namespace(self.root_weight)
@@ -61,16 +61,16 @@ RowPass = Callable[[Iterable[Block]], Any]
 
 
 class Source(Protocol):
-    """Blocks of rows, a way to run a pass over them, and a sample of them."""
+    """Blocks of rows: runs passes over them and takes samples."""
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks and merge its results with ``+``.
 
-        Rows of one label, where there are labels, are in the same block.
+        Rows of the same cross-validation block are passed together.
         """
 
     def sample(self, n_rows: int) -> Block:
-        """Some rows of positive weight: ``n_rows`` of them, or all if there are fewer."""
+        """At most ``n_rows`` rows of positive weight."""
 
     def for_width(self, width: int) -> Self:
         """The same rows in blocks of a size that suits so many hidden features."""
@@ -78,20 +78,20 @@ class Source(Protocol):
 
 @runtime_checkable
 class OrderedSource(Source, Protocol):
-    """A source whose rows come in an order, the same each time."""
+    """A source whose rows have a fixed order."""
 
     def in_order(self) -> Iterable[Block]:
-        """All rows, one block after another."""
+        """All rows in order, in blocks."""
 
     def without_blocks(self) -> Self:
-        """The same rows, each left out by itself."""
+        """The same rows without cross-validation blocks."""
 
 
 def reduced(row_pass: RowPass, blocks: Iterable[Block], n_threads: int = 1) -> Any:
-    """Run a pass over blocks, on several threads if asked, and merge what they return.
+    """Run a pass over blocks, on one or more threads, and merge the results.
 
-    Threads take blocks from one queue, and each leaves the matrix products single-threaded. Rows
-    that are left out together come together.
+    Threads take blocks from one queue and run single-threaded matrix products. Rows of the same
+    cross-validation block are passed together.
     """
     blocks = regroup_blocks(blocks)
     if n_threads == 1:
@@ -108,7 +108,7 @@ def reduced(row_pass: RowPass, blocks: Iterable[Block], n_threads: int = 1) -> A
 
 
 class _Queue:
-    """An iterator that several threads may read."""
+    """An iterator for several threads."""
 
     def __init__(self, iterator: Iterator[Block]) -> None:
         self._iterator = iterator
@@ -131,13 +131,13 @@ class RowBlocks:
     X, y, root_weight : arrays
         The rows.
     reference : array
-        An array of the kind to compute with; blocks are brought to it.
+        An array of the library, dtype and device of the computation.
     width : int
-        Hidden features of a row, which decide how many rows make a block.
+        Hidden features of a row, which determine the number of rows of a block.
     n_threads : int
-        Threads that share the blocks of a pass.
-    cut : ndarray of shape (n,) or None
-        Labels of the blocks in which rows are left out; without them, one row at a time.
+        Threads of a pass.
+    block_ids : ndarray of shape (n,) or None
+        Cross-validation block of each row; None for leave-one-out.
     """
 
     X: Any
@@ -150,24 +150,24 @@ class RowBlocks:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, those of weight zero included."""
+        """Number of rows, including those of weight zero."""
         return int(self.y.shape[1])
 
     @property
     def used(self) -> np.ndarray:
-        """Which rows have a positive weight, shape (n,)."""
+        """Rows of positive weight, boolean of shape (n,)."""
         return np.ones(self.n_rows, bool) if self.root_weight is None else self.root_weight > 0
 
     @cached_property
     def block_index(self) -> np.ndarray:
-        """Number of the block that each row is left out with, shape (n,)."""
+        """Index of each row's cross-validation block, 0 to n_blocks - 1, shape (n,)."""
         if self.block_ids is None:
             return np.arange(self.n_rows)
         return np.unique(self.block_ids, return_inverse=True)[1]
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks of rows that are left out together; without labels, of rows."""
+        """Number of cross-validation blocks; without block ids, of rows."""
         return self.n_rows if self.block_ids is None else int(self.block_index.max()) + 1
 
     def __iter__(self) -> Iterator[Block]:
@@ -188,11 +188,11 @@ class RowBlocks:
         return replace(self, width=width)
 
     def without_blocks(self) -> RowBlocks:
-        """The same rows, each left out by itself."""
+        """The same rows without cross-validation blocks."""
         return replace(self, block_ids=None)
 
     def own_copy(self) -> RowBlocks:
-        """The same rows in memory of their own, so that a caller may change his arrays."""
+        """The same rows, copied, so that the caller may modify the arrays."""
         return replace(self, X=_copied(self.X), y=self.y.copy())
 
     def block(self, rows: Any) -> Block:
@@ -206,14 +206,14 @@ class RowBlocks:
         return self.block(self.evenly_spaced(n_rows))
 
     def evenly_spaced(self, n_rows: int) -> np.ndarray:
-        """Numbers of evenly spaced rows of positive weight: ``n_rows``, or all if fewer."""
+        """Indices of at most ``n_rows`` evenly spaced rows of positive weight."""
         used = np.flatnonzero(self.used)
         if len(used) <= n_rows:
             return used
         return used[np.linspace(0, len(used) - 1, n_rows).astype(int)]
 
     def taken(self, rows: np.ndarray) -> RowBlocks:
-        """Some of the rows, by index, as a source of their own."""
+        """Some of the rows, by index, as a source."""
         weight = None if self.root_weight is None else self.root_weight[rows]
         block_ids = None if self.block_ids is None else self.block_ids[rows]
         X, y = taken_rows(self.X, rows), self.y[:, rows]
@@ -227,7 +227,7 @@ def _copied(X: Any) -> Any:
 
 
 def first_rows(blocks: Iterable[Block], n_rows: int) -> Block:
-    """The first rows of positive weight as one block: ``n_rows`` of them, if there are."""
+    """The first blocks of rows of positive weight, joined until they have ``n_rows`` rows."""
     taken: list[Block] = []
     for block in map(used_rows, blocks):
         taken.append(block)
@@ -236,8 +236,8 @@ def first_rows(blocks: Iterable[Block], n_rows: int) -> Block:
     taken = [block for block in taken if block.y.shape[1] > 0]
     if not taken:
         raise ValueError(
-            "blocks gave no rows when read again; a function must return a fresh iterator each "
-            "time it is called."
+            "blocks gave no rows when read again; a function must return a new iterator each time "
+            "it is called."
         )
     return joined_block(taken)
 
@@ -253,41 +253,40 @@ def joined_block(blocks: list[Block]) -> Block:
         root_weight = xp.concat(
             [xp.ones_like(b.y[0, :]) if b.root_weight is None else b.root_weight for b in blocks]
         )
-    known = (_joined([getattr(b, name) for b in blocks]) for name in ("rows", "cut"))
-    return Block(inputs, xp.concat([block.y for block in blocks], axis=1), root_weight, *known)
+    ids = (_joined([getattr(b, name) for b in blocks]) for name in ("rows", "block_ids"))
+    return Block(inputs, xp.concat([block.y for block in blocks], axis=1), root_weight, *ids)
 
 
 def _joined(arrays: list[np.ndarray | None]) -> np.ndarray | None:
-    known = [array for array in arrays if array is not None]
-    return np.concatenate(known) if len(known) == len(arrays) else None
+    present = [array for array in arrays if array is not None]
+    return np.concatenate(present) if len(present) == len(arrays) else None
 
 
 def regroup_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The same rows, with those of a label together: the last label waits for the next block.
+    """The same rows in blocks that do not split a cross-validation block.
 
-    Labels may not fall along the rows, so that none comes back. Blocks without labels pass.
+    Block ids must be non-decreasing; an id may not reappear later. Rows of the last id of a block
+    are held back until the next id. Blocks without ids are returned unchanged.
     """
-    waiting: list[Block] = []
-    label: Any = None
+    pending: list[Block] = []
+    last_id: Any = None
     for block in blocks:
-        if block.block_ids is None or not len(block.block_ids):
+        ids = block.block_ids
+        if ids is None or not len(ids):
             yield block
             continue
-        if np.any(np.diff(block.block_ids) < 0) or (waiting and block.block_ids[0] < label):
-            raise ValueError(
-                "labels of blocks fall along the rows, so that rows of a block would come apart; "
-                "give rows in the order of their blocks."
-            )
-        n, first = len(block.block_ids), int(np.searchsorted(block.block_ids, block.block_ids[-1]))
-        if waiting and block.block_ids[-1] > label:
-            yield joined_block([*waiting, block.taken(np.arange(first))])
-            waiting = []
+        if np.any(np.diff(ids) < 0) or (pending and ids[0] < last_id):
+            raise ValueError("block ids decrease from row to row; sort the rows by block.")
+        n, first = len(ids), int(np.searchsorted(ids, ids[-1]))
+        if pending and ids[-1] > last_id:
+            yield joined_block([*pending, block.taken(np.arange(first))])
+            pending = []
         elif first:
             yield block.taken(np.arange(first))
-        label = block.block_ids[-1]
-        waiting.append(block.taken(np.arange(first, n)))
-    if waiting:
-        yield joined_block(waiting)
+        last_id = ids[-1]
+        pending.append(block.taken(np.arange(first, n)))
+    if pending:
+        yield joined_block(pending)
 
 
 def used_rows(block: Block) -> Block:

@@ -1,9 +1,9 @@
-"""A random sample of the rows of any source, the same however often it is taken.
+"""Reproducible random samples of the rows of any source.
 
-Every row gets a random key, and the rows of smallest keys are the sample; those of two sources
-merge with ``+``. The key of a row follows from the seed and its number in the table, so that no
-cut into blocks and no thread changes the sample. Partitions of a cluster do not know these numbers:
-there, keys follow from what is in a block (the order of its outputs by size, and its first row).
+Each row has a random key, and the sample consists of the rows of smallest keys; samples of two
+sources merge with ``+``. A key is computed from the seed and the row number, so that the sample
+depends neither on the blocks nor on threads. Partitions of a cluster have no row numbers: there,
+the keys are seeded by the content of a block (the ranks of its outputs, and its first row).
 """
 
 from __future__ import annotations
@@ -19,20 +19,17 @@ import scipy.sparse
 from ulmus.core.arrays.backend import taken_rows, to_numpy
 from ulmus.core.data.source import Block, first_rows
 
-# Outputs that tell a block from others.
-KEY_ROWS = 256
-
 
 @dataclass(frozen=True)
 class RowSample:
-    """Rows with their keys, at most ``size`` of them."""
+    """At most ``size`` rows with their keys."""
 
     size: int
     keys: np.ndarray
     block: Block | None
 
     def __add__(self, other: RowSample) -> RowSample:
-        """The sample of the rows of both."""
+        """Sample of the rows of both."""
         if self.block is None or other.block is None:
             return other if self.block is None else self
         both = first_rows([self.block, other.block], len(self.keys) + len(other.keys))
@@ -41,7 +38,7 @@ class RowSample:
 
 @dataclass(frozen=True)
 class SamplePass:
-    """Takes a sample of rows of positive weight."""
+    """Samples rows of positive weight."""
 
     title: ClassVar[str] = "sample of rows"
 
@@ -60,21 +57,18 @@ class SamplePass:
     def _keys(self, block: Block) -> np.ndarray:
         n = block.y.shape[1]
         if block.rows is not None:
-            return _scrambled(block.rows, self.seed)
-        some = to_numpy(block.y[0, :: max(1, n // KEY_ROWS)])
+            return _row_keys(block.rows, self.seed)
+        some = to_numpy(block.y[0, :: max(1, n // 256)])
         content = zlib.crc32(np.argsort(some, kind="stable").astype(np.int64).tobytes())
-        # Mantissas of one row tell blocks apart whose outputs are in the same order.
+        # The first row distinguishes blocks whose outputs have the same ranks.
         row = taken_rows(block.X, slice(0, 1))
         row = row.toarray() if scipy.sparse.issparse(row) else to_numpy(row)
         content = zlib.crc32(np.frexp(row.astype(float))[0].tobytes(), content)
         return np.random.default_rng([self.seed, content, n]).random(n)
 
 
-def _scrambled(numbers: np.ndarray, seed: int) -> np.ndarray:
-    """Random numbers in [0, 1) for whole numbers, each by itself: SplitMix64 (Steele et al., 2014).
-
-    The key of a row is then the same however the table is cut into blocks.
-    """
+def _row_keys(numbers: np.ndarray, seed: int) -> np.ndarray:
+    """Hashes of row numbers in [0, 1): SplitMix64 (Steele et al., 2014)."""
     step = np.uint64(0x9E3779B97F4A7C15)
     z = (numbers.astype(np.uint64) + np.uint64(1 + (seed % 2**31) * 2**32)) * step
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -83,6 +77,6 @@ def _scrambled(numbers: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _smallest(size: int, keys: np.ndarray, block: Block) -> RowSample:
-    """The rows of smallest keys, in the order of their keys."""
+    """The rows of smallest keys, sorted by key."""
     kept = np.argsort(keys)[:size]
     return RowSample(size, keys[kept], block.taken(kept))

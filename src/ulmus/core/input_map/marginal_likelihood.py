@@ -1,18 +1,19 @@
-r"""How probable the outputs are under a map of the inputs, and the gradient of it.
+r"""Marginal likelihood of a map of the inputs, and its gradient.
 
-Each of a few networks with fixed hidden units is a Bayesian ridge regression: output weights of
-variance s2/alpha, noise of variance s2. With H the hidden features (centred where there is an
-intercept), G = H'H + alpha I, b = G^-1 H'y and RSS = y'y - y'Hb, minus twice the log evidence is
+Each of a few probe networks with fixed hidden units is a Bayesian ridge regression, with output
+weights of variance :math:`s^2/\alpha` and noise of variance :math:`s^2`. With hidden features H
+(centred if there is an intercept), :math:`G = H'H + \alpha I`, :math:`b = G^{-1} H'y` and
+:math:`RSS = y'y - y'Hb`, minus twice the log marginal likelihood is, up to a constant,
 
-    RSS/s2 + n log s2 + log det G - N log alpha
+.. math:: RSS/s^2 + n \log s^2 + \log\det G - N \log\alpha,
 
-up to a constant; at the best noise variance s2 = RSS/n it is n log(RSS/n) and the last two terms.
-The gradient by the features is closed,
+which the noise variance :math:`s^2 = RSS/n` minimises. Its gradient with respect to the features is
 
-    d RSS / dH = -2 (y - Hb) b',    d log det G / dH = 2 H G^-1,
+.. math:: \partial RSS / \partial H = -2 (y - Hb) b', \qquad
+          \partial \log\det G / \partial H = 2 H G^{-1},
 
-and the chain rule leads on through the activation and the map L in u = z L W + c. Evidence is
-averaged over the networks and summed over outputs. Rows come first here, as in the formulas.
+and the chain rule gives that with respect to the map L in :math:`u = z L W + c`. The log marginal
+likelihood is averaged over networks and summed over outputs. The row axis is first in this module.
 """
 
 from __future__ import annotations
@@ -33,15 +34,9 @@ from ulmus.core.layer.activations import named
 from ulmus.core.layer.hidden_layer import UnitDistribution
 from ulmus.core.layer.inputs import Inputs
 
-# Noise variance is not let below this share of that of y: data without noise would drive it to 0.
-SMALLEST_NOISE = 1e-10
-
-# Standardised inputs, outputs and weights are rounded to one part in so many.
-RESOLVED = 2.0**36
-
 
 class LikelihoodGradient(NamedTuple):
-    """Minus the log evidence, and its derivatives by the map and by log alpha."""
+    """Negative log marginal likelihood, and its derivatives by the map and by log alpha."""
 
     value: float
     by_map: np.ndarray
@@ -50,7 +45,7 @@ class LikelihoodGradient(NamedTuple):
 
 @dataclass(frozen=True)
 class Weighting:
-    """How rows count: a root V of the precision of their noise, with V'V of mean sum of a row one.
+    """A root V of the noise precision of the rows, normalised to mean weight one.
 
     Parameters
     ----------
@@ -71,7 +66,7 @@ class Weighting:
 
 @dataclass(frozen=True)
 class ProbeNetworks:
-    """A few networks with fixed units, and the rows that they are judged by.
+    """Networks with fixed hidden units, and the rows of their marginal likelihood.
 
     Parameters
     ----------
@@ -80,7 +75,7 @@ class ProbeNetworks:
     y : array of shape (n, K)
         Outputs, centred and of variance one, times the square roots of the row weights.
     weighting : Weighting or None
-        How rows count, where not all count the same.
+        Weights of the rows; None for equal weights.
     W : array of shape (S, d', N)
         Hidden weights before the map.
     b : array of shape (S, N)
@@ -88,11 +83,11 @@ class ProbeNetworks:
     activation : str
         A name in ``ACTIVATIONS``.
     centred : bool
-        Whether an intercept takes up the mean of the features.
+        Whether features are centred, for an intercept.
     n_threads : int
-        Threads that share the networks.
+        Number of threads, one network each.
     order : ndarray of shape (n,) or None
-        Numbers of the rows in the sample that they are from.
+        Index of each row in the sample.
     """
 
     Z: Array
@@ -117,12 +112,12 @@ class ProbeNetworks:
 
     @property
     def feature_size(self) -> float:
-        """Sum of squares of a hidden feature without a map, the mean over features."""
+        """Mean sum of squares of a hidden feature without a map."""
         H, _ = self._features(0, np.ones(self.n_inputs))
         return float(namespace(H).sum(H**2)) / H.shape[1]
 
     def fewer_rows(self, n_rows: int) -> ProbeNetworks:
-        """The same networks judged by so many evenly spaced rows, or by all if there are fewer."""
+        """The same networks with about ``n_rows`` evenly spaced rows, or with all if fewer."""
         step = max(1, int(self.Z.shape[0]) // n_rows)
         if step == 1:
             return self
@@ -133,19 +128,19 @@ class ProbeNetworks:
         return replace(fewer, y=fewer.centred_rows(fewer.y))
 
     def negative_log_likelihood(self, L: np.ndarray, log_alpha: float) -> LikelihoodGradient:
-        """Minus the log evidence at a map L, its diagonal (d',) or a matrix (d', d').
+        """Negative log marginal likelihood at a map L, its diagonal (d',) or a matrix (d', d').
 
-        Infinite where a G has no Cholesky factor.
+        Infinite if G is not positive definite.
         """
-        parts = self._each(lambda s: self._evidence(s, L, log_alpha))
+        parts = self._each(lambda s: self._gradient(s, L, log_alpha))
         if any(part is None for part in parts):
             return LikelihoodGradient(math.inf, np.zeros_like(L), 0.0)
         return LikelihoodGradient(
             *(sum(column) / len(parts) for column in zip(*parts, strict=True))
         )
 
-    def _evidence(self, s: int, L: np.ndarray, log_alpha: float) -> LikelihoodGradient | None:
-        """The same of one network."""
+    def _gradient(self, s: int, L: np.ndarray, log_alpha: float) -> LikelihoodGradient | None:
+        """Negative log marginal likelihood of one network."""
         (n, K), N = self.y.shape, self.W.shape[2]
         H, slope = self._features(s, L)
         xp, alpha = namespace(H), math.exp(log_alpha)
@@ -156,7 +151,8 @@ class ProbeNetworks:
         b = inverse @ (H.T @ self.y)
         residual = self.y - H @ b
         size = xp.sum(b**2, axis=0)
-        s2 = (xp.sum(residual**2, axis=0) + alpha * size) / n + SMALLEST_NOISE
+        # Without noise in the data, s2 would converge to 0.
+        s2 = (xp.sum(residual**2, axis=0) + alpha * size) / n + 1e-10
         value = n * xp.sum(xp.log(s2)) + K * (log_det - N * log_alpha)
         by_feature = K * (H @ inverse) - (residual / s2) @ b.T
         by_unit = self.Z.T @ (self._weighted_back(by_feature) * slope)
@@ -167,12 +163,12 @@ class ProbeNetworks:
         )
 
     def dof_share(self, L: np.ndarray, log_alpha: float) -> float:
-        """Degrees of freedom that the networks spend at a map, as a share of their units."""
-        shares = self._each(lambda s: self._used_share(s, L, math.exp(log_alpha)))
+        """Mean effective degrees of freedom of the networks at a map, as a share of their units."""
+        shares = self._each(lambda s: self._dof_share(s, L, math.exp(log_alpha)))
         return float(np.mean(shares))
 
-    def _used_share(self, s: int, L: np.ndarray, alpha: float) -> float:
-        """The same of one network: the mean of its filter factors; all, if there is no factor."""
+    def _dof_share(self, s: int, L: np.ndarray, alpha: float) -> float:
+        """Mean filter factor of one network; 1 if G is not positive definite."""
         H, _ = self._features(s, L)
         solved = inverse_and_log_det(_ridge_gram(H, alpha))
         if solved is None:
@@ -181,7 +177,7 @@ class ProbeNetworks:
         return 1.0 - alpha * float(trace) / H.shape[1]
 
     def coefficients(self, L: np.ndarray, log_alpha: float) -> list[Array] | None:
-        """Output weights (N, K) of each network at a map, if its G has a Cholesky factor."""
+        """Output weights (N, K) of each network at a map; None if a G is not positive definite."""
         parts = self._each(lambda s: self._coefficients(s, L, log_alpha))
         return None if any(part is None for part in parts) else parts
 
@@ -191,9 +187,9 @@ class ProbeNetworks:
         return None if solved is None else solved[0] @ (H.T @ self.y)
 
     def coordinates(self, L: np.ndarray, log_alpha: float) -> Array:
-        """C, of which C'C / S is the mean smoother of the networks at a map, shape (S N', n).
+        """C of shape (S N', n), with C'C / S the mean smoother of the networks at a map.
 
-        An intercept is a row of it for each network.
+        The intercept is one row per network.
         """
         parts = self._each(lambda s: self._coordinates(s, L, math.exp(log_alpha)))
         return namespace(parts[0]).concat(parts, axis=0)
@@ -208,7 +204,7 @@ class ProbeNetworks:
         return namespace(H).concat([constant.T, C], axis=0)
 
     def predictions(self, Z: Array, L: np.ndarray, b: list[Array]) -> Array:
-        """Mean over networks of what output weights say of inputs Z (p, d'), shape (p, K)."""
+        """Mean prediction of the networks with output weights b at inputs Z (p, d'), (p, K)."""
         activation = named(self.activation)
         parts = self._each(lambda s: activation.value(Z @ self._mapped(s, L) + self.b[s, :]) @ b[s])
         return sum(parts) / len(parts)
@@ -216,7 +212,7 @@ class ProbeNetworks:
     def gradient_size(self, L: np.ndarray, log_alpha: float) -> np.ndarray | None:
         """Mean squared derivative of the prediction by each input, (d',), summed over outputs.
 
-        The diagonal of the average gradient outer product.
+        This is the diagonal of the average gradient outer product.
         """
         b = self.coefficients(L, log_alpha)
         if b is None:
@@ -234,19 +230,19 @@ class ProbeNetworks:
         return namespace(slope).stack([slope @ each for each in weights])
 
     def _each(self, task: Callable[[int], Any]) -> list[Any]:
-        """A task for each network, on several threads if there are any to use."""
+        """Results of a function for each network, on ``n_threads`` threads."""
         if self.n_threads == 1:
             return [task(s) for s in range(self.n_networks)]
         with ThreadPoolExecutor(self.n_threads) as pool:
             return list(pool.map(task, range(self.n_networks)))
 
     def _features(self, s: int, L: np.ndarray) -> tuple[Array, Array]:
-        """Features (n, N) of one network, weighted and centred, and slopes of their activations."""
+        """Weighted and centred features (n, N) of one network, and slopes of the activation."""
         H, slope = named(self.activation).both(self.Z @ self._mapped(s, L) + self.b[s, :])
         return self.centred_rows(self._weighted(H)), slope
 
     def centred_rows(self, values: Array) -> Array:
-        """Weighted values (n, k) without their part along the intercept, if there is one."""
+        """Weighted values (n, k), projected off the intercept if there is one."""
         if not self.centred:
             return values
         along = self._along
@@ -258,20 +254,20 @@ class ProbeNetworks:
         return self._weighted(namespace(self.Z).ones_like(self.Z[:, :1]))
 
     def _weighted(self, values: Array) -> Array:
-        """Values of rows (n, k), as much as they count."""
+        """V times values of rows (n, k)."""
         return values if self.weighting is None else self.weighting(values)
 
     def _weighted_back(self, values: Array) -> Array:
-        """The transpose of it."""
+        """V' times values of rows (n, k)."""
         return values if self.weighting is None else self.weighting.back(values)
 
     def _mapped(self, s: int, L: np.ndarray) -> Array:
-        """Hidden weights of one network behind the map, shape (d', N)."""
+        """Hidden weights L W of one network, shape (d', N)."""
         W, L = self.W[s, :, :], like(L, self.W)
         return L[:, None] * W if L.ndim == 1 else L @ W
 
     def _by_map(self, s: int, by_unit: Array, L: np.ndarray) -> np.ndarray:
-        """From derivatives by the mapped weights (d', N) to those by the map."""
+        """Derivatives by the map, from those by the mapped weights (d', N)."""
         W = self.W[s, :, :]
         if L.ndim == 1:
             return to_numpy(namespace(W).sum(by_unit * W, axis=1))
@@ -293,21 +289,50 @@ def probe_networks(
     *,
     centred: bool,
 ) -> ProbeNetworks | None:
-    """Networks for a sample of rows and the outputs that vary; None where nothing does."""
+    """Networks for a sample of rows and its varying outputs; None if nothing varies.
+
+    Units are Sobol points. Rows are rounded and sorted, so that the search does not depend on the
+    units or the order of the rows in the last digits.
+    """
     Z = inputs(sample.X).T
     xp = namespace(Z)
     Z = xp.astype(Z, xp.float64)  # a few thousand rows are cheap enough for double precision
     if bool(xp.all(Z[:1, :] == Z)):
         return None
-    weight, root_weight = 1.0, None
-    if sample.root_weight is not None:
-        weight = like(sample.root_weight, Z)[:, None] ** 2
-        weight = weight / xp.mean(weight)
-        root_weight = xp.sqrt(weight)
-    y = like(sample.y, Z).T
+    weight = _unit_mean_weight(sample.root_weight, Z)
+    y = _standardised_outputs(like(sample.y, Z).T, 1.0 if weight is None else weight, centred)
+    if y is None:
+        return None
+    Z, y = _rounded(Z), _rounded(y)
+    root = None if weight is None else _rounded(xp.sqrt(weight))
+    y = y if root is None else root * y
+    order = _canonical_order(Z, y)
+    index = xp.asarray(order, device=Z.device)
+    Z, y = (xp.take(a, index, axis=0) for a in (Z, y))
+    weighting = None if root is None else Weighting(xp.take(root, index, axis=0))
+    drawn = [law.sobol_member(seed, Z.shape[1], n_units) for seed in seeds]
+    W, b = (like(np.stack(parts), Z) for parts in zip(*drawn, strict=True))
+    n_threads = _free_threads(Z, len(seeds))
+    return ProbeNetworks(Z, y, weighting, W, b, law.activation, centred, n_threads, order)
+
+
+def _unit_mean_weight(root_weight: Array | None, Z: Array) -> Array | None:
+    """Row weights of mean one, shape (n, 1)."""
+    if root_weight is None:
+        return None
+    weight = like(root_weight, Z)[:, None] ** 2
+    return weight / namespace(Z).mean(weight)
+
+
+def _standardised_outputs(y: Array, weight: Array | float, centred: bool) -> Array | None:
+    """Outputs (n, K) of variance one, centred if there is an intercept, without constant outputs.
+
+    None if all outputs are constant.
+    """
+    xp = namespace(y)
     if centred:
-        y = y - y[:1, :]  # a large mean would hide the digits that vary
-    # Huge numbers are brought near one before they are squared.
+        y = y - y[:1, :]  # a large mean would cost digits of the variation
+    # Scale before squaring, which could overflow.
     size = xp.max(xp.abs(y), axis=0)
     y = y / xp.where(size > 0, size, xp.ones_like(size))
     if centred:
@@ -317,25 +342,21 @@ def probe_networks(
     if len(varying) == 0:
         return None
     y, sd = (xp.take(a, xp.asarray(varying, device=y.device), axis=-1) for a in (y, sd))
-    drawn = [law.even(seed, Z.shape[1], n_units) for seed in seeds]
-    W, b = (like(np.stack(parts), Z) for parts in zip(*drawn, strict=True))
-    # Other units, and another order of the rows, change last digits, which a search makes more of.
-    Z, y = (xp.round(a * RESOLVED) / RESOLVED for a in (Z, y / sd))
-    if root_weight is not None:
-        root_weight = xp.round(root_weight * RESOLVED) / RESOLVED
-        y = root_weight * y
-    # An order that does not depend on how rows are listed. The last keys count first: outputs
-    # decide only where inputs are equal.
-    order = np.lexsort([*np.abs(to_numpy(y)).T, *to_numpy(Z).T])
-    index = xp.asarray(order, device=Z.device)
-    Z, y = (xp.take(a, index, axis=0) for a in (Z, y))
-    weighting = None if root_weight is None else Weighting(xp.take(root_weight, index, axis=0))
-    n_threads = _free_threads(Z, len(seeds))
-    return ProbeNetworks(Z, y, weighting, W, b, law.activation, centred, n_threads, order)
+    return y / sd
+
+
+def _rounded(values: Array) -> Array:
+    """Values to 36 binary digits: the search would amplify differences in the last digits."""
+    return namespace(values).round(values * 2.0**36) / 2.0**36
+
+
+def _canonical_order(Z: Array, y: Array) -> np.ndarray:
+    """Row order that depends only on the values: by inputs, then by the size of the outputs."""
+    return np.lexsort([*np.abs(to_numpy(y)).T, *to_numpy(Z).T])
 
 
 def _free_threads(Z: Array, n_networks: int) -> int:
-    """Threads for the networks: as many as the matrix products may use, on the processor."""
+    """Number of threads for the networks: that of BLAS, on the host."""
     if not is_on_host(Z):
         return 1
     products = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]

@@ -1,9 +1,8 @@
-"""How much each input of the table matters to a learned map, with an uncertainty.
+"""Relevance of each column of the table under a learned map, with a standard deviation.
 
-An input matters as much as the prediction changes when its value is exchanged for that of another
-row, all other inputs kept: half the mean squared change, the total effect of variance-based
-sensitivity analysis (Jansen, 1999). Scores and levels of an input change with it. Relevance is the
-share of an input in the sum over inputs.
+The relevance is the total effect of variance-based sensitivity analysis (Jansen, 1999): half the
+mean squared change of the prediction when the value of a column is exchanged for that of another
+row, as a share of the sum over columns. Normal scores and indicators change with their column.
 """
 
 from __future__ import annotations
@@ -14,37 +13,35 @@ from ulmus.core.arrays.backend import namespace, taken_rows, to_numpy
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
 from ulmus.core.input_map.optimisation import LearnedMap
 
-# Pairs of rows that exchange values: for the learned map, and for each map drawn around it.
-PAIRS, PAIRS_OF_DRAWS = 1024, 256
-# Maps drawn around the learned one, and fewer for many inputs.
-MAPS_DRAWN, EXCHANGES_DRAWN = 12, 600
-
 
 def relevance(
-    networks: ProbeNetworks, found: LearnedMap, origin: np.ndarray, seed: int
+    networks: ProbeNetworks, learned: LearnedMap, origin: np.ndarray, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Share of each input of the table, (d,), and its standard deviation.
+    """Share of each column of the table, (d,), and its standard deviation.
 
-    The deviation is over maps drawn around that before inputs were left out, from the normal
-    distribution whose covariance is the inverse Hessian.
+    The deviation is over maps drawn around the one before inputs were dropped, from the normal
+    distribution whose covariance is the inverse Hessian. The shares use 1024 pairs of rows, and
+    256 for each drawn map.
     """
     rng = np.random.default_rng(seed)
     n, d = int(networks.Z.shape[0]), int(origin.max()) + 1
-    pairs = tuple(_repeated(rng, n) for _ in range(2))
-    L = found.matrix if found.kind == "full" else np.diag(found.matrix)
-    best = _shares(networks, L, found.log_alpha, origin, pairs)
-    few = tuple(rows[:PAIRS_OF_DRAWS] for rows in pairs)
-    centre, draws = _shares(networks, L, found.log_alpha, origin, few), []
-    for _ in range(max(2, min(MAPS_DRAWN, EXCHANGES_DRAWN // d))):
-        step = np.exp(np.clip(found.spread @ rng.standard_normal(found.spread.shape[1]), -3, 3))
-        L = (step * found.around.T).T
-        draws.append(_shares(networks, L, found.log_alpha, origin, few))
+    pairs = tuple(_repeated_rows(rng, n, 1024) for _ in range(2))
+    L = learned.matrix if learned.structure == "full" else np.diag(learned.matrix)
+    best = _shares(networks, L, learned.log_alpha, origin, pairs)
+    few = tuple(rows[:256] for rows in pairs)
+    centre, draws = _shares(networks, L, learned.log_alpha, origin, few), []
+    root = learned.log_scale_root
+    # Twelve maps, or fewer with many columns: at most 600 exchanges.
+    for _ in range(max(2, min(12, 600 // d))):
+        step = np.exp(np.clip(root @ rng.standard_normal(root.shape[1]), -3, 3))
+        L = (step * learned.undropped.T).T
+        draws.append(_shares(networks, L, learned.log_alpha, origin, few))
     return best, np.sqrt(np.mean((np.array(draws) - centre) ** 2, axis=0))
 
 
-def _repeated(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Numbers of rows, each as often as the others but for one."""
-    return np.concatenate([rng.permutation(n) for _ in range(-(-PAIRS // n))])[:PAIRS]
+def _repeated_rows(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
+    """Random row numbers, with frequencies that differ by at most one."""
+    return np.concatenate([rng.permutation(n) for _ in range(-(-size // n))])[:size]
 
 
 def _shares(
@@ -59,11 +56,11 @@ def _shares(
     b = networks.coefficients(L, log_alpha)
     if b is not None:
         Z, others = (taken_rows(networks.Z, rows) for rows in pairs)
-        xp, at_rows = namespace(Z), networks.predictions(Z, L, b)
+        xp, predicted = namespace(Z), networks.predictions(Z, L, b)
         used = L != 0 if L.ndim == 1 else np.any(L != 0, axis=1)
         for j in np.unique(origin[used]):
-            changed = xp.where(xp.asarray(origin == j, device=Z.device), others, Z)
-            change = networks.predictions(changed, L, b) - at_rows
+            exchanged = xp.where(xp.asarray(origin == j, device=Z.device), others, Z)
+            change = networks.predictions(exchanged, L, b) - predicted
             effect[j] = float(to_numpy(xp.mean(change**2)))
     total = np.sum(effect)
     return effect / total if total > 0 and np.isfinite(total) else np.full(d, 1 / d)

@@ -7,21 +7,23 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ulmus.core.arrays.backend import Array, erf, logistic, namespace
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
 
 Both = tuple[Array, Array]
 
 
 class Activation(NamedTuple):
-    """A function of the pre-activation, and the pair of it and its derivative.
+    """An activation, and the pair of it and its derivative.
 
-    Both may overwrite their argument.
+    Both functions may overwrite their argument.
     """
 
     value: Callable[[Array], Array]
     both: Callable[[Array], Both]
 
     def derivative(self, u: Array) -> Array:
-        """The derivative alone."""
+        """The derivative."""
         return self.both(u)[1]
 
 
@@ -45,7 +47,7 @@ def _erf_both(u: Array) -> Both:
 
 
 def _rbf(u: Array) -> Array:
-    # exp(-40^2) is zero in double precision: the clip only keeps u^2 from overflowing.
+    # exp(-40^2) is zero in double precision; the clip prevents overflow of u^2.
     xp = namespace(u)
     return xp.exp(-(xp.clip(u, min=-40.0, max=40.0) ** 2))
 
@@ -72,14 +74,17 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def named(activation: str | Callable[[Array], Array]) -> Activation:
-    """Activation by name, or a user's own function, whose derivative is not known."""
+    """Activation by name, or of a callable, whose derivative is unknown."""
     if isinstance(activation, str):
         return ACTIVATIONS[activation]
     return Activation(activation, _unknown_derivative)
 
 
 def _unknown_derivative(u: Array) -> Both:
-    raise ValueError(
-        "the derivative of a callable activation is not known; use an activation by name, for "
-        "example activation='tanh'."
+    raise InputError(
+        Message(
+            "unknown-derivative",
+            "the derivative of a callable activation is not known",
+            suggestions=(Setting("activation", "tanh", "use an activation by name, such as {}"),),
+        )
     )

@@ -1,12 +1,12 @@
-r"""Linear functionals of the fitted function: averages, differences, slopes, and points themselves.
+r"""Linear functionals of the fitted function: values, averages, differences and slopes.
 
-A functional is a weighted sum of values of the function at points, or of its derivatives there,
+A functional is a weighted sum of values and directional derivatives of the function at points,
 
 .. math:: a(f) = \sum_i w_i f(x_i) + \sum_i v_i \, D_{d_i} f(x_i).
 
-The features of a functional are the same sum of hidden features. All that a fit says about a point
-follows from its features, and so does all that it says about a functional: features are summed
-before anything else is done, and an average over a million rows costs no more memory than a point.
+Its features are the same sum of hidden features, and estimates and variances are computed from
+these as for a point. Features are summed first, so that an average over a million rows requires
+no more memory than a point.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ from ulmus.core.layer.hidden_layer import HiddenLayer
 
 Rows = slice | np.ndarray
 
-# Features of functionals that are made at once, and that are kept for the next question.
+# Largest array of features of functionals, which is also cached.
 CHUNK_ELEMENTS = 2**26
-# Weights with a smaller share of entries that differ from zero are multiplied as sparse matrices.
-DENSE_SHARE = 0.02
 
 
 @dataclass(frozen=True)
@@ -35,12 +33,11 @@ class Piece:
     Parameters
     ----------
     points : callable
-        Points (b, d) of some rows, by slice or by index; they are made when they are needed.
+        Returns points (b, d) for some rows, by slice or by index.
     weights : csr_array of shape (p, q)
         Weight of each of p points in each of q functionals.
     directions : callable or None
-        Directions (b, d) in which the function is differentiated at these points; None for its
-        values.
+        Returns directions (b, d) of the derivatives at these points; None for values.
     """
 
     points: Callable[[Rows], Array]
@@ -54,27 +51,27 @@ class Piece:
         return layer.derivative(self.points(rows), self.directions(rows))
 
     def blocks(self, few: slice, layer: HiddenLayer) -> Iterator[tuple[Rows, Any]]:
-        """Rows that count in some of the functionals, with their weights, a block at a time."""
+        """Rows of nonzero weight in some of the functionals, with their weights, in blocks."""
         p, q = self.weights.shape
         weights = self.weights if few == slice(0, q) else self.weights[:, few]
-        counts = np.diff(weights.indptr) > 0
-        if np.all(counts):
+        nonzero = np.diff(weights.indptr) > 0
+        if np.all(nonzero):
             for rows in row_blocks(p, layer.width, layer.W):
                 yield rows, weights[rows]
             return
-        index = np.flatnonzero(counts)
+        index = np.flatnonzero(nonzero)
         for part in row_blocks(len(index), layer.width, layer.W):
             yield index[part], weights[index[part]]
 
 
 @dataclass(frozen=True)
 class Functionals:
-    """Some linear functionals, each a sum over pieces.
+    """Linear functionals, each a sum over pieces.
 
     Parameters
     ----------
     pieces : tuple of Piece
-        What is summed; all of them have weights in the same functionals.
+        The terms, with weights for the same functionals.
     """
 
     pieces: tuple[Piece, ...]
@@ -90,17 +87,17 @@ class Functionals:
     def features(self, layer: HiddenLayer) -> Iterator[Array]:
         """Features of the functionals, in portions of shape (M, N', b).
 
-        They are kept for the next question where they are not large.
+        A single portion is cached.
         """
-        cuts = portions(layer, self)
-        if len(cuts) > 1:
-            return (self.summed(layer, few) for few in cuts)
+        slices = portions(layer, self)
+        if len(slices) > 1:
+            return (self.summed(layer, few) for few in slices)
         if id(layer) not in self._kept:
-            self._kept[id(layer)] = layer, [self.summed(layer, few) for few in cuts]
+            self._kept[id(layer)] = layer, [self.summed(layer, few) for few in slices]
         return iter(self._kept[id(layer)][1])
 
     def summed(self, layer: HiddenLayer, few: slice) -> Array:
-        """Features of some of the functionals: the sum over pieces and points, (M, N', b)."""
+        """Features of some of the functionals, summed over pieces and points, (M, N', b)."""
         xp, W = namespace(layer.W), layer.W
         total = xp.zeros((layer.width, few.stop - few.start), dtype=W.dtype, device=W.device)
         for piece in self.pieces:
@@ -112,7 +109,7 @@ class Functionals:
     def largest_sum(self, size: Callable[[Array], np.ndarray], layer: HiddenLayer) -> np.ndarray:
         """Largest value of the functionals of a function within +- size (K, b), shape (q, K).
 
-        Derivatives are left out: a bound of a function says nothing about its slope.
+        Derivatives are excluded: a bound of a function does not bound its slope.
         """
         total: Any = np.zeros((self.count, 1))
         for piece in self.pieces:
@@ -125,18 +122,19 @@ class Functionals:
 
 def _product(h: Array, weights: Any) -> Array:
     """Features (w, b) times sparse weights (b, q), shape (w, q)."""
-    if weights.nnz < DENSE_SHARE * np.prod(weights.shape) and isinstance(h, np.ndarray):
+    # Above two percent nonzero weights, a dense product is faster.
+    if weights.nnz < 0.02 * np.prod(weights.shape) and isinstance(h, np.ndarray):
         return (weights.T @ h.T).T.astype(h.dtype, copy=False)
     return h @ like(weights.toarray(), h)
 
 
 def count(where: Array | Functionals) -> int:
-    """Number of points, or of functionals."""
+    """Number of points or functionals."""
     return where.count if isinstance(where, Functionals) else int(where.shape[0])
 
 
 def features(layer: HiddenLayer, where: Array | Functionals) -> Iterator[Array]:
-    """Features (M, N', b) of points (p, d), or of functionals, in portions of a good size."""
+    """Features (M, N', b) of points (p, d) or functionals, in portions."""
     if isinstance(where, Functionals):
         yield from where.features(layer)
         return
@@ -145,7 +143,7 @@ def features(layer: HiddenLayer, where: Array | Functionals) -> Iterator[Array]:
 
 
 def portions(layer: HiddenLayer, where: Array | Functionals) -> list[slice]:
-    """Cuts of points or functionals into portions whose features are not too large at once."""
+    """Slices of points or functionals whose features fit in memory."""
     size, n = max(1, CHUNK_ELEMENTS // layer.width), count(where)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 

@@ -1,4 +1,4 @@
-"""The random hidden layer: drawing its weights, the features h(x) and their derivatives."""
+"""The random hidden layer: draws of its weights, features h(x) and their derivatives."""
 
 from __future__ import annotations
 
@@ -14,41 +14,44 @@ from scipy.stats.qmc import Sobol
 from ulmus.core.arrays.backend import Array, dense, like, namespace
 from ulmus.core.layer.activations import named
 from ulmus.core.layer.inputs import Inputs
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
 
 # Largest array of features that is factorised at once: half a gigabyte.
 PORTION_ELEMENTS = 2**26
-# Without a scale of the user's own: standardised inputs give pre-activations of standard deviation
-# 0.7, and biases spread the units over the data.
-AUTO_SPREAD, AUTO_BIAS = 0.7, 1.5
+# Range of biases with the automatic scale: units are centred within the standardised data.
+AUTO_BIAS = 1.5
 
 
-class Distribution(NamedTuple):
-    """A distribution of hidden weights of scale 1: independent draws, and its quantiles."""
+class WeightDistribution(NamedTuple):
+    """A distribution of hidden weights of scale 1: random draws, and quantiles."""
 
     draw: Callable[..., np.ndarray]
     quantile: Callable[[np.ndarray], np.ndarray]
 
 
-DISTRIBUTIONS: dict[str, Distribution] = {
-    "uniform": Distribution(lambda rng, size: rng.uniform(-1.0, 1.0, size), lambda u: 2 * u - 1),
-    "normal": Distribution(lambda rng, size: rng.standard_normal(size), ndtri),
+DISTRIBUTIONS: dict[str, WeightDistribution] = {
+    "uniform": WeightDistribution(
+        lambda rng, size: rng.uniform(-1.0, 1.0, size), lambda u: 2 * u - 1
+    ),
+    "normal": WeightDistribution(lambda rng, size: rng.standard_normal(size), ndtri),
 }
 
 
 @dataclass(frozen=True)
 class UnitDistribution:
-    """How hidden units are drawn.
+    """Distribution of the hidden units.
 
-    Biases have the scale of the largest weight, as in the paper, or are uniform on the auto
-    range where the scale is automatic. Those of ``"cos"`` are phases, uniform on a full turn,
-    which makes the units random Fourier features (Rahimi & Recht, 2007).
+    Biases have the scale of the largest weight, as in the paper; with the automatic scale they are
+    uniform on (-1.5, 1.5). Biases of ``"cos"`` are uniform on (0, 2 pi), so that the units are
+    random Fourier features (Rahimi & Recht, 2007).
 
     Parameters
     ----------
     distribution : str
         A name in ``DISTRIBUTIONS``.
     scale : ndarray of shape (d',) or None
-        Scale of the weights of each input; None for the automatic one.
+        Scale of the weights of each input; None for the automatic scale.
     activation : str or callable
         A name in ``ACTIVATIONS``, or a function of the array of pre-activations.
     """
@@ -69,10 +72,13 @@ class UnitDistribution:
             b = rng.uniform(-AUTO_BIAS, AUTO_BIAS, n_neurons)
         return W, b
 
-    def even(self, seed: Any, n_inputs: int, n_neurons: int) -> tuple[np.ndarray, np.ndarray]:
-        """The same from scrambled Sobol points, which fill the space of units more evenly.
+    def sobol_member(
+        self, seed: Any, n_inputs: int, n_neurons: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and biases of one member from scrambled Sobol points.
 
-        What a map of the inputs is worth then depends less on the draw.
+        They cover the space of units more evenly than random draws, so that the marginal
+        likelihood of an input map varies less between seeds.
         """
         rng = np.random.default_rng(seed)
         points = Sobol(n_inputs + 1, rng=rng).random_base2(int(n_neurons - 1).bit_length())
@@ -88,7 +94,8 @@ class UnitDistribution:
     def scales(self, n_inputs: int) -> np.ndarray:
         """Scale of the weights of each input, shape (d',)."""
         if self.scale is None:
-            return np.full(n_inputs, AUTO_SPREAD / np.sqrt(n_inputs))
+            # Pre-activations of standardised inputs have standard deviation 0.7.
+            return np.full(n_inputs, 0.7 / np.sqrt(n_inputs))
         return self.scale
 
 
@@ -101,7 +108,7 @@ def drawn_layer(
     *,
     constant: bool,
 ) -> HiddenLayer:
-    """A hidden layer with one member per seed, behind a map (d', d') of its inputs or none."""
+    """A hidden layer with one member per seed and an optional map (d', d') of its inputs."""
     n_inputs, reference = len(inputs.origin), inputs.offset
     members = [law.member(seed, n_inputs, n_neurons) for seed in seeds]
     W = np.stack([weights.T for weights, _ in members])
@@ -124,15 +131,15 @@ class HiddenLayer:
     Parameters
     ----------
     W : array of shape (M, N, d')
-        Hidden weights with one unit per row, the map of the inputs included.
+        Hidden weights with one unit per row, including the input map.
     b : array of shape (M, N)
         Biases.
     inputs : Inputs
-        The inputs z(x) of the layer: standardised, and perhaps more than the table has.
+        The inputs z(x) of the layer: standardised, and optionally expanded.
     activation : str or callable
         A name in ``ACTIVATIONS``, or a function of the array of pre-activations.
     constant : bool
-        Whether each member gets a leading unit that is always 1: the unpenalised intercept.
+        Whether each member has a leading constant unit 1: the unpenalised intercept.
     """
 
     W: Array
@@ -148,46 +155,46 @@ class HiddenLayer:
 
     @property
     def n_units(self) -> int:
-        """Units of a member, the constant one included."""
+        """Units of a member, including the constant."""
         return int(self.W.shape[1]) + int(self.constant)
 
     @property
     def width(self) -> int:
-        """Number of features of all members together."""
+        """Total number of features of all members."""
         return self.n_members * self.n_units
 
     def shares(self, h: Array) -> Array:
-        """How often features h (M, N', p) hold the shift of the outputs, shape (p,).
+        """Coefficients of the output shift in functionals with features h (M, N', p), shape (p,).
 
-        It counts as often as the constant unit: once for a point, not at all in a difference.
+        They are the constant features: 1 for a point, 0 for a difference. Without an intercept
+        the outputs are not shifted.
         """
-        # Without a constant the outputs are not shifted.
         return h[0, 0, :] if self.constant else namespace(h).zeros_like(h[0, 0, :])
 
     def members(self, few: slice) -> HiddenLayer:
-        """Some of the members as a layer of their own."""
+        """Layer of some of the members."""
         return replace(self, W=self.W[few, :, :], b=self.b[few, :])
 
     def portions(self, n_rows: int) -> Iterator[HiddenLayer]:
-        """The members in portions whose features of so many rows are not too large together."""
+        """Members in portions, so that the features of ``n_rows`` rows fit in memory."""
         size = max(1, PORTION_ELEMENTS // max(1, n_rows * self.n_units))
         for start in range(0, self.n_members, size):
             yield self.members(slice(start, min(start + size, self.n_members)))
 
     def __call__(self, X: Array) -> Array:
-        """Features of the rows of X, shape (M, N', n), a constant unit first if there is one."""
+        """Features of the rows of X, shape (M, N', n), with the constant unit first."""
         H = self._members(self._called(self._pre_activations(X)), X.shape[0])
         if self.constant:
             H[:, 0, :] = 1.0
         return H
 
     def derivative(self, X: Array, directions: Array) -> Array:
-        """Derivative of the features at the rows of X, each in its direction (n, d), (M, N', n)."""
+        """Directional derivatives of the features at the rows of X, shape (M, N', n)."""
         W, _ = self._stacked(namespace(self.W))
         slope = named(self.activation).derivative(self._pre_activations(X))
         if scipy.sparse.issparse(directions) and not self.inputs.expands:
             return self._members(slope * (directions @ (W / self.inputs.scale).T).T, X.shape[0])
-        # The constant unit has no weights, and so no slope.
+        # The constant unit has zero weights, and a zero derivative.
         X, directions = self._dense_if_expanded(X), dense(directions)
         return self._members(slope * (W @ self.inputs.derivative(X, directions)), X.shape[0])
 
@@ -197,19 +204,19 @@ class HiddenLayer:
         W, b = self._stacked(xp)
         X = self._dense_if_expanded(X)
         if scipy.sparse.issparse(X):
-            # Scaling the hidden weights instead of X keeps X sparse.
+            # Scale the hidden weights instead of X, which stays sparse.
             W = W / self.inputs.scale
             b = b - xp.sum(W * self.inputs.offset, axis=1)
             u = np.ascontiguousarray((X @ W.T).T)
             u += b[:, None]
             return u
         Z = self.inputs(X)
-        # With a further input that is always 1, the product adds the biases by itself.
+        # A constant input 1 adds the biases within the matrix product.
         inputs = xp.concat([Z, xp.ones_like(Z[:1, :])])
         return xp.concat([W, b[:, None]], axis=1) @ inputs
 
     def _dense_if_expanded(self, X: Array) -> Array:
-        """Rows as they are, or dense where scores and levels need all their values."""
+        """X, converted to dense if inputs are expanded."""
         return X.toarray() if scipy.sparse.issparse(X) and self.inputs.expands else X
 
     def _called(self, u: Array) -> Array:
@@ -223,7 +230,7 @@ class HiddenLayer:
         return namespace(values).reshape(values, (self.n_members, self.n_units, n_rows))
 
     def _stacked(self, xp: Any) -> tuple[Array, Array]:
-        """Weights (M N', d) and biases (M N',), with a zero row for each constant unit."""
+        """Weights (M N', d) and biases (M N',), with zeros for each constant unit."""
         W, b = self.W, self.b
         if self.constant:
             W = xp.concat([xp.zeros_like(W[:, :1, :]), W], axis=1)
@@ -232,15 +239,22 @@ class HiddenLayer:
 
 
 def _require_values(H: Array, shape: tuple[int, ...]) -> None:
-    """Refuse what a user's own activation returns if it is no finite array of the same shape."""
+    """Check that a callable activation returned a finite array of the same shape."""
     if tuple(getattr(H, "shape", ())) != tuple(shape):
         raise ValueError(
-            f"activation must return an array of the shape it is given, {tuple(shape)}, got "
+            f"activation must return an array of the shape of its argument, {tuple(shape)}, got "
             f"{getattr(H, 'shape', type(H).__name__)}."
         )
     xp = namespace(H)
     if not bool(xp.all(xp.isfinite(H))):
-        raise ValueError(
-            "activation returned NaN or infinity; give a function that is finite for every "
-            "pre-activation, or standardize=True and a smaller weight_scale."
+        raise InputError(
+            Message(
+                "activation-not-finite",
+                "returned NaN or infinity",
+                "activation",
+                suggestions=(
+                    "give a function that is finite for every pre-activation",
+                    Setting("standardize", True, "use {} and a smaller weight_scale"),
+                ),
+            )
         )

@@ -1,8 +1,7 @@
-"""What the hidden layer sees of a table: standardised inputs, their scores and their levels.
+"""Inputs of the hidden layer: standardised columns, normal scores and one-hot indicators.
 
-Beside each standardised input may stand the normal scores of its ranks, which undo a skewed or
-stretched scale, and indicators of its values where these are few. All of them are inputs of the
-layer; which of them matter is left to the map in front of it.
+Normal scores of the ranks remove skewness and long tails; one-hot indicators represent columns of
+few distinct values. The input map determines the relevance of each.
 """
 
 from __future__ import annotations
@@ -18,34 +17,24 @@ from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.data.source import Block
 
 EXPANSIONS = ("normal_scores", "one_hot")
-# Inputs of many values that correlate with their scores by more than this are neither skewed nor
-# stretched, and have no use for scores: those of a uniform input correlate by .977.
-STRAIGHT = 0.97
-# Knots of a curve of scores are so far apart in scores, or as far as holds so many rows where these
-# are densest; with at most so many values all of them are knots.
-KNOT_STEP, ROWS_PER_KNOT, ALL_KNOTS = 0.25, 16, 32
-# Inputs with so many distinct values get an indicator of each.
-FEWEST_LEVELS, MOST_LEVELS = 3, 10
-# Values that hardly repeat are no levels.
-ROWS_PER_LEVEL = 3
-# A value is a level if it is nearer than this share of the smallest gap between levels.
-SAME_LEVEL = 1e-3
+# Distance of the knots of a curve of normal scores, in scores. A column with at most so many
+# distinct values has a knot at each.
+KNOT_STEP, ALL_KNOTS = 0.25, 32
 
 
 @dataclass(frozen=True)
-class Scores:
-    """Normal scores of one input: a smooth rising curve through its knots, flat outside them.
+class NormalScores:
+    """Normal scores of one column: a smooth increasing curve, constant outside its knots.
 
-    Between knots it is the cubic with the tangents of Fritsch and Butland (1984), which rises where
-    the heights do; so the curve has a slope everywhere, and one that does not depend on how single
-    values happen to lie.
+    Between knots it is the monotone cubic of Fritsch and Butland (1984), which is differentiable
+    and does not follow single values.
 
     Parameters
     ----------
     column : int
-        The input.
+        Column of the table.
     knots, heights : arrays of shape (k,)
-        Values of the input, and their scores.
+        Values of the column, and their scores.
     """
 
     column: int
@@ -55,7 +44,7 @@ class Scores:
     def __call__(self, x: Array) -> Array:
         """Scores of values x (n,)."""
         xp = namespace(self.knots)
-        share, left = self._found(x)
+        share, left = self._position(x)
         rise, start, end = (xp.take(a, left) for a in self.pieces)
         low = xp.take(self.heights, left)
         bend = start + end - 2 * rise
@@ -64,12 +53,12 @@ class Scores:
     def slope(self, x: Array) -> Array:
         """Derivative of the scores at values x (n,), zero outside the knots."""
         xp = namespace(self.knots)
-        share, left = self._found(x)
+        share, left = self._position(x)
         rise, start, end = (xp.take(a, left) for a in self.pieces)
         bend = start + end - 2 * rise
         steep = start + share * (2 * (3 * rise - 2 * start - end) + 3 * share * bend)
         inside = xp.astype((x > self.knots[0]) & (x < self.knots[-1]), x.dtype)
-        # Scores differ by less than 16, and the quotient must be a number.
+        # Scores differ by less than 16; the bound keeps the quotient finite.
         gaps = xp.clip(self.gaps, min=16 * float(xp.finfo(x.dtype).smallest_normal))
         return inside * steep / xp.take(gaps, left)
 
@@ -80,10 +69,10 @@ class Scores:
 
     @cached_property
     def pieces(self) -> tuple[Array, Array, Array]:
-        """Rise from knot to knot, and slopes at both its ends for each gap, each (k - 1,)."""
+        """Rise between knots, and slopes at both ends of each gap, each of shape (k - 1,)."""
         xp, rise = namespace(self.knots), self.heights[1:] - self.heights[:-1]
         span = self.knots[-1] - self.knots[0]
-        # Products of smaller shares of the range would be no numbers.
+        # Products of smaller shares of the range underflow.
         smallest = float(xp.finfo(self.knots.dtype).smallest_normal) ** 0.25
         gap = xp.clip(self.gaps / span, min=smallest)
         before, after = 2 * gap[1:] + gap[:-1], gap[1:] + 2 * gap[:-1]
@@ -93,27 +82,27 @@ class Scores:
         tangents = xp.concat([flat, inner, flat])
         return rise, tangents[:-1] * gap, tangents[1:] * gap
 
-    def _found(self, x: Array) -> tuple[Array, Array]:
-        """How far values are from the knot to their left to the next, and which knot that is."""
+    def _position(self, x: Array) -> tuple[Array, Array]:
+        """Position of values between two knots, from 0 to 1, and the index of the left knot."""
         xp, last = namespace(self.knots), self.knots.shape[0] - 2
         x = xp.clip(x, min=self.knots[0], max=self.knots[-1])
         left = xp.clip(xp.searchsorted(self.knots, x, side="right") - 1, min=0, max=last)
-        # As a share of the gap, since a gap may be so small that its slope is no number.
+        # A share of the gap is finite even where the slope overflows.
         return (x - xp.take(self.knots, left)) / xp.take(self.gaps, left), left
 
 
 @dataclass(frozen=True)
-class Levels:
-    """Indicators of the few values of one input; another value is none of them.
+class OneHot:
+    """Indicators of the distinct values of one column; all are zero for another value.
 
-    A value that is a level but for round-off, such as one in single precision, is that level.
+    Values are compared up to round-off, so that single precision matches.
 
     Parameters
     ----------
     column : int
-        The input.
+        Column of the table.
     values : array of shape (k,)
-        Its values.
+        Its distinct values.
     """
 
     column: int
@@ -122,41 +111,41 @@ class Levels:
     def __call__(self, x: Array) -> Array:
         """Indicators of values x (n,), shape (k, n)."""
         xp, values = namespace(self.values), self.values[:, None]
-        return xp.astype(xp.abs(values - x[None, :]) <= self.reach, self.values.dtype)
+        return xp.astype(xp.abs(values - x[None, :]) <= self.tolerance, self.values.dtype)
 
     @property
-    def reach(self) -> Array:
-        """How far from a level a value still counts as it."""
-        return SAME_LEVEL * namespace(self.values).min(self.values[1:] - self.values[:-1])
+    def tolerance(self) -> Array:
+        """Largest difference between equal values: a thousandth of the smallest gap."""
+        return 1e-3 * namespace(self.values).min(self.values[1:] - self.values[:-1])
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Standardised inputs, then scores, then indicators of levels.
+    """Standardised columns, then normal scores, then one-hot indicators.
 
     Parameters
     ----------
     offset, scale : arrays of shape (d,)
-        What is subtracted from each input and what divides it.
-    scores : tuple of Scores
-        Curves for further inputs.
-    levels : tuple of Levels
-        Indicators as further inputs.
+        Columns are standardised to (x - offset) / scale.
+    scores : tuple of NormalScores
+        Normal scores of some columns.
+    levels : tuple of OneHot
+        Indicators of some columns.
     """
 
     offset: Array
     scale: Array
-    scores: tuple[Scores, ...] = ()
-    levels: tuple[Levels, ...] = ()
+    scores: tuple[NormalScores, ...] = ()
+    levels: tuple[OneHot, ...] = ()
 
     @property
     def expands(self) -> bool:
-        """Whether there are more inputs than those of the table."""
+        """Whether there are normal scores or indicators."""
         return bool(self.scores or self.levels)
 
     @property
     def origin(self) -> np.ndarray:
-        """Column of the table that each input of the layer comes from, shape (d',)."""
+        """Column of the table of each input of the layer, shape (d',)."""
         return np.array(
             [
                 *range(self.offset.shape[0]),
@@ -175,9 +164,9 @@ class Inputs:
         return xp.concat([Z, *scores, *(part(X[:, part.column]) for part in self.levels)])
 
     def derivative(self, X: Array, directions: Array) -> Array:
-        """Derivative of the inputs in a direction of the table's space for each row, (d', n).
+        """Derivative of the inputs in one direction (n, d) per row, shape (d', n).
 
-        Indicators are flat between their values.
+        The derivative of indicators is zero.
         """
         xp, directions = namespace(self.offset), like(directions, self.offset)
         changes = [(directions / self.scale).T]
@@ -188,8 +177,8 @@ class Inputs:
         n_levels = sum(part.values.shape[0] for part in self.levels)
         return xp.concat([*changes, *[flat] * n_levels])
 
-    def unseen(self, X: Array) -> dict[int, int]:
-        """Rows whose value is none of the levels, counted for each such column of the table."""
+    def unknown_values(self, X: Array) -> dict[int, int]:
+        """Number of rows whose value has no indicator, for each column with such rows."""
         xp, counts = namespace(self.offset), {}
         for part in self.levels:
             x = like(X[:, part.column], self.offset)
@@ -198,16 +187,19 @@ class Inputs:
 
 
 def plain_inputs(scale: FeatureScale, standardize: bool, reference: Array) -> Inputs:
-    """The table's own inputs, standardised or as they are."""
+    """The columns of the table, standardised or unchanged."""
     d = len(scale.mean)
     offset, sd = (scale.mean, scale.sd) if standardize else (np.zeros(d), np.ones(d))
     return Inputs(like(offset, reference), like(sd, reference))
 
 
 def expanded(
-    inputs: Inputs, sample: Block, expansions: tuple[str, ...], *, only_stretched: bool = False
+    inputs: Inputs, sample: Block, expansions: tuple[str, ...], *, only_skewed: bool = False
 ) -> Inputs:
-    """Further inputs from the values of a sample of rows; scores of all, or of stretched ones."""
+    """Inputs with the expansions of a sample of rows; scores of all columns, or of skewed ones.
+
+    Indicators are added for columns of 3 to 10 distinct values, each in 3 rows on average.
+    """
     scores, levels = [], []
     X = to_numpy(like(sample.X, inputs.offset))
     weight = None if sample.root_weight is None else to_numpy(sample.root_weight) ** 2
@@ -215,49 +207,51 @@ def expanded(
         values, group = np.unique(X[:, j], return_inverse=True)
         if "normal_scores" in expansions and len(values) > 2:
             heights = _normal_scores(np.bincount(group, weight))
-            if not only_stretched or _stretched(values, heights, np.bincount(group, weight)):
+            if not only_skewed or _skewed(values, heights, np.bincount(group, weight)):
                 knots = _knots(values, heights, len(X))
-                scores.append(Scores(j, *(like(a, inputs.offset) for a in knots)))
-        most = min(MOST_LEVELS, len(X) // ROWS_PER_LEVEL)
-        if "one_hot" in expansions and FEWEST_LEVELS <= len(values) <= most:
-            levels.append(Levels(j, like(values, inputs.offset)))
+                scores.append(NormalScores(j, *(like(a, inputs.offset) for a in knots)))
+        if "one_hot" in expansions and 3 <= len(values) <= min(10, len(X) // 3):
+            levels.append(OneHot(j, like(values, inputs.offset)))
     return Inputs(inputs.offset, inputs.scale, tuple(scores), tuple(levels))
 
 
 def _normal_scores(mass: np.ndarray) -> np.ndarray:
-    """Normal quantiles at the middle of each value's share of the rows, of variance one."""
+    """Normal quantiles at the mid-ranks of the values, of variance one."""
     share = mass / np.sum(mass)
-    # Shares below round-off would lie at the end of the distribution, which is infinite.
+    # Shares below round-off would give infinite quantiles.
     middle = np.cumsum(share) - share / 2
     scores = ndtri(np.clip(middle, np.finfo(float).tiny, 1 - np.finfo(float).eps))
     mean = share @ scores
     return (scores - mean) / np.sqrt(share @ (scores - mean) ** 2)
 
 
-def _stretched(values: np.ndarray, heights: np.ndarray, mass: np.ndarray) -> bool:
-    """Whether the scores of an input are another scale than its own, or its values are few."""
+def _skewed(values: np.ndarray, heights: np.ndarray, mass: np.ndarray) -> bool:
+    """Whether a column has few values, or its correlation with its normal scores is below 0.97.
+
+    The correlation of a uniform column is 0.977.
+    """
     if len(values) <= ALL_KNOTS:
         return True
     share = mass / np.sum(mass)
-    # In units of the range, as squares of values may be no numbers.
+    # In units of the range: squares of the values may overflow.
     x = (values - values[0]) / (values[-1] - values[0])
     x = x - share @ x
-    return bool(share @ (x * heights) < STRAIGHT * np.sqrt(share @ x**2))
+    return bool(share @ (x * heights) < 0.97 * np.sqrt(share @ x**2))
 
 
 def _knots(values: np.ndarray, heights: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Knots and their heights, for the values of an input and their rising scores.
+    """Knots and heights of a curve, from distinct values and their scores.
 
-    Those of many values lie half-way between two of them, evenly in scores; so the curve is smooth
-    at the values of the rows themselves.
+    With many values, inner knots are equidistant in scores and half-way between two values, so
+    that the curve is smooth at the values themselves.
     """
     k = len(heights)
     if k <= ALL_KNOTS:
         return values, heights
-    # A normal density has 0.4 of the rows in a score's unit where these are densest.
-    step = max(KNOT_STEP, ROWS_PER_KNOT / (0.4 * n_rows))
-    wanted = np.searchsorted(heights, np.arange(heights[0], heights[-1], step))
-    left = np.unique(np.clip(wanted, 1, k - 3))
+    # At least 16 rows between knots: the normal density is at most 0.4.
+    step = max(KNOT_STEP, 16 / (0.4 * n_rows))
+    below = np.searchsorted(heights, np.arange(heights[0], heights[-1], step))
+    left = np.unique(np.clip(below, 1, k - 3))
     inner = (0.5 * a[left] + 0.5 * a[left + 1] for a in (values, heights))
     knots, between = (
         np.concatenate([a[:1], b, a[-1:]]) for a, b in zip((values, heights), inner, strict=True)
