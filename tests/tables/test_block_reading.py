@@ -10,7 +10,7 @@ from fit_comparison import assert_same_fit, cut, ensemble
 from numpy.testing import assert_array_equal
 from shared import says
 
-from ulmus.tables.blocks import from_arrow
+from ulmus.tables import from_arrow
 
 # ---------------------------------------------------------------- where blocks come from
 

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from ulmus.tables import TableEncoder, learned_schema
+from ulmus.tables import TableEncoder, infer_schema
 
 
 def column(values, **options):
-    """What a column becomes beside another one, and what the schema says of it."""
+    """What a column becomes beside another one, and its column of the schema."""
     table = pd.DataFrame({"c": values, "x": np.arange(len(values), dtype=float)})
     encoder = TableEncoder(**options).fit(table)
     numbers = encoder.transform(table).drop(columns="x")
@@ -34,7 +34,7 @@ NUMBERS = [
 @pytest.mark.parametrize("values", NUMBERS, ids=lambda v: f"{v.dtype}-{v[0]}")
 def test_numbers_stay_as_they_are(values):
     numbers, schema = column(values)
-    assert schema.kind == "number"
+    assert schema.type_name == "number"
     assert list(numbers) == ["c"]
     assert numbers.c.dtype == float
     assert_array_equal(numbers.c, [float(value) for value in values])
@@ -48,17 +48,17 @@ def test_numbers_stay_as_they_are(values):
         pd.Series([True, False, True], dtype=object),
     ],
 )
-def test_truth_values_become_zero_and_one(values):
+def test_booleans_become_zero_and_one(values):
     numbers, schema = column(values)
-    assert schema.kind == "truth value"
+    assert schema.type_name == "boolean"
     assert_array_equal(numbers.c, [1, 0, 1])
 
 
-def test_a_column_of_truth_values_may_come_as_text_or_numbers_later():
+def test_a_column_of_booleans_may_come_as_text_or_numbers_later():
     encoder = TableEncoder().fit(pd.DataFrame({"c": [True, False]}))
     for values in (["TRUE", "false"], ["True", "False"], [1, 0], ["1", "0"]):
         assert_array_equal(encoder.transform(pd.DataFrame({"c": values})).c, [1, 0])
-    with pytest.raises(ValueError, match=r"holds 'perhaps' in data row 2, where a number"):
+    with pytest.raises(ValueError, match=r"contains 'perhaps' in data row 2, where a number"):
         encoder.transform(pd.DataFrame({"c": ["true", "perhaps"]}))
 
 
@@ -85,23 +85,23 @@ EXPECTED_DAYS = {
 @pytest.mark.parametrize("kind", DAYS)
 def test_dates_become_days_with_a_note(kind):
     numbers, schema = column(pd.Series(DAYS[kind]))
-    assert schema.kind == "date"
+    assert schema.type_name == "date"
     np.testing.assert_allclose(numbers.c, EXPECTED_DAYS[kind], rtol=0, atol=1e-9)
     notes = TableEncoder().fit(pd.DataFrame({"c": DAYS[kind]})).notes_
-    assert notes == ("Dates became days since 1970 (times, parts of a day): c.",)
+    assert notes == ("Dates encoded as days since 1970 (times as fractions of a day): c.",)
 
 
 def test_dates_that_are_none_are_refused():
     encoder = TableEncoder().fit(pd.DataFrame({"c": DAYS["date"]}))
     for wrong in ("01.02.2024", "soon", "2024-13-01"):
-        with pytest.raises(ValueError, match=f"holds '{wrong}' in data row 2, where a date"):
+        with pytest.raises(ValueError, match=f"contains '{wrong}' in data row 2, where a date"):
             encoder.transform(pd.DataFrame({"c": ["2024-01-01", wrong]}))
 
 
 @pytest.mark.parametrize("dtype", [object, "str", "string", "category"])
 def test_texts_become_categories(dtype):
     numbers, schema = column(pd.Series(["b", "a ", "b", "10", "9"], dtype=dtype))
-    assert schema.kind == "category"
+    assert schema.type_name == "category"
     ordered = ("10", "9", "a", "b") if dtype == "category" else ("9", "10", "a", "b")
     assert schema.categories == ordered
     assert schema.fill == "b"
@@ -125,7 +125,7 @@ def test_numbers_that_are_names(values):
 
 
 @pytest.mark.parametrize(
-    ("values", "marks"),
+    ("values", "na_values"),
     [
         ([1.0, -999.0, 3.0], ["-999"]),
         ([1, -999, 3], ["-999.0"]),
@@ -137,22 +137,24 @@ def test_numbers_that_are_names(values):
         ([1.0, np.inf, 3.0], ["inf"]),
     ],
 )
-def test_marks_of_missing_values(values, marks):
-    numbers, schema = column(values, marks=marks, missing="impute")
-    assert schema.kind == "number"
+def test_na_values(values, na_values):
+    numbers, schema = column(values, na_values=na_values, missing="impute")
+    assert schema.type_name == "number"
     assert schema.fill == 2.0
     assert_array_equal(numbers.c, [1, 2, 3])
-    with pytest.raises(ValueError, match=r"'c' has no value in data row 2; fill it, or choose"):
-        column(values, marks=marks)
+    with pytest.raises(
+        ValueError, match=r"'c' has no value in data row 2; fill it, use missing='drop'"
+    ):
+        column(values, na_values=na_values)
 
 
-def test_marks_among_categories_and_dates():
+def test_na_values_among_categories_and_dates():
     values = pd.Categorical(["a", "?", "b", "a"])
-    numbers, schema = column(values, marks=["?"], missing="impute")
+    numbers, schema = column(values, na_values=["?"], missing="impute")
     assert schema.categories == ("a", "b")
     assert_array_equal(numbers["c=a"], [1, 1, 0, 1])
     days = pd.to_datetime(["2024-01-01 10:00", "1900-01-01 10:00", "2024-01-03 10:00"])
-    numbers, schema = column(days, marks=["1900-01-01 10:00:00"], missing="impute")
+    numbers, schema = column(days, na_values=["1900-01-01 10:00:00"], missing="impute")
     assert numbers.c[1] == np.median(numbers.c[[0, 2]])
 
 
@@ -174,23 +176,23 @@ def test_medians_and_modes_by_hand():
     assert_array_equal(numbers.d, [1, 3, 3, 8, 3])
 
 
-def test_rows_with_missing_values_are_left_out():
+def test_rows_with_missing_values_are_excluded():
     table = pd.DataFrame({"x": [1.0, None, 3.0, 4.0], "k": ["a", "b", None, "b"], "z": 7})
-    schema = learned_schema([table[["x", "k"]]], missing="drop").schema
-    tidy, kept = schema.tidied(table)
+    schema = infer_schema([table[["x", "k"]]], missing="drop").schema
+    converted, kept = schema.convert(table)
     assert_array_equal(kept, [True, False, False, True])
-    assert list(tidy.index) == [0, 3]
-    assert list(tidy.columns) == ["x", "k", "z"]
-    assert list(tidy.k.cat.categories) == ["a", "b"]
+    assert list(converted.index) == [0, 3]
+    assert list(converted.columns) == ["x", "k", "z"]
+    assert list(converted.k.cat.categories) == ["a", "b"]
     with pytest.raises(ValueError, match="'x' has no value in data row 2"):
-        TableEncoder.of(schema).transform(table)  # a transformer cannot leave out rows
+        TableEncoder.from_schema(schema).transform(table)  # a transformer cannot exclude rows
 
 
-def test_a_tidy_table_means_the_same():
+def test_a_converted_table_is_encoded_the_same():
     table = pd.DataFrame({"k": ["b", "a", "b"], "d": DAYS["text"], "w": [True, False, True]})
     encoder = TableEncoder().fit(table)
-    tidy, _ = encoder.schema_.tidied(table)
-    assert_array_equal(encoder.transform(tidy), encoder.transform(table))
+    converted, _ = encoder.schema_.convert(table)
+    assert_array_equal(encoder.transform(converted), encoder.transform(table))
 
 
 @pytest.mark.parametrize(
@@ -198,26 +200,29 @@ def test_a_tidy_table_means_the_same():
     [
         (
             ["a", "b", "d"],
-            r"holds 'd' in data row 13, which is none of the model's categ.*\(a, b\)",
+            r"contains 'd' in data row 13, which is not a category of the model \(a, b\)",
         ),
-        ([1, 2, 3], "holds '1' in data row 11, which is none"),
+        ([1, 2, 3], "contains '1' in data row 11, which is not"),
     ],
 )
 def test_unknown_categories(values, says):
-    schema = learned_schema([pd.DataFrame({"k": ["a", "b"]})]).schema
+    schema = infer_schema([pd.DataFrame({"k": ["a", "b"]})]).schema
     with pytest.raises(ValueError, match=says):
-        schema.coded(pd.DataFrame({"k": values}), first_row=10)
+        schema.parse(pd.DataFrame({"k": values}), first_row=10)
 
 
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ([*"123456789", "ten"], r"'c' holds 'ten' in data row 10, where a number should be"),
-        ([1.0, 2.0, -np.inf], r"'c' holds infinity in data row 3; correct it, or name it"),
-        ([*"12345678", "inf"], r"'c' holds infinity in data row 9"),
-        ([[1], [2], [3]], "'c' holds values of the type list"),
-        ([b"x", b"y"], "'c' holds values of the type bytes"),
-        ([{}, None], "'c' holds values of the type dict"),
+        ([*"123456789", "ten"], r"'c' contains 'ten' in data row 10, where a number is expected"),
+        (
+            [1.0, 2.0, -np.inf],
+            r"'c' contains infinity in data row 3; correct it, or add it to na_values",
+        ),
+        ([*"12345678", "inf"], r"'c' contains infinity in data row 9"),
+        ([[1], [2], [3]], "'c' contains values of the type list"),
+        ([b"x", b"y"], "'c' contains values of the type bytes"),
+        ([{}, None], "'c' contains values of the type dict"),
     ],
 )
 def test_cells_that_cannot_be_used(values, says):
@@ -233,14 +238,14 @@ def test_dates_far_from_1970_are_days_too():
         np.array(["9999-12-31", "0001-01-01", "1970-01-02"], dtype="M8[s]"),
     ):
         numbers, schema = column(pd.Series(values))
-        assert schema.kind == "date"
+        assert schema.type_name == "date"
         assert_array_equal(numbers.c, [2932896, -719162, 1])
 
 
-def test_truth_values_are_told_apart_from_numbers():
+def test_booleans_are_told_apart_from_numbers():
     encoder = TableEncoder().fit(pd.DataFrame({"c": [True, False]}))
-    with pytest.raises(ValueError, match="holds '2' in data row 2, where a truth value should be"):
+    with pytest.raises(ValueError, match="contains '2' in data row 2, where a boolean is expected"):
         encoder.transform(pd.DataFrame({"c": [1, 2]}))
-    tidy, _ = encoder.schema_.tidied(pd.DataFrame({"c": [1, 0]}))
-    assert tidy.c.dtype == bool
-    assert list(tidy.c) == [True, False]
+    converted, _ = encoder.schema_.convert(pd.DataFrame({"c": [1, 0]}))
+    assert converted.c.dtype == bool
+    assert list(converted.c) == [True, False]

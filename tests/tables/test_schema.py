@@ -1,4 +1,4 @@
-"""What a model remembers of the columns of a table: found in parts, kept as JSON, used again."""
+"""The schema of a table: inferred from parts, stored as JSON, applied to other rows."""
 
 import json
 from itertools import pairwise
@@ -13,12 +13,13 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
-from ulmus.tables import Schema, TableEncoder, learned_schema
-from ulmus.tables.cells import OTHER_DATE_TEXT, Cells
-from ulmus.tables.learning import Tally
+from ulmus.tables import Schema, TableEncoder, infer_schema
+from ulmus.tables.cells import Cells
+from ulmus.tables.dates import AMBIGUOUS_DATE_TEXT
+from ulmus.tables.schema_inference import ColumnScan
 
 
-def test_columns_that_say_nothing_are_left_out_with_notes():
+def test_columns_without_information_are_excluded_with_notes():
     table = pd.DataFrame(
         {
             "same": 1.0,
@@ -34,14 +35,14 @@ def test_columns_that_say_nothing_are_left_out_with_notes():
     encoder = TableEncoder(missing="impute").fit(table)
     assert encoder.schema_.names == ("level", "x")
     assert encoder.notes_ == (
-        "Left out, without any value: empty, blank.",
-        "Left out, the same in all rows: same, unit, word.",
-        "Left out: name, with more than 100 different texts, looks like a name or a remark.",
-        "Became categories, so many of each: level (100).",
+        "Excluded (no values): empty, blank.",
+        "Excluded (constant): same, unit, word.",
+        "Excluded: name has more than 100 distinct texts, probably identifiers or free text.",
+        "Encoded as categories (number of levels): level (100).",
     )
     with pytest.raises(ValueError, match="'name' has more than 100 categories; join some"):
         TableEncoder(["name"]).fit(table)
-    with pytest.raises(ValueError, match="no column of the table can serve as an input: Left out"):
+    with pytest.raises(ValueError, match="no column of the table can serve as an input: Excluded"):
         TableEncoder().fit(table[["same", "unit"]])
 
 
@@ -52,11 +53,15 @@ def test_columns_that_say_nothing_are_left_out_with_notes():
         (
             pd.DataFrame([[1, 2], [3, 4]]),
             {},
-            "a column called 0, and a model keeps",
+            "a column called 0, and names must",
         ),
         (pd.DataFrame({"x": []}), {}, "the table has no rows"),
         (pd.DataFrame({"x": [1, 2]}), {"categorical": ["z"]}, "categorical names the column 'z'"),
-        (pd.DataFrame({"x": [1, 2]}), {"missing": "guess"}, "missing must be one of error, drop"),
+        (
+            pd.DataFrame({"x": [1, 2]}),
+            {"missing": "guess"},
+            "missing='guess' must be one of error, drop",
+        ),
         (np.eye(3), {}, "X must be a data frame with named columns, got ndarray"),
     ],
 )
@@ -66,23 +71,22 @@ def test_tables_that_cannot_be_used(table, options, says):
 
 
 @pytest.mark.parametrize("form", ["%d.%m.%Y", "%m/%d/%Y", "%d-%m-%y", "%Y/%m/%d", "%d.%m.%Y %H:%M"])
-def test_texts_that_look_like_dates_of_another_form_are_told_how_to_be_written(form):
+def test_texts_that_resemble_dates_of_another_form_have_a_note(form):
     days = pd.date_range("2023-01-01", periods=120).strftime(form)
     table = pd.DataFrame({"day": days, "month": days[np.arange(120) % 9], "x": np.arange(120.0)})
     table.loc[0, "month"] = "unknown"
     assert TableEncoder().fit(table).notes_ == (
-        "Left out: day, with more than 100 different texts, looks like dates; write them as "
-        "2023-12-31.",
-        "Became categories, so many of each: month (10).",
-        "month looks like dates; write them as 2023-12-31 to have days.",
+        "Excluded: day has more than 100 distinct texts, probably dates; write them as 2023-12-31.",
+        "Encoded as categories (number of levels): month (10).",
+        "month probably contains dates; write them as 2023-12-31 to encode them as days.",
     )
     named = TableEncoder(["month"]).fit(table)  # who names it a category means it
-    assert not any("month looks" in note for note in named.notes_)
+    assert not any("month probably" in note for note in named.notes_)
 
 
 @pytest.mark.parametrize("text", ["1.5", "12/31", "10.0.0.1", "2023-12-31", "3-4", "1.2-3"])
 def test_other_texts_do_not_look_like_dates_of_another_form(text):
-    assert not OTHER_DATE_TEXT.fullmatch(text)
+    assert not AMBIGUOUS_DATE_TEXT.fullmatch(text)
 
 
 def test_columns_may_be_permuted_and_more_but_not_fewer():
@@ -91,7 +95,7 @@ def test_columns_may_be_permuted_and_more_but_not_fewer():
     again = encoder.transform(table.assign(more="x")[["b", "more", "k", "a"]])
     pd.testing.assert_frame_equal(again, encoder.transform(table))
     assert list(again.index) == [7, 9]
-    with pytest.raises(ValueError, match="lacks the columns 'a', 'b'; the model needs a, k, b"):
+    with pytest.raises(ValueError, match="lacks the columns 'a', 'b'; the model requires a, k, b"):
         encoder.transform(table[["k"]])
     with pytest.raises(ValueError, match="several columns called 'a'"):
         encoder.transform(table[["a", "a", "k", "b"]])
@@ -111,15 +115,15 @@ def mixed(n, seed=0):
     )
 
 
-RULES = {"categorical": ["code"], "missing": "impute", "marks": ["-999"]}
+RULES = {"categorical": ["code"], "missing": "impute", "na_values": ["-999"]}
 
 
 def test_a_schema_survives_json():
     table = mixed(60)
-    schema = learned_schema([table], **RULES).schema
-    again = Schema.restored(json.loads(json.dumps(schema.described())))
+    schema = infer_schema([table], **RULES).schema
+    again = Schema.from_description(json.loads(json.dumps(schema.describe())))
     assert again == schema
-    assert_array_equal(again.coded(table)[0], schema.coded(table)[0])
+    assert_array_equal(again.parse(table)[0], schema.parse(table)[0])
     assert again.origins == ("x", *["k"] * 3, *["code"] * 5, "d", "w", "text")
 
 
@@ -128,24 +132,24 @@ def test_a_schema_survives_json():
     [
         {"columns": None},
         {"columns": [{"name": "x"}]},
-        {"columns": [{"name": "x", "kind": "odd", "categories": [], "fill": 0.0}]},
-        {"columns": [{"name": "x", "kind": "number", "categories": [], "fill": "a"}]},
-        {"columns": [{"name": "x", "kind": "category", "categories": ["a"], "fill": "b"}]},
-        {"columns": [{"name": 3, "kind": "number", "categories": [], "fill": 0.0}]},
-        {"columns": [{"name": "x", "kind": "category", "categories": "ab", "fill": "a"}]},
-        {"columns": [{"name": "x", "kind": "category", "categories": [1], "fill": 1}]},
-        {"columns": 2 * [{"name": "x", "kind": "number", "categories": [], "fill": 0.0}]},
+        {"columns": [{"name": "x", "type": "odd", "fill": 0.0}]},
+        {"columns": [{"name": "x", "type": "number", "fill": "a"}]},
+        {"columns": [{"name": "x", "type": "category", "categories": ["a"], "fill": "b"}]},
+        {"columns": [{"name": 3, "type": "number", "fill": 0.0}]},
+        {"columns": [{"name": "x", "type": "category", "categories": "ab", "fill": "a"}]},
+        {"columns": [{"name": "x", "type": "category", "categories": [1], "fill": 1}]},
+        {"columns": 2 * [{"name": "x", "type": "number", "fill": 0.0}]},
         {"columns": []},
         {"missing": "guess"},
-        {"marks": None},
-        {"marks": "ab"},
-        {"marks": [1]},
+        {"na_values": None},
+        {"na_values": "ab"},
+        {"na_values": [1]},
     ],
 )
 def test_a_description_of_something_else_is_refused(change):
-    good = learned_schema([mixed(30)], **RULES).schema.described()
-    with pytest.raises(ValueError, match="this describes"):
-        Schema.restored({**good, **change})
+    good = infer_schema([mixed(30)], **RULES).schema.describe()
+    with pytest.raises(ValueError, match="this is not the description"):
+        Schema.from_description({**good, **change})
 
 
 @settings(max_examples=25, deadline=None)
@@ -154,13 +158,13 @@ def test_parts_of_a_table_give_the_schema_of_the_whole(cuts, seed):
     table = mixed(60, seed)
     edges = [0, *sorted(cuts), 60]
     parts = [table.iloc[i:j] for i, j in pairwise(edges)]
-    assert learned_schema(parts, **RULES) == learned_schema([table], **RULES)
+    assert infer_schema(parts, **RULES) == infer_schema([table], **RULES)
 
 
 def test_messages_count_rows_over_parts():
     parts = [pd.DataFrame({"x": [1.0, 2.0]}), pd.DataFrame({"x": [3.0, np.inf]})]
     with pytest.raises(ValueError, match="infinity in data row 4"):
-        learned_schema(parts)
+        infer_schema(parts)
 
 
 def test_a_transformer_of_scikit_learn():
@@ -180,8 +184,8 @@ def test_a_transformer_of_scikit_learn():
 
 def test_a_transformer_with_known_columns_can_be_fitted_again():
     table = mixed(60)
-    schema = learned_schema([table], **RULES).schema
-    assert clone(TableEncoder.of(schema)).fit(table).schema_ == schema
+    schema = infer_schema([table], **RULES).schema
+    assert clone(TableEncoder.from_schema(schema)).fit(table).schema_ == schema
 
 
 def test_other_data_frames():
@@ -192,9 +196,9 @@ def test_other_data_frames():
 
 
 def test_a_long_table_leaves_no_trace_but_its_first_values():
-    tally = Tally("x", False)
+    scan = ColumnScan("x")
     for part in range(20):
-        tally.add(Cells("x", pd.Series(np.arange(20_000.0) + part)))
-    assert sum(map(len, tally.values)) == 100_000
+        scan.add(Cells("x", pd.Series(np.arange(20_000.0) + part)))
+    assert sum(map(len, scan.statistics.parts)) == 100_000
     # A part of an array would keep all of it in memory.
-    assert all(values.base is None for values in tally.values)
+    assert all(values.base is None for values in scan.statistics.parts)

@@ -1,14 +1,45 @@
-"""The columns of a table and how they become numbers: what a model remembers of its table.
+"""Tables: reading files and blocks of rows, checking them, and encoding columns as numbers.
 
-Numbers stay as they are, truth values become 0 and 1, dates become days, and each category becomes
-a column of zeros and ones. Columns that say nothing are left out, with a note.
+- ``columns`` has one class per column type: number, boolean, date and category. ``schema`` is what
+  a model keeps of all its columns, ``schema_inference`` derives it from a table, and ``encoder`` is
+  the transformer of scikit-learn.
+- ``cells``, ``dates`` and ``missing`` parse single values; ``frames`` finds columns by name.
+- ``checks`` refuses inputs, outputs and weights that cannot be fitted; ``blocks`` does so for
+  tables in blocks of rows, and is their source for a fit.
+- ``formats``, ``csv_dialect``, ``files``, ``writers`` and ``arrow`` read and write files.
 
-``cells`` reads the cells of one column, ``schema`` is what a model keeps of all columns,
-``learning`` finds it in a table, and ``encoder`` is the transformer of scikit-learn.
+Nothing here depends on a model: what is known about a table before a fit may enter.
 """
 
+from ulmus.tables.arrow import from_arrow
+from ulmus.tables.columns import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    NumberColumn,
+)
 from ulmus.tables.encoder import TableEncoder
-from ulmus.tables.learning import learned_schema
-from ulmus.tables.schema import Column, Schema
+from ulmus.tables.frames import default_feature_names
+from ulmus.tables.schema import Schema
+from ulmus.tables.schema_inference import InferredSchema, infer_schema
 
-__all__ = ["Column", "Schema", "TableEncoder", "learned_schema"]
+__all__ = [
+    "BooleanColumn",
+    "CategoryColumn",
+    "Column",
+    "DateColumn",
+    "InferredSchema",
+    "NumberColumn",
+    "Schema",
+    "TableEncoder",
+    "default_feature_names",
+    "from_arrow",
+    "infer_schema",
+]
+
+from ulmus.tables import _transition  # noqa: F401
+
+
+def learned_schema(frames, *, marks=(), **how):  # type: ignore
+    return infer_schema(frames, na_values=marks or how.pop("na_values", ()), **how)

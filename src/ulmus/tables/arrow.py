@@ -9,20 +9,12 @@ from typing import Any
 
 import numpy as np
 
-FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".feather": "feather",
-    ".arrow": "arrow",
-    ".ipc": "arrow",
-}
-COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
+from ulmus.tables.formats import file_format
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Rows of numbers with the names of their columns."""
+class NamedArray:
+    """An array (n, d) of numbers with the names of its columns."""
 
     values: np.ndarray
     columns: tuple[str, ...]
@@ -47,15 +39,15 @@ class ArrowBlocks:
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         extra = () if self.sample_weight is None else (self.sample_weight,)
-        wanted = [*self.columns, *self.target, *extra]
-        for batch in self.dataset.to_batches(columns=wanted, batch_size=self.batch_rows):
-            y = _numbers(batch, self.target)
-            X = Columns(_numbers(batch, self.columns), self.columns)
-            weight = [_numbers(batch, extra)[:, 0]] if extra else []
+        names = [*self.columns, *self.target, *extra]
+        for batch in self.dataset.to_batches(columns=names, batch_size=self.batch_rows):
+            y = _matrix(batch, self.target)
+            X = NamedArray(_matrix(batch, self.columns), self.columns)
+            weight = [_matrix(batch, extra)[:, 0]] if extra else []
             yield (X, y[:, 0] if self.one_output else y, *weight)
 
 
-def _numbers(batch: Any, names: Sequence[str]) -> np.ndarray:
+def _matrix(batch: Any, names: Sequence[str]) -> np.ndarray:
     columns = [np.asarray(batch.column(name).to_numpy(zero_copy_only=False)) for name in names]
     return np.stack(columns, axis=1).astype(float)
 
@@ -74,8 +66,8 @@ def from_arrow(
     Parameters
     ----------
     path : path-like or list of them
-        A file (CSV may be compressed, as ``table.csv.gz``), a folder of files of one kind, or
-        several files.
+        A file (CSV may be compressed, as ``table.csv.gz``), a folder of files of one format,
+        or several files.
     target : str or list of str
         Column or columns to predict.
     columns : list of str, default=None
@@ -90,13 +82,13 @@ def from_arrow(
     Returns
     -------
     blocks : ArrowBlocks
-        To be given to ``fit_blocks``. Names of the columns are checked by ``predict``.
+        The argument of ``fit_blocks``. ``predict`` checks the names of the columns.
 
     Examples
     --------
     >>> import tempfile, pathlib
     >>> from ulmus import ELMEnsembleRegressor
-    >>> from ulmus.tables.blocks import from_arrow
+    >>> from ulmus.tables import from_arrow
     >>> folder = tempfile.TemporaryDirectory()
     >>> file = pathlib.Path(folder.name) / "table.csv"
     >>> lines = [f"{i / 100},{(i / 100) ** 2}" for i in range(100)]
@@ -112,14 +104,13 @@ def from_arrow(
         import pyarrow.lib as arrow_errors
     except ImportError as error:
         raise ImportError(
-            "from_arrow reads files with pyarrow, which is not installed; install ulmus[cli] or "
-            "pyarrow."
+            "from_arrow requires pyarrow, which is not installed; install ulmus[cli] or pyarrow."
         ) from error
-    kind = _format(path) if format is None else format
+    format = _format(path) if format is None else format
     try:
-        dataset = arrow.dataset(path, format=kind)
+        dataset = arrow.dataset(path, format=format)
     except (arrow_errors.ArrowInvalid, arrow_errors.ArrowTypeError) as error:
-        raise ValueError(f"{path} cannot be read as {kind}: {error}") from error
+        raise ValueError(f"{path} cannot be read as {format}: {error}") from error
     targets = (target,) if isinstance(target, str) else tuple(target)
     used = {*targets, sample_weight}
     inputs = tuple(
@@ -130,31 +121,23 @@ def from_arrow(
 
 
 def _format(path: Any) -> str:
-    """Format from the ending of a file, or of the first file in a folder."""
+    """Format of a file, or of the first file in a folder."""
     first = Path(path[0] if isinstance(path, (list, tuple)) else path)
     if first.is_dir():
         files = sorted(f for f in first.rglob("*") if f.is_file() and f.name[0] not in "._")
         if not files:
-            raise ValueError(f"the folder {str(first)!r} holds no files; give one with data.")
+            raise ValueError(f"the folder {str(first)!r} contains no files; give one with data.")
         first = files[0]
-    suffixes = [suffix.lower() for suffix in first.suffixes]
-    if suffixes and suffixes[-1] in COMPRESSIONS:
-        suffixes.pop()
-    if not suffixes or suffixes[-1] not in FORMATS:
-        known = ", ".join(sorted(set(FORMATS.values())))
-        raise ValueError(
-            f"the ending of {first.name!r} does not tell its format; set format to one of {known}."
-        )
-    return FORMATS[suffixes[-1]]
+    return file_format(first)
 
 
 def _require_columns(
     schema: Any, inputs: tuple[str, ...], targets: tuple[str, ...], weight: str | None
 ) -> None:
-    import pyarrow.types as kinds
+    import pyarrow.types as types
 
-    wanted = (*inputs, *targets, *([] if weight is None else [weight]))
-    missing = [name for name in wanted if name not in schema.names]
+    names = (*inputs, *targets, *([] if weight is None else [weight]))
+    missing = [name for name in names if name not in schema.names]
     if missing:
         raise ValueError(f"columns {missing!r} are not in the data set; it has {schema.names!r}.")
     if not inputs:
@@ -164,14 +147,14 @@ def _require_columns(
     both = [name for name in inputs if name in {*targets, weight}]
     if both:
         raise ValueError(
-            f"columns {both!r} are inputs and also target or sample_weight; take them out of "
+            f"columns {both!r} are inputs and also target or sample_weight; remove them from "
             "columns."
         )
-    for name in wanted:
-        kind = schema.field(name).type
-        number = kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)
-        if not (number or kinds.is_decimal(kind) or kinds.is_null(kind)):
+    for name in names:
+        dtype = schema.field(name).type
+        number = types.is_integer(dtype) or types.is_floating(dtype) or types.is_boolean(dtype)
+        if not (number or types.is_decimal(dtype) or types.is_null(dtype)):
             raise ValueError(
-                f"column {name!r} holds {kind}, not numbers; leave it out of columns, or turn it "
-                "into numbers first."
+                f"column {name!r} contains {dtype}, not numbers; exclude it from columns, or "
+                "convert it to numbers first."
             )

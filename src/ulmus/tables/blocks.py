@@ -17,18 +17,13 @@ import scipy.sparse
 from ulmus.core.arrays.backend import Array, like, namespace, row_blocks, taken_rows
 from ulmus.core.data.source import Block, RowPass, first_rows, reduced
 from ulmus.tables.arrow import from_arrow
-from ulmus.tables.frames import (
-    checked_inputs,
-    checked_outputs,
-    checked_weight,
-    column_names,
-    column_place,
-)
+from ulmus.tables.checks import checked_inputs, checked_outputs, checked_weight
+from ulmus.tables.frames import column_index, column_names
 
 __all__ = ["from_arrow"]
 
 
-def silent(blocks: Iterable[Any], title: str) -> Iterable[Any]:
+def no_progress(blocks: Iterable[Any], title: str) -> Iterable[Any]:
     """Show nothing."""
     return blocks
 
@@ -55,7 +50,7 @@ class CheckedBlock:
     names: tuple[str, ...] | None
 
 
-def reader(blocks: Any) -> Callable[[], Iterator[Any]]:
+def block_reader(blocks: Any) -> Callable[[], Iterator[Any]]:
     """Return a function that starts reading the blocks from the beginning."""
     if callable(blocks):
         return lambda: iter(blocks())
@@ -139,12 +134,12 @@ def checked_block(raw: Any, where: str) -> CheckedBlock:
     return CheckedBlock(X, columns, weight, y.ndim == 1, names)
 
 
-def cut_block(
+def split_block(
     block: CheckedBlock,
     width: int,
     reference: Array,
     numbers: np.ndarray | None = None,
-    cut: np.ndarray | None = None,
+    block_ids: np.ndarray | None = None,
 ) -> Iterator[Block]:
     """The rows of a block in pieces of a good size to work on.
 
@@ -158,7 +153,7 @@ def cut_block(
             like(block.y[:, rows], reference),
             None if weight is None else like(weight[rows], reference),
             None if numbers is None else numbers[rows],
-            None if cut is None else cut[rows],
+            None if block_ids is None else block_ids[rows],
         )
 
 
@@ -229,9 +224,9 @@ class BlockSource:
     reference: Array
     width: int = 1
     n_threads: int = 1
-    progress: Callable[[Iterable[Any], str], Iterable[Any]] = silent
+    progress: Callable[[Iterable[Any], str], Iterable[Any]] = no_progress
     readings: list[Fingerprint] = field(default_factory=list)
-    cut: np.ndarray | None = None
+    block_ids: np.ndarray | None = None
 
     def blocks(self, title: str) -> Iterator[Block]:
         """All rows, in blocks of a good size."""
@@ -239,17 +234,17 @@ class BlockSource:
         for block in self._reading(title):
             n_rows = block.X.shape[0]
             numbers = np.arange(start, start + n_rows)
-            labels = None if self.cut is None else self.cut[numbers]
-            yield from cut_block(block, self.width, self.reference, numbers, labels)
+            labels = None if self.block_ids is None else self.block_ids[numbers]
+            yield from split_block(block, self.width, self.reference, numbers, labels)
             start += n_rows
 
     def without_blocks(self) -> BlockSource:
         """The same rows, each left out by itself."""
-        return replace(self, cut=None)
+        return replace(self, block_ids=None)
 
     def row_columns(self, names: Iterable[str]) -> RowColumns:
         """Columns of all rows by name, from one reading."""
-        wanted = {name: column_place(self.first.names, name) for name in names}
+        wanted = {name: column_index(self.first.names, name) for name in names}
         columns: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
         used = []
         for block in self._reading("places of the rows"):

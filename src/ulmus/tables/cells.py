@@ -1,9 +1,8 @@
-"""The cells of one column: which are missing, what they hold, and what they are as numbers."""
+"""The cells of one column of a data frame: which are missing, and their values as numbers."""
 
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,20 +10,11 @@ from typing import Any
 
 import numpy as np
 
-NUMBER, TRUTH, DATE, CATEGORY = KINDS = ("number", "truth value", "date", "category")
-# A column of texts of which at least this share are numbers is one of numbers with mistakes.
-MOSTLY_NUMBERS = 0.8
-SECONDS_OF_DAY = 86_400.0
-# Texts that are dates, perhaps with a time: 2026-12-31, 2026-12-31 10:30.
-DATE_TEXT = re.compile(r"\d{4}-(0[1-9]|1[0-2])-([0-2]\d|3[01])([T ]\d\d:\d\d.*)?")
-# Texts that people mean as dates, though nobody can tell days from months: 31.12.2026, 12/31/26.
-OTHER_DATE_TEXT = re.compile(
-    r"(\d{1,2}([./-])\d{1,2}\2(\d{4}|\d{2})|\d{4}([./])\d{1,2}\4\d{1,2})([T ,]+\d\d?:.*)?"
-)
-# Microseconds reach from before year 1 to after year 9999; nanoseconds do not.
-EPOCH = np.datetime64(0, "us")
-# What Python calls the parts of a table that hold no numbers, dates or texts.
-NO_CELLS = (list, dict, tuple, set, bytes, np.ndarray)
+from ulmus.tables.dates import days_since_1970, fraction_of_day, parsed_dates
+
+BOOLEANS = {"true": 1.0, "false": 0.0}
+# Objects that are neither numbers nor dates nor texts.
+NESTED = (list, dict, tuple, set, bytes, np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -37,7 +27,7 @@ class Cells:
         Name of the column.
     series : pandas.Series
         Its values.
-    marks : tuple of str
+    na_values : tuple of str
         Texts and numbers that stand for a missing value.
     first_row : int
         Rows of the table before these, for messages.
@@ -45,205 +35,153 @@ class Cells:
 
     name: str
     series: Any
-    marks: tuple[str, ...] = ()
+    na_values: tuple[str, ...] = ()
     first_row: int = 0
 
     @cached_property
     def present(self) -> np.ndarray:
         """Which cells have a value."""
         present = ~np.asarray(self.series.isna(), dtype=bool)
-        if self._dtype_kind is None:
+        if not self.is_typed:
             texts = self._texts
-            present &= np.array([text not in ("", *self.marks) for text in texts], dtype=bool)
-        elif self.marks:
-            marked = [_text(value) for value in map(_number, self.marks) if value is not None]
-            present &= ~np.isin(self._texts.astype(str), [*marked, *self.marks])
+            present &= np.array([text not in ("", *self.na_values) for text in texts], dtype=bool)
+        elif self.na_values:
+            numbers = [text_of(n) for n in map(number_of, self.na_values) if n is not None]
+            present &= ~np.isin(self._texts.astype(str), [*numbers, *self.na_values])
         return present
 
     @cached_property
-    def kind(self) -> str | None:
-        """What the column holds; None if no cell has a value."""
-        if not self.present.any():
-            return None
-        return self._dtype_kind or self._kind_of_objects()
-
-    @cached_property
-    def _dtype_kind(self) -> str | None:
-        """What the type of the column says; None for texts and objects."""
+    def is_numeric(self) -> bool:
+        """Whether the dtype is one of numbers or booleans."""
         import pandas as pd
 
-        dtype, types = self.series.dtype, pd.api.types
-        if isinstance(dtype, pd.CategoricalDtype):
-            return CATEGORY
-        if types.is_bool_dtype(dtype):
-            return TRUTH
-        if dtype.kind in "mM":
-            return DATE
+        dtype = self.series.dtype
         if dtype.kind == "c":
             raise ValueError(
-                f"column {self.name!r} holds complex numbers; give their real and imaginary parts "
-                "as columns of their own."
+                f"column {self.name!r} contains complex numbers; give their real and imaginary "
+                "parts as columns of their own."
             )
-        if types.is_numeric_dtype(dtype):
-            return NUMBER
-        return None
+        return bool(dtype.kind == "b" or pd.api.types.is_numeric_dtype(dtype))
 
-    def _kind_of_objects(self) -> str:
-        """What a column of texts or objects holds, by its values."""
-        locations, values = self._distinct
-        known = [values[place] for place in np.unique(locations[self.present])]
-        odd = next((value for value in known if isinstance(value, NO_CELLS)), None)
-        if odd is not None:
-            raise ValueError(
-                f"column {self.name!r} holds values of the type {type(odd).__name__}, which are no "
-                "numbers, dates or categories; leave the column out."
-            )
-        if all(isinstance(value, (datetime.date, datetime.time)) for value in known):
-            return DATE
-        if all(isinstance(value, (bool, np.bool_)) for value in known):
-            return TRUTH
-        texts = [_text(value) for value in known]
-        if all(map(DATE_TEXT.fullmatch, texts)):
-            return DATE
-        share = np.mean([_number(text) is not None for text in texts])
-        return NUMBER if share >= MOSTLY_NUMBERS else CATEGORY
+    @property
+    def is_typed(self) -> bool:
+        """Whether the dtype determines the column type; texts and objects do not."""
+        dtype = self.series.dtype
+        return self.is_numeric or dtype.kind in "mM" or hasattr(dtype, "categories")
 
     @cached_property
     def _distinct(self) -> tuple[np.ndarray, Any]:
-        """Place of each cell among the distinct values, and these."""
+        """Index of each cell among the distinct values, and these."""
         import pandas as pd
 
         try:
             return pd.factorize(self.series, use_na_sentinel=False)
-        except TypeError:  # lists and dictionaries cannot be counted
+        except TypeError:  # lists and dictionaries are not hashable
             return np.arange(len(self.series)), list(self.series)
+
+    def distinct(self) -> list[Any]:
+        """Distinct values of the cells that have one; nested values are refused."""
+        index, values = self._distinct
+        found = [values[i] for i in np.unique(index[self.present])]
+        nested = next((value for value in found if isinstance(value, NESTED)), None)
+        if nested is not None:
+            raise ValueError(
+                f"column {self.name!r} contains values of the type {type(nested).__name__}, which "
+                "are not numbers, dates or categories; exclude the column."
+            )
+        return found
 
     @cached_property
     def _texts(self) -> np.ndarray:
-        """The cells as text; whole numbers without a decimal point."""
-        locations, values = self._distinct
-        return np.array([_text(value) for value in values], dtype=object)[locations]
-
-    @property
-    def declared(self) -> tuple[str, ...]:
-        """The categories that the type of the column lists, in their order."""
-        return tuple(map(_text, getattr(self.series.dtype, "categories", ())))
+        """All cells as text; whole numbers without a decimal point."""
+        index, values = self._distinct
+        return np.array([text_of(value) for value in values], dtype=object)[index]
 
     @property
     def texts(self) -> np.ndarray:
-        """The cells that have a value as text."""
+        """The cells that have a value, as text."""
         return self._texts[self.present]
 
-    def numbers(self, kind: str) -> np.ndarray:
-        """The cells as numbers, of which absent ones are NaN."""
-        if kind == DATE and self._dtype_kind not in (NUMBER, TRUTH):
-            values = self._days()
-        elif self._dtype_kind in (NUMBER, TRUTH):
+    @property
+    def declared_categories(self) -> tuple[str, ...]:
+        """The categories of a categorical dtype, in their order."""
+        return tuple(map(text_of, getattr(self.series.dtype, "categories", ())))
+
+    def numbers(self) -> np.ndarray:
+        """The cells as numbers; NaN where missing."""
+        if self.is_numeric:
             values = self.series.to_numpy(dtype=float, na_value=np.nan)
         else:
-            values = self._parsed()
-        values = np.where(self.present, values, np.nan)
-        if kind == TRUTH:
-            self._require_truth(values)
-        infinite = np.isinf(values)
-        if infinite.any():
-            raise ValueError(
-                f"column {self.name!r} holds infinity in {self.place(infinite)}; correct it, or "
-                "name it as a mark of missing values."
-            )
-        return values
+            index, distinct = self._distinct
+            texts = [text_of(value) for value in distinct]
+            parsed = [BOOLEANS.get(text.lower(), number_of(text)) for text in texts]
+            self.require(np.array([n is not None for n in parsed], dtype=bool)[index], "a number")
+            values = np.array([np.nan if n is None else n for n in parsed], dtype=float)[index]
+        return self._finite(values)
 
-    def _require_truth(self, values: np.ndarray) -> None:
-        wrong = ~np.isin(values, (0.0, 1.0)) & self.present
-        if wrong.any():
-            raise ValueError(
-                f"column {self.name!r} holds {self._texts[int(np.argmax(wrong))]!r} in "
-                f"{self.place(wrong)}, where a truth value should be; write true or false, or 1 or "
-                "0."
-            )
+    def days(self) -> np.ndarray:
+        """Dates as days since 1970, times of day and durations as days; NaN where missing."""
+        if self.is_numeric:
+            return self.numbers()
+        index, distinct = self._distinct
+        if self.series.dtype.kind == "m":
+            values = days_since_1970(self.series.to_numpy(dtype="timedelta64[us]"))
+        elif any(isinstance(value, datetime.time) for value in distinct):
+            values = np.array([fraction_of_day(value) for value in distinct], dtype=float)[index]
+        else:
+            values = days_since_1970(parsed_dates(self.series.where(self.present)))
+        self.require(~np.isnan(values), "a date", "write it as 2026-12-31")
+        return self._finite(values)
 
     def codes(self, categories: tuple[str, ...]) -> np.ndarray:
-        """The place of each cell among categories, of which absent ones are NaN."""
-        locations = {category: float(place) for place, category in enumerate(categories)}
-        codes = np.array([locations.get(text, np.nan) for text in self._texts], dtype=float)
-        unseen = self.present & np.isnan(codes)
-        if unseen.any():
-            text = self._texts[int(np.argmax(unseen))]
+        """The index of each cell among categories; NaN where missing."""
+        positions = {category: float(i) for i, category in enumerate(categories)}
+        codes = np.array([positions.get(text, np.nan) for text in self._texts], dtype=float)
+        unknown = self.present & np.isnan(codes)
+        if unknown.any():
+            text = self._texts[int(np.argmax(unknown))]
             raise ValueError(
-                f"column {self.name!r} holds {text!r} in {self.place(unseen)}, which is none of "
-                f"the model's categories ({some(categories)}); correct it, or name it as a mark "
-                "of missing values."
+                f"column {self.name!r} contains {text!r} in {self.row(unknown)}, which is not a "
+                f"category of the model ({some(categories)}); correct it, or add it to na_values."
             )
         return np.where(self.present, codes, np.nan)
 
-    def _parsed(self) -> np.ndarray:
-        """Numbers that were read as text, or as truth values."""
-        truths = {"true": 1.0, "false": 0.0}
-        locations, values = self._distinct
-        texts = [_text(value) for value in values]
-        numbers = [truths.get(text.lower(), _number(text)) for text in texts]
-        parsed = np.array([np.nan if n is None else n for n in numbers], dtype=float)[locations]
-        wrong = np.array([n is None for n in numbers], dtype=bool)[locations] & self.present
-        if wrong.any():
+    def require(self, valid: np.ndarray, noun: str, suggestion: str = "correct it") -> None:
+        """Refuse present cells that are not valid."""
+        invalid = self.present & ~valid
+        if invalid.any():
             raise ValueError(
-                f"column {self.name!r} holds {self._texts[int(np.argmax(wrong))]!r} in "
-                f"{self.place(wrong)}, where a number should be; correct it, or name it as a mark "
-                "of missing values."
+                f"column {self.name!r} contains {self._texts[int(np.argmax(invalid))]!r} in "
+                f"{self.row(invalid)}, where {noun} is expected; {suggestion}, or add it to "
+                "na_values."
             )
-        return parsed
 
-    def _days(self) -> np.ndarray:
-        """Dates as days since 1970; times of day and spans of time as days."""
-        locations, values = self._distinct
-        if self.series.dtype.kind == "m":
-            return _in_days(self.series.to_numpy(dtype="timedelta64[us]"))
-        if any(isinstance(value, datetime.time) for value in values):
-            days = np.array([_share_of_day(value) for value in values], dtype=float)[locations]
-        else:
-            days = days_since_1970(self.series.where(self.present))
-        wrong = self.present & np.isnan(days)
-        if wrong.any():
+    def _finite(self, values: np.ndarray) -> np.ndarray:
+        """The values of present cells, none of which may be infinite."""
+        values = np.where(self.present, values, np.nan)
+        infinite = np.isinf(values)
+        if infinite.any():
             raise ValueError(
-                f"column {self.name!r} holds {self._texts[int(np.argmax(wrong))]!r} in "
-                f"{self.place(wrong)}, where a date should be; write it as 2026-12-31, or name it "
-                "as a mark of missing values."
+                f"column {self.name!r} contains infinity in {self.row(infinite)}; correct it, or "
+                "add it to na_values."
             )
-        return days
+        return values
 
-    def place(self, rows: np.ndarray) -> str:
-        """How messages call the first of some rows."""
+    def row(self, rows: np.ndarray) -> str:
+        """Number of the first of some rows, for messages."""
         return f"data row {self.first_row + int(np.argmax(rows)) + 1}"
 
 
-def days_since_1970(dates: Any) -> np.ndarray:
-    """A series of dates, perhaps as text, as days since 1970; NaN for what is no date."""
-    import pandas as pd
-
-    known = pd.to_datetime(dates, utc=True, format="ISO8601", errors="coerce")
-    return _in_days(known.to_numpy(dtype="datetime64[us]") - EPOCH)
-
-
-def _in_days(spans: np.ndarray) -> np.ndarray:
-    """Spans of time as days, of which absent ones are NaN."""
-    return spans / np.timedelta64(1, "s") / SECONDS_OF_DAY
-
-
-def _share_of_day(value: Any) -> float:
-    if not isinstance(value, datetime.time):
-        return float("nan")
-    seconds = 3600 * value.hour + 60 * value.minute + value.second + value.microsecond / 1e6
-    return seconds / SECONDS_OF_DAY
-
-
-def _number(text: str) -> float | None:
-    """The number that a text is; Python's own digits with underscores are none."""
+def number_of(text: str) -> float | None:
+    """The number that a text is, or None; digits with underscores, as in Python, are no number."""
     try:
         return None if "_" in text else float(text)
     except ValueError:
         return None
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A value as text; whole numbers without a decimal point."""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     return str(value).strip()
@@ -251,5 +189,5 @@ def _text(value: Any) -> str:
 
 def some(values: Iterable[Any], most: int = 6) -> str:
     """The first of some values, for a message."""
-    listed = [str(value) for value in values]
-    return ", ".join(listed[:most]) + (", ..." if len(listed) > most else "")
+    texts = [str(value) for value in values]
+    return ", ".join(texts[:most]) + (", ..." if len(texts) > most else "")

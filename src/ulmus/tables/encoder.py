@@ -1,4 +1,4 @@
-"""The columns of a table as a transformer of scikit-learn."""
+"""A transformer of scikit-learn that encodes the columns of a table as numbers."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus.tables.cells import CATEGORY
-from ulmus.tables.learning import learned_schema
+from ulmus.tables.frames import pandas_frame
 from ulmus.tables.schema import Schema
+from ulmus.tables.schema_inference import infer_schema
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Numbers from a table of numbers, truth values, dates and categories.
+    """Encode a table of numbers, booleans, dates and categories as numbers.
 
-    Numbers stay as they are, truth values become 0 and 1, dates days since 1970, and each category
-    a column of zeros and ones. Columns without any difference, and texts that are no categories,
-    are left out. It is the first step of the models that ``ulmus fit`` makes.
+    Numbers are unchanged, booleans become 0 and 1, dates become days since 1970, and each category
+    becomes an indicator. Constant columns and free texts are excluded. It is the first step of the
+    models of ``ulmus fit``.
 
     Parameters
     ----------
     categorical : list of str, default=()
-        Columns of numbers that are names of categories.
+        Columns of numbers that are labels of categories.
     missing : {"error", "drop", "impute"}, default="error"
-        What rows with missing values get: an error, or medians and the most frequent category. A
-        transformer cannot leave out rows, so that ``"drop"`` is an error here too;
-        ``schema_.tidied(table)`` leaves them out.
-    marks : list of str, default=()
+        Whether missing values raise an error or are imputed by medians and most frequent
+        categories. A transformer cannot exclude rows, so that ``"drop"`` is an error here too;
+        ``schema_.convert(table)`` excludes them.
+    na_values : list of str, default=()
         Texts and numbers that stand for a missing value, such as ``"-999"``.
 
     Attributes
@@ -37,9 +37,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     schema_ : Schema
         The columns.
     notes_ : tuple of str
-        What was left out or changed, in sentences.
+        Sentences about excluded and encoded columns.
     feature_names_in_ : ndarray of str
-        Names of the columns that are used.
+        Names of the columns that are inputs.
     n_features_in_ : int
         Their number.
 
@@ -55,28 +55,38 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     1  2.5     0.0     1.0
     2  4.0     1.0     0.0
     >>> encoder.notes_
-    ('Left out, the same in all rows: unit.', 'Became categories, so many of each: kind (2).')
+    ('Excluded (constant): unit.', 'Encoded as categories (number of levels): kind (2).')
     """
 
     def __init__(
         self,
         categorical: Sequence[str] = (),
         missing: str = "error",
-        marks: Sequence[str] = (),
+        na_values: Sequence[str] = (),
     ) -> None:
         self.categorical = categorical
         self.missing = missing
-        self.marks = marks
+        self.na_values = na_values
 
     @classmethod
-    def of(cls, schema: Schema) -> Self:
-        """A fitted transformer with known columns."""
-        categorical = tuple(c.name for c in schema.columns if c.kind == CATEGORY)
-        encoder = cls(categorical, missing=schema.missing, marks=schema.marks)
-        return encoder._with(schema, ())
+    def from_schema(cls, schema: Schema) -> Self:
+        """A fitted transformer with the columns of a schema.
+
+        Parameters
+        ----------
+        schema : Schema
+            The columns.
+
+        Returns
+        -------
+        encoder : TableEncoder
+            The fitted transformer.
+        """
+        encoder = cls(schema.categorical, missing=schema.missing, na_values=schema.na_values)
+        return encoder._fitted(schema, ())
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find out what the columns are.
+        """Infer the types of the columns.
 
         Parameters
         ----------
@@ -89,13 +99,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self : object
             The fitted transformer.
         """
-        learned = learned_schema(
-            [_frame(X)], categorical=self.categorical, missing=self.missing, marks=self.marks
+        inferred = infer_schema(
+            [pandas_frame(X)],
+            categorical=self.categorical,
+            missing=self.missing,
+            na_values=self.na_values,
         )
-        return self._with(learned.schema, learned.notes)
+        return self._fitted(inferred.schema, inferred.notes)
 
     def transform(self, X: Any) -> Any:
-        """Rows of a table as numbers.
+        """Encode rows of a table.
 
         Parameters
         ----------
@@ -105,19 +118,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         numbers : pandas.DataFrame
-            As many rows, and a column for each number and each category.
+            One column for each input of a model.
         """
         import pandas as pd
 
         check_is_fitted(self)
-        frame = _frame(X)
+        frame = pandas_frame(X)
         rule = "error" if self.schema_.missing == "drop" else self.schema_.missing
-        codes, _ = self.schema_.with_missing(rule).coded(frame)
-        values = self.schema_.expanded(codes)
+        codes, _ = self.schema_.with_missing(rule).parse(frame)
+        values = self.schema_.encode(codes)
         return pd.DataFrame(values, index=frame.index, columns=list(self.schema_.features))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the numbers.
+        """Names of the encoded columns.
 
         Parameters
         ----------
@@ -126,24 +139,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         names : ndarray of str
-            One for each column of what ``transform`` gives.
+            One for each column of the result of ``transform``.
         """
         check_is_fitted(self)
         return np.array(self.schema_.features, dtype=object)
 
-    def _with(self, schema: Schema, notes: tuple[str, ...]) -> Self:
+    def _fitted(self, schema: Schema, notes: tuple[str, ...]) -> Self:
         self.schema_, self.notes_ = schema, notes
         self.feature_names_in_ = np.array(schema.names, dtype=object)
         self.n_features_in_ = len(schema.names)
         return self
-
-
-def _frame(X: Any) -> Any:
-    """A data frame of pandas, from any kind of data frame."""
-    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
-    if not hasattr(frame, "iloc") or not hasattr(frame, "columns"):
-        raise ValueError(
-            f"X must be a data frame with named columns, got {type(X).__name__}; arrays of numbers "
-            "need no encoder."
-        )
-    return frame

@@ -1,202 +1,53 @@
-"""Checks of tables, the same for rows in memory and in blocks: inputs, outputs, row weights.
-
-Every message names what is wrong, where, and what to do about it.
-"""
+"""Columns of data frames by name, and the names of columns without one."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from ulmus.core.arrays.backend import is_foreign, namespace, to_numpy
 
-# Squares of larger outputs are no numbers.
-LARGEST_VALUE = 1e152
-# Larger sums of row weights overflow when they are multiplied with features and squared.
-LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e100, 1e-100
+def default_feature_names(n_features: int) -> list[str]:
+    """Names of inputs without names: x0, x1, ..."""
+    return [f"x{j}" for j in range(n_features)]
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:
-    """Names of the columns of a data frame whose names are all text, else None."""
+    """Names of the columns of a data frame if all of them are text, else None."""
     if not hasattr(X, "columns"):
         return None
-    # An Arrow table has its columns themselves under that name.
+    # ``columns`` of an Arrow table are the columns themselves.
     names = list(X.column_names if hasattr(X, "column_names") else X.columns)
     return tuple(names) if all(isinstance(name, str) for name in names) else None
 
 
-def data_frame(X: Any) -> Any:
-    """An Arrow table as a data frame, whose columns have names; other tables as they are."""
-    return X.to_pandas() if hasattr(X, "column_names") and hasattr(X, "to_pandas") else X
-
-
-def column(X: Any, name: Any) -> np.ndarray:
-    """The column of a data frame that has this name."""
-    column_place(column_names(X), name)
-    return np.asarray(X[name])
-
-
-def column_place(names: tuple[str, ...] | None, name: Any) -> int:
-    """Which of the columns has this name."""
+def column_index(names: tuple[str, ...] | None, name: Any) -> int:
+    """Position of a column by its name."""
     if names is None or name not in names:
-        known = "X has no names of columns" if names is None else f"X has {', '.join(names)}"
+        names_text = "X has no column names" if names is None else f"X has {', '.join(names)}"
         raise ValueError(
-            f"there is no column {name!r}: {known}; give its values as an array instead."
+            f"there is no column {name!r}: {names_text}; give its values as an array instead."
         )
     return names.index(name)
 
 
-def require_numeric_columns(X: Any, where: str = "X") -> None:
-    """Refuse an array of dates, or a data frame with a column of dates or words, by name."""
-    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
-        name = where if where == "X" else f"X of {where}"
-        raise ValueError(f"{name} holds dates or times; turn them into numbers first.")
-    if not hasattr(X, "dtypes") or not hasattr(X, "columns"):
-        return
-    for name, dtype in zip(X.columns, X.dtypes, strict=True):
-        kind = getattr(dtype, "kind", "O")
-        if kind in "mM":
-            raise ValueError(
-                f"column {name!r} of {where} holds dates or times; turn it into a number first, "
-                f"for example seconds since the first row."
-            )
-        if kind == "O" and not _is_numeric(X[name]):
-            raise ValueError(
-                f"column {name!r} of {where} holds words or categories; encode them as numbers "
-                "first, for example with sklearn.preprocessing.OneHotEncoder."
-            )
+def column(X: Any, name: Any) -> np.ndarray:
+    """Values of a column of a data frame by its name."""
+    column_index(column_names(X), name)
+    return np.asarray(X[name])
 
 
-def _is_numeric(column: Any) -> bool:
-    try:
-        np.asarray(column, dtype=float)
-    except (TypeError, ValueError):
-        return False
-    return True
+def without_arrow(X: Any) -> Any:
+    """An Arrow table as a pandas data frame; other tables unchanged."""
+    return X.to_pandas() if hasattr(X, "column_names") and hasattr(X, "to_pandas") else X
 
 
-def checked_inputs(X: Any, where: str) -> Any:
-    """Inputs of a block as a matrix of floats: dense, sparse by rows, or of another library."""
-    require_numeric_columns(X, where)
-    if X is None:
-        raise ValueError(f"X of {where} is None; give one row of inputs per row of y.")
-    if scipy.sparse.issparse(X):
-        X = canonical_rows(X.tocsr())
-    elif not is_foreign(X):
-        X = _as_array(X, f"X of {where}")
-    if X.ndim != 2:
-        raise ValueError(f"X of {where} must have rows and columns, got {X.ndim} axes.")
-    if X.shape[1] == 0:
-        raise ValueError(f"X of {where} has no columns; give at least one input.")
-    _require_real(X, f"X of {where}")
-    if not is_foreign(X) and X.dtype.kind != "f":
-        X = X.astype(float)
-    require_finite(X, f"X of {where}")
-    return X
-
-
-def checked_outputs(y: Any, where: str) -> Any:
-    """Outputs of a block, one or several columns."""
-    y = y if is_foreign(y) else _as_array(y, f"y of {where}")
-    _require_real(y, f"y of {where}")
-    if y.ndim not in (1, 2):
+def pandas_frame(X: Any) -> Any:
+    """A pandas data frame from a data frame of any library."""
+    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
+    if not hasattr(frame, "iloc") or not hasattr(frame, "columns"):
         raise ValueError(
-            f"y of {where} must have one number per row, or one row of outputs, got {y.ndim} axes."
+            f"X must be a data frame with named columns, got {type(X).__name__}; arrays of numbers "
+            "need no encoder."
         )
-    if y.ndim == 2 and y.shape[1] == 0:
-        raise ValueError(f"y of {where} has no columns; give at least one output.")
-    if not is_foreign(y):
-        y = y.astype(float, copy=False)
-    require_finite(y, f"y of {where}")
-    require_moderate(y, f"y of {where}")
-    return y
-
-
-def require_moderate(values: Any, what: str) -> None:
-    """Refuse numbers whose squares overflow."""
-    xp = namespace(values)
-    if values.shape[0] and float(xp.max(xp.abs(values))) > LARGEST_VALUE:
-        raise ValueError(
-            f"{what} reaches {float(xp.max(xp.abs(values))):.1g}, and its variance is beyond the "
-            "range of numbers; multiply y by a factor that brings it near 1."
-        )
-
-
-def canonical_rows(X: Any) -> Any:
-    """Sparse rows in which every entry is stored once."""
-    if X.has_canonical_format:
-        return X
-    X = X.copy()
-    X.sum_duplicates()
-    return X
-
-
-def _as_array(values: Any, what: str) -> np.ndarray:
-    try:
-        array = np.asarray(values)
-        return array.astype(float) if array.dtype.kind in "OUSbiu" else array
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{what} must hold numbers: {error}.") from error
-
-
-def _require_real(values: Any, what: str) -> None:
-    kind = getattr(getattr(values, "dtype", None), "kind", None)
-    if kind == "c" or "complex" in str(getattr(values, "dtype", "")):
-        raise ValueError(f"{what} is complex; give real numbers. Complex data not supported.")
-    if kind in ("m", "M"):
-        raise ValueError(f"{what} holds dates or times; turn them into numbers first.")
-
-
-def checked_weight(sample_weight: Any, n_rows: int, where: str, *, at_least: int = 0) -> Any:
-    """Row weights as a NumPy array, or None; so many of them must be positive."""
-    if sample_weight is None:
-        return None
-    weight = _as_array(to_numpy(sample_weight), f"sample_weight of {where}")
-    _require_real(weight, f"sample_weight of {where}")
-    weight = weight.astype(float)
-    if weight.ndim != 1:
-        raise ValueError(
-            f"sample_weight of {where} must have one number per row, got {weight.ndim} axes."
-        )
-    if len(weight) != n_rows:
-        raise ValueError(
-            f"{where} has inconsistent lengths: {n_rows} rows and {len(weight)} numbers in "
-            "sample_weight; give one of each per row."
-        )
-    require_finite(weight, f"sample_weight of {where}")
-    if np.any(weight < 0):
-        row = int(np.argmax(weight < 0))
-        raise ValueError(
-            f"sample_weight of {where} is negative in row {row}: {weight[row]:g}; give weights "
-            ">= 0."
-        )
-    positive = weight[weight > 0]
-    if len(positive) < at_least:
-        raise ValueError(
-            f"sample_weight must differ from zero in at least {at_least} rows, got "
-            f"{len(positive)} such weights."
-        )
-    if len(positive) and (positive.max() > LARGEST_WEIGHT or positive.min() < SMALLEST_WEIGHT):
-        raise ValueError(
-            f"sample_weight of {where} ranges from {positive.min():.1g} to {positive.max():.1g}, "
-            "which overflows; only ratios of weights matter, so divide them by their mean."
-        )
-    return weight
-
-
-def require_finite(values: Any, what: str) -> None:
-    """Refuse NaN and infinity, and name the first row that has them."""
-    entries = values.data if scipy.sparse.issparse(values) else values
-    if entries.shape[0] == 0:
-        return
-    xp = namespace(entries)
-    finite = xp.isfinite(entries)
-    if bool(xp.all(finite)):
-        return
-    bad = ~finite if finite.ndim == 1 else xp.any(~finite, axis=tuple(range(1, finite.ndim)))
-    row = int(xp.argmax(xp.astype(bad, xp.int8)))
-    if scipy.sparse.issparse(values):
-        row = int(np.searchsorted(values.indptr, row, side="right")) - 1
-    raise ValueError(f"{what} holds NaN or infinity, first in row {row}; drop or fill those rows.")
+    return frame

@@ -1,4 +1,4 @@
-"""What a model keeps of the columns of its table, and how it turns rows into numbers."""
+"""The columns that a model uses, and the rule for missing values."""
 
 from __future__ import annotations
 
@@ -7,91 +7,42 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.tables.cells import CATEGORY, KINDS, TRUTH, Cells, some
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
+from ulmus.tables.cells import Cells, some
+from ulmus.tables.columns import COLUMN_TYPES, Column
 
-MISSING = ("error", "drop", "impute")
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    kind : {"number", "truth value", "date", "category"}
-        What it holds.
-    categories : tuple of str
-        Its categories, as text; empty for other kinds.
-    fill : float or str
-        What absent values are replaced by when they are imputed: the median, or the most frequent
-        category.
-
-    Examples
-    --------
-    >>> from ulmus.tables import Column
-    >>> Column("kind", "category", ("a", "b"), fill="a").features
-    ('kind=a', 'kind=b')
-    """
-
-    name: str
-    kind: str
-    categories: tuple[str, ...] = ()
-    fill: float | str = 0.0
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """Names of the numbers that it becomes."""
-        if self.kind != CATEGORY:
-            return (self.name,)
-        return tuple(f"{self.name}={category}" for category in self.categories)
-
-    @property
-    def filling(self) -> float:
-        """The code of what absent values are replaced by."""
-        if self.kind == CATEGORY:
-            return float(self.categories.index(str(self.fill)))
-        return float(self.fill)
-
-    def coded(self, cells: Cells) -> np.ndarray:
-        """One number for each cell: its value, or its place among the categories."""
-        return cells.codes(self.categories) if self.kind == CATEGORY else cells.numbers(self.kind)
-
-    def expanded(self, codes: np.ndarray) -> np.ndarray:
-        """These as numbers for a model, shape (n, features)."""
-        if self.kind != CATEGORY:
-            return codes[:, None]
-        return (codes[:, None] == np.arange(len(self.categories))).astype(float)
+MISSING_RULES = ("error", "drop", "impute")
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns that a model uses, and what it does about missing values.
+    """The columns that a model uses, and the rule for missing values.
 
     Parameters
     ----------
     columns : tuple of Column
         The columns in their order.
     missing : {"error", "drop", "impute"}
-        What rows with missing values get.
-    marks : tuple of str
+        Whether rows with missing values raise an error, are excluded, or are completed by medians
+        and most frequent categories.
+    na_values : tuple of str
         Texts and numbers that stand for a missing value.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from ulmus.tables import Column, Schema
-    >>> schema = Schema((Column("t", "number"), Column("kind", "category", ("a", "b"), fill="a")))
-    >>> codes, kept = schema.coded(pd.DataFrame({"t": [1.5, 2.0], "kind": ["b", "a"]}))
-    >>> schema.expanded(codes)
+    >>> from ulmus.tables import CategoryColumn, NumberColumn, Schema
+    >>> schema = Schema((NumberColumn("t"), CategoryColumn("species", ("elm", "oak"), fill="elm")))
+    >>> codes, kept = schema.parse(pd.DataFrame({"t": [1.5, 2.0], "species": ["oak", "elm"]}))
+    >>> schema.encode(codes)
     array([[1.5, 0. , 1. ],
            [2. , 1. , 0. ]])
     """
 
     columns: tuple[Column, ...]
     missing: str = "error"
-    marks: tuple[str, ...] = ()
+    na_values: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,66 +51,70 @@ class Schema:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the numbers that the columns become."""
+        """Names of the inputs that encode the columns."""
         return tuple(name for column in self.columns for name in column.features)
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The column that each of these comes from."""
+        """The column of each of these inputs."""
         return tuple(column.name for column in self.columns for _ in column.features)
 
+    @property
+    def categorical(self) -> tuple[str, ...]:
+        """Names of the columns whose cells are labels."""
+        return tuple(column.name for column in self.columns if column.categorical)
+
+    @property
+    def continuous(self) -> tuple[str, ...]:
+        """Names of the columns for which slopes exist."""
+        return tuple(column.name for column in self.columns if column.continuous)
+
     def with_missing(self, missing: str | None) -> Schema:
-        """The same columns with another rule about missing values, if one is given."""
+        """The same columns with another rule for missing values; None keeps the rule."""
         return self if missing is None else replace(self, missing=missing)
 
-    def coded(
-        self, frame: Any, first_row: int = 0, *, gaps: bool = False
+    def parse(
+        self, frame: Any, first_row: int = 0, *, keep_missing: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A number for each cell, shape (rows kept, columns), and which rows are kept.
+        """One code per cell, shape (rows kept, columns), and which rows are kept.
 
-        With ``gaps``, cells that would be filled in are NaN.
+        With ``keep_missing``, cells that would be imputed are NaN.
         """
         self._require_columns(frame)
-        cells = [Cells(c.name, frame[c.name], self.marks, first_row) for c in self.columns]
-        codes = np.stack([c.coded(s) for c, s in zip(self.columns, cells, strict=True)], axis=1)
+        cells = [Cells(c.name, frame[c.name], self.na_values, first_row) for c in self.columns]
+        codes = np.stack([c.parse(s) for c, s in zip(self.columns, cells, strict=True)], axis=1)
         absent = np.isnan(codes)
         if self.missing == "error":
-            self._refuse_absent(absent, first_row)
+            self._refuse_missing(absent, first_row)
         if self.missing == "impute":
-            if not gaps:
-                codes = np.where(absent, [column.filling for column in self.columns], codes)
+            if not keep_missing:
+                codes = np.where(absent, [column.fill_code for column in self.columns], codes)
             absent = np.zeros_like(absent)
         kept = ~absent.any(axis=1)
         return codes[kept], kept
 
-    def expanded(self, codes: np.ndarray) -> np.ndarray:
-        """Numbers for a model, shape (n, features)."""
-        parts = [c.expanded(codes[:, j]) for j, c in enumerate(self.columns)]
+    def encode(self, codes: np.ndarray) -> np.ndarray:
+        """Inputs of a model, shape (n, features)."""
+        parts = [column.encode(codes[:, j]) for j, column in enumerate(self.columns)]
         return np.concatenate(parts, axis=1)
 
-    def tidied(
-        self, frame: Any, first_row: int = 0, *, gaps: bool = False
+    def convert(
+        self, frame: Any, first_row: int = 0, *, keep_missing: bool = False
     ) -> tuple[Any, np.ndarray]:
-        """A table in which every column is of its kind and complete, and which rows it has.
+        """A data frame with columns of their types, and which rows it has.
 
-        Categories know each other, dates are days, and columns that the model does not use stay.
-        With ``gaps``, cells that would be filled in are missing.
+        Categorical columns have all categories of the model, dates are days, and columns that the
+        model does not use are unchanged. With ``keep_missing``, cells that would be imputed are
+        missing.
         """
         import pandas as pd
 
-        codes, kept = self.coded(frame, first_row, gaps=gaps)
-        tidy = frame[kept].copy()
+        codes, kept = self.parse(frame, first_row, keep_missing=keep_missing)
+        converted = frame[kept].copy()
         for j, column in enumerate(self.columns):
-            values: Any = codes[:, j]
-            if column.kind == CATEGORY:
-                dtype = pd.CategoricalDtype(list(column.categories))
-                locations = np.nan_to_num(codes[:, j], nan=-1).astype(int)
-                values = pd.Categorical.from_codes(locations, dtype=dtype)
-            elif column.kind == TRUTH:
-                values = pd.array(codes[:, j], dtype="boolean")
-                values = values if values.isna().any() else values.astype(bool)
-            tidy[column.name] = pd.Series(values, index=tidy.index)
-        return tidy, kept
+            values = column.to_pandas(codes[:, j])
+            converted[column.name] = pd.Series(values, index=converted.index)
+        return converted, kept
 
     def _require_columns(self, frame: Any) -> None:
         names = list(frame.columns)
@@ -167,48 +122,60 @@ class Schema:
         if lacking:
             noun = "column" if len(lacking) == 1 else "columns"
             raise ValueError(
-                f"the table lacks the {noun} {some(lacking)}; the model needs "
+                f"the table lacks the {noun} {some(lacking)}; the model requires "
                 f"{some(self.names, 20)}."
             )
-        twice = next((name for name in self.names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"the table has several columns called {twice!r}; rename all but one.")
+        require_distinct([name for name in names if name in self.names])
 
-    def _refuse_absent(self, absent: np.ndarray, first_row: int) -> None:
+    def _refuse_missing(self, absent: np.ndarray, first_row: int) -> None:
         if not absent.any():
             return
-        row, place = map(int, np.argwhere(absent)[0])
-        raise ValueError(
-            f"column {self.names[place]!r} has no value in data row {first_row + row + 1}; fill "
-            "it, or choose missing='drop' to leave such rows out, or missing='impute' to fill in "
-            "medians."
-        )
+        row, j = map(int, np.argwhere(absent)[0])
+        raise missing_value_error(f"column {self.names[j]!r}", first_row + row + 1)
 
-    def described(self) -> dict[str, Any]:
-        """A description that JSON can hold."""
-        columns = [
-            {"name": c.name, "kind": c.kind, "categories": list(c.categories), "fill": c.fill}
-            for c in self.columns
-        ]
-        return {"columns": columns, "missing": self.missing, "marks": list(self.marks)}
+    def describe(self) -> dict[str, Any]:
+        """A description for JSON."""
+        columns = [column.describe() for column in self.columns]
+        return {"columns": columns, "missing": self.missing, "na_values": list(self.na_values)}
 
     @classmethod
-    def restored(cls, description: Any) -> Schema:
-        """The schema of a description."""
+    def from_description(cls, description: Any) -> Schema:
+        """The schema of a JSON description."""
         try:
             columns = tuple(
-                Column(c["name"], c["kind"], tuple(c["categories"]), c["fill"])
-                for c in description["columns"]
+                COLUMN_TYPES[one["type"]].from_description(one) for one in description["columns"]
             )
-            schema = cls(columns, description["missing"], tuple(description["marks"]))
-            known = all(c.kind in KINDS and np.isfinite(c.filling) for c in columns)
+            schema = cls(columns, description["missing"], tuple(description["na_values"]))
+            finite = all(np.isfinite(column.fill_code) for column in columns)
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"this describes no columns of a table: {error}.") from error
-        if not known or schema.missing not in MISSING:
-            raise ValueError("this describes columns of a kind, or a rule, that is not known.")
-        texts = [*schema.names, *schema.marks, *(text for c in columns for text in c.categories)]
-        if not all(isinstance(text, str) for text in texts) or schema.described() != description:
-            raise ValueError("this describes columns or categories whose names are no texts.")
+            raise ValueError(f"this is not the description of a table: {error}.") from error
+        if not finite or schema.missing not in MISSING_RULES:
+            raise ValueError("this is not the description of a table: it has unknown values.")
+        texts = (*schema.names, *schema.na_values)
+        if not all(isinstance(text, str) for text in texts) or schema.describe() != description:
+            raise ValueError("this is not the description of a table: names must be texts.")
         if not columns or len(set(schema.names)) < len(columns):
-            raise ValueError("this describes no columns, or one of them twice.")
+            raise ValueError("this is not the description of a table: names must be distinct.")
         return schema
+
+
+def missing_value_error(subject: str, row: int) -> InputError:
+    """A missing value under the rule ``"error"``."""
+    return InputError(
+        Message(
+            "missing-value",
+            f"{subject} has no value in data row {row}",
+            suggestions=(
+                "fill it",
+                Setting("missing", "drop", "use {} to exclude such rows"),
+                Setting("missing", "impute", "use {} to fill in medians"),
+            ),
+        )
+    )
+
+
+def require_distinct(names: list[Any]) -> None:
+    """Refuse a name of two columns."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"the table has several columns called {twice!r}; rename all but one.")

@@ -1,4 +1,4 @@
-"""Tables that are written block by block, and appear whole or not at all."""
+"""Tables written block by block; a file is replaced only after all blocks are written."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
-from ulmus.model_file.atomic_write import replaced
-from ulmus.tables.files import file_format
+from ulmus.atomic_write import atomic_write
+from ulmus.tables.formats import CSV, PARQUET, file_format
 
 
 def require_place(path: Path, suffixes: Sequence[str] = (), *, inputs: Sequence[Path] = ()) -> None:
-    """Refuse a place for an output before any work is done for it."""
+    """Refuse an output path before any work is done for it."""
     if path.is_dir():
-        raise ValueError(f"{path} is a folder; give the name of a file in it.")
+        raise ValueError(f"{path} is a folder; give a file in it.")
     if not path.absolute().parent.is_dir():
-        raise ValueError(f"{path} lies in a folder that does not exist; make it first.")
+        raise ValueError(f"{path} is in a folder that does not exist; create it first.")
     if suffixes and path.suffix.lower() not in suffixes:
         raise ValueError(f"{path}: the output must end in {' or '.join(suffixes)}.")
     for other in inputs:
         if os.path.realpath(path) == os.path.realpath(other) or _same_file(path, other):
-            raise ValueError(f"{path} is used already; give the output another name.")
+            raise ValueError(f"{path} is an input; give the output another name.")
 
 
 def _same_file(path: Path, other: Path) -> bool:
@@ -35,29 +35,29 @@ def _same_file(path: Path, other: Path) -> bool:
 
 
 def require_types(path: Path, fields: Sequence[Any]) -> None:
-    """Refuse columns that a file of this kind cannot hold."""
+    """Refuse columns that the format of a file does not support."""
     nested = next((field.name for field in fields if pa.types.is_nested(field.type)), None)
-    if nested is not None and file_format(path) == "csv":
-        raise ValueError(f"{path}: column {nested!r} holds lists or the like; write .parquet.")
+    if nested is not None and file_format(path) == CSV:
+        raise ValueError(f"{path}: column {nested!r} contains nested values; write .parquet.")
 
 
 @contextmanager
 def table_writer(path: Path, schema: Any) -> Iterator[Any]:
-    """A writer of Arrow's tables, for a file of the kind that its ending tells."""
-    kind = file_format(path)
-    with replaced(path) as temporary, _writer(temporary, kind, schema) as writer:
+    """A writer of Arrow tables, in the format of the ending of a file."""
+    format = file_format(path)
+    with atomic_write(path) as temporary, _writer(temporary, format, schema) as writer:
         yield writer
 
 
 @contextmanager
-def _writer(path: Path, kind: str, schema: Any) -> Iterator[Any]:
-    if kind == "parquet":
+def _writer(path: Path, format: str, schema: Any) -> Iterator[Any]:
+    if format == PARQUET:
         with pa.parquet.ParquetWriter(path, schema, write_page_checksum=True) as writer:
             yield writer
         return
     with pa.output_stream(str(path), compression="detect") as sink:
-        make = pa.csv.CSVWriter if kind == "csv" else pa.ipc.new_file
-        with make(sink, schema) as writer:
+        construct = pa.csv.CSVWriter if format == CSV else pa.ipc.new_file
+        with construct(sink, schema) as writer:
             yield writer
 
 

@@ -1,0 +1,123 @@
+"""Statistics of one column, updated with every part of a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from ulmus.tables.cells import Cells, number_of
+from ulmus.tables.dates import AMBIGUOUS_DATE_TEXT, DATE_TEXT
+
+# A column of more distinct texts than this is an identifier or free text, not a category.
+MAX_CATEGORIES = 100
+# Number of values from which a median is computed.
+MEDIAN_VALUES = 100_000
+
+
+class ColumnStatistics(Protocol):
+    """What decides whether and how a column becomes an input."""
+
+    def add(self, cells: Cells) -> None:
+        """Update by further cells."""
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all cells are equal."""
+
+    @property
+    def has_too_many_levels(self) -> bool:
+        """Whether there are more distinct texts than a category may have."""
+
+    @property
+    def resembles_dates(self) -> bool:
+        """Whether most texts are dates, in whatever form."""
+
+
+class NumericStatistics:
+    """Range and first values of a column with one number per cell.
+
+    Parameters
+    ----------
+    parse : callable
+        From cells to numbers, NaN where missing.
+    """
+
+    has_too_many_levels = False
+    resembles_dates = False
+
+    def __init__(self, parse: Callable[[Cells], np.ndarray]) -> None:
+        self.parse = parse
+        self.parts: list[np.ndarray] = []
+        self.n_values = 0
+        self.low, self.high = np.inf, -np.inf
+
+    def add(self, cells: Cells) -> None:
+        """Update by further cells."""
+        values = self.parse(cells)
+        values = values[~np.isnan(values)]
+        if len(values):
+            self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
+        if self.n_values < MEDIAN_VALUES:
+            self.parts.append(values[: MEDIAN_VALUES - self.n_values].copy())
+        self.n_values += len(values)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all cells are equal."""
+        return not self.low < self.high
+
+    @property
+    def median(self) -> float:
+        """Median of the first values."""
+        return float(np.median(np.concatenate(self.parts)))
+
+
+class CategoryStatistics:
+    """Counts of the texts of a column."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.declared: tuple[str, ...] = ()
+
+    def add(self, cells: Cells) -> None:
+        """Update by further cells, unless there are too many levels already."""
+        if not self.has_too_many_levels:
+            self.counts.update(cells.texts)
+            self.declared = self.declared or cells.declared_categories
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all cells are equal."""
+        return len(self.counts) <= 1
+
+    @property
+    def has_too_many_levels(self) -> bool:
+        """Whether there are more distinct texts than a category may have."""
+        return len(self.counts) > MAX_CATEGORIES
+
+    @property
+    def resembles_dates(self) -> bool:
+        """Whether most texts are dates, in whatever form."""
+        forms = (DATE_TEXT, AMBIGUOUS_DATE_TEXT)
+        dates = (n for text, n in self.counts.items() if any(f.fullmatch(text) for f in forms))
+        return 2 * sum(dates) > self.counts.total()
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Categories in their declared order, then numbers by size, then texts."""
+        declared = [text for text in dict.fromkeys(self.declared) if text in self.counts]
+        others = sorted(set(self.counts).difference(declared), key=_by_number)
+        return tuple(map(str, [*declared, *others]))
+
+    @property
+    def mode(self) -> str:
+        """The most frequent category."""
+        return str(self.counts.most_common(1)[0][0])
+
+
+def _by_number(text: str) -> tuple[float, str]:
+    number = number_of(text)
+    return (float("inf"), text) if number is None else (number, text)

@@ -1,0 +1,98 @@
+"""Delimiter, decimal sign and encoding of CSV files."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
+
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+# Numbers with decimal commas, and with decimal points.
+FRACTIONS = (r"-?\d*,\d+([eE][+-]?\d+)?", r"-?\d*\.\d+([eE][+-]?\d+)?")
+# Bytes from which a dialect is detected.
+HEAD_BYTES = 2**16
+ENCODING = Setting("encoding", "latin-1", "set its encoding, for example {}")
+
+
+@dataclass(frozen=True)
+class CsvDialect:
+    """How a CSV file is read; None is detected from its first lines.
+
+    Parameters
+    ----------
+    delimiter : str or None
+        Character between columns.
+    decimal : str or None
+        Decimal sign of numbers.
+    encoding : str
+        Encoding of its text.
+    """
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str = "utf-8"
+
+    def validate(self) -> None:
+        """Refuse signs of more than one character."""
+        for parameter, sign in (("delimiter", self.delimiter), ("decimal", self.decimal)):
+            if sign is not None and len(sign) != 1:
+                raise InputError(Message("csv-sign", "must be one character", parameter, sign))
+
+    def detected(self, path: Path) -> CsvDialect:
+        """The same with delimiter and decimal sign from the first lines, where they are None."""
+        text = self._head(path)
+        header = re.sub(r'"[^"]*"', "", text).partition("\n")[0]
+        delimiter = self.delimiter or max(DELIMITERS, key=header.count)
+        decimal = self.decimal
+        if decimal is None and delimiter != ",":
+            lines = text.splitlines()[1:]
+            cells = [cell.strip(' "') for line in lines for cell in line.split(delimiter)]
+            commas, points = (any(map(re.compile(sign).fullmatch, cells)) for sign in FRACTIONS)
+            decimal = "," if commas and not points else None
+        return CsvDialect(delimiter, decimal, self.encoding)
+
+    def notes(self, path: Path, found: CsvDialect) -> list[str]:
+        """Sentences about what was detected and is unusual."""
+        notes = []
+        if found.delimiter != "," and self.delimiter is None:
+            signs = DELIMITERS[str(found.delimiter)]
+            notes.append(f"Columns of {path} are separated by {signs}.")
+        if found.decimal == "," and self.decimal is None:
+            notes.append(f"Numbers of {path} have decimal commas.")
+        return notes
+
+    def _head(self, path: Path) -> str:
+        try:
+            with pa.input_stream(str(path), compression="detect") as stream:
+                text: str = stream.read(HEAD_BYTES).decode(self.encoding, errors="replace")
+        except (OSError, pa.ArrowException) as error:
+            raise read_error(path, "csv", error) from error
+        except LookupError as error:
+            raise InputError(
+                Message(
+                    "unknown-encoding",
+                    "is not a known encoding",
+                    "encoding",
+                    self.encoding,
+                    ("try latin-1",),
+                )
+            ) from error
+        if "\0" in text:
+            cause = f"{path} is not a text in {self.encoding}"
+            raise InputError(Message("wrong-encoding", cause, suggestions=(ENCODING,)))
+        return text
+
+
+def read_error(path: Path, format: str, error: BaseException) -> InputError:
+    """One sentence about why a file cannot be read."""
+    lines = str(error).strip().splitlines()
+    reason = lines[0][:300].rstrip(".") if lines else type(error).__name__
+    in_other_encoding = re.search("utf-?8", reason, re.IGNORECASE)
+    cause = f"{path} cannot be read as {format}: {reason}"
+    suggestions = (ENCODING,) if in_other_encoding else ()
+    return InputError(Message("unreadable-table", cause, suggestions=suggestions))
