@@ -8,11 +8,11 @@ import numpy as np
 from ulmus.core.data.source import Block, RowBlocks, first_rows
 from ulmus.core.ensemble.regression import Specification, fitted_rows, fitted_stream, started
 from ulmus.core.fit.fit import Fit
-from ulmus.core.ridge.member_pairs import DEPENDENT
+from ulmus.core.ridge.member_pairs import CORRELATED
 from ulmus.core.variance.estimates import ESTIMATES
 
 # Estimates for noise that does not hang together.
-INDEPENDENT = tuple(name for name, e in ESTIMATES.items() if e.pairing != DEPENDENT)
+INDEPENDENT = tuple(name for name, e in ESTIMATES.items() if e.pairing != CORRELATED.name)
 
 
 class Blocks(list):

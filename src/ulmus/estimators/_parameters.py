@@ -13,11 +13,12 @@ from ulmus.core.fit.layer_spec import LEARNED
 from ulmus.core.layer.activations import ACTIVATIONS
 from ulmus.core.layer.hidden_layer import DISTRIBUTIONS
 from ulmus.core.layer.inputs import EXPANSIONS
-from ulmus.core.noise import noise_of
+from ulmus.core.noise import noise_of_estimate
 from ulmus.core.noise_covariance.structure import CovarianceStructure
-from ulmus.core.ridge.member_pairs import COMMON, DEPENDENT
 from ulmus.core.ridge.residuals import DISCOUNTS
 from ulmus.core.variance.estimates import ESTIMATES
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting, invalid, named
 from ulmus.noise import CorrelatedNoise
 
 # Standard errors by which a model of the noise variance must beat a constant; None for no model.
@@ -34,7 +35,7 @@ AUTO_ESTIMATE = {
 def checked_count(name: str, value: Any, minimum: int = 1) -> int:
     """Return a whole number that is large enough."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
-        raise ValueError(f"{name} must be a whole number >= {minimum}, got {value!r}.")
+        raise InputError(invalid(name, f"must be a whole number >= {minimum}", value))
     return int(value)
 
 
@@ -43,7 +44,7 @@ def checked_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     choices = tuple(choices)
     if not isinstance(value, str) or value not in choices:
         options = ", ".join(map(repr, choices))
-        raise ValueError(f"{name} must be one of {options}, got {value!r}.")
+        raise InputError(invalid(name, f"must be one of {options}", value))
     return value
 
 
@@ -52,14 +53,14 @@ def checked_number(name: str, value: Any, minimum: float, *, strict: bool = Fals
     relation = ">" if strict else ">="
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not real or not np.isfinite(value) or value < minimum or (strict and value == minimum):
-        raise ValueError(f"{name} must be a finite number {relation} {minimum:g}, got {value!r}.")
+        raise InputError(invalid(name, f"must be a finite number {relation} {minimum:g}", value))
     return float(value)
 
 
 def checked_flag(name: str, value: Any) -> bool:
     """Return a truth value."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False, got {value!r}.")
+        raise InputError(invalid(name, "must be True or False", value))
     return bool(value)
 
 
@@ -68,7 +69,7 @@ def checked_levels(value: Any, name: str = "confidence_level") -> list[float]:
     levels = np.atleast_1d(np.asarray(value))
     valid = levels.dtype.kind == "f" and levels.ndim == 1 and len(levels) > 0
     if not valid or not np.all((levels > 0) & (levels < 1)):
-        raise ValueError(f"{name} must lie between 0 and 1, exclusive, got {value!r}.")
+        raise InputError(invalid(name, "must lie between 0 and 1, exclusive", value))
     return [float(level) for level in levels]
 
 
@@ -80,8 +81,8 @@ def resolved_alpha(value: Any, noise: Any) -> float | str:
     if not isinstance(value, str):
         return checked_number("alpha", value, 0.0)
     if value not in ("loo", "block-loo", "gcv"):
-        raise ValueError(
-            f"alpha must be a number >= 0, 'loo', 'block-loo' or 'gcv', got {value!r}."
+        raise InputError(
+            invalid("alpha", "must be a number >= 0, 'loo', 'block-loo' or 'gcv'", value)
         )
     together = isinstance(noise, CorrelatedNoise)
     if value == "block-loo" and not together:
@@ -100,8 +101,8 @@ def checked_noise(value: Any) -> None:
         raise ValueError(f"noise={value.__name__} is a class; give an object, {value.__name__}().")
     elif not isinstance(value, str) or value not in MIN_GAIN_IN_SE:
         options = ", ".join(map(repr, MIN_GAIN_IN_SE))
-        raise ValueError(
-            f"noise must be one of {options}, or an object of ulmus.noise, got {value!r}."
+        raise InputError(
+            invalid("noise", f"must be one of {options}, or an object of ulmus.noise", value)
         )
 
 
@@ -116,7 +117,7 @@ def checked_activation(value: Any) -> Any:
         return value
     if not isinstance(value, str) or value not in ACTIVATIONS:
         options = ", ".join(map(repr, ACTIVATIONS))
-        raise ValueError(f"activation must be one of {options} or a callable, got {value!r}.")
+        raise InputError(invalid("activation", f"must be one of {options} or a callable", value))
     return value
 
 
@@ -130,7 +131,7 @@ def checked_neurons(value: Any) -> int | None:
     if isinstance(value, str):
         if value == "auto":
             return None
-        raise ValueError(f"n_neurons must be a whole number >= 1 or 'auto', got {value!r}.")
+        raise InputError(invalid("n_neurons", "must be a whole number >= 1 or 'auto'", value))
     return checked_count("n_neurons", value)
 
 
@@ -141,8 +142,8 @@ def checked_input_map(value: Any, activation: Any) -> Any:
     if isinstance(value, str):
         if value not in LEARNED:
             options = ", ".join(map(repr, LEARNED))
-            raise ValueError(
-                f"input_map must be None, one of {options}, or a square matrix, got {value!r}."
+            raise InputError(
+                invalid("input_map", f"must be None, one of {options}, or a square matrix", value)
             )
         if value != "auto" and not isinstance(activation, str):
             raise ValueError(
@@ -166,7 +167,7 @@ def checked_fraction(name: str, value: Any) -> float | None:
         return None
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not real or not 0 < value < 1:
-        raise ValueError(f"{name} must be None or lie between 0 and 1, exclusive, got {value!r}.")
+        raise InputError(invalid(name, "must be None or lie between 0 and 1, exclusive", value))
     return float(value)
 
 
@@ -249,12 +250,12 @@ def resolved_estimates(variance: Any, noise: Any, n_members: int) -> tuple[str, 
     return tuple(dict.fromkeys(names))
 
 
-def _estimates_of(together: bool) -> list[str]:
-    """Estimates that a kind of noise can have: of independent rows, or of dependent ones."""
-    kinds = (DEPENDENT, COMMON.name) if together else None
-    if kinds is None:
-        return [name for name, e in ESTIMATES.items() if e.pairing != DEPENDENT]
-    return [name for name, e in ESTIMATES.items() if e.pairing in kinds]
+def _estimates_of(correlated: bool) -> list[str]:
+    """Estimates for independent noise, or for correlated noise and, to compare, constant noise."""
+    noises = {name: noise_of_estimate(name) for name in ESTIMATES}
+    if correlated:
+        return [name for name, noise in noises.items() if not noise.heteroskedastic]
+    return [name for name, noise in noises.items() if not noise.needs_order]
 
 
 def checked_estimate(estimate: Any, fit: Fit) -> str:
@@ -283,22 +284,20 @@ def require_members(name: str, n_members: int) -> None:
     needed = ESTIMATES[name].min_members
     if n_members < needed:
         fewer = ESTIMATES[name].fewer if n_members > 1 else "auto"
-        raise ValueError(
-            f"variance={name!r} needs n_estimators >= {needed}, got {n_members}; use {fewer!r}."
-        )
+        text = ("needs ", named("n_estimators"), f" >= {needed}, got {n_members}")
+        fix = Setting("variance", fewer)
+        raise InputError(Message("too-few-members", text, "variance", name, (fix,)))
 
 
 def needs_residuals(noise: Any, variance: Any) -> bool:
-    """Whether an estimate asked for is made from the residuals of single rows."""
-    names = variance if isinstance(variance, (list, tuple)) else [variance]
-    row_wise = [
-        name
-        for name, estimate in ESTIMATES.items()
-        if noise_of(estimate.pairing, "HC2").needs_residuals
-    ]
-    if isinstance(noise, CorrelatedNoise):
+    """Whether an estimate of the model requires a second pass over the rows."""
+    if isinstance(noise, CorrelatedNoise) or noise == "heteroskedastic":
         return True
-    return noise == "heteroskedastic" or any(name in ("all", *row_wise) for name in names)
+    names = variance if isinstance(variance, (list, tuple)) else [variance]
+    return any(
+        name == "all" or (name in ESTIMATES and noise_of_estimate(name).needs_residuals)
+        for name in names
+    )
 
 
 def drawn_seeds(random_state: Any) -> tuple[int, int]:
@@ -312,10 +311,8 @@ def drawn_seeds(random_state: Any) -> tuple[int, int]:
     elif isinstance(random_state, np.random.Generator):
         entropy = int(random_state.integers(2**63))
     else:
-        raise ValueError(
-            "random_state must be None, a whole number >= 0, a numpy Generator or a RandomState, "
-            f"got {random_state!r}."
-        )
+        requirement = "must be None, a whole number >= 0, a numpy Generator or a RandomState"
+        raise InputError(invalid("random_state", requirement, random_state))
     root = np.random.SeedSequence(entropy)
     of_map = np.random.SeedSequence(root.entropy, spawn_key=(2**32 - 1,))
     return int(root.entropy), int(of_map.generate_state(1)[0])  # type: ignore[arg-type]
@@ -328,6 +325,5 @@ def checked_generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"random_state must be a whole number >= 0, a Generator or None, got {random_state!r}."
-        ) from error
+        requirement = "must be a whole number >= 0, a Generator or None"
+        raise InputError(invalid("random_state", requirement, random_state)) from error

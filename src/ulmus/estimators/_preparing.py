@@ -22,7 +22,7 @@ from ulmus.core.fit.build import Task
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.layer_spec import FEWEST_ROWS, LayerSpec
 from ulmus.core.layer.hidden_layer import UnitDistribution
-from ulmus.core.noise.correlated import require_reading_order
+from ulmus.core.noise.ordered_rows import require_reading_order
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._fit_warnings import told, untold

@@ -19,7 +19,7 @@ from ulmus.core.data.scaling import feature_scale
 from ulmus.core.data.source import Block, reduced
 from ulmus.core.ensemble.regression import started
 from ulmus.core.ensemble.row_pass import SecondPass
-from ulmus.core.noise import noise_of
+from ulmus.core.noise.per_row import PerRowNoise
 from ulmus.core.ridge.alpha import LeaveOneOutPass
 from ulmus.core.ridge.factor import factor_of_moments, spectrum
 from ulmus.core.ridge.moments import FirstPass
@@ -36,7 +36,7 @@ def passes(make_table):
     start = started(Block(X, y[None, :], np.sqrt(w)), fitted.layer)
     moments = FirstPass(start.whitening, start.units, [slice(0, 3)])
     factor = factor_of_moments(moments(rows), start.whitening)
-    noises = [noise_of(name, "HC3-exact") for name in ("own", "others")]
+    noises = [PerRowNoise(name, "HC3-exact") for name in ("own", "others")]
     known = (factor.center, factor.y_constant, factor.mass)
     return rows, {
         "moments": moments,

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from plain import plain_ensemble
 from scipy import stats
 
-from ulmus.core.noise import correlated as dependent
+from ulmus.core.noise import ordered_rows
 from ulmus.core.noise_covariance import smoothed_space
 from ulmus.core.noise_covariance.kernels import Kernel
 from ulmus.core.noise_covariance.locations import Locations
@@ -143,8 +143,8 @@ def test_the_likelihood_looks_at_stretches_of_many_rows(monkeypatch):
     every = (
         plain_ensemble(4, 20, alpha=0.01, noise=AR1(), random_state=0).fit(X, y).noise_covariance_
     )
-    monkeypatch.setattr(dependent, "LIKELIHOOD_ROWS", 800)
-    rows = dependent.stretches(1200)
+    monkeypatch.setattr(ordered_rows, "LIKELIHOOD_ROWS", 800)
+    rows = ordered_rows.likelihood_rows(1200)
     assert_array_equal(np.flatnonzero(np.diff(rows) > 1), [199, 399, 599])
     assert rows[0] == 0
     assert rows[-1] == 1199
@@ -157,7 +157,7 @@ def test_the_likelihood_looks_at_stretches_of_many_rows(monkeypatch):
 def test_rows_of_a_part_are_those_asked_for():
     X, y = table(100)
     model = plain_ensemble(3, 10, alpha=0.01, noise=AR1(), random_state=0).fit(X, y)
-    ordered = dependent.in_order(model.fitted_.rows.data, Locations(n=100))
+    ordered = ordered_rows.ordered_rows(model.fitted_.rows.data, Locations(n=100))
     rows = np.array([3, 4, 50, 99])
     part = ordered.part(rows)
     assert_array_equal(part.locations.times, rows)

@@ -19,12 +19,12 @@ from ulmus.core.data.source import Block, RowBlocks, Source
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.ensemble.row_pass import AllSums, SecondPass
 from ulmus.core.layer.hidden_layer import HiddenLayer
-from ulmus.core.noise import ResidualNoise
+from ulmus.core.noise import NOISES, ResidualNoise, noise_of_estimate
 from ulmus.core.noise.constant import ConstantNoise, NoiseVariance, noise_variance
 from ulmus.core.noise.per_row import PerRowNoise
 from ulmus.core.ridge.alpha import chosen_alphas
 from ulmus.core.ridge.factor import Factor, factor_of_moments, factor_of_rows
-from ulmus.core.ridge.member_pairs import COMMON, DEPENDENT, lone_members, member_groups
+from ulmus.core.ridge.member_pairs import COMMON, lone_members, member_groups
 from ulmus.core.ridge.moments import FirstPass, Moments
 from ulmus.core.ridge.preconditioner import Whitening, sample_rows, sample_whitening
 from ulmus.core.ridge.residuals import RowFit
@@ -61,9 +61,9 @@ class Specification:
 
     @property
     def pairings(self) -> set[str]:
-        """Pairings of the estimates; wide networks behind dependent noise need the common one."""
-        wanted = {ESTIMATES[name].pairing for name in self.estimates}
-        return wanted | {COMMON.name} if DEPENDENT in wanted else wanted
+        """Pairings of the estimates, and those that their noise assumptions require."""
+        own = {ESTIMATES[name].pairing for name in self.estimates}
+        return own.union(*(NOISES[name].requires for name in own))
 
     @property
     def constant_noise(self) -> bool:
@@ -72,9 +72,11 @@ class Specification:
 
     @property
     def residual_noises(self) -> list[ResidualNoise]:
-        """Kinds of noise that are made from the residuals of single rows."""
+        """Noise assumptions whose forms are sums over rows in any order."""
         return [
-            PerRowNoise(name, self.hc) for name in sorted(self.pairings - {COMMON.name, DEPENDENT})
+            PerRowNoise(name, self.hc)
+            for name in sorted(self.pairings)
+            if NOISES[name].heteroskedastic
         ]
 
     @property
@@ -91,8 +93,7 @@ class Specification:
     @property
     def records_omega(self) -> bool:
         """Whether intervals for the function need the noise variance of each row."""
-        first = ESTIMATES[self.estimates[0]].pairing if self.estimates else COMMON.name
-        return first not in (COMMON.name, DEPENDENT)
+        return bool(self.estimates) and noise_of_estimate(self.estimates[0]).heteroskedastic
 
 
 @dataclass(frozen=True)

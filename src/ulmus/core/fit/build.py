@@ -10,6 +10,7 @@ import numpy as np
 from ulmus.core.arrays.backend import taken_rows, to_numpy
 from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.data.source import OrderedSource, RowBlocks, Source
+from ulmus.core.ensemble.correlated_noise import estimated_covariances, with_correlated_noise
 from ulmus.core.ensemble.ensemble import Ensemble
 from ulmus.core.ensemble.regression import (
     FittedRows,
@@ -25,14 +26,8 @@ from ulmus.core.fit.refits import MapRefit
 from ulmus.core.fit.training_data import Stream, TrainingRows
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs, plain_inputs
-from ulmus.core.noise.correlated import (
-    Found,
-    estimated_covariance,
-    in_order,
-    streamed_in_order,
-    with_correlated_noise,
-)
-from ulmus.core.noise_covariance.spec import CovarianceSpec
+from ulmus.core.noise.ordered_rows import ordered_rows, ordered_stream
+from ulmus.core.noise_covariance.spec import CovarianceSpec, NoiseCovarianceEstimate
 from ulmus.core.noise_model.model import selected_noise_model, streamed_noise_model
 from ulmus.core.ridge.moments import FirstPass
 from ulmus.core.ridge.preconditioner import sample_rows
@@ -84,7 +79,7 @@ class Task:
     noise_covariance: CovarianceSpec | None = None
     keeps_blocks: bool = False
 
-    def needs_no_blocks(self, found: tuple[Found, ...]) -> bool:
+    def needs_no_blocks(self, found: tuple[NoiseCovarianceEstimate, ...]) -> bool:
         """Whether noise turned out to be independent, so that blocks guard against nothing."""
         return not self.keeps_blocks and all(one.independent for one in found)
 
@@ -111,8 +106,8 @@ def fit_of_rows(rows: RowBlocks, task: Task) -> Fit:
     task = replace(task, spec=replace(task.spec, dual=rows.n_rows < task.layer.width))
     fitted, found = fitted_rows(rows, task.layer, task.spec), None
     if task.noise_covariance is not None:
-        ordered = in_order(rows.for_width(task.layer.width), task.noise_covariance.locations)
-        found = estimated_covariance(
+        ordered = ordered_rows(rows.for_width(task.layer.width), task.noise_covariance.locations)
+        found = estimated_covariances(
             fitted.ensemble, ordered, task.noise_covariance.structure, task.spec.hc
         )
         if task.needs_no_blocks(found):
@@ -126,7 +121,10 @@ def fit_of_rows(rows: RowBlocks, task: Task) -> Fit:
 
 
 def _with_rows(
-    fitted: FittedRows, data: RowBlocks, task: Task, found: tuple[Found, ...] | None
+    fitted: FittedRows,
+    data: RowBlocks,
+    task: Task,
+    found: tuple[NoiseCovarianceEstimate, ...] | None,
 ) -> Fit:
     ensemble = fitted.ensemble
     norm = ensemble.ordered(_per_output(fitted, "norm"), axis=1)
@@ -182,8 +180,10 @@ def fit_of_stream(source: Source, task: Task) -> Fit:
     noise_model, found = None, None
     if task.noise_covariance is not None:
         assert isinstance(source, OrderedSource)  # others are refused before rows are read
-        ordered = streamed_in_order(source.in_order, task.noise_covariance.used_locations)
-        found = estimated_covariance(ensemble, ordered, task.noise_covariance.structure, task.spec.hc)
+        ordered = ordered_stream(source.in_order, task.noise_covariance.used_locations)
+        found = estimated_covariances(
+            ensemble, ordered, task.noise_covariance.structure, task.spec.hc
+        )
         if task.spec.alpha == "block-loo" and task.needs_no_blocks(found):
             task, source = task.by_rows(), source.without_blocks()
             ensemble = fitted_stream(source, task.layer, task.spec, start)
@@ -196,7 +196,9 @@ def fit_of_stream(source: Source, task: Task) -> Fit:
     )
 
 
-def _told(found: tuple[Found, ...] | None, ensemble: Ensemble) -> tuple[Found, ...] | None:
+def _told(
+    found: tuple[NoiseCovarianceEstimate, ...] | None, ensemble: Ensemble
+) -> tuple[NoiseCovarianceEstimate, ...] | None:
     """What was found about dependent noise, in the units of y."""
     if found is None:
         return None

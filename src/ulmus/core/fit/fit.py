@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, dense, double_precision, taken_rows, to_numpy
-from ulmus.core.data.feature_scaling import FeatureScale
+from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.ensemble.components import point_parts, undersmoothed_parts
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.fit.layer_spec import InputMap
@@ -25,11 +25,11 @@ from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.core.fit.training_data import Stream, TrainingRows
 from ulmus.core.fit.undersmoothing_forms import group_products, per_row_forms
 from ulmus.core.layer.functionals import Functionals, count, features
+from ulmus.core.noise import noise_of_estimate
 from ulmus.core.noise_covariance.diagnostics import SerialCorrelation
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.hac import HACEstimate
 from ulmus.core.noise_model.model import NoiseVarianceModel
-from ulmus.core.ridge.pairing import COMMON, DEPENDENT
 from ulmus.core.variance.estimates import (
     ESTIMATES,
     ChoiceShifts,
@@ -39,7 +39,16 @@ from ulmus.core.variance.estimates import (
 )
 from ulmus.core.variance.quadratic_forms import PairForms
 from ulmus.core.variance.undersmoothing import UndersmoothedNetworks, undersmoothed_networks
+from ulmus.exceptions import NoUndersmoothedFitError
+from ulmus.messages import Message, Setting
 
+FLOAT32 = Message(
+    "float32-undersmoothing",
+    "requires smaller ridge parameters than float32 resolves",
+    "target",
+    "function",
+    (Setting("target", "expectation"), Setting("dtype", "float64", "fit with {}")),
+)
 REFITS_NOT_KEPT = (
     "method='cv+' needs maps of the inputs that were learned without a fold of the rows, and this "
     "model file has none; ask for method='cv+' once before the model is saved, or fit again."
@@ -125,7 +134,7 @@ class Fit:
 
         Those of single rows do not: residuals of each member are its own.
         """
-        return ESTIMATES[self.estimates[0]].pairing in (COMMON.name, DEPENDENT)
+        return not noise_of_estimate(self.estimates[0]).heteroskedastic
 
     def per_regression(self, value: Callable[[Regression], Array], axis: int = 0) -> np.ndarray:
         """A result of each regression, joined in the order of the outputs."""
@@ -282,10 +291,7 @@ class Fit:
         if self.kept_networks is not None:
             return self.kept_networks
         if not double_precision(self.ensemble.layer.W):
-            raise ValueError(
-                "target='function' needs smaller ridge parameters than dtype='float32' resolves; "
-                "use target='expectation', or dtype='float64'."
-            )
+            raise NoUndersmoothedFitError(FLOAT32)
         products = group_products(self.ensemble, self.rows)
         parts = zip(self.ensemble.regressions, products, strict=True)
         return tuple(
@@ -310,7 +316,7 @@ class Fit:
         Nor can they be told from rows that are left out in blocks, as noise hangs together:
         residuals of neighbours then agree anyway.
         """
-        if self.rows is None or self.rows.data.cut is not None:
+        if self.rows is None or self.rows.data.block_ids is not None:
             return None
         residuals = self.rows.residuals(self.ensemble.unit)
         return misfit(

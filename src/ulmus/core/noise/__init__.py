@@ -1,9 +1,10 @@
-"""What is assumed about the noise: each kind in a file of its own, behind one protocol.
+"""Noise assumptions: each turns rows and their residuals into the forms of a variance estimate.
 
-A kind of noise says which passes over the rows it needs and makes the forms that turn
-coordinates into variances. ``constant.py`` has one variance for all rows, ``per_row.py`` one for
-each; ``model.py`` is the variance of a new observation as a function of the inputs, with its
-``labels.py`` from left-out residuals and a ``layer.py`` of its own.
+``constant`` assumes one variance for all rows, ``per_row`` a variance for each row, ``correlated``
+a covariance between rows, whose rows are sorted by ``ordered_rows``. An assumption enters as one
+module and one line of :data:`NOISES`, under the name of the pairing of its estimates: its class
+attributes state which passes over the rows it requires. The variance of a new observation as a
+function of the inputs is in :mod:`ulmus.core.noise_model`.
 """
 
 from __future__ import annotations
@@ -12,49 +13,72 @@ from typing import Any, ClassVar, Protocol
 
 from ulmus.core.arrays.backend import Array
 from ulmus.core.noise.constant import ConstantNoise
+from ulmus.core.noise.correlated import CorrelatedRowNoise
 from ulmus.core.noise.per_row import PerRowNoise
-from ulmus.core.ridge.member_pairs import COMMON
+from ulmus.core.ridge.member_pairs import COMMON, CORRELATED, OTHERS, OWN
 from ulmus.core.ridge.residuals import RowFit
+from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.core.variance.quadratic_forms import PairForms
 
 
 class NoiseSums(Protocol):
-    """Primal forms in the making; they merge with ``+``."""
+    """Sums over rows of which forms are made; they merge with ``+`` unless rows are ordered."""
 
     def add(self, rows: RowFit) -> None:
         """Add weighted rows."""
 
     def forms(self, n_rows: int, sigma2: Array) -> PairForms:
-        """The finished forms, as variances."""
+        """The forms, as variances."""
 
     def __add__(self, other: Any) -> NoiseSums:
         """Sums over the rows of both."""
 
 
 class Noise(Protocol):
-    """A kind of noise.
+    """A noise assumption.
 
-    ``needs_residuals``: whether its forms need a pass over the rows after the fit, so that rows
-    which come only once are not enough.
+    Attributes
+    ----------
+    needs_residuals : bool
+        Whether its forms require a pass over the rows after the fit.
+    needs_order : bool
+        Whether this pass requires the rows in the order of their locations.
+    heteroskedastic : bool
+        Whether each row has a variance of its own.
+    requires : tuple of str
+        Names of other noise assumptions whose forms it requires.
     """
 
     needs_residuals: ClassVar[bool]
+    needs_order: ClassVar[bool]
+    heteroskedastic: ClassVar[bool]
+    requires: ClassVar[tuple[str, ...]]
 
     @property
     def name(self) -> str:
-        """What its forms are called in a fit."""
+        """Name of its forms in a fit."""
 
     def dual(self, rows: RowFit, sigma2: Array) -> PairForms:
-        """Forms that keep the weighted training rows."""
+        """Forms of the weighted training rows."""
 
 
 class ResidualNoise(Noise, Protocol):
-    """A kind of noise whose forms are summed over rows and their residuals."""
+    """A noise assumption whose forms are sums over rows and their residuals."""
 
     def sums(self, like: Array, n_outputs: int) -> NoiseSums:
         """Empty sums for forms without training rows."""
 
 
-def noise_of(pairing: str, hc: str) -> Noise:
-    """The kind of noise that an estimate of the paper assumes."""
-    return ConstantNoise() if pairing == COMMON.name else PerRowNoise(pairing, hc)
+NOISES: dict[str, type[ConstantNoise] | type[PerRowNoise] | type[CorrelatedRowNoise]] = {
+    COMMON.name: ConstantNoise,
+    OWN.name: PerRowNoise,
+    OTHERS.name: PerRowNoise,
+    CORRELATED.name: CorrelatedRowNoise,
+}
+
+
+def noise_of_estimate(
+    estimate: str,
+) -> type[ConstantNoise] | type[PerRowNoise] | type[CorrelatedRowNoise]:
+    """The noise assumption of a variance estimate, a name in ``ESTIMATES``."""
+    return NOISES[ESTIMATES[estimate].pairing]

@@ -30,6 +30,9 @@ class ConstantNoise:
 
     name: ClassVar[str] = COMMON.name
     needs_residuals: ClassVar[bool] = False
+    needs_order: ClassVar[bool] = False
+    heteroskedastic: ClassVar[bool] = False
+    requires: ClassVar[tuple[str, ...]] = ()
 
     def dual(self, rows: RowFit, sigma2: Array) -> PairForms:
         """Forms that keep the weighted training rows."""

@@ -28,6 +28,9 @@ class PerRowNoise:
     hc: str
 
     needs_residuals: ClassVar[bool] = True
+    needs_order: ClassVar[bool] = False
+    heteroskedastic: ClassVar[bool] = True
+    requires: ClassVar[tuple[str, ...]] = ()
 
     @property
     def name(self) -> str:

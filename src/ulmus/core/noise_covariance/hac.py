@@ -92,7 +92,7 @@ class HACSpec:
             return QuadraticSpectralRoot(locations.times, bandwidth)
         return CovarianceTerm("space", Kernel("spherical")).root(locations, bandwidth)
 
-    def fitted(self, residual: np.ndarray, locations: Locations) -> HACEstimate:
+    def estimate(self, residual: np.ndarray, locations: Locations) -> HACEstimate:
         """The reach of the kernel for residuals (n,) of rows in their order."""
         n_groups = len(np.unique(locations.codes)) if locations.groups is not None else None
         reach = self.bandwidth

@@ -14,7 +14,7 @@ import numpy as np
 from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
 
 # Directions of which the smoother keeps this share or more are its own.
-KEPT = 0.1
+RETAINED_SHARE = 0.1
 # Up to so many rows, P itself is small.
 MOST_ROWS = 600
 # Up to so many features of all members together, so is C C'.
@@ -30,7 +30,7 @@ SEED = 0
 Blocks = Callable[[], Iterable[Array]]
 
 
-def smoothed_directions(coordinates: Blocks, n_members: int, cut: float = KEPT) -> np.ndarray:
+def smoothed_directions(coordinates: Blocks, n_members: int, cut: float = RETAINED_SHARE) -> np.ndarray:
     """Orthonormal eigenvectors of P with eigenvalues of at least ``cut``, shape (n, k).
 
     Parameters

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ulmus.core.noise_covariance.hac import HACSpec
+from ulmus.core.noise_covariance.estimate import CovarianceEstimate
+from ulmus.core.noise_covariance.hac import HACEstimate, HACSpec
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.structure import CovarianceStructure
+
+NoiseCovarianceEstimate = CovarianceEstimate | HACEstimate
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ class AugmentedRegression:
     @property
     def pairing(self) -> Pairing:
         """How the noise of two members is combined."""
-        return PAIRINGS.get(ESTIMATES[self.estimate].pairing, COMMON)
+        return PAIRINGS[ESTIMATES[self.estimate].pairing]
 
     @property
     def pairs(self) -> PairForms:
@@ -208,7 +208,7 @@ class AugmentedRegression:
             Q = xp.take(self.rows, index, axis=2)
             for j, parts in enumerate(forms):
                 omega = xp.take(self._omega(j), index, axis=1)
-                scaled = Q * omega[:, None, :] ** 0.5 if self.pairing is COMMON else Q
+                scaled = Q * omega[:, None, :] ** 0.5 if self.pairing.single is None else Q
                 parts.append(row_form(scaled, self.pairing, omega))
         return forms
 
@@ -216,7 +216,7 @@ class AugmentedRegression:
         """D_ml of each candidate in form j, shape (M, M, c)."""
         omega = self._omega(j)
         between = self.pairing.between(omega)
-        return between * omega if self.pairing is COMMON else between
+        return between * omega if self.pairing.single is None else between
 
     def _omega(self, j: int) -> Array:
         """Noise variances of the candidates in form j, the same for all members, (M, c)."""

@@ -97,10 +97,10 @@ def _others_member(omega: Array) -> Array:
 COMMON = Pairing("common", 2)
 OWN = Pairing("own", 2, _own, _own)
 OTHERS = Pairing("others", 3, _others_single, _others_member)
-# The name of forms whose noise hangs together between rows: coordinates of rows are multiplied by a
-# root of its covariance, and members are then combined as for one noise variance.
-DEPENDENT = "dependent"
-PAIRINGS = {pairing.name: pairing for pairing in (COMMON, OWN, OTHERS)}
+# Correlated noise: coordinates of rows are multiplied by a root of its covariance, and members are
+# then combined as for one noise variance.
+CORRELATED = Pairing("correlated", 2)
+PAIRINGS = {pairing.name: pairing for pairing in (COMMON, OWN, OTHERS, CORRELATED)}
 
 
 def member_groups(M: int, n_neurons: int) -> list[slice]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ulmus.core.ridge.member_pairs import COMMON, DEPENDENT, OTHERS, OWN
+from ulmus.core.ridge.member_pairs import COMMON, CORRELATED, OTHERS, OWN
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -54,8 +54,8 @@ ESTIMATES: dict[str, Estimate] = {
     "S1": Estimate(OWN.name, _same, 1),
     "S2": Estimate(OWN.name, _distinct, 2),
     "S3": Estimate(OTHERS.name, _distinct, 3, "S2"),
-    "ND": Estimate(DEPENDENT, _naive, 1),
-    "BD": Estimate(DEPENDENT, _distinct, 2),
+    "ND": Estimate(CORRELATED.name, _naive, 1),
+    "BD": Estimate(CORRELATED.name, _distinct, 2),
 }
 
 
