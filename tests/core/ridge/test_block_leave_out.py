@@ -12,7 +12,7 @@ from shared import few, intercepts, weightings
 
 from ulmus.core.data import source
 from ulmus.core.data.cv_blocks import block_runs
-from ulmus.core.data.scaling import feature_scale, usable
+from ulmus.core.data.scaling import checked_feature_scale, feature_scale
 from ulmus.core.data.source import Block, RowBlocks, first_rows, reduced, whole
 from ulmus.core.ensemble.regression import Specification, fitted_moments, fitted_stream, started
 from ulmus.core.fit.build import Task, fit_of_rows
@@ -52,7 +52,7 @@ def problem(make_table, make_layer, units):
 
 
 def fit_of(rows, layer, alpha=ALPHA, estimates=("BR",), caution=None):
-    scale = usable(rows.reduce(feature_scale))
+    scale = checked_feature_scale(rows.reduce(feature_scale))
     how = Specification(alpha, "residual", "HC2", tuple(estimates))
     return fit_of_rows(rows, Task(layer, None, scale, how, caution, len(rows.y) == 1, {}))
 
@@ -198,7 +198,7 @@ def test_alpha_has_the_least_errors_of_refits(problem, block_ids, weighted, inte
 
 
 def test_many_rows_are_judged_by_every_second_block(problem, monkeypatch):
-    monkeypatch.setattr(selection, "JUDGING_ROWS", 25)
+    monkeypatch.setattr(selection, "SCORED_ROWS", 25)
     rows, layer, (H, _), _, _ = problem(SCATTERED, n_units=40)
     y, judged, step = rows.y[0], SCATTERED % 2 == 0, RELATIVE_GRID[1] / RELATIVE_GRID[0]
     (alpha,) = {

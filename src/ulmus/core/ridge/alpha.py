@@ -1,6 +1,6 @@
-"""Choosing the ridge parameter: generalised and exact cross-validation, by rows or by blocks.
+"""The ridge parameter alpha, by generalised, leave-one-out or leave-block-out cross-validation.
 
-All scores come from the singular values of a few members, over a grid relative to the largest.
+Scores are computed from the singular values of a few members, on a grid relative to the largest.
 """
 
 from __future__ import annotations
@@ -19,33 +19,32 @@ from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.ridge.factor import Factor, Spectrum, spectrum
 from ulmus.core.ridge.preconditioner import scaled_rows
 from ulmus.core.ridge.residuals import SMALLEST_ONE_MINUS_LEVERAGE, leave_block_out_errors
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
 
 # alpha over the squared largest singular value: from interpolation to the mean.
 RELATIVE_GRID = np.logspace(-14, 2, 65)
-# Fits that leave less than this share of the rows as residual degrees of freedom are no choice.
+# Smallest share of the rows as residual degrees of freedom.
 SMALLEST_RESIDUAL_SHARE = 1e-3
-# Members that choose: at most so many, and about so many units together, as the score of a wide
-# member varies little. benchmarks/core.py measures what all members would have chosen.
+# Largest number of members used to choose alpha, and about their total number of units: the score
+# of a wide member varies little (benchmarks/core.py compares with the choice of all members).
 ALPHA_MEMBERS = 5
 ALPHA_UNITS = 2000
-# Blocks of about so many rows judge together: the score of a ridge parameter is known well by then.
-JUDGING_ROWS = 20_000
-# The curvature of the score in log alpha is taken over steps of this size, and a choice that the
-# data hardly make has no more than this standard deviation.
-LOG_STEP, LARGEST_DEVIATION = 0.5, 2.0
+# Approximate number of rows in leave-block-out scores; further blocks add no precision.
+SCORED_ROWS = 20_000
 
 
 class AlphaChoice(NamedTuple):
-    """Ridge parameters and how sure they are.
+    """Ridge parameters and their uncertainty.
 
     Parameters
     ----------
     alphas : list of float
         Ridge parameter of each output.
     deviation : ndarray of shape (K,)
-        Standard deviation of its logarithm over new noise; zero where it was given.
+        Standard deviation of log alpha over the noise; zero for a fixed alpha.
     response : ndarray of shape (K,)
-        How far the logarithm falls when noise raises the slope of the score by one.
+        Minus the derivative of log alpha by the slope of the score.
     """
 
     alphas: list[float]
@@ -54,7 +53,7 @@ class AlphaChoice(NamedTuple):
 
 
 def n_alpha_members(M: int, n_neurons: int) -> int:
-    """Number of members whose scores choose the ridge parameter."""
+    """Number of members used to choose alpha."""
     return min(M, ALPHA_MEMBERS, max(1, round(ALPHA_UNITS / n_neurons)))
 
 
@@ -65,10 +64,10 @@ def chosen_alphas(
     units: OutputUnits,
     source: Source | None,
 ) -> AlphaChoice:
-    """Ridge parameter of each output, by a rule or as given.
+    """Ridge parameter of each output, fixed or by a rule.
 
-    Without a source, the rows cannot be seen again and ``"loo"`` becomes ``"gcv"``;
-    ``"block-loo"`` is refused.
+    Without a source there is no second pass: ``"loo"`` becomes ``"gcv"``, and ``"block-loo"``
+    raises an error.
     """
     K = factor.y_square.shape[0]
     if not isinstance(rule, str):
@@ -77,21 +76,26 @@ def chosen_alphas(
     parts = spectrum(factor.members(few))
     alphas = alpha_grid(parts)
     if rule == "block-loo" and source is None:
-        raise ValueError(
-            "alpha='block-loo' sees the rows twice, and these come only once; use alpha='gcv', or "
-            "fit all rows together."
+        raise InputError(
+            Message(
+                "second-pass",
+                "requires two passes over the rows, and partial_fit has one",
+                "alpha",
+                rule,
+                (Setting("alpha", "gcv"), "fit all rows at once"),
+            )
         )
     if rule == "gcv" or source is None:
         scores = gcv_scores(parts, alphas)
     else:
-        scout_layer = layer.members(few)
+        members, center = layer.members(few), factor.center[few, :]
         row_pass = LEAVE_OUT_PASSES[rule](
-            scout_layer, units, parts, factor.center[few, :], factor.y_constant, factor.mass, alphas
+            members, units, parts, center, factor.y_constant, factor.mass, alphas
         )
-        scores = source.for_width(scout_layer.width).reduce(row_pass)
+        scores = source.for_width(members.width).reduce(row_pass)
     chosen = [best_alpha(alphas, scores[:, k]) for k in range(K)]
-    sure = [log_alpha_deviation(parts, alpha, k) for k, alpha in enumerate(chosen)]
-    return AlphaChoice(chosen, *np.asarray(sure).T)
+    uncertainty = [log_alpha_deviation(parts, alpha, k) for k, alpha in enumerate(chosen)]
+    return AlphaChoice(chosen, *np.asarray(uncertainty).T)
 
 
 def alpha_grid(parts: Spectrum) -> np.ndarray:
@@ -110,10 +114,10 @@ def gcv_scores(parts: Spectrum, alphas: np.ndarray) -> np.ndarray:
     scores, xp, n = [], namespace(parts.s), parts.n_rows
     for alpha in map(float, alphas):
         d = parts.filters(alpha)
-        one_minus_leverage = n - parts.n_constants - xp.sum(d, axis=1)[:, None]
-        valid = one_minus_leverage > SMALLEST_RESIDUAL_SHARE * n
+        dof = n - parts.n_constants - xp.sum(d, axis=1)[:, None]  # n - tr P
+        valid = dof > SMALLEST_RESIDUAL_SHARE * n
         rss = parts.residual_squares(d)
-        score = n * rss / xp.where(valid, one_minus_leverage, xp.ones_like(one_minus_leverage)) ** 2
+        score = n * rss / xp.where(valid, dof, xp.ones_like(dof)) ** 2
         score = xp.where(valid, score, xp.full_like(score, xp.inf))
         scores.append(to_numpy(xp.mean(score, axis=0)))
     return np.stack(scores)
@@ -123,8 +127,8 @@ def gcv_scores(parts: Spectrum, alphas: np.ndarray) -> np.ndarray:
 class LeaveOneOutPass:
     r"""Squared leave-one-out errors of an ensemble for each alpha and output.
 
-    Leaving row i out of member m changes its residual to :math:`r_{mi}/(1 - p_{mi})` exactly;
-    the ensemble's error is the mean over members. Errors are weighted by the row weights.
+    The residual of row i in member m fitted without it is :math:`r_{mi}/(1 - p_{mi})` exactly;
+    the error of the ensemble is the mean over members. Errors are weighted by the row weights.
     """
 
     title: ClassVar[str] = "leave-one-out errors"
@@ -175,27 +179,32 @@ class LeaveOneOutPass:
 
 @dataclass(frozen=True)
 class LeaveBlockOutPass(LeaveOneOutPass):
-    """The same with whole blocks of rows left out, by their labels.
+    """Squared leave-block-out errors of an ensemble for each alpha and output.
 
-    Noise that neighbours share does not help to predict a row when they are left out with it,
-    while each of them alone would be predicted the better the less is smoothed.
+    With correlated errors, leave-one-out favours undersmoothing: a row is predicted from the
+    errors of its neighbours. Excluding the whole block avoids it.
     """
 
     title: ClassVar[str] = "leave-block-out errors"
 
     def _add(self, total: np.ndarray, block: Block, d: Array) -> None:
         if block.block_ids is None:
-            raise ValueError(
-                "alpha='block-loo' leaves out blocks of rows, and these rows have no labels of "
-                "blocks; give their times, coordinates or groups, or use alpha='loo'."
+            raise InputError(
+                Message(
+                    "no-block-ids",
+                    "requires blocks of rows",
+                    "alpha",
+                    "block-loo",
+                    ("give times, coordinates or groups of the rows", Setting("alpha", "loo")),
+                )
             )
         xp, q = namespace(d), self.parts.q
-        # Many rows have more blocks than a score needs.
-        every = max(1, self.parts.n_rows // JUDGING_ROWS)
-        judging = np.flatnonzero(block.block_ids % every == 0)
-        if len(judging) == 0:
+        # With many rows, score every few blocks.
+        every = max(1, self.parts.n_rows // SCORED_ROWS)
+        scored = np.flatnonzero(block.block_ids % every == 0)
+        if len(scored) == 0:
             return
-        block_ids, block = block.block_ids[judging], block.taken(judging)
+        block_ids, block = block.block_ids[scored], block.taken(scored)
         Q, along = self._rows(block)
         unexplained = block.target - self.y_constant[:, None] * along
         constant = xp.broadcast_to(along, (Q.shape[0], 1, Q.shape[2]))
@@ -217,46 +226,50 @@ def best_alpha(alphas: np.ndarray, scores: np.ndarray) -> float:
     """The alpha of least score."""
     if not np.any(np.isfinite(scores)):
         return float(alphas[-1])
-    # Of equal scores take the strongest ridge: a constant output is fitted by its mean.
+    # Of equal scores, the largest alpha: a constant output is fitted by its mean.
     return float(alphas[len(alphas) - 1 - int(np.argmin(scores[::-1]))])
 
 
 def log_alpha_deviation(parts: Spectrum, alpha: float, k: int) -> tuple[float, float]:
-    r"""Standard deviation, over new noise, of the logarithm of a chosen ridge parameter.
+    r"""Standard deviation of the logarithm of a chosen ridge parameter over the noise.
 
-    With :math:`l = \log\alpha` and the score :math:`C(l) = \log\|(I - P)y\|^2 - 2\log(n - tr P)`,
-    whose slope is zero at the choice, new noise moves the slope and the choice follows:
+    The choice is the root of the slope of :math:`C(l) = \log\|(I - P)y\|^2 - 2\log(n - tr P)`,
+    with :math:`l = \log\alpha`. To first order,
 
     .. math:: sd(\hat l) = sd(C'(l)) / C''(l).
 
     The slope is a sum of squares of the outputs along singular vectors, each of mean
-    :math:`m^2 + \sigma^2` and variance :math:`2\sigma^4 + 4\sigma^2 m^2`. Leave-one-out, by
-    rows or by blocks, is taken to vary as generalised cross-validation does. The response
-    :math:`1 / C''(l)` comes second, less where the deviation is at its limit.
+    :math:`m^2 + \sigma^2` and variance :math:`2\sigma^4 + 4\sigma^2 m^2`. The variance of
+    leave-one-out and leave-block-out is approximated by that of generalised cross-validation.
+
+    Returns
+    -------
+    deviation, response : float
+        The standard deviation, at most 2, and :math:`1 / C''(l)`, reduced if the deviation is at
+        its bound.
     """
     n = parts.n_rows - parts.n_constants
-    # Rows span no more directions than they are; a stream has as many as there are units.
+    # n rows span at most n directions, while the factor of a stream has as many as units.
     values, u2 = to_numpy(parts.s)[:, :n] ** 2, to_numpy(parts.q)[:, :n, k] ** 2
     beyond = to_numpy(parts.beyond[:, k])
     total = np.sum(u2, axis=1) + beyond
     if not np.all(total > 0):
         return 0.0, 0.0
     u2, beyond = u2 / total[:, None], beyond / total
-    # Steps are relative to alpha; where it is below all singular values, only alpha counts.
-    at = [
-        _slope_terms(values, u2, beyond, n, alpha * np.exp(step * LOG_STEP)) for step in (-1, 0, 1)
-    ]
-    curvature = np.mean(at[0].score - 2 * at[1].score + at[2].score) / LOG_STEP**2
-    variance = np.mean(at[1].slope_variance)
+    log_step = 0.5  # of the second difference
+    steps = (-1, 0, 1)
+    terms = [_slope_terms(values, u2, beyond, n, alpha * np.exp(i * log_step)) for i in steps]
+    curvature = np.mean(terms[0].score - 2 * terms[1].score + terms[2].score) / log_step**2
+    variance = np.mean(terms[1].slope_variance)
     if not variance > 0 or not np.isfinite(variance):
         return 0.0, 0.0
     sd = np.sqrt(variance)
-    response = min(1 / max(curvature, 1e-12), LARGEST_DEVIATION / sd)
+    response = min(1 / max(curvature, 1e-12), 2.0 / sd)
     return float(response * sd), float(response)
 
 
 class _SlopeTerms(NamedTuple):
-    """Score of each member, and the variance of its slope in log alpha, each (m,)."""
+    """Score of each member, and variance of its slope in log alpha, each of shape (m,)."""
 
     score: np.ndarray
     slope_variance: np.ndarray
@@ -265,17 +278,17 @@ class _SlopeTerms(NamedTuple):
 def _slope_terms(
     values: np.ndarray, u2: np.ndarray, beyond: np.ndarray, n: int, alpha: float
 ) -> _SlopeTerms:
-    """From squared singular values (m, r) and squared outputs along their vectors (m, r)."""
+    """Terms from squared singular values (m, r) and squared outputs along their vectors (m, r)."""
     d = values / (values + alpha)
-    left = (1 - d) ** 2
-    rss = np.maximum(np.sum(left * u2, axis=1) + beyond, SMALLEST_RESIDUAL_SHARE**4)
-    one_minus_leverage = np.maximum(n - np.sum(d, axis=1), SMALLEST_RESIDUAL_SHARE * n)
+    remaining = (1 - d) ** 2
+    rss = np.maximum(np.sum(remaining * u2, axis=1) + beyond, SMALLEST_RESIDUAL_SHARE**4)
+    denominator = np.maximum(n - np.sum(d, axis=1), SMALLEST_RESIDUAL_SHARE * n)
     residual_dof = np.maximum(n - np.sum(d * (2 - d), axis=1), SMALLEST_RESIDUAL_SHARE * n)
     sigma2 = (rss / residual_dof)[:, None]
-    growth = 2 * d * left
+    growth = 2 * d * remaining
     slope = (np.sum(growth * u2, axis=1) / rss)[:, None]
-    share = (growth - slope * left) / rss[:, None]
-    spread = 2 * sigma2**2 + 4 * sigma2 * np.maximum(u2 - sigma2, 0)
+    share = (growth - slope * remaining) / rss[:, None]
+    square_variance = 2 * sigma2**2 + 4 * sigma2 * np.maximum(u2 - sigma2, 0)
     outside = max(n - values.shape[1], 0) * 2 * (sigma2 * slope / rss[:, None])[:, 0] ** 2
-    variance = np.sum(share**2 * spread, axis=1) + outside
-    return _SlopeTerms(np.log(rss) - 2 * np.log(one_minus_leverage), variance)
+    variance = np.sum(share**2 * square_variance, axis=1) + outside
+    return _SlopeTerms(np.log(rss) - 2 * np.log(denominator), variance)

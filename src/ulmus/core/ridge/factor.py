@@ -1,12 +1,12 @@
-r"""One triangular factor R of each member's hidden matrix, from which every ridge fit follows.
+r"""Triangular factor R of each member's hidden matrix, sufficient for every ridge fit.
 
 :math:`\tilde H_m = \Psi_m R_m` with orthonormal :math:`\Psi`, where :math:`\tilde H` is the
 hidden matrix with rows scaled by the square roots of their weights and, with an intercept,
-projected off the constant. R comes from the rows themselves where a fit has all of them at
-hand, else from sums over whitened rows; neither squares the condition number.
+projected off the constant. R is computed from the rows if all are in memory, otherwise from sums
+over whitened rows; neither squares the condition number.
 
-Singular values of R give the fit at every ridge parameter (:class:`Spectrum`). They are
-expensive, and only needed to choose one: a few members are enough for that.
+Singular values of R give the fit at every ridge parameter (:class:`Spectrum`). They are expensive
+and computed for the few members that choose alpha.
 """
 
 from __future__ import annotations
@@ -22,9 +22,6 @@ from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.ridge.moments import Moments
 from ulmus.core.ridge.preconditioner import Whitening, bordered, centred_units
 
-# Whitened columns of smaller squared norm are round-off: a direction the data do not have.
-NULL_NORM = 1e-10
-
 
 @dataclass(frozen=True)
 class Factor:
@@ -37,7 +34,7 @@ class Factor:
     y : array of shape (M, r, K)
         Coordinates Psi'y of the outputs.
     beyond : array of shape (M, K)
-        Sum of squares of the outputs that no coordinate holds.
+        Sum of squares of the outputs outside the span of the coordinates.
     center : array of shape (M, N)
         Mean of the units over all rows; zero without an intercept.
     y_constant : array of shape (K,)
@@ -51,7 +48,7 @@ class Factor:
     n_rows : int
         Rows of positive weight.
     from_phi : array of shape (M, N', N') or None
-        Map from whitened features to Psi, the constant included, where R was made from them.
+        Map from whitened features to Psi, including the constant, if R was computed from them.
     """
 
     R: Array
@@ -82,7 +79,7 @@ class Factor:
 
 
 def factor_of_rows(layer: HiddenLayer, rows: Block) -> Factor:
-    """Factors from all rows at once."""
+    """Factors from all rows in memory."""
     parts = [_factor_of_rows(some, rows) for some in layer.portions(rows.X.shape[0])]
     xp = namespace(layer.W)
     joined = {
@@ -93,7 +90,7 @@ def factor_of_rows(layer: HiddenLayer, rows: Block) -> Factor:
 
 
 def _factor_of_rows(layer: HiddenLayer, rows: Block) -> Factor:
-    """Factors of some members; the outputs ride along as further columns."""
+    """Factors of some members, with the outputs as further columns."""
     units, center, size = centred_units(layer, rows)
     xp, (M, n, N) = namespace(units), units.shape
     root = rows.root_weight
@@ -124,7 +121,7 @@ def _factor_of_rows(layer: HiddenLayer, rows: Block) -> Factor:
 
 
 def _without_round_off(units: Array, size: Array) -> Array:
-    """Centred units, zero in members that hardly differ from their centre."""
+    """Centred units, zero in members whose units are constant up to round-off."""
     xp = namespace(units)
     tiny = 100 * float(xp.finfo(units.dtype).eps) * size
     norm = xp.sqrt(xp.sum(units**2, axis=(1, 2)))
@@ -148,7 +145,7 @@ def factor_of_moments(moments: Moments, whitening: Whitening) -> Factor:
     y = from_phi @ moments.cross
     y_constant = y[0, 0, :] if constant else xp.zeros_like(y[0, 0, :])
     y = y[:, int(constant) :, :]
-    # What no direction explains is a difference of near equals; below round-off it is nothing.
+    # A difference of near equals; below round-off it is zero.
     beyond = moments.y_square - y_constant**2 - xp.sum(y**2, axis=1)
     resolution = 100 * float(xp.finfo(y.dtype).eps) * moments.y_square
     beyond = xp.where(beyond > resolution, beyond, xp.zeros_like(beyond))
@@ -167,14 +164,14 @@ def factor_of_moments(moments: Moments, whitening: Whitening) -> Factor:
 
 
 def _matrix_roots(gram: Array) -> tuple[Array, Array]:
-    """Factor L with gram = L L', and a left inverse of it, for nearly singular gram.
+    """Factor L with gram = L L', and its left inverse, for nearly singular gram.
 
-    The columns are scaled to unit length first, so that a direction which was weak in the
-    sample and strong in later rows costs no digits of the others.
+    Columns are scaled to unit length first: a direction that is weak in the sample and strong in
+    later rows does not reduce the precision of the others.
     """
     xp = namespace(gram)
     norm2 = xp.linalg.diagonal(gram)
-    null = norm2 < NULL_NORM
+    null = norm2 < 1e-10  # round-off: no row has a component in this direction
     zero, one = xp.zeros_like(norm2), xp.ones_like(norm2)
     norm = xp.where(null, one, norm2) ** 0.5
     inverse = xp.where(null, zero, 1 / norm)
@@ -200,7 +197,7 @@ class Spectrum:
     q : array of shape (m, r, K)
         Outputs in the orthonormal basis of the rows.
     beyond : array of shape (m, K)
-        Sum of squares of the outputs outside of that basis.
+        Sum of squares of the outputs outside that basis.
     n_rows : int
         Rows of positive weight.
     n_constants : int
@@ -216,13 +213,13 @@ class Spectrum:
     n_constants: int
 
     def kept(self, alpha: float) -> Array:
-        """Directions that are used; without ridge the weakest are dropped, shape (m, r)."""
+        """Singular values that are used; without ridge, the smallest are dropped, shape (m, r)."""
         eps = float(namespace(self.s).finfo(self.s.dtype).eps)
         tolerance = eps**0.5 if alpha == 0 else self.Vt.shape[2] * eps
         return self.s > tolerance * self.s[:, :1]
 
     def inverse(self, alpha: float) -> Array:
-        """1 / s on the directions used, zero elsewhere, shape (m, r)."""
+        """1 / s for singular values that are used, zero for others, shape (m, r)."""
         xp, kept = namespace(self.s), self.kept(alpha)
         s = xp.where(kept, self.s, xp.ones_like(self.s))
         return xp.where(kept, 1 / s, xp.zeros_like(s))
@@ -246,7 +243,7 @@ def spectrum(factor: Factor) -> Spectrum:
 
 
 def numerical_rank(factor: Factor) -> np.ndarray:
-    """Units of each member that are no combination of those before them, and the constant."""
+    """Number of linearly independent units of each member, including the constant."""
     xp = namespace(factor.R)
     size = xp.abs(xp.linalg.diagonal(factor.R))
     eps = float(xp.finfo(size.dtype).eps)

@@ -1,7 +1,8 @@
-r"""How the noise of two members is combined in a sum over pairs, and members in groups.
+r"""Sums over pairs of members: pairings of their noise, groups of members, and Gram matrices.
 
-An estimate sums :math:`z_m' D_{ml} z_l` over members and over pairs of distinct members. D is
-diagonal and made from omega, the noise variance of each row as each member sees it.
+A variance estimate sums :math:`z_m' D_{ml} z_l` over members and over pairs of distinct members.
+A :class:`Pairing` defines the diagonal matrices D by omega, the noise variance of each row
+estimated by each member; a :class:`PairGram` is the sum over rows of :math:`A_m D_{ml} A_l'`.
 """
 
 from __future__ import annotations
@@ -23,9 +24,8 @@ from ulmus.core.arrays.backend import (
     transposed,
 )
 
-# Members whose hidden layers, side by side, make one wider network: at most so many members,
-# and so many units unless a single member has more. Wider ones cost the cube of their width and
-# change neither noise nor coverage by more than simulations can tell.
+# Largest numbers of members and of units of a group. The cost is cubic in the number of units, and
+# larger groups change neither noise nor coverage noticeably (benchmarks/coverage.py).
 GROUP_MEMBERS = 4
 GROUP_UNITS = 800
 
@@ -33,7 +33,7 @@ GROUP_UNITS = 800
 class PairSums(NamedTuple):
     """Sums over single members and over ordered pairs of distinct members.
 
-    Each is (p,) or (p, p'), or (M, N, p) before the product with the first factor is taken.
+    Each is (p,) or (p, p'), or (M, N, p) before multiplication by the first factor.
     """
 
     single: Array
@@ -42,19 +42,19 @@ class PairSums(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairing:
-    """How D_mm and D_ml follow from omega, shape (M, n).
+    """Definition of D_mm and D_ml by omega, shape (M, n).
 
     Parameters
     ----------
     name : str
-        What D is made of.
+        Name of the pairing.
     degree : int
         Number of distinct members in a term of the sum over pairs.
     single : callable or None
-        D_mm from omega, shape (M, n); None for one noise variance in all rows, which is
-        multiplied in later.
+        Returns D_mm, shape (M, n), from omega; None for homoskedastic noise, whose variance is a
+        factor of the sums.
     member : callable or None
-        Shares v from omega, shape (M, n): D_ml is the mean of v_m and v_l.
+        Returns v, shape (M, n), from omega: D_ml is the mean of v_m and v_l.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Pairing:
     member: Callable[[Array], Array] | None = None
 
     def means(self, sums: PairSums, M: int) -> PairSums:
-        """Turn sums into means over distinct members; an empty sum stays zero."""
+        """Means over members and over distinct members; an empty mean is zero."""
         others = M - 1 if self.degree == 3 else 1
         pairs = M * (M - 1) * (M - 2 if self.degree == 3 else 1)
         distinct = sums.distinct / pairs if pairs else sums.distinct
@@ -92,8 +92,7 @@ def _others_member(omega: Array) -> Array:
     return namespace(omega).sum(omega, axis=0) - 2 * omega
 
 
-# One noise variance for all rows; the mean of what both members see; the sum of what all other
-# members see.
+# Homoskedastic noise; the mean of both members' omega; the sum of all other members' omega.
 COMMON = Pairing("common", 2)
 OWN = Pairing("own", 2, _own, _own)
 OTHERS = Pairing("others", 3, _others_single, _others_member)
@@ -104,7 +103,7 @@ PAIRINGS = {pairing.name: pairing for pairing in (COMMON, OWN, OTHERS, CORRELATE
 
 
 def member_groups(M: int, n_neurons: int) -> list[slice]:
-    """Members cut into groups that are wide together, and at least two groups."""
+    """Members in at least two groups, each of which is one wide network."""
     size = max(1, min(GROUP_MEMBERS, GROUP_UNITS // n_neurons))
     n_groups = min(M, max(2, -(-M // size)))
     edges = [round(g * M / n_groups) for g in range(n_groups + 1)]
@@ -112,12 +111,12 @@ def member_groups(M: int, n_neurons: int) -> list[slice]:
 
 
 def lone_members(M: int, start: int = 0) -> list[slice]:
-    """Groups of one: no pairs at all."""
+    """Groups of one member, without pairs."""
     return [slice(m, m + 1) for m in range(start, M)]
 
 
-# A graphics card multiplies members of more units one by one, as the processor does: half of the
-# products of all with all would be a waste.
+# A GPU multiplies all pairs of members in one product, up to this number of units; above it, one
+# member at a time, which computes only the symmetric half.
 SPAN_UNITS = 512
 
 
@@ -125,16 +124,14 @@ SPAN_UNITS = 512
 class PairGram:
     """Sums over rows of A_m D_ml A_l' for all pairs of members, upper half only.
 
-    Coordinates beyond the first N are those that the sums leave out: of A, t and u only the first N
-    count.
+    Only the first N coordinates of A, t and u enter the sums.
 
     Parameters
     ----------
     single : array of shape (M, N, N)
         Blocks on the diagonal.
     upper : list of arrays
-        Row m holds the blocks of m with the members after it in its group side by side:
-        (m, m+1), (m, m+2), ...
+        Element m contains the blocks (m, m+1), (m, m+2), ... of its group side by side.
     """
 
     single: Array
@@ -142,7 +139,7 @@ class PairGram:
 
     @classmethod
     def zeros(cls, N: int, groups: list[slice], *, like: Array) -> PairGram:
-        """An empty sum over the pairs of members within groups, which together are all of them."""
+        """An empty sum over the pairs of members within groups that partition the members."""
         xp = namespace(like)
         M = groups[-1].stop
 
@@ -153,7 +150,7 @@ class PairGram:
         return cls(empty(M, N, N), [empty(N, (end - m - 1) * N) for m, end in enumerate(ends)])
 
     def stacked(self, group: slice) -> Array:
-        """The full matrix of the members of a group side by side, shape (k N, k N)."""
+        """The full matrix of the k members of a group, shape (k N, k N)."""
         xp, N = namespace(self.single), self.single.shape[1]
         side = (group.stop - group.start) * N
         out = xp.zeros((side, side), dtype=self.single.dtype, device=self.single.device)
@@ -166,7 +163,7 @@ class PairGram:
         return out
 
     def add_pairs(self, A: Array) -> None:
-        """Add the rows A, shape (M, N, b), to the sums over pairs alone."""
+        """Add the rows A, shape (M, N, b), to the sums over distinct pairs."""
         A = self._leading(A)
         if is_on_host(A) or A.shape[1] > SPAN_UNITS:
             self._add_by_member(A, None)
@@ -187,9 +184,9 @@ class PairGram:
         self.single += same
 
     def _add_by_member(self, A: Array, v: Array | None) -> None:
-        """Add the products of each member with those after it: the symmetric half only."""
+        """Add the products of each member with those after it: the symmetric half."""
         xp, (_, N, b) = namespace(A), A.shape
-        # One array takes the scaled rows of every member: new memory costs more.
+        # One buffer for the scaled rows of every member: allocation is slower.
         scaled: Array = None if v is None else xp.empty_like(A)
         for m, row in enumerate(self.upper):
             partners = slice(m + 1, m + 1 + row.shape[1] // N)
@@ -200,7 +197,7 @@ class PairGram:
             row += A[m, :, :] @ xp.reshape(rest, (-1, b)).T
 
     def _add_by_span(self, A: Array, v: Array | None) -> Array:
-        """Add the same as one large product and its transpose, which a graphics card prefers.
+        """Add all products of a group as one product and its transpose, which is faster on a GPU.
 
         Returns the products of members with themselves, shape (M, N, N).
         """
@@ -234,7 +231,7 @@ class PairGram:
             distinct += contracted(t[m, :, :], row @ _after(right, m), joint=joint)
             if joint and not own:
                 distinct += contracted(row @ _after(t, m), right[m, :, :], joint=True)
-        if own:  # the pairs (l, m) are those of (m, l) the other way round
+        if own:  # the terms of (l, m) are the transposed terms of (m, l)
             distinct = distinct + (distinct.T if joint else distinct)
         return PairSums(single, distinct)
 
@@ -243,7 +240,7 @@ class PairGram:
         return sum(self.sums(t, u))
 
     def applied(self, t: Array) -> PairSums:
-        """Both sums by member, before the product with the first t: each (M, N, p)."""
+        """Sums over l of K_ml t_l, within members and over distinct pairs, each (M, N, p)."""
         xp, N, every = namespace(t), self.single.shape[1], t
         t = self._leading(t)
         single, distinct = xp.zeros_like(every), xp.zeros_like(every)
@@ -254,7 +251,7 @@ class PairGram:
         return PairSums(single, distinct)
 
     def by_pair(self, t: Array) -> Array:
-        """The terms of both sums, t_m with t_l for all m and l, shape (M, M, p)."""
+        """The terms t_m' K_ml t_l of both sums for all m and l, shape (M, M, p)."""
         t = self._leading(t)
         xp, (M, N, p) = namespace(t), t.shape
         terms = xp.zeros((M, M, p), dtype=t.dtype, device=t.device)
@@ -267,11 +264,11 @@ class PairGram:
         return terms
 
     def _leading(self, t: Array) -> Array:
-        """The coordinates that the sums are over."""
+        """The coordinates that enter the sums."""
         return t[:, : self.single.shape[1], :]
 
     def primal(self) -> PairGram:
-        """The form itself, which needs no training row."""
+        """The form itself, which contains no training row."""
         return self
 
     def rotated(self, A: Array) -> PairGram:
@@ -296,9 +293,9 @@ def _after(t: Array, m: int) -> Array:
 
 
 def own_products(A: Array, v: Array | None = None) -> Array:
-    """Sums over rows of A_m v_m A_m' for v (M, b) that is not negative, shape (M, N, N).
+    """Sums over rows of A_m v_m A_m' for non-negative v (M, b), shape (M, N, N).
 
-    A matrix times its own transpose costs half: both factors get the root of v.
+    Both factors are multiplied by the root of v: a matrix times its transpose costs half.
     """
     scaled = A if v is None else A * (v**0.5)[:, None, :]
     return member_products(scaled, scaled)

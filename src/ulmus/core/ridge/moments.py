@@ -1,4 +1,4 @@
-"""What a fit needs from the data, as sums over row blocks that merge with ``+``."""
+"""First pass over the rows: sums of whitened features and outputs, which merge with ``+``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Moments:
     Parameters
     ----------
     gram : PairGram
-        Sums of phi phi' within members, and between those of a group.
+        Sums of phi phi' within members, and between members of a group.
     cross : array of shape (M, N', K)
         Sums of phi y.
     y_square : array of shape (K,)
@@ -62,7 +62,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class FirstPass:
-    """Sums of whitened features and outputs, with those between the members of each group."""
+    """Computes the moments, with products between the members of each group."""
 
     title: ClassVar[str] = "sums of features"
 

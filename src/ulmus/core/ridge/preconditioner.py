@@ -1,8 +1,7 @@
-"""A preconditioner for the hidden features, taken from a sample of rows.
+"""Preconditioner of the hidden features from a sample of rows.
 
-Hidden matrices have condition numbers of 1e5 to 1e10, and H'H squares them. Dividing the
-features by the triangular factor of a sample first makes the sums over row blocks well
-conditioned, so that they keep their digits.
+Hidden matrices have condition numbers of 1e5 to 1e10, which H'H squares. Features are multiplied
+by the inverse triangular factor of a sample, so that sums over row blocks are well conditioned.
 """
 
 from __future__ import annotations
@@ -13,16 +12,8 @@ from ulmus.core.arrays.backend import Array, namespace, transposed
 from ulmus.core.arrays.linalg import inverted_triangle, lower_product, triangular_factor
 from ulmus.core.data.source import Block
 from ulmus.core.layer.hidden_layer import HiddenLayer
-
-# Directions weaker than this in the sample are scaled as if they were this strong: they may
-# come alive in later rows.
-FLOOR = 1e-9
-# Squares of larger hidden features are no numbers.
-LARGEST_FEATURE = 1e150
-# Rows wanted in the sample for each hidden unit; fewer where a layer is so wide that their
-# factorisation would cost more than the rows are worth.
-ROWS_PER_UNIT, FEWEST_ROWS_PER_UNIT = 10, 5
-ENOUGH_ROWS = 20_000
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
 
 
 @dataclass(frozen=True)
@@ -38,8 +29,8 @@ class Whitening:
     R : array of shape (M, N, N)
         Triangular factor of the sample's centred units, raised to the floor.
     P : array of shape (M, N', N')
-        The preconditioner, the inverse of R'. It subtracts the centre by way of the constant
-        unit, which it otherwise leaves alone.
+        The preconditioner, the inverse of R'. Its first column subtracts the centre, times the
+        constant unit.
     """
 
     layer: HiddenLayer
@@ -53,8 +44,8 @@ class Whitening:
 
 
 def sample_rows(n_units: int) -> int:
-    """Rows wanted in the sample for so many hidden units."""
-    return min(ROWS_PER_UNIT * n_units, max(FEWEST_ROWS_PER_UNIT * n_units, ENOUGH_ROWS))
+    """Sample size: 10 rows per unit, and down to 5 above 20,000 rows, where QR dominates."""
+    return min(10 * n_units, max(5 * n_units, 20_000))
 
 
 def scaled_rows(features: Array, root_weight: Array | None) -> Array:
@@ -63,17 +54,23 @@ def scaled_rows(features: Array, root_weight: Array | None) -> Array:
 
 
 def centred_units(layer: HiddenLayer, block: Block) -> tuple[Array, Array, Array]:
-    """Units of a block less their weighted mean, weighted (M, n, N); the mean; and a size.
+    """Centred and weighted units (M, n, N) of a block, their weighted mean (M, N), and a size (M,).
 
-    Without an intercept the mean is zero. The size (M,) is what the units amount to before they
-    are centred: much smaller differences are round-off.
+    Without an intercept the mean is zero. The size is the norm of the mean: much smaller
+    differences are round-off.
     """
     H = layer(block.X)
     xp, root_weight = namespace(H), block.root_weight
-    if not float(xp.max(xp.abs(H))) < LARGEST_FEATURE:
-        raise ValueError(
-            "hidden features are beyond the range of numbers that can be squared; use "
-            "standardize=True and a smaller weight_scale, or another activation."
+    if not float(xp.max(xp.abs(H))) < 1e150:
+        raise InputError(
+            Message(
+                "feature-overflow",
+                "squares of hidden features are beyond the range of float64",
+                suggestions=(
+                    Setting("standardize", True, "use {} and a smaller weight_scale"),
+                    Setting("activation", phrase="another {}"),
+                ),
+            )
         )
     units = H[:, int(layer.constant) :, :]
     center, size = xp.zeros_like(units[:, :, 0]), xp.zeros_like(units[:, 0, 0])
@@ -99,7 +96,8 @@ def _sample_whitening(layer: HiddenLayer, sample: Block) -> tuple[Array, Array, 
     units, center, size = centred_units(layer, sample)
     xp, N = namespace(units), units.shape[2]
     size = xp.maximum(size, xp.sqrt(xp.sum(units**2, axis=(1, 2))))
-    floor = FLOOR * xp.where(size > 0, size, xp.ones_like(size))
+    # Directions absent from the sample may occur in later rows.
+    floor = 1e-9 * xp.where(size > 0, size, xp.ones_like(size))
     eye = xp.eye(N, dtype=units.dtype, device=units.device)
     R = triangular_factor(xp.concat([units, floor[:, None, None] * eye], axis=1))
     P = inverted_triangle(transposed(R))

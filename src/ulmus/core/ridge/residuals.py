@@ -1,4 +1,13 @@
-"""What a fit says about its training rows: residuals, leverages, and their HC discounts."""
+r"""Residuals of training rows: leave-one-out, leave-block-out, and HC estimates of their variance.
+
+Let T be the coordinates of the rows of a block, each multiplied by the square root of its weight,
+and r their residuals. A fit without the block has the residuals
+
+.. math:: (I - P)^{-1} r = r + T'(I - TT')^{-1} T r, \qquad P = T'T,
+
+at its rows, and the squared length t't of a row becomes :math:`t'(I - TT')^{-1}t`. For a block of
+one row with leverage p these are :math:`r / (1 - p)` and :math:`t't / (1 - p)`.
+"""
 
 from __future__ import annotations
 
@@ -14,31 +23,31 @@ from ulmus.core.arrays.linalg import eigh, positive_definite
 from ulmus.core.data.cv_blocks import block_runs
 from ulmus.core.ridge.smoother import Smoother, square_lengths
 
-# A left-out row that the fit reproduces to round-off has no usable residual.
+# Residuals of rows with less than this are round-off.
 SMALLEST_ONE_MINUS_LEVERAGE = 1e-10
 
 
 def one_minus_leverage(leverage: Array) -> Array:
-    """1 - p, kept off zero: a row with leverage 1 has a residual of round-off."""
+    """1 - p, bounded away from zero."""
     return namespace(leverage).clip(1 - leverage, min=SMALLEST_ONE_MINUS_LEVERAGE)
 
 
 @dataclass(frozen=True)
 class RowFit:
-    """Some training rows as the members see them, in the fit's units of y.
+    """Coordinates and residuals of some training rows, in the fit's units of y.
 
     Parameters
     ----------
     smoother : Smoother
         The members.
     t : array of shape (M, N', n)
-        Coordinates of the rows, before their weights.
+        Coordinates of the rows, without their weights.
     residual : array of shape (M, K, n)
         Residuals of each member.
     root_weight : array of shape (n,) or None
         Square roots of the row weights.
-    cut : ndarray of shape (n,) or None
-        Labels of the blocks in which rows are left out; without them, one row at a time.
+    block_ids : ndarray of shape (n,) or None
+        Cross-validation block of each row, sorted; None for leave-one-out.
     """
 
     smoother: Smoother
@@ -54,17 +63,16 @@ class RowFit:
 
     @cached_property
     def square_length(self) -> Array:
-        """t't of each row: its leverage if its weight were 1, shape (M, n)."""
+        """t't of each row: its leverage for weight 1, shape (M, n)."""
         return square_lengths(self.t)
 
     @cached_property
     def square_row(self) -> Array:
-        """z'z of each row: the diagonal of P^2 if its weight were 1, shape (M, n)."""
+        """z'z of each row: the diagonal of P^2 for weight 1, shape (M, n)."""
         return self.smoother.square_rows(self.t)
 
     @cached_property
-    def _without_blocks(self) -> LeaveBlockOut | None:
-        """Rows as seen without their blocks, if they have any."""
+    def _leave_block_out(self) -> LeaveBlockOut | None:
         if self.block_ids is None:
             return None
         return leave_block_out(self.t, self.residual, self.root_weight, self.block_ids)
@@ -72,28 +80,28 @@ class RowFit:
     @property
     def loo(self) -> Array:
         """Exact residuals of each member fitted without the row or its block, (M, K, n)."""
-        if self._without_blocks is not None:
-            return self._without_blocks.residual
+        if self._leave_block_out is not None:
+            return self._leave_block_out.residual
         return self.residual / one_minus_leverage(self.weight * self.square_length)[:, None, :]
 
     @property
     def leave_out_leverage(self) -> Array:
-        r"""Squared error expected of each row's prediction without it, in units of noise, (M, n).
+        r"""Expected squared error of the leave-one-out prediction in units of the noise, (M, n).
 
         A ridge regression is the mean of a Gaussian process, whose variance at h is
-        :math:`\sigma^2 h'(H'H + \alpha I)^{-1}h = \sigma^2 t't`: the noise in the prediction and,
-        unlike z'z, the bias that the ridge expects. Leaving a row out divides its own by 1 - p.
-        Rows of blocks are predicted without their whole block.
+        :math:`\sigma^2 h'(H'H + \alpha I)^{-1}h = \sigma^2 t't`. It includes the variance of the
+        prediction and, unlike z'z, the expected squared bias. For the fit without the row it is
+        divided by 1 - p; with block ids, it is that of the fit without the block.
         """
-        if self._without_blocks is not None:
-            return self._without_blocks.norm
+        if self._leave_block_out is not None:
+            return self._leave_block_out.leverage
         return self.square_length / one_minus_leverage(self.weight * self.square_length)
 
     @property
     def weighted(self) -> RowFit:
-        """The same with rows scaled by their weights, where noise is the same for all.
+        """The rows times the square roots of their weights, whose noise is homoskedastic.
 
-        What is made of these, forms of the noise of single rows, knows no blocks.
+        Block ids are dropped: noise forms are of single rows.
         """
         root = self.root_weight
         if root is None:
@@ -101,7 +109,7 @@ class RowFit:
         return RowFit(self.smoother, self.t * root, self.residual * root, None)
 
     def members(self, few: slice) -> RowFit:
-        """The same rows as some of the members see them."""
+        """The same rows for some of the members."""
         return replace(
             self,
             smoother=self.smoother.members(few),
@@ -117,13 +125,13 @@ def row_fit(
     root_weight: Array | None,
     block_ids: np.ndarray | None = None,
 ) -> RowFit:
-    """What the members say about rows with features h (M, N', n) and outputs y (K, n)."""
+    """Coordinates and residuals of rows with features h (M, N', n) and outputs y (K, n)."""
     t = smoother.coordinates(h)
     return RowFit(smoother, t, y - transposed(smoother.q) @ t, root_weight, block_ids)
 
 
 # ------------------------------------------------------------ heteroskedasticity-consistent
-# What divides a squared residual of weighted rows, so that it estimates the row's noise.
+# Divisors of squared residuals of weighted rows; the quotients estimate the noise variances.
 
 
 def _hc0(rows: RowFit) -> Array:
@@ -136,7 +144,7 @@ def _hc2(rows: RowFit) -> Array:
 
 
 def _hc3(rows: RowFit) -> Array:
-    # MacKinnon & White (1985): the left-out residual.
+    # MacKinnon & White (1985): the leave-one-out residual.
     return one_minus_leverage(rows.square_length) ** 2
 
 
@@ -149,92 +157,92 @@ DISCOUNTS: dict[str, Callable[[RowFit], Array]] = {
 
 
 def member_omega(hc: str, rows: RowFit) -> Array:
-    """Squared residuals over the discount that each HC variant gives them, (M, K, n)."""
+    """HC estimate of the noise variance of each row by each member, (M, K, n)."""
     return rows.residual**2 / DISCOUNTS[hc](rows)[:, None, :]
 
 
 def pooled_residual(hc: str, rows: RowFit) -> Array:
-    """Mean over members of discounted residuals, shape (K, n).
+    """Mean over members of residuals over the roots of their divisors, shape (K, n).
 
-    Averaging before squaring leaves out what only single members get wrong.
+    Averaging before squaring reduces the bias variation of single members.
     """
     xp = namespace(rows.residual)
     return xp.mean(rows.residual / xp.sqrt(DISCOUNTS[hc](rows))[:, None, :], axis=0)
 
 
 def pooled_omega(hc: str, rows: RowFit) -> Array:
-    """Its square, shape (K, n)."""
+    """Squared pooled residuals, shape (K, n)."""
     return pooled_residual(hc, rows) ** 2
 
 
-# ------------------------------------------------------------ rows without their blocks
+# ------------------------------------------------------------ leave-block-out
 
 
 class LeaveBlockOut(NamedTuple):
-    """Residuals (M, K, n) and expected squared errors, in units of noise, (M, n) of rows."""
+    """Residuals (M, K, n) of fits without the block of a row, and leverages t't (M, n) in them."""
 
     residual: Array
-    norm: Array
+    leverage: Array
 
 
 def leave_block_out(
     t: Array, residual: Array, root_weight: Array | None, block_ids: np.ndarray
 ) -> LeaveBlockOut:
-    """Rows as seen by members that were fitted without their blocks.
+    """Residuals and leverages of the rows in fits without their blocks.
 
     Parameters
     ----------
     t : array of shape (M, N', n)
-        Coordinates of the rows, before their weights.
+        Coordinates of the rows, without their weights.
     residual : array of shape (M, K, n)
         Residuals of the members.
     root_weight : array of shape (n,) or None
         Square roots of the row weights.
-    cut : ndarray of shape (n,)
-        Labels of the blocks.
+    block_ids : ndarray of shape (n,)
+        Block of each row, sorted.
     """
     xp = namespace(t)
     root = xp.ones_like(t[0, 0, :]) if root_weight is None else root_weight
-    residuals, norms = [], []
+    residuals, leverages = [], []
     for run in block_runs(block_ids):
         weight = run.stacked(root[None, None, :])
-        moved, norm = _left_out_run(run.stacked(t), run.stacked(residual), weight)
-        residuals.append(run.unstacked(moved))
-        norms.append(run.unstacked(norm)[:, 0, :])
-    return LeaveBlockOut(xp.concat(residuals, axis=2), xp.concat(norms, axis=1))
+        without, leverage = _leave_run_out(run.stacked(t), run.stacked(residual), weight)
+        residuals.append(run.unstacked(without))
+        leverages.append(run.unstacked(leverage)[:, 0, :])
+    return LeaveBlockOut(xp.concat(residuals, axis=2), xp.concat(leverages, axis=1))
 
 
-def _left_out_run(t: Array, residual: Array, root: Array) -> tuple[Array, Array]:
-    """The same for stacks of blocks, (M, B, K, b) and (M, B, 1, b)."""
+def _leave_run_out(t: Array, residual: Array, root: Array) -> tuple[Array, Array]:
+    """Residuals (M, B, K, b) and leverages (M, B, 1, b) for stacks of B blocks of b rows."""
     xp, (N, b) = namespace(t), t.shape[2:]
     weighted = t * root
     if b <= N:
         # (I - TT')^-1 is I + T (I - P)^-1 T', with a matrix of the size of the block.
         products = transposed(t) @ weighted
         value, V = eigh(transposed(root) * products)
-        spread, right = transposed(products @ V), residual * root @ V
-        norm = xp.sum(t**2, axis=2, keepdims=True)
+        rotated, right = transposed(products @ V), residual * root @ V
+        leverage = xp.sum(t**2, axis=2, keepdims=True)
     else:
         value, V = eigh(weighted @ transposed(weighted))
-        spread = transposed(V) @ t
+        rotated = transposed(V) @ t
         right = (residual * root) @ transposed(weighted) @ V
-        norm = xp.zeros_like(t[:, :, :1, :])
+        leverage = xp.zeros_like(t[:, :, :1, :])
     inverse = 1 / one_minus_leverage(value)[:, :, None, :]
-    moved = residual + (right * inverse) @ spread
-    return moved, norm + inverse @ spread**2
+    return residual + (right * inverse) @ rotated, leverage + inverse @ rotated**2
 
 
 def leave_block_out_errors(t: Array, residual: Array) -> Array | None:
-    """Residuals of weighted rows without their blocks, for stacks (m, B, N', b) and (m, B, K, b).
+    """Residuals of weighted rows in fits without their blocks, (m, B, K, b).
 
-    There are none where a block is reproduced to round-off.
+    Arguments are stacks (m, B, N', b) and (m, B, K, b). None if a fit interpolates a block up to
+    round-off.
     """
     xp, (N, b) = namespace(t), t.shape[2:]
     small = transposed(t) @ t if b <= N else t @ transposed(t)
-    left = xp.eye(min(N, b), dtype=t.dtype, device=t.device) - small
-    if not positive_definite(left, SMALLEST_ONE_MINUS_LEVERAGE):
+    complement = xp.eye(min(N, b), dtype=t.dtype, device=t.device) - small
+    if not positive_definite(complement, SMALLEST_ONE_MINUS_LEVERAGE):
         return None
     if b <= N:
-        return transposed(xp.linalg.solve(left, transposed(residual)))
-    pulled = xp.linalg.solve(left, t @ transposed(residual))
-    return residual + transposed(pulled) @ t
+        return transposed(xp.linalg.solve(complement, transposed(residual)))
+    shift = xp.linalg.solve(complement, t @ transposed(residual))
+    return residual + transposed(shift) @ t

@@ -1,12 +1,12 @@
-r"""The ensemble at one ridge parameter: the coordinates t in which everything is an inner product.
+r"""All members at one ridge parameter: the coordinates t of points and rows.
 
 For each member let A be a root of the ridge inverse, :math:`A A' = (H'H + \alpha I)^{-1}`, and
 
 .. math:: t(x) = A' h(x), \qquad Q = H A, \qquad z(x) = Q t(x).
 
-A training row's coordinates are its own t, so that one map serves rows and points. The smoother
-is :math:`P = Q Q'`, the leverage of a row its squared length, and a prediction
-:math:`q't(x)` with :math:`q = Q'y`.
+The rows of Q are the coordinates t of the training rows. The smoother is :math:`P = Q Q'`, the
+leverage of a row is its squared length t't, and the prediction is :math:`q't(x)` with
+:math:`q = Q'y`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ from ulmus.core.arrays.linalg import inverted_triangle, lower_product, ridge_tri
 from ulmus.core.ridge.factor import Factor, numerical_rank, spectrum
 from ulmus.core.ridge.preconditioner import bordered
 
-# With so many rows for each unit, singular values cost little beside the passes over the rows,
-# and coordinates along singular vectors make these cheaper.
+# Rows per unit from which coordinates are along singular vectors: the decomposition then costs
+# little compared with the passes over the rows, which diagonal products Q'Q make cheaper.
 SPECTRAL_ROWS = 20
-# Round-off of hidden features that a ridge parameter must exceed, in units of the last digit; in
-# single precision, this share of the features is all that can be asked.
-RESOLUTION, COARSEST = 1000.0, 1e-6
-# Coordinates are left out of pairs of members where their gain is less than the first in all of
-# them (of the variance of a point among the rows they are less than the tenth digit), and their
-# squared singular value less than the second of the largest (wide networks do not see them).
+# Relative round-off of hidden features in units of the machine epsilon, which alpha must exceed.
+RESOLUTION = 1000.0
+# Cross-member products skip coordinates whose gain is below WEAK in every member (they contribute
+# < 1e-10 of a variance) and whose squared singular value is below FAINT times the largest (the
+# undersmoothed fit ignores them).
 WEAK, FAINT = 1e-5, 1e-16
 
 
@@ -43,7 +42,7 @@ class Smoother:
     alpha : float
         Ridge parameter.
     to_t : array of shape (M, N', N')
-        Map A' from features to coordinates, the constant included.
+        Map A' from features to coordinates, including the constant.
     q : array of shape (M, N', K)
         Coordinates Q'y of the outputs.
     gain : array of shape (M, N') or (M, r, N')
@@ -52,7 +51,7 @@ class Smoother:
     rss : array of shape (M, K)
         Residual sums of squares.
     rank : ndarray of shape (M,)
-        Numerical rank of each member, the constant included.
+        Numerical rank of each member, including the constant.
     center : array of shape (M, N)
         Mean of the units over all rows; zero without an intercept.
     constant : bool
@@ -86,41 +85,40 @@ class Smoother:
 
     @property
     def spectral(self) -> bool:
-        """Whether coordinates are along singular vectors, so that Q'Q is diagonal."""
+        """Whether coordinates are along singular vectors: Q'Q is diagonal."""
         return bool(self.gain.ndim == 2)
 
     @property
     def ridge_slope(self) -> Array:
-        r"""How predictions move with log alpha: the products of t with these, shape (M, N', K).
+        r"""v with t'v the derivative of a prediction by log alpha, shape (M, N', K).
 
-        The coefficients move by :math:`-\alpha (H'H + \alpha I)^{-1}\beta`; the constant stays.
+        The derivative of the coefficients is :math:`-\alpha (H'H + \alpha I)^{-1}\beta`, and zero
+        for the constant.
         """
-        return -self._smoothed_away(self.q)
+        return -self._unexplained(self.q)
 
     @property
     def score_gradient(self) -> Array:
-        r"""How noise in a prediction moves the slope of the score in log alpha, (M, N', K).
+        r"""v with 2 sigma2 t'v the covariance of a prediction and a slope in log alpha, (M, N', K).
 
-        The products of t with these, times twice the noise variance, are the covariance of a
-        prediction with the slope of :math:`\log\|(I - P)y\|^2`, which is
-        :math:`s = 2 y'P(I - P)^2y / y'(I - P)^2y`: its derivative by y is
-        :math:`2 (I - P)^2 (2P - sI) y / y'(I - P)^2y`.
+        The slope of :math:`\log\|(I - P)y\|^2` is :math:`s = 2 y'P(I - P)^2y / y'(I - P)^2y`, and
+        its gradient by y is :math:`2 (I - P)^2 (2P - sI) y / y'(I - P)^2y`.
         """
         xp = namespace(self.q)
         rss = xp.where(self.rss > 0, self.rss, xp.ones_like(self.rss))[:, None, :]
-        once = self._smoothed_away(self.q)
+        once = self._unexplained(self.q)
         s = 2 * xp.sum(once**2, axis=1, keepdims=True) / rss
-        twice = self._smoothed_away(once)
-        return ((2 - s) * twice - 2 * self._smoothed_away(twice)) / rss
+        twice = self._unexplained(once)
+        return ((2 - s) * twice - 2 * self._unexplained(twice)) / rss
 
-    def _smoothed_away(self, v: Array) -> Array:
-        """What a ridge regression leaves of coordinates v (M, N', K), (I - Q'Q) v; no constant."""
+    def _unexplained(self, v: Array) -> Array:
+        """(I - Q'Q) v for coordinates v (M, N', K), zero for the constant."""
         xp, first = namespace(self.to_t), int(self.constant)
         root = self.to_t[:, first:, first:]
-        left = self.alpha * (root @ (transposed(root) @ v[:, first:, :]))
+        remainder = self.alpha * (root @ (transposed(root) @ v[:, first:, :]))
         if not first:
-            return left
-        return xp.concat([xp.zeros_like(v[:, :1, :]), left], axis=1)
+            return remainder
+        return xp.concat([xp.zeros_like(v[:, :1, :]), remainder], axis=1)
 
     def coordinates(self, h: Array) -> Array:
         """Coordinates t of features h (M, N', p), shape (M, N', p)."""
@@ -143,7 +141,7 @@ class Smoother:
 
     @cached_property
     def n_strong(self) -> int:
-        """Leading coordinates that products of pairs of members need, at least one of a unit."""
+        """Number of leading coordinates in products of pairs of members, at least one."""
         if not self.spectral:
             return int(self.to_t.shape[1])
         xp, first = namespace(self.to_t), int(self.constant)
@@ -151,7 +149,7 @@ class Smoother:
         width = to_numpy(xp.sum(self.to_t[:, first:, first:] ** 2, axis=2))
         s2 = gain**2 / np.where(width > 0, width, 1.0)
         strong = (gain > WEAK) | (s2 > FAINT * s2.max(axis=1, keepdims=True))
-        # Units that do not vary have no strong one, and the first stands for them.
+        # Constant units have no strong coordinate; the first is kept.
         return first + int(np.max(np.flatnonzero(strong.any(axis=0)), initial=0)) + 1
 
     @cached_property
@@ -213,9 +211,9 @@ class RidgeRoot(NamedTuple):
 
 
 def smoother(factor: Factor, alpha: float) -> tuple[Smoother, Array | None]:
-    """The ensemble at a ridge parameter, and the map from whitened features to coordinates.
+    """The members at a ridge parameter, and the map from whitened features to coordinates.
 
-    The map (M, N', N') is None where the factor was not made from whitened features.
+    The map (M, N', N') is None if the factor was computed from the rows.
     """
     few_units = factor.n_rows >= SPECTRAL_ROWS * factor.R.shape[2]
     root = _spectral(factor, alpha) if alpha == 0 or few_units else _triangular(factor, alpha)
@@ -224,7 +222,7 @@ def smoother(factor: Factor, alpha: float) -> tuple[Smoother, Array | None]:
     rss = factor.beyond + namespace(q).sum((factor.y - fitted) ** 2, axis=1)
     to_t, from_psi, gain, rank = root
     if factor.constant:
-        # The constant is a first direction, unpenalised and orthogonal to the others.
+        # The constant is the first coordinate, unpenalised and orthogonal to the others.
         xp = namespace(q)
         shift = -(to_t @ factor.center[:, :, None])[:, :, 0]
         to_t = bordered(to_t, corner=factor.mass**-0.5, column=shift)
@@ -255,8 +253,8 @@ def _with_leading_one(gain: Array) -> Array:
 def _triangular(factor: Factor, alpha: float) -> RidgeRoot:
     """Root from the triangular factor of [R; sqrt(alpha) I], without singular values.
 
-    Coordinates of features carry their round-off over sqrt(alpha): where that would be all they
-    carry, the ridge is raised to what the features resolve.
+    Coordinates contain the round-off of the features divided by sqrt(alpha); alpha is raised to
+    the resolution of the features.
     """
     R = factor.R
     roots = inverted_triangle(transposed(ridge_triangle(R, _resolved(factor, alpha) ** 0.5)))
@@ -267,12 +265,13 @@ def _triangular(factor: Factor, alpha: float) -> RidgeRoot:
 def _resolved(factor: Factor, alpha: float) -> float:
     xp = namespace(factor.R)
     size = factor.mass * xp.sum(factor.center**2, axis=1) + xp.sum(factor.R**2, axis=(1, 2))
-    resolution = min(RESOLUTION * float(xp.finfo(factor.R.dtype).eps), COARSEST)
+    # At most 1e-6: in single precision, a larger bound would change the fit.
+    resolution = min(RESOLUTION * float(xp.finfo(factor.R.dtype).eps), 1e-6)
     return max(alpha, resolution**2 * float(xp.max(size)))
 
 
 def _spectral(factor: Factor, alpha: float) -> RidgeRoot:
-    """Root along singular vectors; without ridge the weakest directions are dropped."""
+    """Root along singular vectors; without ridge, the smallest singular values are dropped."""
     parts = spectrum(factor)
     xp, kept = namespace(parts.s), parts.kept(alpha)
     ridge = _resolved(factor, alpha) if alpha > 0 else 0.0
