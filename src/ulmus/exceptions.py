@@ -15,6 +15,7 @@ from typing import Any
 from ulmus.messages import Message
 
 __all__ = [
+    "BiasWarning",
     "CorrelatedErrorsWarning",
     "DegenerateFitWarning",
     "ExtrapolationWarning",
@@ -23,7 +24,6 @@ __all__ = [
     "NeedsTwoPassesError",
     "NegativeVarianceWarning",
     "NoUndersmoothedFitError",
-    "BiasWarning",
     "UlmusWarning",
 ]
 
@@ -65,8 +65,8 @@ class CarriesMessage:
 class InputError(CarriesMessage, ValueError):
     """Bad input, with its cause and suggestions as data.
 
-    ``code``, ``parameter``, ``value``, ``suggestion`` and ``topic`` are attributes; the text is that
-    of :meth:`ulmus.messages.Message.render`.
+    ``code``, ``parameter``, ``value``, ``suggestion`` and ``topic`` are attributes; the text is
+    that of :meth:`ulmus.messages.Message.render`.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ class InputError(CarriesMessage, ValueError):
 class NoUndersmoothedFitError(InputError):
     """Intervals for the function were requested of a fit that has no undersmoothed counterpart.
 
-    They require a fit with a smaller ridge parameter, which float32 does not resolve and which, with
-    heteroskedastic estimates, needs the training rows.
+    They require a fit with a smaller ridge parameter, which float32 does not resolve and which,
+    with heteroskedastic estimates, needs the training rows.
 
     Examples
     --------
@@ -146,8 +146,8 @@ class ModelFileError(ValueError):
 class UlmusWarning(CarriesMessage, UserWarning):
     """Base class of all warnings of ulmus, with cause and suggestions as data.
 
-    ``code``, ``parameter``, ``value``, ``suggestion`` and ``topic`` are attributes; the text is that
-    of :meth:`ulmus.messages.Message.render`.
+    ``code``, ``parameter``, ``value``, ``suggestion`` and ``topic`` are attributes; the text is
+    that of :meth:`ulmus.messages.Message.render`.
 
     Parameters
     ----------

@@ -56,7 +56,8 @@ class Setting:
 class Dialect(Protocol):
     """Renders a setting, or returns None where the parameter does not exist."""
 
-    def __call__(self, parameter: str, value: Any = ..., item: str | None = ...) -> str | None: ...
+    def __call__(self, parameter: str, value: Any = ..., item: str | None = ...) -> str | None:
+        """The setting in words."""
 
 
 def python(parameter: str, value: Any = ANY, item: str | None = None) -> str:
@@ -123,8 +124,7 @@ class Message:
 
     def suggestion(self, dialect: Dialect = python) -> str:
         """The suggestions that exist in a dialect, as one clause."""
-        found = clauses(self.suggestions, dialect)
-        return ", or ".join(found) if len(found) < 3 else f"{', '.join(found[:-1])}, or {found[-1]}"
+        return joined(clauses(self.suggestions, dialect))
 
 
 def invalid(parameter: str, requirement: str, value: Any, *, item: str | None = None) -> Message:
@@ -141,6 +141,11 @@ def clauses(suggestions: Sequence[str | Setting], dialect: Dialect = python) -> 
         one for one in suggestions if isinstance(one, str) or dialect(one.parameter, one.value)
     ]
     return [one if isinstance(one, str) else _clause(one, dialect) for one in exist]
+
+
+def joined(parts: list[str]) -> str:
+    """Alternatives as one clause: ``a, b, or c``."""
+    return ", or ".join(parts) if len(parts) < 3 else f"{', '.join(parts[:-1])}, or {parts[-1]}"
 
 
 def _clause(setting: Setting, dialect: Dialect) -> str:

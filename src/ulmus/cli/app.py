@@ -19,8 +19,8 @@ for command in (fit, predict, report, average, compare, slope, export, demo):
     app.command()(command)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"ulmus {__version__}")
         raise typer.Exit
 
@@ -29,10 +29,10 @@ def _version(wanted: bool) -> None:
 def main(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Regression with honest error bars: from a table to predictions, answers and a report.
+    """Regression with standard errors: from a table to predictions, effects and a report.
 
     Start with `ulmus demo`, or with `ulmus fit table.csv --target y -o model.ulmus`.
     Exit codes: 0 done, 1 failure, 2 bad input.

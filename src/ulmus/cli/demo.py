@@ -1,47 +1,49 @@
-"""``ulmus demo``: all commands on a small table, to look at and to copy."""
+"""``ulmus demo``: the main commands on a small table."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console as RichConsole
-from sklearn.datasets import load_diabetes
 
 from ulmus.cli.console import Console
-from ulmus.cli.effects import slope
-from ulmus.cli.fit import fit
-from ulmus.cli.predict import predict
 
 
 def demo(
-    folder: Annotated[
-        Path, typer.Argument(help="Folder for the table, the model and what comes of it.")
-    ] = Path("ulmus-demo"),
+    folder: Annotated[Path, typer.Argument(help="Folder for the table and all results.")] = Path(
+        "ulmus-demo"
+    ),
 ) -> None:
-    """Fit, predict and explain a small table, and leave everything in a folder to look at.
+    """Fit a model to a small table, predict, estimate slopes, and write a report.
 
     ```
     ulmus demo
     ```
     """
-    console = Console()
-    with console.handle_errors():
+    table, model = folder / "diabetes.csv", folder / "model.ulmus"
+    report, predictions = folder / "report.html", folder / "predictions.csv"
+    with Console("demo").handle_errors():
         folder.mkdir(parents=True, exist_ok=True)
-        table, model = folder / "diabetes.csv", folder / "model.ulmus"
+        from sklearn.datasets import load_diabetes
+
         X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
         X.assign(sex=X["sex"].map({1.0: "a", 2.0: "b"}), progression=y).to_csv(table, index=False)
-    report, predictions = folder / "report.html", folder / "predictions.csv"
-    _say(f"ulmus fit {table} --target progression -o {model} --report {report}")
-    fit(table, "progression", model, report=report)
-    _say(f"ulmus predict {model} {table} -o {predictions} --keep age,bmi")
-    predict(model, table, predictions, keep=["age,bmi"])
-    _say(f"ulmus slope {model} {table} --variable bmi,bp")
-    slope(model, table, variable=["bmi,bp"])
+    _run("fit", table, "--target", "progression", "-o", model, "--report", report)
+    _run("predict", model, table, "-o", predictions, "--keep", "age,bmi")
+    _run("slope", model, table, "--variables", "bmi,bp")
     RichConsole().print(f"\nOpen {report} in a browser.", markup=False, highlight=False)
 
 
-def _say(command: str) -> None:
-    """The command that is run next."""
-    RichConsole(soft_wrap=True).print(f"\n$ {command}", markup=False, highlight=False, style="bold")
+def _run(*arguments: str | Path) -> None:
+    """Print a command and run it."""
+    from ulmus.cli.app import app
+
+    words = [str(argument) for argument in arguments]
+    command = f"\n$ ulmus {shlex.join(words)}"
+    RichConsole(soft_wrap=True).print(command, markup=False, highlight=False, style="bold")
+    code = app(words, standalone_mode=False)
+    if code:
+        raise typer.Exit(code)

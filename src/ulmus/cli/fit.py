@@ -53,8 +53,8 @@ class ModelOptions:
     input_map: Annotated[
         MapChoice,
         typer.Option(
-            help="Learn a relevance for each input (ard), a linear map of all (full) or the better "
-            "of these (auto); none gives all inputs the same scale.",
+            help="Learn a relevance of each input (ard) or a linear map (full); auto chooses by "
+            "the number of rows; none gives all inputs the same scale.",
             rich_help_panel=PANEL,
         ),
     ] = MapChoice.auto
@@ -81,16 +81,14 @@ class ModelOptions:
 
 @options.command
 def fit(
+    *,
     data: options.Data,
-    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
+    target: Annotated[
+        str, typer.Option("--target", "-t", metavar="COLUMN", help="Column to predict.")
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Model file to write, such as model.ulmus.")
     ],
-    columns: ColumnOptions,
-    model: ModelOptions,
-    errors: NoiseOptions,
-    reading: options.ReadingOptions,
-    console: Console,
     report: Annotated[
         Path | None, typer.Option(help="HTML report to write as well; needs ulmus[report].")
     ] = None,
@@ -101,6 +99,11 @@ def fit(
     rows: Annotated[
         bool, typer.Option("--rows/--no-rows", help="Store the training rows in the model file.")
     ] = True,
+    columns: ColumnOptions,
+    model: ModelOptions,
+    errors: NoiseOptions,
+    reading: options.ReadingOptions,
+    console: Console,
 ) -> None:
     """Fit a model to a table, and print its accuracy and diagnostics.
 
@@ -120,7 +123,7 @@ def fit(
         import_module("ulmus.report")  # fails before the fit if a package is missing
     table = open_table(data, reading, console)
     config = train_config(table, target, columns, errors)
-    if not columns.columns and len(table.named) < len(table.names):
+    if not columns.columns and len(table.named_columns) < len(table.names):
         console.note("Dropped: a column without a name, such as the row numbers of pandas.")
     if table.is_large if stream is None else stream:
         console.note(

@@ -1,64 +1,101 @@
-"""A model file, ready to be asked about tables in files."""
+"""A model file, and the rows of a table file that the model can use."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ulmus.cli.console import Console
-from ulmus.model_file.load import load, model_document
+from ulmus.cli.console import Console, counted_rows
+from ulmus.cli.options import Missing, ReadingOptions
+from ulmus.model_file import load, model_document
 from ulmus.pipelines import inference
-from ulmus.tables import Column, Schema, TableEncoder
-from ulmus.tables.cells import CATEGORY, NUMBER
-from ulmus.tables.files import Reading, TableFile, opened
+from ulmus.tables import BooleanColumn, NumberColumn, Schema, TableEncoder
+from ulmus.tables.cells import Cells
+from ulmus.tables.columns import column_type
+from ulmus.tables.csv_dialect import CsvDialect
+from ulmus.tables.files import TableFile, table_file
+
+# Tables with more cells than fit into memory are represented by at most so many rows.
+MAX_ROWS = 200_000
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model, the columns it needs, and the name of what it predicts.
+    """A model, the columns it requires, and the name of its target.
 
     Parameters
     ----------
-    model : Pipeline
-        Columns, and a fitted estimator.
+    pipeline : Pipeline
+        An encoder of tables, and a fitted estimator.
     schema : Schema
         The columns.
     target : str or None
-        What is predicted, if the file says it.
+        Name of the target, if the file contains it.
     """
 
-    model: Pipeline
+    pipeline: Pipeline
     schema: Schema
     target: str | None
 
     @property
-    def ask(self) -> Any:
-        """Everything that can be asked of the model."""
-        return inference(self.model)
+    def inference(self) -> Any:
+        """All methods of the estimator, for tables."""
+        return inference(self.pipeline)
 
     @property
     def estimator(self) -> Any:
-        """The fitted estimator behind the columns."""
-        return self.model.steps[-1][1]
+        """The fitted estimator behind the encoder."""
+        return self.pipeline.steps[-1][1]
 
-    def table(self, path: Path, reading: Reading, console: Console) -> TableFile:
-        """A table in a file that is read as this model needs it."""
-        table, notes = opened(path, reading)
-        for text in notes:
-            console.note(text)
-        texts = [column.name for column in self.schema.columns if column.kind == CATEGORY]
-        return table.with_texts(texts)
+    def table(self, path: Path, reading: ReadingOptions, console: Console) -> TableFile:
+        """A table file whose columns are read with the types of this model."""
+        table = open_table(path, reading, console)
+        return table.with_text_columns(self.schema.categorical)
+
+    def complete_rows(
+        self,
+        frame: Any,
+        path: Path,
+        console: Console,
+        y: np.ndarray | None = None,
+        *,
+        keep_missing: bool = False,
+    ) -> tuple[Any, np.ndarray | None]:
+        """Rows without missing values, and their target if it was observed."""
+        rows, kept = self.schema.convert(frame, keep_missing=keep_missing)
+        if y is not None:
+            y = y[kept]
+            rows, y = rows[~np.isnan(y)], y[~np.isnan(y)]
+        if not len(rows):
+            raise ValueError(f"{path} has no complete rows.")
+        note_excluded(len(frame) - len(rows), console)
+        return rows, y
+
+    def observed_rows(
+        self, table: TableFile, target: str | None, console: Console
+    ) -> tuple[Any, np.ndarray | None]:
+        """Complete rows of a table, and their target if the table contains it."""
+        columns, y = list(self.schema.names), None
+        observed = target is not None and target in table.names
+        if not observed:
+            console.note(f"{table.path} has no column {target!r}: there are no observations.")
+        frame = sample_rows(table, [*columns, target] if observed else columns, console)
+        if observed:
+            y = numeric_column(str(target), frame, self.schema.na_values, 0, "the target")
+        return self.complete_rows(frame, table.path, console, y, keep_missing=True)
 
 
-def loaded_model(path: Path, missing: str | None = None) -> LoadedModel:
-    """The model of a file, with another rule about missing values if one is given."""
+def load_model(path: Path, missing: Missing | None = None) -> LoadedModel:
+    """The model of a file, with another rule for missing values if one is given."""
     model = load(path)
-    schema = _schema(model, path).with_missing(missing)
+    schema = _schema(model, path).with_missing(missing and missing.value)
     estimator = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    pipe = Pipeline([("columns", TableEncoder.of(schema)), ("model", estimator)])
+    pipe = Pipeline([("columns", TableEncoder.from_schema(schema)), ("model", estimator)])
     return LoadedModel(pipe, schema, model_document(path).get("target"))
 
 
@@ -68,7 +105,57 @@ def _schema(model: Any, path: Path) -> Schema:
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         raise ValueError(
-            f"{path} was fitted to an array without column names, so that columns of a table "
-            "cannot be told; fit it to a data frame, or with `ulmus fit`."
+            f"{path} was fitted to an array without column names, which a table cannot be matched "
+            "with; fit it to a data frame, or with `ulmus fit`."
         )
-    return Schema(tuple(Column(str(name), NUMBER) for name in names))
+    return Schema(tuple(NumberColumn(str(name)) for name in names))
+
+
+def open_table(path: Path, reading: ReadingOptions, console: Console) -> TableFile:
+    """A table file; what was detected in a CSV file is noted."""
+    dialect = CsvDialect(reading.delimiter, reading.decimal, reading.encoding)
+    table, notes = table_file(path, dialect)
+    for text in notes:
+        console.note(text)
+    return table
+
+
+def numeric_column(
+    name: str, frame: Any, na_values: tuple[str, ...], first_row: int, role: str
+) -> np.ndarray:
+    """A column that must contain numbers."""
+    cells = Cells(name, frame[name], na_values, first_row)
+    found = column_type(cells)
+    if found not in (None, NumberColumn, BooleanColumn):
+        raise ValueError(
+            f"{role} {name!r} contains {found.plural}, such as {str(cells.texts[0])!r}; name a "
+            "column of numbers."
+        )
+    return cells.numbers()
+
+
+def note_excluded(n_rows: int, console: Console) -> None:
+    """Note the number of rows excluded because of missing values."""
+    if n_rows:
+        console.note(f"Excluded: {counted_rows(n_rows)} with missing values.")
+
+
+def sample_rows(table: TableFile, columns: Sequence[Any], console: Console) -> Any:
+    """All rows of a table, or evenly spaced ones of a large table."""
+    import pandas as pd
+
+    if not table.is_large:
+        return table.frame(columns)
+    step, start, n_kept, parts = 1, 0, 0, []
+    for frame in table.frames(columns):
+        parts.append(
+            frame.set_axis(np.arange(start, start + len(frame))).iloc[-start % step :: step]
+        )
+        start, n_kept = start + len(frame), n_kept + len(parts[-1])
+        while n_kept > MAX_ROWS:
+            step *= 2
+            parts = [part[part.index % step == 0] for part in parts]
+            n_kept = sum(map(len, parts))
+    console.note(f"{table.path} is large: {n_kept:,} evenly spaced rows of {start:,} are used.")
+    rows = pd.concat(parts)
+    return rows.set_axis(rows.index + 1)

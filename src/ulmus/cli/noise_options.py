@@ -1,26 +1,78 @@
-"""Columns that say where the rows are: in time, in space and in groups; and the noise they mean."""
+"""Options of correlated errors: columns of times, coordinates and groups, and the noise model."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
+from ulmus.cli.options import column_names
 from ulmus.noise import AR1, Clustered, CorrelatedNoise, Exponential, Matern, NeweyWest
-from ulmus.tables.cells import CATEGORY, DATE, NUMBER, Cells
+from ulmus.tables import NumberColumn
+from ulmus.tables.cells import Cells
+from ulmus.tables.columns import NumericColumn, column_type
 
 INDEPENDENT = ("auto", "homoskedastic", "heteroskedastic")
-ALONG_TIME = {"ar1": AR1, "newey-west": NeweyWest}
+IN_TIME = {"ar1": AR1, "newey-west": NeweyWest}
 IN_SPACE = {"exponential": Exponential, "matern": Matern}
 CLUSTERED = "clustered"
-NOISES = (*INDEPENDENT, *ALONG_TIME, *IN_SPACE, CLUSTERED)
+NOISES = (*INDEPENDENT, *IN_TIME, *IN_SPACE, CLUSTERED)
+PANEL = "Correlated errors"
+
+
+@dataclass(frozen=True)
+class NoiseOptions:
+    """Columns of locations, and the name of the noise model."""
+
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of times: errors are autocorrelated.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    coords: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMNS",
+            help="Columns of coordinates, such as east,north: errors are spatially correlated.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of groups: errors are correlated within groups; with --time, each group "
+            "is a series.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Independent errors: auto, homoskedastic or heteroskedastic. In time: ar1 or "
+            "newey-west. In space: exponential or matern. In groups: clustered. Default: by the "
+            "columns above.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+
+    def locations(self, columns: Collection[str]) -> LocationColumns:
+        """The columns of locations, if the noise model uses each of them."""
+        locations = LocationColumns(self.time, column_names(self.coords, columns), self.groups)
+        locations.require_use(self.noise)
+        return locations
 
 
 @dataclass(frozen=True)
 class LocationColumns:
-    """Names of the columns that have times, coordinates and groups, where there are any.
+    """Names of the columns of times, coordinates and groups.
 
     Parameters
     ----------
@@ -29,7 +81,7 @@ class LocationColumns:
     coords : tuple of str
         Coordinates: numbers.
     groups : str or None
-        Groups: anything.
+        Groups: any values.
     """
 
     time: str | None = None
@@ -43,7 +95,7 @@ class LocationColumns:
 
     @property
     def axes(self) -> dict[str, tuple[str, ...]]:
-        """Columns of each axis that is given."""
+        """Columns of each axis that has any."""
         each = {
             "time": () if self.time is None else (self.time,),
             "coords": self.coords,
@@ -51,62 +103,64 @@ class LocationColumns:
         }
         return {axis: names for axis, names in each.items() if names}
 
-    def require_use(self, kind: str | None) -> None:
-        """Refuse noise that is not known, that lacks its columns, or that has no use for some."""
-        if kind is not None and kind not in NOISES:
-            known = ", ".join(map(repr, NOISES))
-            raise ValueError(f"noise must be one of {known}, got {kind!r}.")
-        for needed, kinds in (("coords", tuple(IN_SPACE)), ("groups", (CLUSTERED,))):
-            if kind in kinds and needed not in self.axes:
-                raise ValueError(f"--noise {kind} needs --{needed}; name columns of the table.")
-        noise = self.noise(kind, ())
+    def require_use(self, name: str | None) -> None:
+        """Refuse an unknown noise model, one that lacks columns, and columns that it ignores."""
+        if name is not None and name not in NOISES:
+            raise ValueError(f"--noise must be one of {', '.join(NOISES)}, got {name}.")
+        for axis, names in (("coords", tuple(IN_SPACE)), ("groups", (CLUSTERED,))):
+            if name in names and axis not in self.axes:
+                raise ValueError(f"--noise {name} needs --{axis}; name columns of the table.")
+        noise = self.noise(name, ())
         used = noise.names() if isinstance(noise, CorrelatedNoise) else {}
-        idle = next((axis for axis in self.axes if axis not in used), None)
-        if idle is not None:
-            means = f"--noise {kind or self._usual}"
-            raise ValueError(f"--{idle} has no use with {means}; leave one of them out.")
+        unused = next((axis for axis in self.axes if axis not in used), None)
+        if unused is not None:
+            model = f"--noise {name or self._default}"
+            raise ValueError(f"--{unused} has no use with {model}; drop one of them.")
 
-    def noise(self, kind: str | None, features: Collection[str]) -> Any:
-        """The noise of this name, or what the columns mean if there is none.
+    def noise(self, name: str | None, features: Collection[str]) -> Any:
+        """The noise model of this name, or the default for the columns.
 
-        It names the columns that the model has as inputs; values of others are given to its fit.
+        It refers to columns that are inputs by name; ``arguments`` of the fit has the values of
+        others.
         """
-        kind, named = kind or self._usual, self._named(features)
-        if kind in ALONG_TIME:
-            along = ALONG_TIME[kind](time=named.get("time"))
-            return along * Clustered(named.get("groups")) if "groups" in self.axes else along
-        if kind in IN_SPACE:
-            space = IN_SPACE[kind](coords=named.get("coords"))
+        name, named = name or self._default, self._named(features)
+        if name in IN_TIME:
+            series = IN_TIME[name](time=named.get("time"))
+            return series * Clustered(named.get("groups")) if "groups" in self.axes else series
+        if name in IN_SPACE:
+            space = IN_SPACE[name](coords=named.get("coords"))
             return space + AR1(time=named.get("time")) if "time" in self.axes else space
-        return Clustered(named.get("groups")) if kind == CLUSTERED else kind
+        return Clustered(named.get("groups")) if name == CLUSTERED else name
 
     @property
-    def _usual(self) -> str:
-        usual = {"coords": "exponential", "time": "ar1", "groups": CLUSTERED}
-        return next((kind for axis, kind in usual.items() if axis in self.axes), "auto")
+    def _default(self) -> str:
+        defaults = {"coords": "exponential", "time": "ar1", "groups": CLUSTERED}
+        return next((name for axis, name in defaults.items() if axis in self.axes), "auto")
 
-    def given(self, values: dict[str, Any], features: Collection[str]) -> dict[str, Any]:
-        """Values of the axes that noise cannot name."""
+    def arguments(self, values: dict[str, Any], features: Collection[str]) -> dict[str, Any]:
+        """Arguments of ``fit``: values of the axes that noise cannot name as inputs."""
         named = self._named(features)
         return {axis: array for axis, array in values.items() if axis not in named}
 
-    def values(self, frame: Any, marks: tuple[str, ...], first_row: int) -> dict[str, np.ndarray]:
+    def values(
+        self, frame: Any, na_values: tuple[str, ...], first_row: int
+    ) -> dict[str, np.ndarray]:
         """Times (n,), coordinates (n, c) and groups (n,) of rows; NaN and None where missing."""
         out = {}
         for axis, names in self.axes.items():
-            cells = [Cells(name, frame[name], marks, first_row) for name in names]
+            cells = [Cells(name, frame[name], na_values, first_row) for name in names]
             each = [_groups(one) if axis == "groups" else _numbers(one, axis) for one in cells]
             out[axis] = np.column_stack(each) if axis == "coords" else each[0]
         return out
 
     def _named(self, features: Collection[str]) -> dict[str, Any]:
-        """Axes of which every column is an input, with the names that noise has for them."""
-        whole = {axis: names for axis, names in self.axes.items() if set(names) <= set(features)}
-        return {axis: names if axis == "coords" else names[0] for axis, names in whole.items()}
+        """Column names of the axes all of whose columns are inputs."""
+        inputs = {axis: names for axis, names in self.axes.items() if set(names) <= set(features)}
+        return {axis: names if axis == "coords" else names[0] for axis, names in inputs.items()}
 
 
 def missing_locations(values: dict[str, np.ndarray], n_rows: int) -> np.ndarray:
-    """Rows of which a place is missing, shape (n,)."""
+    """Whether a location of each row is missing, shape (n,)."""
     missing = np.zeros(n_rows, dtype=bool)
     for axis, array in values.items():
         groups = axis == "groups"
@@ -116,12 +170,12 @@ def missing_locations(values: dict[str, np.ndarray], n_rows: int) -> np.ndarray:
 
 
 def _numbers(cells: Cells, axis: str) -> np.ndarray:
-    allowed = (NUMBER, DATE) if axis == "time" else (NUMBER,)
-    if cells.kind is not None and cells.kind not in allowed:
-        held = {CATEGORY: "texts", DATE: "dates"}.get(cells.kind, "truth values")
-        wanted = "numbers or dates" if axis == "time" else "numbers"
-        raise ValueError(f"--{axis} {cells.name} holds {held}; name a column of {wanted}.")
-    return cells.numbers(cells.kind or NUMBER)
+    found = column_type(cells) or NumberColumn
+    allowed = found is NumberColumn or (axis == "time" and found.continuous)
+    if allowed and issubclass(found, NumericColumn):
+        return found.values(cells)
+    required = "numbers or dates" if axis == "time" else "numbers"
+    raise ValueError(f"--{axis} {cells.name} contains {found.plural}; name a column of {required}.")
 
 
 def _groups(cells: Cells) -> np.ndarray:

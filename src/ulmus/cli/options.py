@@ -1,62 +1,139 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, each defined once."""
 
 from __future__ import annotations
 
 import csv
+import functools
+import inspect
 import io
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from ulmus.cli.console import Console
+
 
 class Missing(StrEnum):
-    """What rows with missing values get."""
+    """The rule for rows with missing values."""
 
     error = "error"
     drop = "drop"
     impute = "impute"
 
 
-class Of(StrEnum):
-    """What a confidence interval is for."""
+class IntervalTarget(StrEnum):
+    """What a confidence interval covers."""
 
     function = "function"
     expectation = "expectation"
 
 
-READING = "How to read CSV"
+CSV = "Reading CSV"
 
 Data = Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz, .parquet, .arrow or .feather.")]
-Model = Annotated[Path, typer.Argument(help="Model file that `ulmus fit` or `save` wrote.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but failures.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Level = Annotated[float, typer.Option(help="Level of intervals, between 0 and 1.")]
-By = Annotated[list[str] | None, typer.Option(help="Column of groups; may be given several times.")]
+Model = Annotated[Path, typer.Argument(help="Model file written by `ulmus fit` or `save`.")]
+ConfidenceLevel = Annotated[float, typer.Option(help="Level of intervals, between 0 and 1.")]
 MissingRule = Annotated[
     Missing | None,
-    typer.Option(help="Rows with missing values; by default, as when the model was fitted."),
+    typer.Option(help="Rows with missing values (default: as when the model was fitted)."),
 ]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(help="What parts columns; by default, found out.", rich_help_panel=READING),
-]
-Decimal = Annotated[
-    str | None,
-    typer.Option(help="Decimal sign; by default, found out.", rich_help_panel=READING),
-]
-Encoding = Annotated[str, typer.Option(help="Encoding of the text.", rich_help_panel=READING)]
 
 
-def names(given: list[str] | None, columns: Collection[str] = ()) -> tuple[str, ...]:
-    """Names that were given one by one, or several with commas between; a column's name whole."""
-    listed = ([text] if text in columns else parts(text) for text in given or ())
-    return tuple(name for several in listed for name in several)
+@dataclass(frozen=True)
+class MessageOptions:
+    """Where messages and results are printed."""
+
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False
 
 
-def parts(text: str) -> list[str]:
-    """What the commas of a text part, of which quotes hold together what they enclose."""
+@dataclass(frozen=True)
+class ReadingOptions:
+    """Format of a CSV file."""
+
+    delimiter: Annotated[
+        str | None,
+        typer.Option(help="Column delimiter (default: detected).", rich_help_panel=CSV),
+    ] = None
+    decimal: Annotated[
+        str | None,
+        typer.Option(help="Decimal separator (default: detected).", rich_help_panel=CSV),
+    ] = None
+    encoding: Annotated[str, typer.Option(help="Text encoding.", rich_help_panel=CSV)] = "utf-8"
+
+
+@dataclass(frozen=True)
+class EffectOptions:
+    """Options of all commands that estimate effects."""
+
+    by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMNS", help="Columns that define groups of rows."),
+    ] = None
+    confidence_level: ConfidenceLevel = 0.95
+    interval_target: Annotated[IntervalTarget, typer.Option(help="What the intervals cover.")] = (
+        IntervalTarget.expectation
+    )
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous", help="Simultaneous intervals for all rows.")
+    ] = False
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Table to write (default: print it).")
+    ] = None
+    missing: MissingRule = None
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """A command whose errors are one line, and whose groups of options are single options.
+
+    A parameter that is annotated by a dataclass stands for the fields of that class. The parameter
+    ``console`` stands for the options of messages.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups["console"] = MessageOptions
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        parameters += (
+            [_keyword(field.name, field.default, groups[name]) for field in fields(groups[name])]
+            if name in groups
+            else [_keyword(name, parameter.default, function)]
+        )
+
+    @functools.wraps(function)
+    def run(**arguments: Any) -> None:
+        grouped = {
+            name: group(**{field.name: arguments.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        messages = grouped.pop("console")
+        console = Console(function.__name__, messages.quiet, messages.json)
+        with console.handle_errors():
+            function(**arguments, **grouped, console=console)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _keyword(name: str, default: Any, owner: Any) -> inspect.Parameter:
+    """A parameter of a function, or a field of a class, as a keyword parameter."""
+    annotation = get_type_hints(owner, include_extras=True)[name]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def column_names(arguments: list[str] | None, columns: Collection[str] = ()) -> tuple[str, ...]:
+    """Names from repeated options or separated by commas; the name of a column stays whole."""
+    parts = ([text] if text in columns else split(text) for text in arguments or ())
+    return tuple(name for names in parts for name in names)
+
+
+def split(text: str) -> list[str]:
+    """The parts of a text between commas, except for commas in double quotes."""
     lines = csv.reader(io.StringIO(text), skipinitialspace=True)
     return [part.strip() for line in lines for part in line if part.strip()]

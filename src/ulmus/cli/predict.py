@@ -13,182 +13,186 @@ import typer
 
 from ulmus.cli import options
 from ulmus.cli.console import Console, counted_rows
-from ulmus.cli.loaded_model import LoadedModel, loaded_model
-from ulmus.tables.files import Reading, TableFile, file_format
+from ulmus.cli.loaded_model import LoadedModel, load_model, note_excluded
+from ulmus.exceptions import NoUndersmoothedFitError
+from ulmus.tables.files import TableFile
+from ulmus.tables.formats import file_format
 from ulmus.tables.writers import require_place, require_types, table_writer
 
-COLUMNS = ("mean", "se", "ci_lower", "ci_upper", "pi_lower", "pi_upper")
+COLUMNS = ("estimate", "std_error", "conf_low", "conf_high", "pred_low", "pred_high")
 
 
-@dataclass(frozen=True)
-class PredictOptions:
-    """What is to be predicted: level, quantiles, thresholds, and whose interval."""
-
-    level: float
-    quantiles: tuple[float, ...]
-    exceed: tuple[float, ...]
-    of: str
-
-    @property
-    def names(self) -> list[str]:
-        """Names of all columns."""
-        return [*COLUMNS, *map(quantile_name, self.quantiles), *map(exceedance_name, self.exceed)]
-
-
+@options.command
 def predict(
+    *,
     model: options.Model,
     data: options.Data,
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Table to write: .csv, .parquet or .arrow."),
+        Path, typer.Option("--output", "-o", help="Table to write: .csv, .parquet or .arrow.")
     ],
-    level: options.Level = 0.95,
+    confidence_level: options.ConfidenceLevel = 0.95,
     quantiles: Annotated[
-        list[str] | None, typer.Option(help="Quantiles of a new observation, such as 0.1,0.5,0.9.")
+        list[str] | None,
+        typer.Option(
+            metavar="NUMBERS", help="Quantiles of a new observation, such as 0.1,0.5,0.9."
+        ),
     ] = None,
-    exceed: Annotated[
-        list[str] | None, typer.Option(help="Probability that an observation exceeds this.")
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NUMBERS", help="Probability that an observation exceeds this value."),
     ] = None,
     keep: Annotated[
-        list[str] | None, typer.Option(help="Columns of the table to write beside; or `all`.")
+        list[str] | None,
+        typer.Option(metavar="COLUMNS", help="Columns of the table to copy, or `all`."),
     ] = None,
-    of: Annotated[
-        options.Of, typer.Option(help="What ci_lower and ci_upper are for.")
-    ] = options.Of.function,
+    interval_target: Annotated[
+        options.IntervalTarget | None,
+        typer.Option(
+            help="What conf_low and conf_high cover (default: function, or expectation where the "
+            "model has no undersmoothed fit)."
+        ),
+    ] = None,
     missing: options.MissingRule = None,
-    delimiter: options.Delimiter = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = "utf-8",
-    quiet: options.Quiet = False,
-    json: options.Json = False,
+    reading: options.ReadingOptions,
+    console: Console,
 ) -> None:
     """Predict the rows of a table, with error bars.
 
-    Writes `mean`, `se` (of the mean), `ci_lower` and `ci_upper` (for the true function), `pi_lower`
-    and `pi_upper` (for a new observation) for each row, in the order of the table.
+    Writes `estimate`, its standard error `std_error`, `conf_low` and `conf_high` (confidence
+    interval for the function), `pred_low` and `pred_high` (prediction interval for a new
+    observation) for each row, in the order of the table.
 
     ```
     ulmus predict model.ulmus new.csv -o predictions.csv
-    ulmus predict model.ulmus new.csv -o predictions.csv --keep site,date --level 0.9
-    ulmus predict model.ulmus new.parquet -o out.parquet --quantiles 0.1,0.9 --exceed 120
+    ulmus predict model.ulmus new.csv -o predictions.csv --keep site,date --confidence-level 0.9
+    ulmus predict model.ulmus new.parquet -o out.parquet --quantiles 0.1,0.9 --threshold 120
     ```
     """
-    console = Console(quiet, json)
-    with console.handle_errors():
-        require_place(output, inputs=[data, model])
-        file_format(output)
-        wanted = PredictOptions(
-            level, _numbers("--quantiles", quantiles), _numbers("--exceed", exceed), of
-        )
-        with console.working(f"Reading {model}"):
-            known = loaded_model(model, missing and missing.value)
-        n_outputs = known.estimator.fitted_.ensemble.n_outputs
-        if n_outputs > 1:
-            raise ValueError(f"{model} predicts {n_outputs} targets; fit a model to each of them.")
-        table = known.table(data, Reading(delimiter, decimal, encoding), console)
-        table.require(known.schema.names)
-        kept = _kept_columns(keep, table, wanted)
-        table = table.with_copies(name for name in kept if name not in known.schema.names)
+    require_place(output, inputs=[data, model])
+    file_format(output)
+    columns = PredictionColumns(
+        confidence_level,
+        _numbers("--quantiles", quantiles),
+        _numbers("--threshold", threshold),
+        interval_target and interval_target.value,
+    )
+    with console.working(f"Reading {model}"):
+        loaded = load_model(model, missing)
+    n_outputs = loaded.estimator.fitted_.ensemble.n_outputs
+    if n_outputs > 1:
+        raise ValueError(f"{model} predicts {n_outputs} targets; fit a model to each of them.")
+    table = loaded.table(data, reading, console)
+    table.require(loaded.schema.names)
+    copied = _copied_columns(keep, table, columns)
+    table = table.with_copied_columns(name for name in copied if name not in loaded.schema.names)
+    try:
+        facts = PredictCommand(loaded, table, columns, copied, console).write(output)
+    except pa.ArrowNotImplementedError as error:
+        raise ValueError(f"{output} cannot store all columns of --keep: {error}.") from error
+    note_excluded(facts["rows_excluded"], console)
+    console.result(f"Wrote {counted_rows(facts['rows'])} to {output}.", {"output": output, **facts})
+
+
+@dataclass(frozen=True)
+class PredictionColumns:
+    """The columns of predictions, and what their intervals cover."""
+
+    confidence_level: float
+    quantiles: tuple[float, ...]
+    thresholds: tuple[float, ...]
+    interval_target: str | None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        quantiles = (f"q{level:.15g}" for level in self.quantiles)
+        return [*COLUMNS, *quantiles, *(f"exceeds_{value:.15g}" for value in self.thresholds)]
+
+    def values(self, inference: Any, rows: Any, console: Console) -> dict[str, np.ndarray]:
+        """Predictions of some rows, by column."""
+        frame = self._frame(inference, rows, console)
+        values = [frame[name].to_numpy() for name in COLUMNS]
+        if self.quantiles:
+            values += list(inference.predict_quantiles(rows, list(self.quantiles)).T)
+        values += [inference.exceedance(rows, threshold) for threshold in self.thresholds]
+        return dict(zip(self.names, values, strict=True))
+
+    def _frame(self, inference: Any, rows: Any, console: Console) -> Any:
+        """Estimates and intervals; for the expectation where the default is not available."""
+        target = self.interval_target
         try:
-            facts = _written(known, table, wanted, kept, output, console)
-        except pa.ArrowNotImplementedError as error:
-            raise ValueError(f"{output} cannot hold all of --keep: {error}.") from error
-        if facts["rows_left_out"]:
-            console.note(f"Left out: {counted_rows(facts['rows_left_out'])} with missing values.")
-        console.result(
-            f"Wrote {counted_rows(facts['rows'])} to {output}.", {"output": output, **facts}
-        )
+            return inference.summary_frame(rows, self.confidence_level, target=target or "function")
+        except NoUndersmoothedFitError as error:
+            if target is not None:
+                raise
+            console.note(
+                f"{error.message.cause(console.option)}; conf_low and conf_high cover the "
+                "expectation of the prediction and exclude its bias."
+            )
+            return inference.summary_frame(rows, self.confidence_level, target="expectation")
 
 
-def _numbers(option: str, given: list[str] | None) -> tuple[float, ...]:
-    try:
-        return tuple(dict.fromkeys(float(text) for text in options.names(given)))
-    except ValueError as error:
-        raise ValueError(f"{option} takes numbers, got {', '.join(given or ())!r}.") from error
+@dataclass(frozen=True)
+class PredictCommand:
+    """A model, a table, the columns to compute, and those to copy."""
 
+    model: LoadedModel
+    table: TableFile
+    columns: PredictionColumns
+    copied: list[str]
+    console: Console
 
-def _kept_columns(keep: list[str] | None, table: TableFile, wanted: PredictOptions) -> list[str]:
-    kept = table.names if keep == ["all"] else [*dict.fromkeys(options.names(keep, table.names))]
-    table.require(kept)
-    both = [name for name in kept if name in wanted.names]
-    if both:
-        raise ValueError(
-            f"--keep {both[0]} would be written twice, as a prediction has that name too; rename "
-            "the column of the table, or leave it out."
-        )
-    return kept
+    def write(self, output: Path) -> dict[str, Any]:
+        """Predict and write block by block; returns the numbers of rows written and excluded."""
+        fields = [self.table.schema.field(name) for name in self.copied]
+        schema = pa.schema([*fields, *(pa.field(n, pa.float64()) for n in self.columns.names)])
+        require_types(output, fields)
+        n_written = n_excluded = 0
+        total = max(1, self.table.n_cells // len(self.table.names))
+        counting = self.console.counting("Predicting", total)
+        with table_writer(output, schema) as writer, counting as advance:
+            for rows, n_read in self._blocks():
+                n_rows = 0 if rows is None else rows.num_rows
+                if rows is not None:
+                    writer.write_table(rows.cast(schema))
+                n_written, n_excluded = n_written + n_rows, n_excluded + n_read - n_rows
+                advance(n_read)
+            if n_written == 0:
+                raise ValueError(f"{self.table.path} has no complete rows; nothing was written.")
+        return {"rows": n_written, "rows_excluded": n_excluded, "columns": schema.names}
 
-
-def _written(
-    known: LoadedModel,
-    table: TableFile,
-    wanted: PredictOptions,
-    kept: list[str],
-    output: Path,
-    console: Console,
-) -> dict[str, Any]:
-    """Predict and write block by block; how many rows were written and left out."""
-    fields = [table.schema.field(name) for name in kept]
-    schema = pa.schema([*fields, *(pa.field(name, pa.float64()) for name in wanted.names)])
-    require_types(output, fields)
-    rows = left_out = 0
-    total = max(1, table.n_cells // len(table.names))
-    with table_writer(output, schema) as writer, console.counting("Predicting", total) as count:
-        for batch, n_read in _predicted(known, table, wanted, kept, console):
-            if batch is not None:
-                writer.write_table(batch.cast(schema))
-            written = 0 if batch is None else batch.num_rows
-            rows, left_out = rows + written, left_out + n_read - written
-            count(n_read)
-        if rows == 0:
-            raise ValueError(f"{table.path} has no complete rows; nothing was written.")
-    return {"rows": rows, "rows_left_out": left_out, "columns": schema.names}
-
-
-def _predicted(
-    known: LoadedModel, table: TableFile, wanted: PredictOptions, kept: list[str], console: Console
-) -> Iterator[tuple[Any, int]]:
-    """Blocks of kept columns and predictions, with the number of rows read for each."""
-    first_row = 0
-    for batch in table.batches([*dict.fromkeys([*known.schema.names, *kept])]):
-        tidy, complete = known.schema.tidied(table.data_frame(batch), first_row)
-        first_row += batch.num_rows
-        complete_rows = batch.filter(pa.array(complete))
-        columns = {name: complete_rows.column(name) for name in kept}
-        if len(tidy):
-            columns |= _predictions(known.ask, tidy, wanted, console)
+    def _blocks(self) -> Iterator[tuple[Any, int]]:
+        """Copied columns and predictions of complete rows, and the number of rows read."""
+        schema, first_row = self.model.schema, 0
+        for batch in self.table.batches([*dict.fromkeys([*schema.names, *self.copied])]):
+            rows, complete = schema.convert(self.table.data_frame(batch), first_row)
+            first_row += batch.num_rows
+            if not len(rows):
+                yield None, batch.num_rows
+                continue
+            kept = batch.filter(pa.array(complete))
+            columns = {name: kept.column(name) for name in self.copied}
+            columns |= self.columns.values(self.model.inference, rows, self.console)
             yield pa.table(columns), batch.num_rows
-        else:
-            yield None, batch.num_rows
 
 
-def _predictions(
-    ask: Any, tidy: Any, wanted: PredictOptions, console: Console
-) -> dict[str, np.ndarray]:
+def _numbers(option: str, arguments: list[str] | None) -> tuple[float, ...]:
     try:
-        frame = ask.summary_frame(tidy, wanted.level, target=wanted.of)
+        return tuple(dict.fromkeys(float(text) for text in options.column_names(arguments)))
     except ValueError as error:
-        if "target='expectation'" not in str(error):
-            raise
-        console.note(
-            "The model was fitted in blocks and its noise varies: ci_lower and ci_upper are for "
-            "the expectation of the prediction, and leave out its bias."
+        raise ValueError(f"{option} takes numbers, got {', '.join(arguments or ())!r}.") from error
+
+
+def _copied_columns(
+    keep: list[str] | None, table: TableFile, columns: PredictionColumns
+) -> list[str]:
+    names = options.column_names(keep, table.names)
+    copied = table.names if keep == ["all"] else [*dict.fromkeys(names)]
+    table.require(copied)
+    twice = next((name for name in copied if name in columns.names), None)
+    if twice is not None:
+        raise ValueError(
+            f"--keep {twice} is also the name of a column of predictions; rename the column of the "
+            "table, or do not keep it."
         )
-        frame = ask.summary_frame(tidy, wanted.level, target="expectation")
-    values = dict(zip(COLUMNS, (frame[name].to_numpy() for name in frame.columns), strict=True))
-    if wanted.quantiles:
-        q = ask.predict_quantiles(tidy, list(wanted.quantiles))
-        values |= {quantile_name(level): q[:, j] for j, level in enumerate(wanted.quantiles)}
-    for threshold in wanted.exceed:
-        values[exceedance_name(threshold)] = ask.exceedance(tidy, threshold)
-    return values
-
-
-def quantile_name(level: float) -> str:
-    """Name of a column of quantiles, such as ``q0.9``."""
-    return f"q{level:.15g}"
-
-
-def exceedance_name(threshold: float) -> str:
-    """Name of a column of probabilities, such as ``exceeds_120``."""
-    return f"exceeds_{threshold:.15g}"
+    return copied

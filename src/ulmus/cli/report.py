@@ -9,49 +9,44 @@ import typer
 
 from ulmus.cli import options
 from ulmus.cli.console import Console
-from ulmus.cli.loaded_model import loaded_model
-from ulmus.cli.rows import observed_rows
-from ulmus.tables.files import Reading
+from ulmus.cli.loaded_model import load_model
 from ulmus.tables.writers import require_place
 
 
+@options.command
 def report(
+    *,
     model: options.Model,
     data: options.Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML page to write.")],
     target: Annotated[
         str | None,
-        typer.Option(help="Observed column; by default, the one that the model was fitted to."),
+        typer.Option(metavar="COLUMN", help="Observed column (default: the target of the model)."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     missing: options.MissingRule = None,
-    delimiter: options.Delimiter = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = "utf-8",
-    quiet: options.Quiet = False,
-    json: options.Json = False,
+    reading: options.ReadingOptions,
+    console: Console,
 ) -> None:
-    """Write a page about a model: how good it is, whether its error bars are honest, what matters.
+    """Write a page about a model: its accuracy, diagnostics of its error bars, relevance of inputs.
 
-    With the table that the model was fitted to, every row is judged as if it had been left out.
-    Another table with the target in it is an honest test.
+    With the table that the model was fitted to, errors are those of left-out rows. With another
+    table that contains the target, the page is an out-of-sample test.
 
     ```
     ulmus report model.ulmus table.csv -o report.html
     ulmus report model.ulmus new.csv -o report.html --title "Ozone, 2026"
     ```
     """
-    console = Console(quiet, json)
-    with console.handle_errors():
-        require_place(output, [".html", ".htm"], inputs=[data, model])
-        from ulmus.report import write_report
+    require_place(output, [".html", ".htm"], inputs=[data, model])
+    from ulmus.report import write_report
 
-        with console.working("Reading"):
-            known = loaded_model(model, missing and missing.value)
-            table = known.table(data, Reading(delimiter, decimal, encoding), console)
-            name = known.target if target is None else target
-            tidy, y = observed_rows(known, table, name, console)
-        with console.working(f"Writing {output}"):
-            write_report(known.model, tidy, y, output, title=title, target=name or "y")
-        facts = {"output": output, "rows": len(tidy), "observed": y is not None}
-        console.result(f"Wrote {output}.", facts)
+    with console.working("Reading"):
+        loaded = load_model(model, missing)
+        table = loaded.table(data, reading, console)
+        name = loaded.target if target is None else target
+        rows, y = loaded.observed_rows(table, name, console)
+    with console.working(f"Writing {output}"):
+        write_report(loaded.pipeline, rows, y, output, title=title, target=name or "y")
+    facts = {"output": output, "rows": len(rows), "observed": y is not None}
+    console.result(f"Wrote {output}.", facts)

@@ -2,24 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import typer
 from sklearn.pipeline import Pipeline
 
 from ulmus.cli.console import Console
-from ulmus.cli.noise_options import LocationColumns, missing_locations
-from ulmus.cli.rows import numeric_column
-from ulmus.tables import Schema, TableEncoder, learned_schema
-from ulmus.tables.arrow import Columns
+from ulmus.cli.loaded_model import numeric_column
+from ulmus.cli.noise_options import LocationColumns, NoiseOptions, missing_locations
+from ulmus.cli.options import Missing, column_names
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
+from ulmus.tables import Schema, TableEncoder, infer_schema
+from ulmus.tables.arrow import NamedArray
 from ulmus.tables.files import TableFile
+
+EXCLUDE_ROWS = ("fill it", Setting("missing", "drop", "use {} to exclude such rows"))
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """Roles of the columns, and missing values."""
+
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMNS", help="Inputs (default: all other columns)."),
+    ] = None
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMNS", help="Columns that are not inputs.")
+    ] = None
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMNS", help="Columns of numbers that are labels of categories."),
+    ] = None
+    sample_weight: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of row weights: inverse noise variances."),
+    ] = None
+    missing: Annotated[
+        Missing,
+        typer.Option(help="Rows with missing values: refuse, exclude, or fill in medians."),
+    ] = Missing.error
+    na_values: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="A code for missing values, such as -999."),
+    ] = None
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """What is to be learned from a table.
+    """The roles of the columns of a table.
 
     Parameters
     ----------
@@ -32,26 +67,26 @@ class TrainConfig:
     weight : str or None
         Column of row weights.
     categorical : tuple of str
-        Columns of numbers that are names of categories.
+        Columns of numbers that are labels of categories.
     missing : {"error", "drop", "impute"}
-        What rows with missing values get.
-    marks : tuple of str
-        What stands for a missing value.
-    places : LocationColumns
+        Rule for rows with missing values.
+    na_values : tuple of str
+        Codes for missing values.
+    locations : LocationColumns
         Columns of times, coordinates and groups.
     noise : str or None
-        Name of the noise, or None for what the places mean.
+        Name of the noise model, or None for the default of the locations.
     """
 
     table: TableFile
     target: str
     inputs: tuple[str, ...]
-    weight: str | None = None
-    categorical: tuple[str, ...] = ()
-    missing: str = "error"
-    marks: tuple[str, ...] = ()
-    locations: LocationColumns = field(default_factory=LocationColumns)
-    noise: str | None = None
+    weight: str | None
+    categorical: tuple[str, ...]
+    missing: str
+    na_values: tuple[str, ...]
+    locations: LocationColumns
+    noise: str | None
 
     @property
     def columns(self) -> list[str]:
@@ -59,16 +94,14 @@ class TrainConfig:
         weight = [] if self.weight is None else [self.weight]
         return list(dict.fromkeys([*self.inputs, self.target, *weight, *self.locations.names]))
 
-    def placed(self, frame: Any, first_row: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Locations of some rows by axis, and which rows lack one."""
-        values = self.locations.values(frame, self.marks, first_row)
+    def location_values(
+        self, frame: Any, first_row: int
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Locations of some rows by axis, and whether each row lacks one."""
+        values = self.locations.values(frame, self.na_values, first_row)
         lacking = missing_locations(values, len(frame))
-        if self.missing == "error" and lacking.any():
-            row = first_row + int(np.argmax(lacking)) + 1
-            raise ValueError(
-                f"data row {row} has no value of {', '.join(self.locations.names)}; fill it, or "
-                "choose missing='drop' to leave such rows out."
-            )
+        names = ", ".join(self.locations.names)
+        self._refuse_missing(lacking, first_row, lambda row: f"{row} has no value of {names}")
         return values, lacking
 
     def observed(self, frame: Any, first_row: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -86,123 +119,132 @@ class TrainConfig:
         return np.where(np.isnan(weight), np.nan, y), weight
 
     def _numbers(self, name: str, frame: Any, first_row: int, role: str) -> np.ndarray:
-        values = numeric_column(name, frame, self.marks, first_row, role)
-        if self.missing == "error" and np.isnan(values).any():
-            row = first_row + int(np.argmax(np.isnan(values))) + 1
-            raise ValueError(
-                f"{role} {name!r} has no value in data row {row}; fill it, or choose "
-                "missing='drop' to leave such rows out."
-            )
+        values = numeric_column(name, frame, self.na_values, first_row, role)
+        text = f"{role} {name!r} has no value in "
+        self._refuse_missing(np.isnan(values), first_row, lambda row: text + row)
         return values
+
+    def _refuse_missing(self, missing: np.ndarray, first_row: int, text: Any) -> None:
+        """Refuse the first row with a missing value, if these are errors."""
+        if self.missing == "error" and missing.any():
+            row = f"data row {first_row + int(np.argmax(missing)) + 1}"
+            raise InputError(Message("missing-value", text(row), suggestions=EXCLUDE_ROWS))
 
 
 class TrainResult(NamedTuple):
-    """A fitted model, the table as it saw it, and how many rows were left out."""
+    """A fitted model, the rows that it was fitted to, and the number of rows excluded."""
 
     model: Pipeline
-    n_left_out: int
+    n_excluded: int
     frame: Any
     y: np.ndarray | None
 
 
 def train_config(
-    table: TableFile,
-    target: str,
-    *,
-    columns: Sequence[str],
-    drop: Sequence[str],
-    weight: str | None,
-    locations: LocationColumns,
-    noise: str | None,
-    **rules: Any,
+    table: TableFile, target: str, options: ColumnOptions, errors: NoiseOptions
 ) -> TrainConfig:
-    """A plan whose columns are all in the table."""
-    locations.require_use(noise)
-    given = [target, *columns, *drop, *([] if weight is None else [weight]), *locations.names]
-    table.require(given)
+    """The roles of columns that are all in the table."""
+    inputs, drop, categorical = (
+        column_names(names, table.names)
+        for names in (options.columns, options.drop, options.categorical)
+    )
+    weight, locations = options.sample_weight, errors.locations(table.names)
+    table.require([target, *inputs, *drop, *([] if weight is None else [weight]), *locations.names])
     if target in locations.names:
-        raise ValueError(f"{target} is the target; name other columns for times and places.")
+        raise ValueError(f"{target} is the target; name other columns for times and locations.")
     if weight == target:
-        raise ValueError(f"--weight {weight} is the target; name a column of row weights.")
-    left_out = {target, weight, *drop}
-    wanted = dict.fromkeys(columns) or table.named
-    inputs = tuple(name for name in wanted if name not in left_out)
+        raise ValueError(f"--sample-weight {weight} is the target; name a column of row weights.")
+    candidates = dict.fromkeys(inputs) or table.named_columns
+    inputs = tuple(name for name in candidates if name not in {target, weight, *drop})
     if not inputs:
         raise ValueError(f"{table.path} has no inputs besides the target {target!r}; add columns.")
-    rules |= {"locations": locations, "noise": noise}
-    return TrainConfig(table.with_texts(rules["categorical"]), target, inputs, weight, **rules)
+    return TrainConfig(
+        table=table.with_text_columns(categorical),
+        target=target,
+        inputs=inputs,
+        weight=weight,
+        categorical=categorical,
+        missing=options.missing.value,
+        na_values=tuple(options.na_values or ()),
+        locations=locations,
+        noise=errors.noise,
+    )
 
 
-def train_in_memory(plan: TrainConfig, model: Any, console: Console) -> TrainResult:
+def train_in_memory(config: TrainConfig, model: Any, console: Console) -> TrainResult:
     """Fit a table that fits into memory."""
     with console.working("Reading the table"):
-        frame = plan.table.frame(plan.columns)
-        n_read = len(frame)
-        y, weight = plan.observed(frame, 0)
-        locations, lacking = plan.placed(frame, 0)
-        schema = _learned(plan, [frame[list(plan.inputs)]], console)
-        known = np.flatnonzero(~np.isnan(y) & ~lacking)
-        # The encoder fills gaps, the report counts them.
-        tidy, complete = schema.tidied(frame.iloc[known], gaps=True)
-        known = known[complete]
-        y, weight = y[known], None if weight is None else weight[known]
-        locations = {axis: values[known] for axis, values in locations.items()}
+        frame = config.table.frame(config.columns)
+        y, weight = config.observed(frame, 0)
+        locations, lacking = config.location_values(frame, 0)
+        schema = _inferred_schema(config, [frame[list(config.inputs)]], console)
+        rows = np.flatnonzero(~np.isnan(y) & ~lacking)
+        # The encoder imputes missing values, the report counts them.
+        inputs, complete = schema.convert(frame.iloc[rows], keep_missing=True)
+        rows = rows[complete]
+        y, weight = y[rows], None if weight is None else weight[rows]
+        locations = {axis: values[rows] for axis, values in locations.items()}
     if len(y) < 2:
-        raise ValueError(f"{plan.table.path} has {len(y)} complete rows; a model needs more.")
-    encoder = TableEncoder.of(schema)
-    model.set_params(noise=plan.locations.noise(plan.noise, schema.features))
-    given = plan.locations.given(locations, schema.features)
+        raise ValueError(f"{config.table.path} has {len(y)} complete rows; a model needs more.")
+    encoder = TableEncoder.from_schema(schema)
+    model.set_params(noise=config.locations.noise(config.noise, schema.features))
+    arguments = config.locations.arguments(locations, schema.features)
     with console.working(f"Fitting {len(y):,} rows"):
-        model.fit(encoder.transform(tidy), y, sample_weight=weight, **given)
+        model.fit(encoder.transform(inputs), y, sample_weight=weight, **arguments)
     pipe = Pipeline([("columns", encoder), ("model", model)])
-    return TrainResult(pipe, n_read - len(y), tidy, y)
+    return TrainResult(pipe, len(frame) - len(y), inputs, y)
 
 
-def train_in_blocks(plan: TrainConfig, model: Any, console: Console) -> TrainResult:
-    """Fit a table that is read several times and never kept."""
-    with console.working("Looking at the columns"):
-        schema = _learned(plan, plan.table.frames(plan.inputs), console)
-    counts = {"rows": 0, "kept": 0}
+def train_in_blocks(config: TrainConfig, model: Any, console: Console) -> TrainResult:
+    """Fit a table that is read several times and never stored."""
+    with console.working("Reading the columns"):
+        schema = _inferred_schema(config, config.table.frames(config.inputs), console)
+    n_read = n_kept = 0
 
     def pieces() -> Iterator[tuple[tuple[Any, ...], dict[str, np.ndarray]]]:
-        """Blocks of complete rows, and their places."""
-        counts.update(rows=0, kept=0)
-        for frame in plan.table.frames(plan.columns):
-            y, weight = plan.observed(frame, counts["rows"])
-            locations, lacking = plan.placed(frame, counts["rows"])
-            codes, kept = schema.coded(frame, counts["rows"])
+        """Blocks of complete rows, and their locations."""
+        nonlocal n_read, n_kept
+        n_read = n_kept = 0
+        for frame in config.table.frames(config.columns):
+            y, weight = config.observed(frame, n_read)
+            locations, lacking = config.location_values(frame, n_read)
+            codes, kept = schema.parse(frame, n_read)
             complete = ~np.isnan(y) & ~lacking
-            X = Columns(schema.expanded(codes[complete[kept]]), schema.features)
-            known = kept & complete
-            counts["rows"] += len(frame)
-            counts["kept"] += len(X)
-            weights = () if weight is None else (weight[known],)
-            yield (X, y[known], *weights), {axis: v[known] for axis, v in locations.items()}
+            X = NamedArray(schema.encode(codes[complete[kept]]), schema.features)
+            rows = kept & complete
+            n_read, n_kept = n_read + len(frame), n_kept + len(X)
+            weights = () if weight is None else (weight[rows],)
+            yield (X, y[rows], *weights), {axis: v[rows] for axis, v in locations.items()}
 
     def blocks() -> Iterator[tuple[Any, ...]]:
         return (block for block, _ in pieces())
 
-    model.set_params(noise=plan.locations.noise(plan.noise, schema.features))
-    given = _joined_places(plan, schema, pieces)
+    model.set_params(noise=config.locations.noise(config.noise, schema.features))
+    # Blocks in parallel use more cores than the products of one block.
+    model.set_params(n_jobs=-1)
+    arguments = _joined_locations(config, schema, pieces)
     with console.working("Fitting, block by block"):
-        model.fit_blocks(blocks, **given)
-    pipe = Pipeline([("columns", TableEncoder.of(schema)), ("model", model)])
-    return TrainResult(pipe, counts["rows"] - counts["kept"], None, None)
+        model.fit_blocks(blocks, **arguments)
+    pipe = Pipeline([("columns", TableEncoder.from_schema(schema)), ("model", model)])
+    return TrainResult(pipe, n_read - n_kept, None, None)
 
 
-def _joined_places(plan: TrainConfig, schema: Schema, pieces: Any) -> dict[str, np.ndarray]:
-    """Locations of all rows that noise cannot name as inputs, from a reading if there are any."""
-    unnamed = plan.locations.given(dict.fromkeys(plan.locations.axes), schema.features)
-    if not unnamed:
+def _joined_locations(config: TrainConfig, schema: Schema, pieces: Any) -> dict[str, np.ndarray]:
+    """Locations of all rows that noise cannot name as inputs, from a pass if there are any."""
+    axes = config.locations.arguments(dict.fromkeys(config.locations.axes), schema.features)
+    if not axes:
         return {}
     parts = [locations for _, locations in pieces()]
-    return {axis: np.concatenate([part[axis] for part in parts]) for axis in unnamed}
+    return {axis: np.concatenate([part[axis] for part in parts]) for axis in axes}
 
 
-def _learned(plan: TrainConfig, frames: Any, console: Console) -> Schema:
-    learned = learned_schema(
-        frames, categorical=plan.categorical, missing=plan.missing, marks=plan.marks
+def _inferred_schema(config: TrainConfig, frames: Any, console: Console) -> Schema:
+    inferred = infer_schema(
+        frames,
+        categorical=config.categorical,
+        missing=config.missing,
+        na_values=config.na_values,
     )
-    for text in learned.notes:
+    for text in inferred.notes:
         console.note(text)
-    return learned.schema
+    return inferred.schema

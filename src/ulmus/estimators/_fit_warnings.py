@@ -12,9 +12,25 @@ from ulmus.core.fit.training_data import FULL_LEVERAGE
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.reml import FEWEST_LEFT
 from ulmus.exceptions import CorrelatedErrorsWarning, DegenerateFitWarning, warn
+from ulmus.messages import Message, Setting, named
 
 # A series with so many of its rows at the same times as others may be several series.
 MOST_TIED = 0.5
+# Noise models of ulmus.noise, each with the option of the command line that implies it.
+CORRELATED_NOISE = (
+    Setting(
+        "time",
+        phrase="use {} for a time series",
+        python="use noise=AR1() of ulmus.noise for a time series",
+    ),
+    Setting("groups", phrase="{} for groups", python="Clustered() for groups"),
+    Setting("coords", phrase="{} in space", python="Exponential() in space"),
+    Setting(
+        "n_neurons",
+        phrase="more {} if the table is only sorted by an input, along which the fit does not "
+        "follow the function",
+    ),
+)
 
 
 def told(sentence: str) -> None:
@@ -29,51 +45,59 @@ def untold(sentence: str) -> None:
 def warn_about_fit(fit: Fit, noise: Any) -> None:
     """Warn about what a user should know of a fit that succeeded."""
     if fit.rows is not None and fit.rows.largest_leverage > FULL_LEVERAGE:
-        warn(
+        text = (
             "some training rows have leverage 1: the fit passes through them whatever their "
-            "value, and their leave-one-out residuals are not usable. Use alpha='loo' or "
-            "fewer n_neurons.",
-            DegenerateFitWarning,
+            "value, and their leave-one-out residuals are not usable"
         )
+        remedies = (Setting("alpha", "loo"), Setting("n_neurons", phrase="use fewer {}"))
+        warn(Message("full-leverage", text, suggestions=remedies), DegenerateFitWarning)
     if fit.input_map is not None and fit.input_map.trouble:
-        warn(
-            f"no map of the inputs could be learned ({fit.input_map.trouble}), so that all "
-            "have the same scale; look for inputs with extreme values, or use input_map=None.",
-            DegenerateFitWarning,
+        text = (
+            f"no map of the inputs could be learned ({fit.input_map.trouble}), so that all have "
+            "the same scale"
         )
+        remedies = ("look for inputs with extreme values", Setting("input_map", None))
+        warn(Message("no-input-map", text, suggestions=remedies), DegenerateFitWarning)
     _warn_about_directions_left(fit)
     overlooked = fit.unmodelled_correlation
     if overlooked is not None:
-        warn(
-            f"left-out residuals of successive rows have a correlation of "
-            f"{overlooked.correlation:.2f}, {overlooked.z:.1f} standard errors from none, and "
-            f"noise={noise!r} takes rows as independent: error bars are too small. If "
-            "rows follow one another in time, use noise=AR1() of ulmus.noise (Clustered() for "
-            "groups, Exponential() in space); if the table is only sorted by an input, the "
-            "fit does not follow the function there, and more n_neurons may.",
-            CorrelatedErrorsWarning,
+        text = (
+            "leave-one-out residuals of successive rows have a correlation of "
+            f"{overlooked.correlation:.2f}, {overlooked.z:.1f} standard errors from zero, and ",
+            named("noise", noise),
+            " assumes independent errors: error bars are too small",
         )
+        message = Message("correlated-residuals", text, suggestions=CORRELATED_NOISE)
+        warn(message, CorrelatedErrorsWarning)
     part = fit.ensemble.regressions[0].smoother
     saturated = int(np.sum(part.rank < part.to_t.shape[1]))
     if part.alpha == 0 and saturated:
-        warn(
-            f"{saturated} of {part.n_members} members have hidden units that are constant "
-            "or repeat one another; they are dropped. Use a smaller weight_scale, "
-            "standardize=True or alpha='loo'.",
-            DegenerateFitWarning,
+        text = (
+            f"{saturated} of {part.n_members} members have hidden units that are constant or "
+            "repeat one another, which are dropped"
         )
+        remedies = (
+            Setting("weight_scale", phrase="use a smaller {}"),
+            Setting("standardize", True),
+            Setting("alpha", "loo"),
+        )
+        warn(Message("saturated-units", text, suggestions=remedies), DegenerateFitWarning)
 
 
 def _warn_about_directions_left(fit: Fit) -> None:
-    """Warn where little tells how noise hangs together."""
+    """Warn where few degrees of freedom remain to estimate the noise covariance."""
     left = min((one.n_left for one in fit.covariances), default=math.inf)
     if left <= FEWEST_LEFT:
-        warn(
-            f"the fit keeps all but {left} directions of {fit.n_rows} rows for the function, so "
-            "that little tells how noise hangs together, and error bars rest on it; use more rows, "
-            "a larger alpha or fewer n_neurons.",
-            DegenerateFitWarning,
+        text = (
+            f"only {left} residual degrees of freedom of {fit.n_rows} rows remain to estimate the "
+            "error covariance, on which all error bars depend"
         )
+        remedies = (
+            "use more rows",
+            Setting("alpha", phrase="a larger {}"),
+            Setting("n_neurons", phrase="fewer {}"),
+        )
+        warn(Message("few-residual-dof", text, suggestions=remedies), DegenerateFitWarning)
 
 
 def warn_about_series(locations: Locations) -> None:
@@ -83,8 +107,9 @@ def warn_about_series(locations: Locations) -> None:
     _, counts = np.unique(locations.times, return_counts=True)
     tied = int(np.sum(counts[counts > 1]))
     if tied > MOST_TIED * locations.n:
-        warn(
+        text = (
             f"{tied} of {locations.n} rows share their time with others, and all rows are taken as "
-            "one series; if they are several, give groups.",
-            CorrelatedErrorsWarning,
+            "one series"
         )
+        remedy = Setting("groups", phrase="give {} if they are several")
+        warn(Message("tied-times", text, suggestions=(remedy,)), CorrelatedErrorsWarning)
