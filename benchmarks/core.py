@@ -294,7 +294,7 @@ def function_intervals(model: ELMEnsembleRegressor, points: np.ndarray) -> np.nd
         return model.predict_interval(points, kind="confidence")
 
 
-def scouts() -> Iterator[Row]:
+def alpha_members() -> Iterator[Row]:
     """Error of predictions whose ridge parameter few members chose, over that of all."""
     errors = {count: [] for count in (1, 2, 5, M)}
     for seed in range(40):
@@ -311,7 +311,7 @@ def scouts() -> Iterator[Row]:
     for count in (1, 2, 5):
         ratio = np.mean(errors[count]) / np.mean(errors[M])
         source = f"alpha by {count} of {M} members, n = 300, d = 5, 40 tables"
-        yield Row(f"error with {count} scouts over all members", ratio, "rate", source)
+        yield Row(f"error with alpha chosen by {count} members over all", ratio, "rate", source)
 
 
 def imports() -> Iterator[Row]:
@@ -321,7 +321,7 @@ def imports() -> Iterator[Row]:
     yield Row("import ulmus / import sklearn: time", ours / theirs, "ratio", source, "<", 1.5)
 
 
-PARTS = (speed, memory, large, large_memory, compressed, efficiency, wide, calls, scouts, imports)
+PARTS = (speed, memory, large, large_memory, compressed, efficiency, wide, calls, alpha_members, imports)
 
 
 def header(threads: str) -> Iterator[str]:

@@ -266,7 +266,7 @@ def map_run(setting: Setting, kind: Kind, r: int) -> float:
 
 def maps(jobs: int, replications: int | None) -> Report:
     R = replications or 40
-    yield f"Maps learned under noise that hangs together, n = 300, {R} replications\n"
+    yield f"Maps learned under correlated noise, n = 300, {R} replications\n"
     for setting in mapped_settings():
         found = {
             name: np.array(replicate(jobs, map_run, setting, kind, times=R))

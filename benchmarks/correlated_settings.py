@@ -69,7 +69,7 @@ def square(rng: np.random.Generator, n: int) -> Array:
 
 @dataclass(frozen=True)
 class Setting:
-    """Inputs, a function of them, how noise hangs together, and parameters of the ensemble.
+    """Inputs, a function of them, the noise covariance, and parameters of the ensemble.
 
     Distances are those of the inputs where noise is in space, else steps between rows.
     """

@@ -28,7 +28,7 @@ from UncELMe.elm_ensemble import ELMEnsemble, ELMEnsembleRidgeCV
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.metrics import coverage, interval_score, mean_width
-from ulmus.model_file.atomic_write import replaced
+from ulmus.atomic_write import atomic_write
 
 Array = np.ndarray
 REFERENCE = "ulmus"
@@ -172,7 +172,7 @@ def read_results(file: Path) -> dict[str, Any]:
 
 
 def write_results(file: Path, results: dict[str, Any]) -> None:
-    with replaced(file) as temporary:
+    with atomic_write(file) as temporary:
         temporary.write_text(json.dumps(results, indent=1))
 
 

@@ -39,9 +39,9 @@ TREE = {
         ("… all rows of an answer at once", "any of these, simultaneous=True"),
         ("… of the true function, bias allowed for", 'any of these, target="function"'),
     ],
-    ("the model, not the world", ""): [
-        ("are its error bars honest?", "check(X_new, y_new)"),
-        ("what is its variance made of?", "variance_components(X)"),
+    ("the model itself", ""): [
+        ("diagnostics of its error bars", "check(X_new, y_new)"),
+        ("components of its variance", "variance_components(X)"),
         ("where to measure next?", "next_points(candidates)"),
     ],
 }

@@ -88,8 +88,8 @@ for low, high in pairwise(ends):
 # Limits of this map
 # ------------------
 #
-# Samples near each other hang together beyond what a smooth map follows, and the fit takes their
-# errors as independent. Probabilities for single samples are still checked by the table above, as
+# Errors of neighbouring samples are spatially correlated, and the fit assumes that they are
+# independent. Probabilities for single samples are still checked by the table above, as
 # the left-out samples have neighbours too. The right map is surer of itself than it should be, and
 # so would be the error bar of an average over the area. It also leaves out what smoothing takes
 # away, which ``target="function"`` allows for. ``model.check()`` has more to say:

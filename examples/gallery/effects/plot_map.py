@@ -84,8 +84,8 @@ table.round(0).rename(columns={"nearest": "nearest quake", "depth": "mean depth"
 # is not to be believed either: it says how much this kind of curve would move there, not whether
 # there is a plate at all.
 #
-# Is it honest elsewhere?
-# -----------------------
+# Out-of-sample calibration
+# -------------------------
 
 for finding in model.check().findings:
     if finding.name in ("coverage by input", "misfit", "bias", "residuals"):

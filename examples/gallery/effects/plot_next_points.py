@@ -124,7 +124,7 @@ print(f"{worse} of 10 random choices have a larger true error than the chosen pl
 
 # %%
 # The true error is larger than the claimed one. What is left is terrain between the places, which
-# no standard error holds, and its errors hang together from place to place. The advice looks at
+# no standard error holds, and its errors are spatially correlated. The advice looks at
 # variance alone: it does not know that the rim of the crater is where the surprises are.
 #
 # Next

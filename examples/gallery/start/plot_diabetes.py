@@ -82,8 +82,8 @@ pd.DataFrame(
 ).round(0)
 
 # %%
-# Are the bars honest?
-# --------------------
+# Diagnostics
+# -----------
 #
 # ``check()`` leaves out each training row in turn and looks for groups of rows that the
 # intervals miss too often. The better test are rows that the fit has never seen:

@@ -54,7 +54,7 @@ for ax, (title, model) in zip(panels, models.items(), strict=True):
     ax.label_outer()
     ax.get_legend().remove()
 figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)
-figure.suptitle("Where readings scatter little, an honest band is narrow")
+figure.suptitle("A band that follows the noise variance")
 plt.show()
 
 # %%
