@@ -1,11 +1,11 @@
-"""A report about a fitted model: one HTML page that a scientist can send to a colleague.
+"""An HTML report of a fitted model: one page without external resources.
 
-``subject.py`` says what is reported on. ``facts.py`` gathers the numbers, which ``columns.py``,
-``judgement.py``, ``influences.py``, ``spread.py`` and ``settings.py`` ask of the library.
-``figures.py``, ``words.py`` and ``tables.py`` turn them into values for readers, and ``page.py``
-makes the page.
+``report_input`` resolves the model and the rows. ``contents`` collects the numbers, which
+``columns``, ``evaluation``, ``residual_correlation``, ``relevance``, ``partial_dependence``,
+``variance_components`` and ``settings`` compute with the library. ``figures``, ``text`` and
+``tables`` present them, and ``page`` assembles the page.
 
-Reports need plotly, jinja2 and pandas: ``pip install 'ulmus[report]'``.
+Reports require plotly, jinja2 and pandas: ``pip install 'ulmus[report]'``.
 """
 
 from ulmus.report.page import report_html, write_report

@@ -1,4 +1,4 @@
-"""What the data are: a description of each column of a table, and of the target."""
+"""Summaries of the columns of a table, and the target."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ulmus.plot._relevance import shortened
 from ulmus.report.numbers import number
 
 FloatArray = npt.NDArray[np.float64]
 
-NUMBERS, TRUTH, DATES, CATEGORIES = "numbers", "yes or no", "dates", "categories"
-# Categories that are listed by name, and letters of a name.
-MOST_LISTED, LONGEST = 5, 40
+NUMBERS, BOOLEANS, DATES, CATEGORIES = "numbers", "boolean", "dates", "categories"
+# Categories that are listed by name.
+MOST_LISTED = 5
 
 
 @dataclass(frozen=True)
-class Column:
-    """One input of a table.
+class ColumnSummary:
+    """Type and values of one input.
 
     Parameters
     ----------
     name : str
         Its name.
     kind : str
-        What it holds.
+        Type of its values.
     values : str
         Its range, or its most frequent categories with their counts.
     missing : int
@@ -40,15 +41,15 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Target:
-    """What is predicted.
+class ObservedTarget:
+    """Observations of the target.
 
     Parameters
     ----------
     name : str
         Its name.
     values : ndarray of shape (n,)
-        What was observed.
+        Observations.
     """
 
     name: str
@@ -56,45 +57,42 @@ class Target:
 
     @property
     def is_constant(self) -> bool:
-        """Whether there is nothing to explain."""
+        """Whether all values are equal."""
         return bool(np.ptp(self.values) == 0)
 
 
 def column_kind(values: Any) -> str:
-    """What a column of a data frame holds."""
+    """Type of the values of a column of a data frame."""
     kind = getattr(values.dtype, "kind", "O")
     if kind == "b" or str(values.dtype) == "boolean":
-        return TRUTH
+        return BOOLEANS
     if kind in "iuf":
         return NUMBERS
     return DATES if kind in "mM" else CATEGORIES
 
 
-def described(table: Any) -> tuple[Column, ...]:
-    """A description of every column of a data frame."""
+def column_summaries(table: Any) -> tuple[ColumnSummary, ...]:
+    """Summary of every column of a data frame."""
     return tuple(
         _column(str(name), table.iloc[:, j]) for j, name in enumerate(map(str, table.columns))
     )
 
 
-def _column(name: str, values: Any) -> Column:
+def _column(name: str, values: Any) -> ColumnSummary:
     missing, kind = int(values.isna().sum()), column_kind(values)
-    known = values.dropna()
-    if len(known) == 0:
-        return Column(name, kind, "no values", missing)
+    present = values.dropna()
+    if len(present) == 0:
+        return ColumnSummary(name, kind, "no values", missing)
     if kind == NUMBERS:
-        low, middle, high = (float(v) for v in np.quantile(known.astype(float), [0, 0.5, 1]))
+        low, middle, high = (float(v) for v in np.quantile(present.astype(float), [0, 0.5, 1]))
         text = f"{number(low)} to {number(high)}, median {number(middle)}"
-        return Column(name, kind, text if high > low else f"always {number(low)}", missing)
+        return ColumnSummary(name, kind, text if high > low else f"always {number(low)}", missing)
     if kind == DATES:
-        return Column(name, kind, f"{known.min()} to {known.max()}", missing)
-    counts = known.astype(str).value_counts()
-    listed = [f"{_short(label)} ({count})" for label, count in counts.iloc[:MOST_LISTED].items()]
+        return ColumnSummary(name, kind, f"{present.min()} to {present.max()}", missing)
+    counts = present.astype(str).value_counts()
+    listed = [
+        f"{shortened(str(label))} ({count})" for label, count in counts.iloc[:MOST_LISTED].items()
+    ]
     more = len(counts) - len(listed)
     text = ", ".join(listed) + (f" and {more} more" if more else "")
-    return Column(name, kind, text, missing)
-
-
-def _short(label: Any) -> str:
-    text = str(label)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return ColumnSummary(name, kind, text, missing)

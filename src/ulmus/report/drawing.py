@@ -1,4 +1,4 @@
-"""A figure as a value that plotly.js draws, with its words and its data.
+"""A figure as a value that plotly.js draws, with its description and its data.
 
 A colour is the name of a variable in the page's style sheet (``--ink``), which the page replaces
 by its value, so that one figure serves light, dark and print.
@@ -18,6 +18,8 @@ from ulmus.plot._relevance import shortened
 
 FloatArray = npt.NDArray[np.float64]
 
+# Label of the central 95 % of values under the null hypothesis.
+CHANCE = "95% of samples"
 BAND = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
 
 
@@ -36,15 +38,15 @@ class Figure:
     Parameters
     ----------
     alt : str
-        What it shows, in words and numbers.
+        Description with numbers, for readers who do not see it.
     traces : list of dict
-        What plotly draws.
+        Traces of plotly.
     layout : dict
-        How it draws.
+        Layout of plotly.
     data : Grid or None
         The same as a table, where it is small.
     label : str
-        What tells it from others of which one is chosen.
+        Name among several of which one is chosen.
     """
 
     alt: str
@@ -65,7 +67,7 @@ def axes(
 
 
 def plain(name: str) -> str:
-    """A name that fits, and that plotly takes as it is rather than as mark-up."""
+    """A shortened name, escaped because plotly interprets mark-up."""
     return escape(shortened(name), quote=False)
 
 
@@ -76,7 +78,7 @@ def dots(x: FloatArray, y: FloatArray) -> dict[str, Any]:
 
 
 def dashes(x: Sequence[float], y: Sequence[float], name: str) -> dict[str, Any]:
-    """A dashed line, of what is hoped for."""
+    """A dashed reference line."""
     look = {"color": "--ink", "width": 1.5, "dash": "dash"}
     ends = {"x": numbers(x), "y": numbers(y)}
     return ends | {"mode": "lines", "line": look, "name": name, "hoverinfo": "skip"}

@@ -1,4 +1,4 @@
-"""The figures of a report, each a value of what it shows."""
+"""The figures of a report."""
 
 from __future__ import annotations
 
@@ -8,21 +8,31 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.plot._calibration import chance_band
+from ulmus.plot._calibration import LEVELS, chance_band
 from ulmus.plot._relevance import shortened
 from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
-from ulmus.report.columns import Target
-from ulmus.report.drawing import Figure, FloatArray, Grid, axes, band, dashes, dots, numbers, plain
-from ulmus.report.influences import MOST_INPUTS, Dependence, Relevance
-from ulmus.report.judgement import Judgement
+from ulmus.report.columns import ObservedTarget
+from ulmus.report.drawing import (
+    CHANCE,
+    Figure,
+    FloatArray,
+    Grid,
+    axes,
+    band,
+    dashes,
+    dots,
+    numbers,
+    plain,
+)
+from ulmus.report.evaluation import Evaluation
 from ulmus.report.numbers import number, share
-from ulmus.report.spread import Members, Parts
+from ulmus.report.partial_dependence import PartialDependenceCurve
+from ulmus.report.relevance import MOST_INPUTS, RelevanceShares
+from ulmus.report.variance_components import EnsembleSizeCurve, VarianceComponents
 
 BINS, PIT_BINS = 30, 10
 PATTERN = {"size": 6, "solidity": 0.25}
-CHANCE = "by chance, 19 of 20"
-LEVELS = np.arange(1, 20) / 20
-# Neighbours in a stack differ in lightness and in their pattern.
+# Adjacent components differ in lightness and in their pattern.
 LOOKS = {
     SHARED: ("--blue", ""),
     OWN: ("--sky", "/"),
@@ -33,8 +43,8 @@ LOOKS = {
 }
 
 
-def histogram(target: Target) -> Figure:
-    """How the target is distributed."""
+def histogram(target: ObservedTarget) -> Figure:
+    """Histogram of the target."""
     counts, edges = np.histogram(target.values, min(BINS, max(5, len(target.values) // 10)))
     low, middle, high = np.quantile(target.values, [0, 0.5, 1])
     ranges = [f"{number(a)} to {number(b)}" for a, b in pairwise(edges)]
@@ -49,19 +59,19 @@ def histogram(target: Target) -> Figure:
     }
     return Figure(
         f"Histogram of {target.name}: {len(target.values)} values from {number(low)} to "
-        f"{number(high)}, half of them below {number(middle)}.",
+        f"{number(high)}, with median {number(middle)}.",
         [bars],
         axes(shortened(target.name), "rows"),
         Grid(("range", "rows"), tuple(zip(ranges, map(str, counts), strict=True))),
     )
 
 
-def against_observed(judged: Judgement, target_name: str) -> Figure:
-    """Predicted against observed values."""
-    x, y = judged.predicted[judged.drawn], judged.observed[judged.drawn]
-    low, high = judged.bounds
+def against_observed(evaluation: Evaluation, target_name: str) -> Figure:
+    """Observed against predicted values."""
+    x, y = evaluation.predicted[evaluation.drawn], evaluation.observed[evaluation.drawn]
+    low, high = evaluation.bounds
     ends = [min(np.min(x), np.min(y)), max(np.max(x), np.max(y))]
-    labels = [escape(judged.labels[i], quote=False) for i in judged.drawn]
+    labels = [escape(evaluation.labels[i], quote=False) for i in evaluation.drawn]
     rows = dots(x, y) | {
         "customdata": [
             [label, number(a), number(b)] for label, a, b in zip(labels, low, high, strict=True)
@@ -72,24 +82,24 @@ def against_observed(judged: Judgement, target_name: str) -> Figure:
     }
     correlation = np.corrcoef(x, y)[0, 1] if np.ptp(x) > 0 and np.ptp(y) > 0 else float("nan")
     return Figure(
-        f"Observed against predicted values of {target_name} for {len(x)} rows, each predicted "
-        f"without having been seen; their correlation is {number(correlation, 2)}. The dashed line "
-        "is a perfect prediction.",
-        [rows, dashes(ends, ends, "perfect")],
+        f"Observed against predicted values of {target_name} for {len(x)} rows that "
+        f"their predictions do not use; the correlation is {number(correlation, 2)}. The dashed "
+        "line is the identity.",
+        [rows, dashes(ends, ends, "identity")],
         axes(
             f"predicted {shortened(target_name)}",
             f"observed {shortened(target_name)}",
-            _range(judged, x),
-            _range(judged, y),
+            _range(evaluation, x),
+            _range(evaluation, y),
         ),
     )
 
 
-def calibration(judged: Judgement) -> Figure:
+def coverage(evaluation: Evaluation) -> Figure:
     """Coverage of central predictive intervals against their level."""
-    inside = np.abs(2 * judged.pit - 1)
+    inside = np.abs(2 * evaluation.pit - 1)
     covered = np.array([np.mean(inside <= level) for level in LEVELS])
-    low, high = chance_band(len(judged.pit), LEVELS)
+    low, high = chance_band(len(evaluation.pit), LEVELS)
     largest = int(np.argmax(np.abs(covered - LEVELS)))
     marks = {
         "x": numbers(LEVELS),
@@ -97,25 +107,26 @@ def calibration(judged: Judgement) -> Figure:
         "mode": "lines+markers",
         "line": {"color": "--blue", "width": 2},
         "name": "observed",
-        "hovertemplate": "%{x:.0%} intervals hold %{y:.1%}<extra></extra>",
+        "hovertemplate": "%{x:.0%} intervals cover %{y:.1%}<extra></extra>",
     }
     axis = {"range": [0, 1.02], "tickformat": ".0%", "dtick": 0.2}
     rows = [(share(a), f"{b:.1%}") for a, b in zip(LEVELS, covered, strict=True)]
     return Figure(
-        "Coverage of predictive intervals against their level. It follows the diagonal within "
-        f"{100 * abs(covered[largest] - LEVELS[largest]):.1f} percentage points; the largest gap "
-        f"is {covered[largest]:.1%} at {share(LEVELS[largest])}. The grey band is chance.",
-        [*band(LEVELS, low, high, CHANCE), dashes([0, 1], [0, 1], "as promised"), marks],
-        axes("level of the interval", "rows inside", axis, axis),
-        Grid(("level", "rows inside"), tuple(rows)),
+        "Empirical coverage of central predictive intervals against their nominal level. The "
+        f"largest difference is {100 * abs(covered[largest] - LEVELS[largest]):.1f} percentage "
+        f"points: {covered[largest]:.1%} at {share(LEVELS[largest])}. The grey band contains 95% "
+        "of samples of calibrated intervals.",
+        [*band(LEVELS, low, high, CHANCE), dashes([0, 1], [0, 1], "nominal"), marks],
+        axes("nominal level", "empirical coverage", axis, axis),
+        Grid(("level", "coverage"), tuple(rows)),
     )
 
 
-def places(judged: Judgement) -> Figure:
-    """Histogram of the places of observations in their predicted distributions."""
-    counts, edges = np.histogram(judged.pit, np.linspace(0, 1, PIT_BINS + 1))
-    heights = counts / len(judged.pit)
-    low, high = chance_band(len(judged.pit), 1 / PIT_BINS)
+def pit(evaluation: Evaluation) -> Figure:
+    """Histogram of the probability integral transform."""
+    counts, edges = np.histogram(evaluation.pit, np.linspace(0, 1, PIT_BINS + 1))
+    heights = counts / len(evaluation.pit)
+    low, high = chance_band(len(evaluation.pit), 1 / PIT_BINS)
     bars = {
         "type": "bar",
         "x": numbers((edges[:-1] + edges[1:]) / 2),
@@ -130,18 +141,19 @@ def places(judged: Judgement) -> Figure:
         for a, b, h in zip(edges[:-1], edges[1:], heights, strict=True)
     ]
     ends = np.array([0.0, 1.0])
-    promised = dashes([0, 1], [1 / PIT_BINS] * 2, "as promised")
+    uniform = dashes([0, 1], [1 / PIT_BINS] * 2, "uniform")
     return Figure(
-        "Histogram of the places of observations in their predicted distributions, which is flat "
-        f"if these are right: each tenth holds {np.min(heights):.1%} to {np.max(heights):.1%} of "
-        f"the rows, and chance leaves {low:.1%} to {high:.1%}.",
-        [bars, *band(ends, np.full(2, low), np.full(2, high), CHANCE), promised],
-        axes("place in the predicted distribution", "share of rows", y={"tickformat": ".0%"}),
-        Grid(("place", "rows"), tuple(rows)),
+        "Histogram of the probability integral transform (PIT) of the observations, which is "
+        f"uniform for calibrated distributions: each of {PIT_BINS} bins contains "
+        f"{np.min(heights):.1%} to {np.max(heights):.1%} of the rows; 95% of samples of uniform "
+        f"values lie between {low:.1%} and {high:.1%}.",
+        [bars, *band(ends, np.full(2, low), np.full(2, high), CHANCE), uniform],
+        axes("PIT", "share of rows", y={"tickformat": ".0%"}),
+        Grid(("PIT", "rows"), tuple(rows)),
     )
 
 
-def relevances(found: Relevance) -> Figure:
+def relevance(found: RelevanceShares) -> Figure:
     """Shares of the most relevant inputs in the prediction."""
     n = min(MOST_INPUTS, len(found.names))
     names, shares = found.names[:n], found.shares[:n]
@@ -187,8 +199,8 @@ def relevances(found: Relevance) -> Figure:
     )
 
 
-def dependence(curve: Dependence, target_name: str) -> Figure:
-    """The mean prediction along one input, with its band."""
+def partial_dependence(curve: PartialDependenceCurve, target_name: str) -> Figure:
+    """Mean prediction as a function of one input, with its band."""
     locations = range(len(curve.values))
     x = np.array(curve.values if curve.connected else locations, dtype=float)
     line: dict[str, Any] = {
@@ -215,11 +227,11 @@ def dependence(curve: Dependence, target_name: str) -> Figure:
         layout["xaxis"]["range"] = [-0.5, len(x) - 0.5]
     least, most = int(np.argmin(curve.estimate)), int(np.argmax(curve.estimate))
     each = zip(texts, curve.estimate, curve.low, curve.high, strict=True)
-    rows = [(text, *map(number, parts)) for text, *parts in each]
+    rows = [(text, *map(number, values)) for text, *values in each]
     return Figure(
-        f"Mean prediction of {target_name} along {curve.name}: lowest, "
-        f"{number(curve.estimate[least])}, at {texts[least]}, and highest, "
-        f"{number(curve.estimate[most])}, at {texts[most]}, with 95% bands.",
+        f"Partial dependence of {target_name} on {curve.name}: minimum "
+        f"{number(curve.estimate[least])} at {texts[least]}, maximum "
+        f"{number(curve.estimate[most])} at {texts[most]}, with 95% bands.",
         traces,
         layout,
         Grid((curve.name, "mean prediction", "low", "high"), tuple(rows)),
@@ -227,11 +239,12 @@ def dependence(curve: Dependence, target_name: str) -> Figure:
     )
 
 
-def variance_parts(parts: Parts) -> Figure:
-    """Two stacked bars: what a new observation and the prediction vary by."""
-    bars = {"a new observation": parts.observation_shares, "the prediction": parts.shares}
+def variance_components(components: VarianceComponents) -> Figure:
+    """Stacked bars of the variance of a new observation and of the prediction."""
+    shares = components.observation_shares, components.shares
+    bars = dict(zip(("a new observation", "the prediction"), shares, strict=True))
     traces = []
-    for name in parts.observation_shares:
+    for name in components.observation_shares:
         color, pattern = LOOKS[name]
         heights = [each.get(name, 0.0) for each in bars.values()]
         traces.append(
@@ -257,83 +270,83 @@ def variance_parts(parts: Parts) -> Figure:
     )
     layout["yaxis"] |= {"tickvals": [0, 1], "ticktext": list(bars), "title": {"text": ""}}
     layout |= {"barmode": "stack", "height": 300}
-    said = ", ".join(f"{share(v)} {name}" for name, v in parts.shares.items())
+    listed = ", ".join(f"{share(v)} {name}" for name, v in components.shares.items())
     rows = [
         (name, *(f"{each[name]:.1%}" if name in each else "" for each in bars.values()))
-        for name in parts.observation_shares
+        for name in components.observation_shares
     ]
     return Figure(
-        f"Stacked bars of variances. The prediction: {said}. A new observation: "
-        f"{share(parts.observation_shares[OBSERVATION])} is its own noise.",
+        f"Stacked bars of variance components. The prediction: {listed}. A new observation: "
+        f"{share(components.observation_shares[OBSERVATION])} is its own noise.",
         traces,
         layout,
-        Grid(("part", *(f"of {name}" for name in bars)), tuple(rows)),
+        Grid(("component", *(f"of {name}" for name in bars)), tuple(rows)),
     )
 
 
-def member_curve(members: Members) -> Figure:
+def ensemble_size(sizes: EnsembleSizeCurve) -> Figure:
     """Variance of the prediction against the number of members."""
-    x = np.array(members.counts, dtype=float)
-    top = 1.15 * max(float(np.max(members.variance)), members.limit)
+    x = np.array(sizes.counts, dtype=float)
+    top = 1.15 * max(float(np.max(sizes.variance)), sizes.limit)
     curve = {
         "x": numbers(x),
-        "y": numbers(members.variance),
+        "y": numbers(sizes.variance),
         "mode": "lines+markers",
         "line": {"color": "--blue", "width": 2},
         "name": "variance",
         "hovertemplate": "%{x} members: %{y:.4g}<extra></extra>",
     }
-    limit = dashes([x[0], x[-1]], [members.limit] * 2, "infinitely many members")
+    limit = dashes([x[0], x[-1]], [sizes.limit] * 2, "infinitely many members")
     fitted = {
-        "x": [members.fitted] * 2,
+        "x": [sizes.fitted] * 2,
         "y": [0, top],
         "mode": "lines",
         "line": {"color": "--vermilion", "width": 2},
-        "name": f"fitted: {members.fitted}",
+        "name": f"fitted: {sizes.fitted}",
         "hoverinfo": "skip",
     }
     ticks = [k * 10**e for e in range(6) for k in (1, 2, 5) if x[0] <= k * 10**e <= x[-1]]
     axis = {"type": "log", "tickvals": ticks, "ticktext": [number(v) for v in ticks]}
-    rows = [(str(n), number(v)) for n, v in zip(members.counts, members.variance, strict=True)]
-    here = float(np.interp(members.fitted, x, members.variance))
+    rows = [(str(n), number(v)) for n, v in zip(sizes.counts, sizes.variance, strict=True)]
+    here = float(np.interp(sizes.fitted, x, sizes.variance))
     return Figure(
         f"Mean variance of the prediction against the number of members: {number(here)} with the "
-        f"{members.fitted} fitted ones, and {number(members.limit)} with infinitely many.",
+        f"{sizes.fitted} fitted ones, and {number(sizes.limit)} with infinitely many.",
         [curve, limit, fitted],
         axes("members", "variance of the prediction", axis, {"range": [0, top or 1]}),
         Grid(("members", "variance"), tuple(rows)),
     )
 
 
-def residuals(judged: Judgement, target_name: str) -> Figure:
-    """Errors in their standard deviations against predictions."""
-    x, y = judged.predicted[judged.drawn], judged.scaled[judged.drawn]
-    labels = [escape(judged.labels[i], quote=False) for i in judged.drawn]
+def residuals(evaluation: Evaluation, target_name: str) -> Figure:
+    """Standardised errors against predictions."""
+    x, y = evaluation.predicted[evaluation.drawn], evaluation.scaled[evaluation.drawn]
+    labels = [escape(evaluation.labels[i], quote=False) for i in evaluation.drawn]
     rows = dots(x, y) | {
         "customdata": labels,
-        "hovertemplate": "row %{customdata}<br>predicted %{x:.4g}<br>error %{y:.2f} standard "
-        "deviations<extra></extra>",
+        "hovertemplate": "row %{customdata}<br>predicted %{x:.4g}<br>standardised error "
+        "%{y:.2f}<extra></extra>",
         "name": "rows",
     }
     ends = [float(np.min(x)), float(np.max(x))]
-    lines = [dashes(ends, [v, v], "±2 standard deviations") for v in (2, -2)]
+    lines = [dashes(ends, [v, v], "±2") for v in (2, -2)]
     lines[1]["showlegend"] = False
-    beyond = float(np.mean(np.abs(judged.scaled) > 2))
+    beyond = float(np.mean(np.abs(evaluation.scaled) > 2))
     return Figure(
-        f"Errors in standard deviations against predictions for {len(x)} rows: {beyond:.1%} are "
-        f"beyond two, the largest is {np.max(np.abs(judged.scaled)):.1f}.",
+        f"Standardised errors against predictions for {len(x)} rows: {beyond:.1%} exceed 2 in "
+        f"absolute value, the largest is {np.max(np.abs(evaluation.scaled)):.1f}.",
         [rows, *lines],
         axes(
             f"predicted {shortened(target_name)}",
-            "error / its standard deviation",
-            _range(judged, x),
+            "standardised error",
+            _range(evaluation, x),
         ),
     )
 
 
-def _range(judged: Judgement, values: FloatArray) -> dict[str, Any]:
-    """An axis for the rows inside the training range, where others would make these invisible."""
-    outside = judged.outside[judged.drawn]
+def _range(evaluation: Evaluation, values: FloatArray) -> dict[str, Any]:
+    """An axis limited to rows inside the training range, if there are others."""
+    outside = evaluation.outside[evaluation.drawn]
     if not np.any(outside) or np.all(outside):
         return {}
     low, high = float(np.min(values[~outside])), float(np.max(values[~outside]))

@@ -1,5 +1,5 @@
 "use strict";
-// The page without this script still has all its sentences and tables.
+// Without this script the page still contains all text and tables.
 const root = document.documentElement;
 const touched = matchMedia("(hover: none)").matches;
 const HEIGHT = 380, PRINT_WIDTH = 660, PRINT_HEIGHT = 290;
@@ -9,7 +9,7 @@ const CONFIG = {
   modeBarButtons: [["toImage", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
 };
 const figures = JSON.parse(document.getElementById("figures").textContent);
-const chosen = {}; // which of several figures a place shows
+const chosen = {}; // index of the figure shown, by name
 
 function color(name) {
   return getComputedStyle(root).getPropertyValue(name).trim();
@@ -25,7 +25,7 @@ function coloured(value, key = "") {
 }
 
 function axis(own) {
-  // plotly puts an empty title with a distance at infinity.
+  // plotly misplaces an empty title with a standoff.
   const title = own.title.text ? { ...own.title, font: { size: 13 }, standoff: 8 } : own.title;
   const lines = { gridcolor: color("--grid"), zerolinecolor: color("--rule"), linecolor: color("--rule") };
   return { automargin: true, ...lines, ...coloured(own), title };
@@ -45,7 +45,7 @@ function layout(figure, width, height) {
     showlegend: figure.traces.length > 1,
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" },
     bargap: 0.25,
-    // A finger that moves over a figure scrolls the page.
+    // On touch screens, moving over a figure scrolls the page.
     dragmode: touched ? false : "zoom",
     xaxis: axis(own.xaxis),
     yaxis: axis(own.yaxis),

@@ -1,4 +1,4 @@
-"""The page: facts, figures and words in one HTML document that needs nothing else."""
+"""The page: text, tables and figures in one HTML document without external resources."""
 
 from __future__ import annotations
 
@@ -7,32 +7,42 @@ import gzip
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ulmus.model_file.atomic_write import replaced
-from ulmus.report import figures, neighbour_figures, tables, words
+from ulmus.atomic_write import atomic_write
+from ulmus.report import figures, tables, text
+from ulmus.report.contents import ReportContents, report_contents
 from ulmus.report.drawing import Figure
-from ulmus.report.facts import Facts, facts
+from ulmus.report.report_input import prepare_input
+from ulmus.report.residual_correlation import correlogram_figure, variogram_figure
 from ulmus.report.settings import ARTICLE, DOI, SOFTWARE
-from ulmus.report.subject import subject
 from ulmus.version import __version__
 
+
+class Section(NamedTuple):
+    """A section of the page, with the topics of the findings that it lists."""
+
+    id: str
+    title: str
+    topics: tuple[str, ...] = ()
+
+
 SECTIONS = (
-    ("data", "The data"),
-    ("accuracy", "How well it does"),
-    ("honesty", "Is 95% really 95%?"),
-    ("neighbours", "Do rows hang together?"),
-    ("inputs", "Which inputs matter"),
-    ("variance", "Variance"),
-    ("enough", "Is it enough?"),
-    ("points", "Rows to look at"),
-    ("settings", "Make it again"),
-    ("cite", "How to cite"),
+    Section("data", "Data"),
+    Section("accuracy", "Accuracy"),
+    Section("calibration", "Calibration", ("calibration",)),
+    Section("correlation", "Residual correlation", ("correlation",)),
+    Section("relevance", "Feature relevance and partial dependence"),
+    Section("variance", "Variance components"),
+    Section("adequacy", "Model adequacy", ("fit", "inputs", "size", "warnings")),
+    Section("outliers", "Outliers and leverage"),
+    Section("reproducibility", "Reproducibility"),
+    Section("citation", "Citation"),
 )
 OVERALL = {
-    "green": "✓ all checks are fine",
-    "yellow": "! some checks ask for a look",
-    "red": "✗ some checks show a problem",
+    "ok": "✓ all diagnostic checks are ok",
+    "warning": "! some diagnostic checks warn",
+    "error": "✗ some diagnostic checks fail",
 }
 
 
@@ -48,19 +58,19 @@ def write_report(
     X : data frame or array of shape (n_samples, n_features)
         Rows of the original columns: those of the fit, or new ones.
     y : array-like of shape (n_samples,) or None
-        What was observed there. With the rows of the fit, each is judged by predictions without
-        it; new rows are an honest test.
+        Observations. The rows of the fit are evaluated leave-one-out; new rows are an
+        out-of-sample test.
     path : str or Path
-        Where to write.
+        Path of the file.
     title : str, optional
         Title of the page.
     target : str, default="y"
-        Name of what is predicted.
+        Name of the target.
 
     Returns
     -------
     path : Path
-        Where it was written.
+        Path of the file.
 
     Examples
     --------
@@ -76,7 +86,7 @@ def write_report(
     'report.html'
     """
     page = report_html(model, X, y, title=title, target=target)
-    with replaced(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return Path(path)
 
@@ -92,7 +102,7 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None, target:
     Returns
     -------
     page : str
-        It loads nothing from elsewhere.
+        It loads no external resources.
 
     Examples
     --------
@@ -106,8 +116,8 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None, target:
     (True, True)
     """
     jinja2, plotly_js = _libraries()
-    told = facts(subject(model, X, y), title or f"A model of {target}", target)
-    drawn = _figures(told)
+    contents = report_contents(prepare_input(model, X, y), title or f"A model of {target}", target)
+    drawn = _figures(contents)
     folder = Path(__file__).parent
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
@@ -116,17 +126,20 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None, target:
         trim_blocks=True,
     )
     safe = environment.filters["safe"]
-    judged = told.judgement
+    evaluation = contents.evaluation
+    report = None if evaluation is None else evaluation.report
     return environment.get_template("page.html.jinja").render(
-        facts=told,
-        judged=judged,
-        overall="" if judged is None else OVERALL[judged.report.light],
-        coverage=None if judged is None else tables.coverage(judged),
+        contents=contents,
+        evaluation=evaluation,
+        overall="" if report is None else OVERALL[report.severity],
+        findings={s.id: () if report is None else report.about(*s.topics) for s in SECTIONS},
+        coverage=None if evaluation is None else tables.coverage(evaluation),
         figures=drawn,
         drawn={name: [_drawn(one) for one in each] for name, each in drawn.items()},
-        words=words,
+        text=text,
         tables=tables,
         sections=SECTIONS,
+        titles={section.id: section.title for section in SECTIONS},
         software=SOFTWARE.format(version=__version__),
         article=ARTICLE,
         doi=DOI,
@@ -136,37 +149,42 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None, target:
     )
 
 
-def _figures(told: Facts) -> dict[str, list[Figure]]:
-    """Figures by their place in the page; several where one of them is chosen."""
-    judged, out = told.judgement, {}
-    if told.target is not None:
-        out["target"] = [figures.histogram(told.target)]
-    if judged is not None:
-        out["observed"] = [figures.against_observed(judged, told.target_name)]
-        out["calibration"] = [figures.calibration(judged)]
-        out["places"] = [figures.places(judged)]
-        out["residuals"] = [figures.residuals(judged, told.target_name)]
-    if told.neighbours is not None:
-        out["correlogram"] = [neighbour_figures.correlogram(told.neighbours.serial)]
-        if told.neighbours.in_space is not None:
-            out["variogram"] = [neighbour_figures.variogram(told.neighbours.in_space)]
-    out["relevance"] = [figures.relevances(told.relevance)]
-    if told.dependences:
-        out["dependence"] = [figures.dependence(d, told.target_name) for d in told.dependences]
-    out["variance"] = [figures.variance_parts(told.parts)]
-    if told.members is not None:
-        out["members"] = [figures.member_curve(told.members)]
+def _figures(contents: ReportContents) -> dict[str, list[Figure]]:
+    """Figures by their name in the page; several where one of them is chosen."""
+    evaluation, correlation, name = (
+        contents.evaluation,
+        contents.residual_correlation,
+        contents.target_name,
+    )
+    out: dict[str, list[Figure]] = {}
+    if contents.target is not None:
+        out["target"] = [figures.histogram(contents.target)]
+    if evaluation is not None:
+        out["observed"] = [figures.against_observed(evaluation, name)]
+        out["coverage"] = [figures.coverage(evaluation)]
+        out["pit"] = [figures.pit(evaluation)]
+        out["residuals"] = [figures.residuals(evaluation, name)]
+    if correlation is not None:
+        out["correlogram"] = [correlogram_figure(correlation.serial)]
+        if correlation.spatial is not None:
+            out["variogram"] = [variogram_figure(correlation.spatial)]
+    out["relevance"] = [figures.relevance(contents.relevance)]
+    if contents.curves:
+        out["partial-dependence"] = [figures.partial_dependence(c, name) for c in contents.curves]
+    out["variance"] = [figures.variance_components(contents.variance)]
+    if contents.ensemble_size is not None:
+        out["ensemble-size"] = [figures.ensemble_size(contents.ensemble_size)]
     return out
 
 
 def _drawn(figure: Figure) -> dict[str, Any]:
-    """What the script of the page needs of a figure."""
+    """The fields of a figure that the script of the page uses."""
     return {name: value for name, value in asdict(figure).items() if name != "data"}
 
 
 @cache
 def _packed(script: str) -> str:
-    """A script, compressed and in letters: two fifths of its size."""
+    """A script, compressed and base64-encoded: two fifths of its size."""
     return base64.b64encode(gzip.compress(script.encode(), mtime=0)).decode("ascii")
 
 
@@ -178,7 +196,7 @@ def _libraries() -> tuple[Any, Any]:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
         raise ImportError(
-            f"a report needs plotly, jinja2 and pandas, and {error.name} is not installed; run "
+            f"a report requires plotly, jinja2 and pandas; {error.name} is not installed: run "
             "`pip install 'ulmus[report]'`."
         ) from error
     return jinja2, get_plotlyjs

@@ -1,4 +1,4 @@
-"""What is needed to make the model again, and to cite it."""
+"""Settings that reproduce the model, and citations."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ulmus.diagnostics.residual_correlation import correlation_text
+from ulmus.diagnostics.checks.residual_correlation import correlation_text
 from ulmus.noise.structures import AXES, NOISE_STRUCTURES, CorrelatedNoise
 from ulmus.report.numbers import number
-from ulmus.report.subject import LEFT_OUT, Subject
+from ulmus.report.report_input import LEAVE_ONE_OUT, ReportInput
 from ulmus.version import __version__
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "plotly")
@@ -36,22 +36,22 @@ DOI = "10.1016/j.neucom.2021.04.027"
 
 @dataclass(frozen=True)
 class Settings:
-    """How the model was made.
+    """How the model was fitted.
 
     Parameters
     ----------
     parameters : tuple of (name, value, whether it is the default)
         Parameters of the estimator.
     chosen : tuple of (name, value)
-        What the fit chose by itself.
+        Quantities that the fit selected or estimated.
     versions : tuple of (name, version)
-        Programs.
+        Versions of the software.
     code : str
-        Python code that makes the model again.
+        Python code that refits the model.
     digest : str
-        SHA-256 of the table and what was observed.
+        SHA-256 of the table and the observations.
     date : str
-        Day of the report.
+        Date of the report.
     """
 
     parameters: tuple[tuple[str, str, bool], ...]
@@ -63,28 +63,28 @@ class Settings:
 
     @property
     def random_state(self) -> str:
-        """Seed of the hidden weights as code."""
+        """The parameter ``random_state`` as code."""
         return next(value for name, value, _ in self.parameters if name == "random_state")
 
 
-def settings(subject: Subject) -> Settings:
+def settings(report_input: ReportInput) -> Settings:
     """Settings of a fitted model."""
-    model, fit = subject.model, subject.fit
+    model, fit = report_input.model, report_input.fit
     defaults = type(model)().get_params(deep=False)
     parameters = tuple(
         (name, repr(value), repr(value) == repr(defaults[name]))
         for name, value in model.get_params(deep=False).items()
     )
-    noise = "one variance for all rows" if fit.noise_model is None else "a function of the inputs"
+    noise = "constant" if fit.noise_model is None else "a function of the inputs"
     if fit.noise_covariance is not None:
         noise = correlation_text(fit.noise_covariance[0])
     chosen = (
         ("members", number(fit.ensemble.n_members)),
-        ("hidden units of each", number(fit.ensemble.layer.W.shape[1])),
+        ("hidden units per member", number(fit.ensemble.layer.W.shape[1])),
         ("ridge parameter alpha", number(np.ravel(model.alpha_)[0])),
         ("effective degrees of freedom", number(fit.gamma[0])),
-        ("noise", noise),
-        ("its standard deviation", number(np.sqrt(fit.sigma2[0]))),
+        ("noise variance or covariance", noise),
+        ("noise standard deviation", number(np.sqrt(fit.sigma2[0]))),
     )
     versions = (
         ("ulmus", __version__),
@@ -92,44 +92,46 @@ def settings(subject: Subject) -> Settings:
         *((name, version(name)) for name in PACKAGES),
     )
     date = datetime.now(UTC).date().isoformat()
-    return Settings(parameters, chosen, versions, _code(subject), data_digest(subject), date)
+    code, digest = _code(report_input), data_digest(report_input)
+    return Settings(parameters, chosen, versions, code, digest, date)
 
 
-def data_digest(subject: Subject) -> str:
+def data_digest(report_input: ReportInput) -> str:
     """SHA-256 of pandas' hashes of the rows of the table, followed by the observations."""
     import pandas as pd
 
-    hashes = pd.util.hash_pandas_object(subject.table, index=False).to_numpy()
+    hashes = pd.util.hash_pandas_object(report_input.table, index=False).to_numpy()
     digest = hashlib.sha256(hashes.astype("<u8").tobytes())
-    if subject.y is not None:
-        digest.update(subject.y.astype("<f8").tobytes())
+    if report_input.y is not None:
+        digest.update(report_input.y.astype("<f8").tobytes())
     return digest.hexdigest()
 
 
-def _code(subject: Subject) -> str:
-    """Code that fits the model again and reports on it."""
-    # scikit-learn shortens long texts unless told not to.
-    text = subject.outer.__repr__(N_CHAR_MAX=LONGEST_CODE)
-    rows = "X_train, y_train" if subject.judged_by == LEFT_OUT else "X_new, y_new"
+def _code(report_input: ReportInput) -> str:
+    """Code that refits the model and writes the report."""
+    # scikit-learn shortens long texts by default.
+    text = report_input.outer.__repr__(N_CHAR_MAX=LONGEST_CODE)
+    rows = "X_train, y_train" if report_input.evaluated_on == LEAVE_ONE_OUT else "X_new, y_new"
+    n_rows = report_input.fit.n_rows
     lines = [
-        *_imports(subject.outer),
+        *_imports(report_input.outer),
         "from ulmus.report import write_report",
         "",
         f"model = {text}",
-        f"model.fit(X_train, y_train{_given_places(subject)})  # {subject.fit.n_rows} rows",
+        f"model.fit(X_train, y_train{_location_arguments(report_input)})  # {n_rows} rows",
         f'write_report(model, {rows}, "report.html")',
     ]
     return "\n".join(lines)
 
 
-def _given_places(subject: Subject) -> str:
-    """Arguments that tell a fit where its rows are, where its noise has no names of columns."""
-    noise, rows = subject.model.noise, subject.fit.rows
+def _location_arguments(report_input: ReportInput) -> str:
+    """Arguments of fit with the locations of rows, unless the noise names their columns."""
+    noise, rows = report_input.model.noise, report_input.fit.rows
     if not isinstance(noise, CorrelatedNoise) or rows is None:
         return ""
     names = noise.names()
-    given = [a for a in AXES if getattr(rows.locations, a) is not None and names.get(a) is None]
-    return "".join(f", {axis}={axis}_train" for axis in given)
+    passed = [a for a in AXES if getattr(rows.locations, a) is not None and names.get(a) is None]
+    return "".join(f", {axis}={axis}_train" for axis in passed)
 
 
 def _imports(model: Any) -> list[str]:

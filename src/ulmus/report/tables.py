@@ -6,98 +6,98 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ulmus.report.columns import Column
+from ulmus.report.columns import ColumnSummary
+from ulmus.report.contents import ReportContents
 from ulmus.report.drawing import Grid
-from ulmus.report.facts import Facts
-from ulmus.report.judgement import Judgement
+from ulmus.report.evaluation import Evaluation
 from ulmus.report.numbers import fixed, number
 
 # Inputs that are described one by one.
 MOST_DESCRIBED = 60
-# Rows that are listed because they stand out.
+# Rows that are listed in tables of outliers.
 MOST_LISTED = 10
 
 
-def columns(facts: Facts) -> Grid:
+def columns(contents: ReportContents) -> Grid:
     """Every input, or the first ones."""
     return Grid(
-        ("input", "kind", "values", "missing"),
-        tuple(_described(column) for column in facts.columns[:MOST_DESCRIBED]),
+        ("input", "type", "values", "missing"),
+        tuple(_described(column) for column in contents.columns[:MOST_DESCRIBED]),
     )
 
 
-def _described(column: Column) -> tuple[str, ...]:
+def _described(column: ColumnSummary) -> tuple[str, ...]:
     return column.name, column.kind, column.values, number(column.missing)
 
 
-def scores(judged: Judgement) -> Grid:
-    """How far models are from what was observed."""
-    listed = [*judged.scores, *([judged.inside] if judged.inside else [])]
+def scores(evaluation: Evaluation) -> Grid:
+    """Accuracy of the model and the baselines."""
+    listed = [*evaluation.scores, *([evaluation.inside] if evaluation.inside else [])]
     return Grid(
         ("model", "R²", "RMSE", "mean absolute error"),
         tuple((s.name, fixed(s.r2), number(s.rmse), number(s.mae)) for s in listed),
     )
 
 
-def coverage(judged: Judgement) -> tuple[Grid, Grid]:
+def coverage(evaluation: Evaluation) -> tuple[Grid, Grid]:
     """Coverage of all rows by level, and of groups at one level."""
-    everything = [row for row in judged.report.coverage if row.group == "all"]
-    groups = [row for row in judged.report.coverage if row.group != "all"]
+    everything = [row for row in evaluation.report.coverage if row.group == "all"]
+    groups = [row for row in evaluation.report.coverage if row.group != "all"]
     by_level = [(f"{r.level:.0%}", f"{r.coverage:.1%}", number(r.n)) for r in everything]
     by_group = [(r.group, f"{r.level:.0%}", f"{r.coverage:.1%}", number(r.n)) for r in groups]
     return (
-        Grid(("level", "rows inside", "rows"), tuple(by_level)),
-        Grid(("group", "level", "rows inside", "rows"), tuple(by_group)),
+        Grid(("level", "coverage", "rows"), tuple(by_level)),
+        Grid(("group", "level", "coverage", "rows"), tuple(by_group)),
     )
 
 
-def largest_errors(judged: Judgement) -> Grid:
-    """Rows that were predicted worst, in their own standard deviations."""
-    return _rows(judged, np.argsort(-np.abs(judged.scaled), kind="stable")[:MOST_LISTED])
+def largest_errors(evaluation: Evaluation) -> Grid:
+    """Rows with the largest standardised errors."""
+    return _rows(evaluation, np.argsort(-np.abs(evaluation.scaled), kind="stable")[:MOST_LISTED])
 
 
-def highest_leverage(judged: Judgement) -> Grid:
-    """Rows that weigh most in their own predictions."""
-    return _rows(judged, np.argsort(-judged.leverage, kind="stable")[:MOST_LISTED])
+def highest_leverage(evaluation: Evaluation) -> Grid:
+    """Rows with the highest leverage."""
+    return _rows(evaluation, np.argsort(-evaluation.leverage, kind="stable")[:MOST_LISTED])
 
 
-def outside(judged: Judgement) -> Grid:
+def outside(evaluation: Evaluation) -> Grid:
     """Rows far outside the range of the training inputs."""
-    return _rows(judged, np.flatnonzero(judged.outside)[:MOST_LISTED])
+    return _rows(evaluation, np.flatnonzero(evaluation.outside)[:MOST_LISTED])
 
 
-def _rows(judged: Judgement, where: Iterable[int]) -> Grid:
+def _rows(evaluation: Evaluation, where: Iterable[int]) -> Grid:
     return Grid(
-        ("row", "observed", "predicted", "error / sd", "leverage"),
+        ("row", "observed", "predicted", "standardised error", "leverage"),
         tuple(
             (
-                judged.labels[i],
-                number(judged.observed[i]),
-                number(judged.predicted[i]),
-                number(judged.scaled[i], 3),
-                number(judged.leverage[i], 3),
+                evaluation.labels[i],
+                number(evaluation.observed[i]),
+                number(evaluation.predicted[i]),
+                number(evaluation.scaled[i], 3),
+                number(evaluation.leverage[i], 3),
             )
             for i in where
         ),
     )
 
 
-def parameters(facts: Facts) -> Grid:
+def parameters(contents: ReportContents) -> Grid:
     """Parameters of the estimator."""
     return Grid(
         ("parameter", "value", ""),
         tuple(
             (name, value, "default" if is_default else "set")
-            for name, value, is_default in facts.settings.parameters
+            for name, value, is_default in contents.settings.parameters
         ),
     )
 
 
-def chosen(facts: Facts) -> Grid:
-    """What the fit chose by itself."""
-    return Grid(("chosen by the fit", "value"), facts.settings.chosen)
+def chosen(contents: ReportContents) -> Grid:
+    """Parameters that the fit selected."""
+    return Grid(("fitted quantity", "value"), contents.settings.chosen)
 
 
-def versions(facts: Facts) -> Grid:
-    """Programs and their versions."""
-    return Grid(("program", "version"), facts.settings.versions)
+def versions(contents: ReportContents) -> Grid:
+    """Versions of the software."""
+    return Grid(("software", "version"), contents.settings.versions)

@@ -1,4 +1,4 @@
-"""What a report is about: a model, a table of its original columns, and how far rows are new."""
+"""The input of a report: a fitted model and rows of its original columns, resolved and checked."""
 
 from __future__ import annotations
 
@@ -11,53 +11,54 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ulmus.core.arrays.backend import to_numpy
-from ulmus.core.data.feature_scaling import rows_outside
+from ulmus.core.data.scaling import extrapolated_rows
 from ulmus.core.fit.fit import Fit
 from ulmus.exceptions import ExtrapolationWarning
 from ulmus.pipelines import inference
+from ulmus.tables.frames import default_feature_names
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 
-# What the accuracy and the error bars are judged by.
-LEFT_OUT, NEW, NOTHING = "left-out training rows", "new rows", "nothing"
-# Rows of training data in the units of y, equal up to single precision.
+# Rows that accuracy and calibration are evaluated on.
+LEAVE_ONE_OUT, NEW, NOTHING = "training rows, leave-one-out", "new rows", "no rows"
+# Relative tolerance of observations that are those of the fit: single precision.
 SAME = 1e-6
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A fitted model and the rows that it is asked about.
+class ReportInput:
+    """A fitted model and the rows of the report.
 
     Parameters
     ----------
     outer : object
-        The model as it was given: an estimator or a Pipeline.
+        The model as it was passed: an estimator or a Pipeline.
     model : ELMEnsembleRegressor or ELMRegressor
         The estimator itself, the last step of a Pipeline.
-    asked : object
-        What answers questions about the original columns.
+    inference : object
+        Its methods in terms of the original columns.
     table : pandas.DataFrame of shape (n, d)
         The original columns of the rows.
-    framed : bool
-        Whether the model wants these as a data frame rather than an array.
+    takes_frame : bool
+        Whether the model takes these as a data frame rather than an array.
     y : ndarray of shape (n,) or None
-        What was observed in these rows.
-    judged_by : {"left-out training rows", "new rows", "nothing"}
-        What tells how good the model is.
+        Observations of these rows.
+    evaluated_on : str
+        Rows that the model is evaluated on: ``LEAVE_ONE_OUT``, ``NEW`` or ``NOTHING``.
     is_training : bool
         Whether the rows are those of the fit.
     inside : ndarray of int
-        Numbers of the rows within the range of the training inputs; all if there are none.
+        Indices of the rows within the range of the training inputs; all if there are none.
     """
 
     outer: Any
     model: Any
-    asked: Any
+    inference: Any
     table: Any
-    framed: bool
+    takes_frame: bool
     y: FloatArray | None
-    judged_by: str
+    evaluated_on: str
     is_training: bool
     inside: IntArray
 
@@ -73,40 +74,47 @@ class Subject:
 
     @property
     def encoded_names(self) -> list[str]:
-        """Names of the inputs as the estimator sees them."""
-        known = getattr(self.model, "feature_names_in_", None)
-        if known is None and self.model is not self.outer:
+        """Names of the inputs of the estimator."""
+        names = getattr(self.model, "feature_names_in_", None)
+        if names is None and self.model is not self.outer:
             try:
-                known = self.outer[:-1].get_feature_names_out()
+                names = self.outer[:-1].get_feature_names_out()
             except (AttributeError, ValueError):
-                known = None  # some transformers have no names to give
-        if known is None and self.model is self.outer:
-            known = self.names
-        d = int(self.model.n_features_in_)
-        return [str(name) for name in known] if known is not None else [f"x{j}" for j in range(d)]
+                names = None  # some transformers do not name their outputs
+        if names is None and self.model is self.outer:
+            names = self.names
+        if names is None:
+            return default_feature_names(int(self.model.n_features_in_))
+        return [str(name) for name in names]
 
     def rows(self, where: IntArray | None = None) -> Any:
         """Some of the rows as the model takes them, all by default."""
-        table = self.table if where is None else self.table.iloc[where]
-        return table if self.framed else table.to_numpy()
+        return self._for_model(self.table if where is None else self.table.iloc[where])
+
+    def predict(self, table: Any) -> FloatArray:
+        """Predictions at the rows of a data frame, shape (n,)."""
+        return np.asarray(self.inference.predict(self._for_model(table)), dtype=float)
+
+    def _for_model(self, table: Any) -> Any:
+        return table if self.takes_frame else table.to_numpy()
 
     def sample(self, most: int) -> IntArray:
-        """Numbers of at most so many rows inside, drawn at random with a fixed seed.
+        """Indices of at most so many rows inside, drawn at random with a fixed seed.
 
-        A single row far outside would rule all averages.
+        Rows far outside are excluded, as a single one would dominate all averages.
         """
-        return drawn(self.inside, most)
+        return random_rows(self.inside, most)
 
 
-def drawn(rows: IntArray, most: int) -> IntArray:
+def random_rows(rows: IntArray, most: int) -> IntArray:
     """At most so many of the rows, drawn at random with a fixed seed, in their order."""
     if len(rows) <= most:
         return rows
     return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
-def subject(model: Any, X: Any, y: Any) -> Subject:
-    """The subject of a report, checked.
+def prepare_input(model: Any, X: Any, y: Any) -> ReportInput:
+    """The input of a report, checked.
 
     Parameters
     ----------
@@ -115,34 +123,37 @@ def subject(model: Any, X: Any, y: Any) -> Subject:
     X : data frame or array of shape (n, d)
         Original columns.
     y : array-like of shape (n,) or None
-        What was observed there.
+        Observations.
     """
-    asked = inference(model)
+    methods = inference(model)
     outer = getattr(model, "best_estimator_", model)
-    last = outer if asked is outer else outer.steps[-1][1]
-    if last.fitted_.ensemble.n_outputs > 1:
+    last = outer if methods is outer else outer.steps[-1][1]
+    n_outputs = last.fitted_.ensemble.n_outputs
+    if n_outputs > 1:
         raise ValueError(
-            f"a report is about one output, and the model has {last.fitted_.ensemble.n_outputs}; "
-            "fit a model to each output and report on them one at a time."
+            f"a report describes one output, but the model has {n_outputs}; fit a model to each "
+            "output and write a report for each."
         )
-    table, framed = _table(outer, X, is_pipeline=last is not outer)
+    table, takes_frame = _table(outer, X, is_pipeline=last is not outer)
     observed = None if y is None else _observed(y, len(table))
     rows = last.fitted_.rows
     is_training = rows is not None and observed is not None and _same(observed, rows.data.y[0])
     if is_training or (observed is None and rows is not None):
-        judged_by = LEFT_OUT
+        evaluated_on = LEAVE_ONE_OUT
     else:
-        judged_by = NOTHING if observed is None else NEW
-    given = table if framed else table.to_numpy()
+        evaluated_on = NOTHING if observed is None else NEW
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExtrapolationWarning)  # the report has a table of them
-        outside = rows_outside(asked._points_of(given), last.fitted_.scale)
+        points = methods._points_of(table if takes_frame else table.to_numpy())
+    outside = extrapolated_rows(points, last.fitted_.scale)
     inside = np.arange(len(table)) if np.all(outside) else np.flatnonzero(~outside)
-    return Subject(outer, last, asked, table, framed, observed, judged_by, is_training, inside)
+    return ReportInput(
+        outer, last, methods, table, takes_frame, observed, evaluated_on, is_training, inside
+    )
 
 
 def _table(model: Any, X: Any, *, is_pipeline: bool) -> tuple[Any, bool]:
-    """The original columns as a data frame, and whether the model takes it as one."""
+    """The original columns as a data frame, and whether the model takes a data frame."""
     import pandas as pd
 
     given = X.to_pandas() if hasattr(X, "to_pandas") else X
@@ -153,8 +164,8 @@ def _table(model: Any, X: Any, *, is_pipeline: bool) -> tuple[Any, bool]:
         missing = [name for name in names if name not in given.columns]
         if missing:
             raise ValueError(
-                f"X lacks the column {missing[0]!r} of the model; give a table with the columns "
-                "that it was fitted to."
+                f"X lacks the column {missing[0]!r} of the model; pass a table with the columns of "
+                "the fit."
             )
         return given[list(names)], True
     values = given.toarray() if scipy.sparse.issparse(given) else np.asarray(to_numpy(given))
@@ -168,7 +179,7 @@ def _table(model: Any, X: Any, *, is_pipeline: bool) -> tuple[Any, bool]:
             f"X has {values.shape[1]} columns, but the model was fitted to {len(names)}; give a "
             "table with these columns."
         )
-    columns = [f"x{j}" for j in range(values.shape[1])] if names is None else list(names)
+    columns = default_feature_names(values.shape[1]) if names is None else list(names)
     return pd.DataFrame(values, columns=columns).infer_objects(), names is not None
 
 
@@ -178,16 +189,16 @@ def _observed(y: Any, n_rows: int) -> FloatArray:
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if values.shape != (n_rows,):
         raise ValueError(
-            f"y has shape {values.shape}, but X has {n_rows} rows; give one observation for each."
+            f"y has shape {values.shape}, but X has {n_rows} rows; pass one observation for each."
         )
     if not np.all(np.isfinite(values)):
         row = int(np.argmin(np.isfinite(values)))
-        raise ValueError(f"y holds NaN or infinity, first in row {row}; drop those rows.")
+        raise ValueError(f"y contains NaN or infinity, first in row {row}; drop those rows.")
     return values
 
 
-def _same(y: FloatArray, known: FloatArray) -> bool:
+def _same(y: FloatArray, training: FloatArray) -> bool:
     """Whether observations are those of the fit, up to rounding."""
-    if y.shape != known.shape:
+    if y.shape != training.shape:
         return False
-    return bool(np.allclose(y, known, rtol=SAME, atol=SAME * float(np.std(known))))
+    return bool(np.allclose(y, training, rtol=SAME, atol=SAME * float(np.std(training))))

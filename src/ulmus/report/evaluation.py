@@ -1,4 +1,4 @@
-"""Rows that judge the model: what was said about each of them before its y was seen."""
+"""Evaluation of the model on rows that it was not fitted to, or leave-one-out."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy.typing as npt
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 from ulmus.core.arrays.backend import taken_rows
-from ulmus.core.data.feature_scaling import rows_outside
+from ulmus.core.data.scaling import extrapolated_rows
 from ulmus.core.fit.training_data import TrainingRows
 from ulmus.core.query.leave_out import row_sd, scaled_residuals
 from ulmus.diagnostics import DiagnosticReport, diagnostic_report
-from ulmus.diagnostics.baselines import left_out_mean, linear_baseline
-from ulmus.diagnostics.calibration_data import input_values, left_out_evidence, point_leverage
+from ulmus.diagnostics.baselines import leave_one_out_mean, linear_baseline
+from ulmus.diagnostics.calibration_data import input_values, leave_one_out_data, point_leverage
 from ulmus.intervals.distribution import predictive_distribution
 from ulmus.intervals.prediction import prediction_bounds
-from ulmus.report.subject import LEFT_OUT, NOTHING, Subject, drawn
+from ulmus.report.report_input import LEAVE_ONE_OUT, NOTHING, ReportInput, random_rows
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 
 LEVEL = 0.95
-# New rows that are looked at, and rows that are drawn.
+# New rows that are evaluated, and rows that are drawn.
 MOST_NEW, MOST_DRAWN = 2000, 2000
 # Multiplications that a linear model may cost: about half a minute.
 MOST_WORK = 1e11
@@ -35,7 +35,7 @@ INSIDE = "this model, without rows outside the training range"
 
 @dataclass(frozen=True)
 class Score:
-    """How far predictions of a model are from what was observed."""
+    """Accuracy of a model."""
 
     name: str
     rmse: float
@@ -44,19 +44,19 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """What rows say that the model had not seen, or had to predict without them.
+class Evaluation:
+    """Predictions, errors, scores and diagnostics on the rows of an evaluation.
 
     Parameters
     ----------
     labels : tuple of str
         Names of the rows.
     observed, predicted, sd : ndarray of shape (n,)
-        What was observed, what had been predicted, and the standard deviation of that error.
+        Observations, predictions, and standard deviations of their differences.
     scaled : ndarray of shape (n,)
-        Errors in units of their standard deviations.
+        Standardised errors.
     pit : ndarray of shape (n,)
-        Predicted distribution function at what was observed.
+        Probability integral transform of the observations.
     leverage : ndarray of shape (n,)
         Leverage of the rows.
     outside : ndarray of bool, shape (n,)
@@ -66,13 +66,13 @@ class Judgement:
     bounds : ndarray of shape (2, drawn)
         Their 95% prediction intervals.
     scores : tuple of Score
-        The model first, then those it is compared with.
+        Of the model, followed by the baselines.
     gains : dict of str to float
-        Mean of squared errors that the model saves against another one, in standard errors.
+        Reduction of the mean squared error relative to a baseline, in standard errors.
     report : DiagnosticReport
-        All findings of ``check``.
+        Diagnostics.
     of_rows : int
-        Number of rows that these were drawn from.
+        Number of rows that these were sampled from.
     """
 
     labels: tuple[str, ...]
@@ -92,85 +92,91 @@ class Judgement:
 
     @property
     def inside(self) -> Score | None:
-        """Score of the model without rows far outside; None if there are no such rows, or only."""
+        """Score without rows far outside; None if there are no such rows, or no others."""
         if not np.any(self.outside) or np.all(self.outside):
             return None
         return _score(INSIDE, self.observed[~self.outside], self.predicted[~self.outside])
 
     @property
     def coverage(self) -> float:
-        """Share of all rows that their 95% intervals hold."""
+        """Coverage of the 95% intervals of all rows."""
         rows = self.report.coverage
         return next(r.coverage for r in rows if r.group == "all" and r.level == LEVEL)
 
 
-def judgement(subject: Subject) -> Judgement | None:
-    """What the rows of a report say about its model; None where there is nothing to compare."""
-    if subject.judged_by == NOTHING:
+def evaluate(report_input: ReportInput) -> Evaluation | None:
+    """The evaluation of the model; None without observations."""
+    if report_input.evaluated_on == NOTHING:
         return None
-    return _left_out(subject) if subject.judged_by == LEFT_OUT else _new(subject)
+    return (
+        _leave_one_out(report_input)
+        if report_input.evaluated_on == LEAVE_ONE_OUT
+        else _new(report_input)
+    )
 
 
-def _left_out(subject: Subject) -> Judgement:
-    """Training rows, each predicted without it."""
-    fit, rows = subject.fit, subject.fit.rows
-    assert rows is not None  # otherwise new rows judge, or nothing
-    evidence = left_out_evidence(fit, rows)
-    locations = np.flatnonzero(rows.judges)
-    observed = rows.data.y[0, locations]
-    labels = list(subject.table.index) if subject.is_training else range(rows.data.y.shape[1])
-    shown = drawn(np.arange(len(locations)), MOST_DRAWN)
-    others = {}
-    for name, prediction in _left_out_others(rows).items():
-        others[name] = prediction[np.searchsorted(np.flatnonzero(rows.data.used), locations)]
-    points = taken_rows(rows.data.X, locations[shown])
-    scores, gains = _compared(observed, {MODEL: evidence.mean[0]} | others)
-    return Judgement(
-        labels=tuple(str(labels[i]) for i in locations),
+def _leave_one_out(report_input: ReportInput) -> Evaluation:
+    """The calibration rows of the fit, each predicted without it."""
+    fit, rows = report_input.fit, report_input.fit.rows
+    assert rows is not None  # as evaluated_on is LEAVE_ONE_OUT
+    data = leave_one_out_data(fit, rows)
+    index = np.flatnonzero(rows.judges)
+    observed = rows.data.y[0, index]
+    labels = (
+        list(report_input.table.index) if report_input.is_training else range(rows.data.y.shape[1])
+    )
+    shown = random_rows(np.arange(len(index)), MOST_DRAWN)
+    baselines = {}
+    for name, prediction in _leave_one_out_baselines(rows).items():
+        baselines[name] = prediction[np.searchsorted(np.flatnonzero(rows.data.used), index)]
+    points = taken_rows(rows.data.X, index[shown])
+    scores, gains = _compared(observed, {MODEL: data.mean[0]} | baselines)
+    return Evaluation(
+        labels=tuple(str(labels[i]) for i in index),
         observed=observed,
-        predicted=evidence.mean[0],
-        sd=row_sd(fit, rows)[0, locations],
+        predicted=data.mean[0],
+        sd=row_sd(fit, rows)[0, index],
         scaled=scaled_residuals(fit, rows)[0],
-        pit=evidence.pit[0],
-        leverage=evidence.leverage[0],
-        outside=np.zeros(len(locations), dtype=bool),
+        pit=data.pit[0],
+        leverage=data.leverage[0],
+        outside=np.zeros(len(index), dtype=bool),
         drawn=shown,
         bounds=prediction_bounds(fit, points, [LEVEL], "auto")[:, 0, :, 0],
         scores=scores,
         gains=gains,
-        report=diagnostic_report(fit, names=subject.encoded_names),
-        of_rows=len(locations),
+        report=diagnostic_report(fit, names=report_input.encoded_names),
+        of_rows=len(index),
     )
 
 
-def _new(subject: Subject) -> Judgement:
-    """Rows that the fit has not seen."""
-    fit, locations = subject.fit, drawn(np.arange(len(subject.table)), MOST_NEW)
-    assert subject.y is not None  # otherwise left-out rows judge, or nothing
-    given, observed = subject.rows(locations), subject.y[locations]
-    points = subject.asked._points_of(given)
+def _new(report_input: ReportInput) -> Evaluation:
+    """Rows that are not part of the fit."""
+    fit, index = report_input.fit, random_rows(np.arange(len(report_input.table)), MOST_NEW)
+    assert report_input.y is not None  # as evaluated_on is NEW
+    table, observed = report_input.rows(index), report_input.y[index]
+    points = report_input.inference._points_of(table)
     # A model of one output may have been fitted to a y with two axes.
     mean, sd = (
-        np.asarray(a, dtype=float).reshape(len(locations))
-        for a in subject.asked.predict(given, return_std=True)
+        np.asarray(a, dtype=float).reshape(len(index))
+        for a in report_input.inference.predict(table, return_std=True)
     )
-    shown = drawn(np.arange(len(locations)), MOST_DRAWN)
-    scores, gains = _compared(observed, {MODEL: mean} | _others_at(fit.rows, points))
-    return Judgement(
-        labels=tuple(str(subject.table.index[i]) for i in locations),
+    shown = random_rows(np.arange(len(index)), MOST_DRAWN)
+    scores, gains = _compared(observed, {MODEL: mean} | _baselines_at(fit.rows, points))
+    return Evaluation(
+        labels=tuple(str(report_input.table.index[i]) for i in index),
         observed=observed,
         predicted=mean,
         sd=sd,
         scaled=(observed - mean) / np.where(sd > 0, sd, 1.0),
         pit=np.asarray(predictive_distribution(fit, points).cdf(observed[:, None]))[:, 0],
         leverage=point_leverage(fit, points)[0],
-        outside=rows_outside(points, fit.scale),
+        outside=extrapolated_rows(points, fit.scale),
         drawn=shown,
         bounds=prediction_bounds(fit, taken_rows(points, shown), [LEVEL], "auto")[:, 0, :, 0],
         scores=scores,
         gains=gains,
-        report=diagnostic_report(fit, points, observed[None, :], names=subject.encoded_names),
-        of_rows=len(subject.table),
+        report=diagnostic_report(fit, points, observed[None, :], names=report_input.encoded_names),
+        of_rows=len(report_input.table),
     )
 
 
@@ -186,17 +192,20 @@ def _linear_is_cheap(rows: TrainingRows) -> bool:
     return n * d * min(n, d) <= MOST_WORK
 
 
-def _left_out_others(rows: TrainingRows) -> dict[str, FloatArray]:
-    """What simpler models predict for each training row without it."""
+def _leave_one_out_baselines(rows: TrainingRows) -> dict[str, FloatArray]:
+    """Leave-one-out predictions of the baselines."""
     if not _linear_is_cheap(rows):
         y, root = rows.data.y[0, rows.data.used], rows.data.root_weight
-        return {MEAN: left_out_mean(y, None if root is None else root[rows.data.used] ** 2)}
+        return {MEAN: leave_one_out_mean(y, None if root is None else root[rows.data.used] ** 2)}
     X, y, weight = _training(rows)
-    return {MEAN: left_out_mean(y, weight), LINEAR: linear_baseline(X, y, weight).left_out}
+    return {
+        MEAN: leave_one_out_mean(y, weight),
+        LINEAR: linear_baseline(X, y, weight).loo_predictions,
+    }
 
 
-def _others_at(rows: TrainingRows | None, points: Any) -> dict[str, FloatArray]:
-    """What simpler models of the training rows predict for new ones."""
+def _baselines_at(rows: TrainingRows | None, points: Any) -> dict[str, FloatArray]:
+    """Predictions of baselines of the training rows at new points."""
     if rows is None:
         return {}
     used, root = rows.data.used, rows.data.root_weight
@@ -217,12 +226,12 @@ def _score(name: str, y: FloatArray, prediction: FloatArray) -> Score:
 def _compared(
     y: FloatArray, predictions: dict[str, FloatArray]
 ) -> tuple[tuple[Score, ...], dict[str, float]]:
-    """Scores of all models, and what the first saves against each of the others."""
+    """Scores of all models, and the gain of the first over each of the others."""
     scores = tuple(_score(name, y, prediction) for name, prediction in predictions.items())
     own, *_ = predictions.values()
     gains = {}
     for name, prediction in list(predictions.items())[1:]:
-        saved = (y - prediction) ** 2 - (y - own) ** 2
-        error = np.std(saved) / np.sqrt(len(saved))
-        gains[name] = float(np.mean(saved) / error) if error > 0 else 0.0
+        gain_per_row = (y - prediction) ** 2 - (y - own) ** 2
+        error = np.std(gain_per_row) / np.sqrt(len(gain_per_row))
+        gains[name] = float(np.mean(gain_per_row) / error) if error > 0 else 0.0
     return scores, gains

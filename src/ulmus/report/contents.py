@@ -1,0 +1,132 @@
+"""All numbers of a report; nothing here is drawn or put into words."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ulmus.core.fit.fit import Fit
+from ulmus.report.columns import ColumnSummary, ObservedTarget, column_summaries
+from ulmus.report.evaluation import Evaluation, evaluate
+from ulmus.report.partial_dependence import PartialDependenceCurve, partial_dependence
+from ulmus.report.relevance import MOST_INPUTS, RelevanceShares, relevance
+from ulmus.report.report_input import ReportInput
+from ulmus.report.residual_correlation import ResidualCorrelation, residual_correlation
+from ulmus.report.settings import Settings, settings
+from ulmus.report.variance_components import (
+    EnsembleSizeCurve,
+    VarianceComponents,
+    ensemble_size_curve,
+    variance_components,
+)
+
+
+@dataclass(frozen=True)
+class ReportContents:
+    """The numbers of a report.
+
+    Parameters
+    ----------
+    title, target_name : str
+        Title of the page, and name of the target.
+    evaluated_on : str
+        Rows that the model is evaluated on.
+    is_training, keeps_rows, map_saw_all : bool
+        Whether the rows of the report are those of the fit, whether the fit keeps its own, and
+        whether the input map was optimised on all of these.
+    n_rows, n_inside, n_training : int
+        Rows of the report, those of them in the range of the training inputs, and rows of the fit.
+    columns : tuple of ColumnSummary
+        The inputs of the table.
+    target : ObservedTarget or None
+        Observations.
+    evaluation : Evaluation or None
+        Accuracy and calibration.
+    residual_correlation : ResidualCorrelation or None
+        Correlogram and variogram.
+    relevance : RelevanceShares
+        Relevance of the inputs.
+    curves : tuple of PartialDependenceCurve
+        Partial dependence on the most relevant ones.
+    variance : VarianceComponents
+        Components of the variance.
+    ensemble_size : EnsembleSizeCurve or None
+        Variance against the number of members.
+    settings : Settings
+        How the model was fitted.
+    warnings : tuple of str
+        Warnings that were raised meanwhile.
+    """
+
+    title: str
+    target_name: str
+    evaluated_on: str
+    is_training: bool
+    keeps_rows: bool
+    map_saw_all: bool
+    n_rows: int
+    n_inside: int
+    n_training: int
+    columns: tuple[ColumnSummary, ...]
+    target: ObservedTarget | None
+    evaluation: Evaluation | None
+    residual_correlation: ResidualCorrelation | None
+    relevance: RelevanceShares
+    curves: tuple[PartialDependenceCurve, ...]
+    variance: VarianceComponents
+    ensemble_size: EnsembleSizeCurve | None
+    settings: Settings
+    warnings: tuple[str, ...]
+
+
+def report_contents(report_input: ReportInput, title: str, target_name: str) -> ReportContents:
+    """The contents of a report; warnings raised on the way are part of them."""
+    fit = report_input.fit
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        evaluation = evaluate(report_input)
+        shares = relevance(report_input)
+        curves = partial_dependence(report_input, shares.columns[:MOST_INPUTS])
+        variance = variance_components(report_input)
+        ensemble_size = ensemble_size_curve(report_input)
+    y = report_input.y
+    if y is None and fit.rows is not None:
+        y = fit.rows.data.y[0, fit.rows.data.used]
+    return ReportContents(
+        title=title,
+        target_name=target_name,
+        evaluated_on=report_input.evaluated_on,
+        is_training=report_input.is_training,
+        keeps_rows=fit.rows is not None,
+        map_saw_all=_map_saw_all(fit),
+        n_rows=len(report_input.table),
+        n_inside=len(report_input.inside),
+        n_training=fit.n_rows,
+        columns=column_summaries(report_input.table),
+        target=None if y is None else ObservedTarget(target_name, y),
+        evaluation=evaluation,
+        residual_correlation=residual_correlation(report_input),
+        relevance=shares,
+        curves=curves,
+        variance=variance,
+        ensemble_size=ensemble_size,
+        settings=settings(report_input),
+        warnings=_distinct(str(warning.message) for warning in caught),
+    )
+
+
+def _map_saw_all(fit: Fit) -> bool:
+    """Whether the input map behind leave-one-out predictions was optimised on these rows too."""
+    learned = fit.input_map is not None and fit.input_map.relevance is not None
+    set_aside = fit.rows is not None and fit.rows.tuned is not None
+    return learned and not set_aside and not fit.folded
+
+
+def _distinct(messages: Iterable[str]) -> tuple[str, ...]:
+    """The first of all messages that differ only in numbers."""
+    first: dict[str, str] = {}
+    for message in messages:
+        first.setdefault(re.sub(r"\d+", "", message), message)
+    return tuple(first.values())

@@ -1,0 +1,85 @@
+"""Partial dependence of the prediction on the most relevant columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ulmus.plot._curves import feature_columns
+from ulmus.plot._points import FEW_VALUES
+from ulmus.report.columns import DATES, NUMBERS, column_kind
+from ulmus.report.report_input import ReportInput
+
+FloatArray = npt.NDArray[np.float64]
+
+# Rows that a curve is averaged over, values of its grid, and the quantiles that it lies between.
+CURVE_ROWS, CURVE_POINTS, ENDS = 300, 30, (0.02, 0.98)
+MOST_CATEGORIES = 20
+
+
+@dataclass(frozen=True)
+class PartialDependenceCurve:
+    """The mean prediction as a function of one input.
+
+    Parameters
+    ----------
+    name : str
+        The input.
+    values : tuple
+        Its values, numbers or categories.
+    estimate, low, high : ndarray of shape (p,)
+        Mean prediction there, with its 95% band.
+    connected : bool
+        Whether the curve is drawn as a line.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    estimate: FloatArray
+    low: FloatArray
+    high: FloatArray
+    connected: bool
+
+
+def partial_dependence(
+    report_input: ReportInput, columns: npt.NDArray[np.intp]
+) -> tuple[PartialDependenceCurve, ...]:
+    """Curves of some columns, averaged over a sample of rows."""
+    table, curves = report_input.rows(report_input.sample(CURVE_ROWS)), []
+    for j in map(int, columns):
+        grid = _grid(report_input.table.iloc[:, j])
+        if len(grid) < 2:
+            continue
+        frame = report_input.inference.partial_dependence(table, j, grid=grid)
+        (name,) = feature_columns(frame)
+        bounds = ("estimate", "conf_low", "conf_high")
+        estimate, low, high = (np.asarray(frame[each], dtype=float) for each in bounds)
+        connected = isinstance(grid[0], float) and len(grid) > FEW_VALUES
+        values = tuple(frame[name])
+        curves.append(
+            PartialDependenceCurve(report_input.names[j], values, estimate, low, high, connected)
+        )
+    return tuple(curves)
+
+
+def _grid(column: Any) -> list[Any]:
+    """Values of a column at which the curve is computed; none for dates."""
+    present, kind = column.dropna(), column_kind(column)
+    if kind == DATES:
+        return []
+    if kind != NUMBERS:
+        counts = present.value_counts()
+        kept = set(counts.index[:MOST_CATEGORIES])
+        ordered = getattr(getattr(column, "cat", None), "categories", None)
+        among = sorted(kept, key=str) if ordered is None else [v for v in ordered if v in kept]
+        return [value for value in among if counts[value] > 0]
+    values = np.unique(present.to_numpy(dtype=float))
+    if len(values) > FEW_VALUES:
+        low, high = np.quantile(present.to_numpy(dtype=float), ENDS)
+        if low == high:
+            low, high = values[0], values[-1]
+        values = np.linspace(low, high, CURVE_POINTS)
+    return [float(v) for v in values]

@@ -1,0 +1,96 @@
+"""Relevance of the original columns: their shares in the prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ulmus.report.report_input import ReportInput
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+
+# Inputs that are drawn.
+MOST_INPUTS = 12
+# Rows whose values are exchanged, and fewer where columns are many.
+EXCHANGED_ROWS, EXCHANGES = 500, 50_000
+
+
+@dataclass(frozen=True)
+class RelevanceShares:
+    """Shares of the inputs in the prediction, in decreasing order.
+
+    Parameters
+    ----------
+    columns : ndarray of int, shape (d,)
+        Indices of the columns.
+    names : tuple of str
+        Their names.
+    shares : ndarray of shape (d,)
+        Share of each.
+    deviations : ndarray of shape (d,) or None
+        Standard deviations, where the shares are those of the input map.
+    """
+
+    columns: IntArray
+    names: tuple[str, ...]
+    shares: FloatArray
+    deviations: FloatArray | None
+
+
+def relevance(report_input: ReportInput) -> RelevanceShares:
+    """Relevance of the original columns.
+
+    That of the learned input map where the columns are the inputs themselves; behind transformers,
+    and without a map, the total effects of exchanging the values of a column between rows.
+    """
+    model, deviations = report_input.model, None
+    learned = getattr(report_input.fit.input_map, "relevance", None)
+    if learned is not None and model is report_input.outer:
+        shares, deviations = learned, model.feature_relevance_std_
+    else:
+        most = min(EXCHANGED_ROWS, max(50, EXCHANGES // report_input.table.shape[1]))
+        where = report_input.sample(most)
+        shares = exchange_shares(report_input.predict, report_input.table.iloc[where])
+    order = np.argsort(-shares, kind="stable")
+    names = report_input.names
+    return RelevanceShares(
+        order,
+        tuple(names[j] for j in order),
+        shares[order],
+        None if deviations is None else deviations[order],
+    )
+
+
+def exchange_shares(predict: Callable[[Any], FloatArray], table: Any) -> FloatArray:
+    r"""Share of each column in the prediction, by exchanging its values between rows.
+
+    The total effect of a column (Jansen, 1999) is half the mean squared change of the prediction
+    when its value is replaced by that of another row,
+
+    .. math:: T_j = \tfrac{1}{2n} \sum_i \bigl(f(x_i) - f(x_i^{(j)})\bigr)^2,
+
+    and its share is :math:`T_j / \sum_k T_k`; equal shares if no prediction changes.
+
+    Parameters
+    ----------
+    predict : callable
+        From a data frame to predictions (n,).
+    table : pandas.DataFrame of shape (n, d)
+        Rows that exchange values.
+    """
+    # Each row takes the value of another one: a cycle through a random order.
+    order = np.random.default_rng(0).permutation(len(table))
+    others = np.empty_like(order)
+    others[order] = np.roll(order, 1)
+    before, effects = predict(table), np.zeros(table.shape[1])
+    for j in range(table.shape[1]):
+        changed = table.copy()
+        changed.isetitem(j, table.iloc[others, j].to_numpy())
+        effects[j] = np.mean((predict(changed) - before) ** 2) / 2
+    total = np.sum(effects)
+    return effects / total if total > 0 else np.full(len(effects), 1 / len(effects))

@@ -1,0 +1,262 @@
+"""The sentences of a report."""
+
+from __future__ import annotations
+
+from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
+from ulmus.report.contents import ReportContents
+from ulmus.report.evaluation import LINEAR, Evaluation
+from ulmus.report.numbers import count, fixed, number, share
+from ulmus.report.partial_dependence import CURVE_ROWS
+from ulmus.report.relevance import MOST_INPUTS
+from ulmus.report.report_input import LEAVE_ONE_OUT, NEW
+from ulmus.report.variance_components import EnsembleSizeCurve, VarianceComponents
+
+# A difference of so many standard errors is significant.
+SIGNIFICANT = 2.0
+# Largest component of the variance of a prediction, as the predicate of its share.
+LARGEST_COMPONENT = {
+    SHARED: "noise of the training rows, common to all members; it decreases with more rows, not "
+    "with more members",
+    OWN: "noise of the training rows, specific to members; it averages out over more members",
+    WEIGHTS: "due to the random hidden weights; it decreases with more members (n_estimators)",
+    CHOICE: "due to the selection of the ridge parameter and the input map on the same rows; it "
+    "decreases with more rows",
+    MODEL: "that of one network with fixed hidden weights; the variance of the random weights is "
+    "not included, which requires an ELMEnsembleRegressor",
+}
+
+
+def overview(contents: ReportContents) -> str:
+    """The report in a paragraph."""
+    evaluation = contents.evaluation
+    if evaluation is None:
+        return (
+            "The model was not evaluated: no observations were passed, and it keeps no training "
+            "rows. Pass X and y of new rows."
+        )
+    parts = (
+        _accuracy(contents, evaluation),
+        _extrapolation(evaluation),
+        _diagnostics(contents, evaluation),
+    )
+    return " ".join(part for part in parts if part)
+
+
+def _accuracy(contents: ReportContents, evaluation: Evaluation) -> str:
+    model, *baselines = evaluation.scores
+    which = "Leave-one-out" if contents.evaluated_on == LEAVE_ONE_OUT else "On new rows"
+    against = " and ".join(f"{number(s.rmse, 3)} of {s.name}" for s in baselines)
+    against = f", compared with {against}" if against else ""
+    rmse = f"an RMSE of {number(model.rmse, 3)}{against}"
+    if contents.target is not None and contents.target.is_constant:
+        return f"All values of {contents.target_name} are equal: there is nothing to explain."
+    if model.r2 <= 0:
+        return (
+            f"{which}, the model does not predict {contents.target_name} better than its mean: it "
+            f"has {rmse}."
+        )
+    text = (
+        f"{which}, the model explains {share(model.r2)} of the variance of {contents.target_name} "
+        f"(R² {fixed(model.r2)}), with {rmse}."
+    )
+    gain = evaluation.gains.get(LINEAR)
+    if gain is None:
+        return text
+    if gain > SIGNIFICANT:
+        return f"{text} It is significantly more accurate than a linear model."
+    if gain < -SIGNIFICANT:
+        return f"{text} A linear model is significantly more accurate: prefer it."
+    return f"{text} The difference from a linear model is not significant."
+
+
+def _extrapolation(evaluation: Evaluation) -> str:
+    """Accuracy without rows far outside the training range."""
+    if evaluation.inside is None:
+        return ""
+    return (
+        f"{count(int(evaluation.outside.sum()), 'row lies', 'rows lie')} outside the range of the "
+        f"training inputs; without these, the RMSE is {number(evaluation.inside.rmse, 3)} and R² "
+        f"{fixed(evaluation.inside.r2)}."
+    )
+
+
+def _diagnostics(contents: ReportContents, evaluation: Evaluation) -> str:
+    findings = evaluation.report.findings
+    flagged = [finding.name for finding in findings if finding.severity != "ok"]
+    text = ""
+    if contents.evaluated_on == NEW:
+        text = (
+            f"The 95% prediction intervals cover {evaluation.coverage:.1%} of "
+            f"{count(len(evaluation.observed), 'row')}. "
+        )
+    if not flagged:
+        return f"{text}All {len(findings)} diagnostic checks are ok."
+    listed = ", ".join(dict.fromkeys(flagged))
+    return f"{text}{len(flagged)} of {len(findings)} diagnostic checks are not ok: {listed}."
+
+
+def rows(contents: ReportContents) -> str:
+    """The rows of the report, and how the model is evaluated."""
+    fit = f"The model was fitted to {count(contents.n_training, 'row')}."
+    if contents.is_training:
+        optimistic = (
+            " The input map was optimised on all rows, which makes these errors slightly "
+            "optimistic."
+        )
+        return (
+            f"{fit} They are the rows of this report: each is predicted from all others by exact "
+            f"leave-one-out formulas.{optimistic if contents.map_saw_all else ''} If rows are "
+            "similar to each other (repeated measurements, neighbours in time or space), errors at "
+            "new rows are larger; new rows provide an out-of-sample test."
+        )
+    if contents.evaluated_on == NEW and contents.keeps_rows:
+        return (
+            f"{fit} This report evaluates it on {count(contents.n_rows, 'new row')}, which are not "
+            "part of the fit: an out-of-sample test for rows like these."
+        )
+    if contents.evaluated_on == NEW:
+        same = contents.n_rows == contents.n_training
+        hint = " Their number equals that of the fit." if same else ""
+        return (
+            f"{fit} It does not keep them, so that the {count(contents.n_rows, 'row')} of this "
+            "report cannot be compared with them. If these are the training rows, all that follows "
+            f"is optimistic.{hint}"
+        )
+    if contents.evaluated_on == LEAVE_ONE_OUT:
+        return (
+            f"{fit} {count(contents.n_rows, 'further row')} without observations are used for "
+            "relevance, partial dependence and variance; accuracy and calibration are those of the "
+            "training rows, leave-one-out."
+        )
+    return f"{fit} It does not keep them, and no observations were passed."
+
+
+def notes(evaluation: Evaluation) -> list[str]:
+    """What scores and figures omit, if anything."""
+    n, out = len(evaluation.observed), []
+    if n < evaluation.of_rows:
+        out.append(
+            f"Computed from a random sample of {number(n)} of {number(evaluation.of_rows)} rows."
+        )
+    if len(evaluation.drawn) < n:
+        out.append(f"Figures show a random sample of {number(len(evaluation.drawn))} of them.")
+    if evaluation.inside is not None:
+        out.append("Rows outside the training range may lie beyond the axes of the figures.")
+    return out
+
+
+def outside(evaluation: Evaluation) -> str:
+    """Number of rows far outside."""
+    n = int(evaluation.outside.sum())
+    return f"Outside the range of the training inputs: {count(n, 'row')}"
+
+
+def calibration(contents: ReportContents) -> str:
+    """What is tested by the coverage of leave-one-out or new rows."""
+    if contents.evaluated_on == LEAVE_ONE_OUT:
+        return (
+            "The prediction interval of a row is computed from the residuals of the other rows, so "
+            "that the overall coverage is nominal by construction. Coverage by group and the "
+            "predictive distributions in the figures are informative."
+        )
+    return (
+        "New rows test the level of the intervals, their coverage in groups of rows, and the "
+        "predictive distributions."
+    )
+
+
+def residual_correlation(contents: ReportContents) -> str:
+    """What correlated residuals imply, and how to read the figures."""
+    if contents.residual_correlation is None:
+        return "Not available: residual correlation requires the training rows."
+    text = (
+        "Errors that are correlated in time, in space or within groups do not average out, and "
+        "error bars that assume independent errors are then too small. The correlogram shows the "
+        "autocorrelation of leave-one-out residuals by lag, with the 95% band of independent "
+        "errors. In a table that is sorted by an input, a misfit also appears as correlation."
+    )
+    if contents.residual_correlation.spatial is not None:
+        text += (
+            " The variogram shows the semivariance of the residuals by distance: it increases with "
+            "distance if errors are spatially correlated, and is constant if they are independent."
+        )
+    return text
+
+
+def relevance(contents: ReportContents) -> str:
+    """The definition of relevance, and how many inputs are drawn."""
+    shares, text = contents.relevance, ""
+    if len(shares.names) > MOST_INPUTS:
+        text = (
+            f"The {MOST_INPUTS} most relevant of {len(shares.names)} inputs are shown; their "
+            f"relevance sums to {share(float(sum(shares.shares[:MOST_INPUTS])))}. "
+        )
+    text += (
+        "The relevance of an input is its total effect: half the mean squared change of the "
+        "prediction when its value is replaced by that of another row, as a share of the sum over "
+        "inputs"
+    )
+    if shares.deviations is None:
+        return f"{text}."
+    return f"{text}. Error bars are one standard deviation, estimated with the input map."
+
+
+def partial_dependence(contents: ReportContents) -> str:
+    """The definition of the curves."""
+    n = min(CURVE_ROWS, contents.n_inside)
+    return (
+        f"Partial dependence is the mean prediction over {count(n, 'row')} with one input set to "
+        "the value on the axis and all others as observed, with a pointwise 95% confidence band "
+        "for its expectation. It describes the model and is not a causal effect."
+    )
+
+
+def variance(components: VarianceComponents, ensemble_size: EnsembleSizeCurve | None) -> str:
+    """The largest component, and the share of the noise in a new observation."""
+    total = sum(components.prediction.values())
+    if total <= 0:
+        return "The variance is zero: the fit has no noise."
+    largest = max(components.shares, key=lambda name: components.shares[name])
+    size = components.shares[largest]
+    if largest == SHARED and ensemble_size is not None:
+        # The limit of infinitely many members is what all members have in common.
+        size = min(ensemble_size.limit / total, 1.0)
+    noise = components.observation_shares[OBSERVATION]
+    return (
+        f"{share(size)} of the variance of a prediction is {LARGEST_COMPONENT[largest]}. Of the "
+        f"variance of a new observation, {share(noise)} is its own noise, and the rest is the "
+        "variance of the prediction."
+    )
+
+
+def ensemble_size(contents: ReportContents) -> str:
+    """The members of the fit, and those that suffice."""
+    curve = contents.ensemble_size
+    if curve is None:
+        return "The model is one network, for which the variance of the random weights is unknown."
+    text = f"The ensemble has {count(curve.fitted, 'member')}. "
+    if curve.suggested <= curve.fitted:
+        return (
+            f"{text}{curve.suggested} suffice: the random hidden weights add less than 5% to the "
+            "variance of nine in ten predictions."
+        )
+    return (
+        f"{text}With {curve.suggested}, the random hidden weights would add at most 5% to the "
+        "variance of nine in ten predictions."
+    )
+
+
+def outliers(contents: ReportContents) -> str:
+    """How to read the tables of rows."""
+    if contents.evaluation is None:
+        return "Not available: outliers require observations."
+    errors = "A large standardised error is an outlier: a wrong measurement, or a misfit."
+    if contents.evaluated_on == NEW:
+        return (
+            f"{errors} The leverage of a new row measures its distance from the training rows; "
+            "above 1, its prediction is less certain than an observation."
+        )
+    return (
+        f"{errors} The leverage of a training row is its weight in its own prediction, between 0 "
+        "and 1; check the inputs of rows with high leverage."
+    )
