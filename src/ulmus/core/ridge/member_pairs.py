@@ -236,7 +236,7 @@ class PairGram:
         return PairSums(single, distinct)
 
     def total(self, t: Array, u: Array | None = None) -> Array:
-        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
+        """Sum over all pairs, including those of a member with itself, (p,) or (p, p')."""
         return sum(self.sums(t, u))
 
     def applied(self, t: Array) -> PairSums:

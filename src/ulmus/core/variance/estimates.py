@@ -1,7 +1,7 @@
-r"""The variance estimates of the paper, as one table.
+r"""The table of variance estimates.
 
-With A the mean over members of z'Dz and U the mean over distinct pairs (forms.py), each
-estimate of the noise's part of Var f(x) is a combination of the two, and
+With A the mean over members of z'Dz and U the mean over distinct pairs (``quadratic_forms``), each
+estimate of the noise term of Var f(x) is a combination of the two, and
 
 .. math:: \widehat{\operatorname{Var}} f(x) = \text{part}(A, U) + \text{spread}(x)/M,
 
@@ -24,9 +24,9 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Estimate:
-    """One estimate: its pairing and how it combines the means A and U of M members.
+    """One estimate: its pairing, and the combination of the means A and U of M members.
 
-    ``fewer`` is the estimate to use instead where there are too few members.
+    ``fewer`` is the estimate for fewer than ``min_members``.
     """
 
     pairing: str
@@ -60,26 +60,26 @@ ESTIMATES: dict[str, Estimate] = {
 
 
 class PointParts(NamedTuple):
-    """What every estimate is made of, at p points and K outputs, each (p, K).
+    """Terms of every estimate at p points and K outputs, each of shape (p, K).
 
-    The norm is the mean squared length of coordinates: the leverage of points.
+    The leverage is the mean of t't over members.
     """
 
     mean: FloatArray
     spread: FloatArray
     A: FloatArray
     U: FloatArray
-    norm: FloatArray
+    leverage: FloatArray
     n_members: int
 
     def diagonal(self) -> PointParts:
-        """Parts of the points themselves, from those of all pairs of points."""
+        """Parts of single points, from those of all pairs of points."""
         spread, A, U = (np.diagonal(a).T for a in (self.spread, self.A, self.U))
         return self._replace(spread=spread, A=A, U=U)
 
 
 class ChoiceShifts(NamedTuple):
-    """What choosing alpha and the map adds to the covariance of predictions, as shifts.
+    """Covariance of predictions due to the choice of alpha and of the map, as products of shifts.
 
     Parameters
     ----------
@@ -94,20 +94,20 @@ class ChoiceShifts(NamedTuple):
 
     @property
     def variance(self) -> FloatArray:
-        """What is added to the variance, shape (p, K); choosing alpha never lowers it."""
+        """Variance due to both choices, shape (p, K), non-negative."""
         first, second = self.alpha
         return (np.maximum(first**2 - second**2, 0.0) + np.sum(self.maps**2, axis=0)).T
 
 
 def joined(portions: list[PointParts]) -> PointParts:
-    """Parts of portions of points, one after another."""
+    """Parts of portions of points, concatenated."""
     columns = zip(*(part[:5] for part in portions), strict=True)
-    mean, spread, A, U, norm = (np.concatenate(a) for a in columns)
-    return PointParts(mean, spread, A, U, norm, portions[0].n_members)
+    mean, spread, A, U, leverage = (np.concatenate(a) for a in columns)
+    return PointParts(mean, spread, A, U, leverage, portions[0].n_members)
 
 
 class UndersmoothedParts(NamedTuple):
-    """Undersmoothed wide networks at p points and K outputs, each (p, K).
+    """Predictions of the undersmoothed networks at p points and K outputs, each (p, K).
 
     Parameters
     ----------
@@ -115,9 +115,9 @@ class UndersmoothedParts(NamedTuple):
         Mean and sample variance of the groups' predictions.
     noise : array
         Variance of the mean given the hidden weights.
-    unseen : array
-        Variance of what the data say nothing about: directions of the hidden features that no
-        training row has.
+    null_space : array
+        Prior variance along directions of the hidden features in which no training row has a
+        component.
     n_groups : int
         Number of groups.
     dof : array of shape (K,)
@@ -127,28 +127,28 @@ class UndersmoothedParts(NamedTuple):
     mean: FloatArray
     spread: FloatArray
     noise: FloatArray
-    unseen: FloatArray
+    null_space: FloatArray
     n_groups: int
     dof: FloatArray
 
     @property
     def variance(self) -> FloatArray:
-        """Variance of the mean around the function, where bias is small."""
-        return self.noise + self.spread / self.n_groups + self.unseen
+        """Variance of the mean around the function, if bias is negligible."""
+        return self.noise + self.spread / self.n_groups + self.null_space
 
 
 class VarianceComponents(NamedTuple):
-    """The three terms of the variance of an ensemble (paper, equation 5); they add up to it.
+    """The three terms of the variance of an ensemble (paper, equation 5), which sum to it.
 
     Parameters
     ----------
     noise : array
-        Least-squares noise averaged over the weights, (1/M) E[z' Sigma z].
+        Variance due to noise, averaged over the weights, (1/M) E[z' Sigma z].
     covariance : array
         Covariance between members, (M-1)/M mu' Sigma mu.
     weights : array
-        Variation of the members' bias with their weights, (1/M) f' C f. An unbiased estimate
-        of a positive number: single values can be negative.
+        Variance of the members' bias over their weights, (1/M) f' C f. The estimate is unbiased
+        and can be negative.
     """
 
     noise: FloatArray
@@ -157,34 +157,33 @@ class VarianceComponents(NamedTuple):
 
 
 class MemberCorrelation(NamedTuple):
-    """Linear correlation between two members and the bound b it cannot exceed."""
+    """Correlation between two members, and its upper bound b."""
 
     correlation: FloatArray
     bound: FloatArray
 
 
 def model_variance(name: str, parts: PointParts) -> FloatArray:
-    """The estimate as the paper defines it, which can be negative for few members."""
+    """The estimate of the paper, which can be negative for few members."""
     M = parts.n_members
     return ESTIMATES[name].part(parts.A, parts.U, M) + parts.spread / M
 
 
 def never_negative(name: str, parts: PointParts) -> FloatArray:
-    """The estimate, and its positive part where it is negative."""
+    """The estimate, replaced by ``positive_part`` where it is negative."""
     variance = model_variance(name, parts)
     negative = variance < 0
     return np.where(negative, positive_part(parts), variance) if np.any(negative) else variance
 
 
 def positive_part(parts: PointParts) -> FloatArray:
-    """Variance given the weights, plus the positive part of their bias variation.
+    """Variance given the weights, plus the positive part of the variance of the bias.
 
-    Equal to the distinct-pairs estimates where that bracket is positive, and never negative.
+    It is non-negative, and equals the estimates over distinct pairs if the latter is positive.
     """
     M = parts.n_members
     given_weights = _naive(parts.A, parts.U, M)
-    # Own weights differ between members, so that even this can fall below zero; members are
-    # then counted as uncorrelated.
+    # Different omega of the members can make this negative; they are then taken as uncorrelated.
     given_weights = np.where(given_weights > 0, given_weights, parts.A / M)
     return given_weights + np.maximum(parts.spread - (parts.A - parts.U), 0) / M
 
@@ -208,14 +207,14 @@ def correlation(parts: PointParts) -> MemberCorrelation:
 
 
 def variance_at(parts: PointParts, n_members: int) -> FloatArray:
-    """Variance that an ensemble of another size would have."""
+    """Variance of an ensemble of ``n_members`` members."""
     return np.maximum(parts.U, 0) + parts.spread / n_members
 
 
 def enough_members(parts: PointParts, tolerance: float, quantile: float) -> int:
-    """Members after which redrawing the weights adds at most ``tolerance`` to the variance."""
+    """Number of members at which the weights add at most ``tolerance`` to the variance."""
     U = np.maximum(parts.U, 0)
     never = np.where(parts.spread > 0, np.inf, 0.0)  # members that agree need no others
     needed = np.divide(parts.spread, tolerance * U, out=never, where=U > 0)
-    wanted = np.quantile(needed, quantile, method="higher")
-    return int(min(max(2, np.ceil(wanted)), 10_000))
+    n_members = np.quantile(needed, quantile, method="higher")
+    return int(min(max(2, np.ceil(n_members)), 10_000))

@@ -1,21 +1,21 @@
-r"""Bilinear forms over pairs of members, the shape of every variance and covariance.
+r"""Bilinear forms over pairs of members, from which variances and covariances are computed.
 
-An estimate needs two sums for linear functionals t and u of the fit, one over single members
-and one over pairs,
+For functionals with coordinates t and u, an estimate combines a sum over single members and a sum
+over pairs of distinct members,
 
 .. math:: \sum_m z_m' D_{mm} \zeta_m \quad\text{and}\quad \sum_{m \ne l} z_m' D_{ml} \zeta_l,
 
-with z = Q t and zeta = Q u, and diagonal D (pairing.py). They are forms in t and u (primal,
-:class:`~ulmus.core.ridge.member_pairs.PairGram`: the matrices Q_m' D_ml Q_l are kept) or sums over training
-rows (dual, :class:`RowForm`: Q is kept). Both return the same numbers; the smaller of the two
-is also the cheaper. Without u, the sums are those of each t with itself.
+with z = Q t, :math:`\zeta` = Q u, and D of :class:`~ulmus.core.ridge.member_pairs.Pairing`. The
+primal form, :class:`~ulmus.core.ridge.member_pairs.PairGram`, stores the matrices Q_m' D_ml Q_l;
+the dual form, :class:`RowForm`, stores Q and sums over training rows. Both return the same numbers;
+the smaller one is cheaper. Without u, the sums are of each t with itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
 from ulmus.core.arrays.backend import (
     Array,
@@ -39,22 +39,37 @@ from ulmus.core.ridge.member_pairs import (
 from ulmus.core.ridge.preconditioner import scaled_rows
 
 
+@runtime_checkable
 class Form(Protocol):
-    """Anything that gives both sums for t (M, N, p), with itself or with u (M, N, p')."""
+    """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
 
     def sums(self, t: Array, u: Array | None = None) -> PairSums:
         """Both sums."""
 
     def total(self, t: Array, u: Array | None = None) -> Array:
-        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
+        """Sum over all pairs, including those of a member with itself, (p,) or (p, p')."""
 
     def primal(self) -> Form:
-        """The same form without any training row."""
+        """The same form without training rows."""
+
+
+@runtime_checkable
+class PairwiseForm(Form, Protocol):
+    """A form with a matrix K_ml = Q_m' D_ml Q_l for each pair of members."""
+
+    def applied(self, t: Array) -> PairSums:
+        """Sums over l of K_ml t_l, within members and over distinct pairs, each (M, N, p)."""
+
+    def by_pair(self, t: Array) -> Array:
+        """The terms t_m' K_ml t_l of both sums for all m and l, shape (M, M, p)."""
+
+    def stacked(self, group: slice) -> Array:
+        """The matrices of the k members of a group as one, shape (k N, k N)."""
 
 
 @dataclass(frozen=True)
 class RowForm:
-    """The sums through the training rows, for fewer rows than features.
+    """The sums over training rows, for fewer rows than features.
 
     Parameters
     ----------
@@ -63,9 +78,9 @@ class RowForm:
     pairing : str
         Name of the pairing.
     omega : array of shape (M, n) or None
-        Noise variances of the rows; None for one variance in all of them.
+        Noise variances of the rows; None for homoskedastic noise.
     single, same : arrays of shape (M, N, N)
-        Sums over rows within members, with D_mm and with the D_ml that l = m would have.
+        Sums over rows within members, with D_mm, and with the formula of D_ml for l = m.
     """
 
     Q: Array
@@ -84,14 +99,14 @@ class RowForm:
         return PairSums(single, pairs - contracted(t, self.same @ right, joint=joint))
 
     def total(self, t: Array, u: Array | None = None) -> Array:
-        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
+        """Sum over all pairs, including those of a member with itself, (p,) or (p, p')."""
         pairing = PAIRINGS[self.pairing]
         if pairing.single is not pairing.member:
             return sum(self.sums(t, u))
         return _all_pairs(self.Q, t, u, pairing, self.omega)
 
     def applied(self, t: Array) -> PairSums:
-        """Both sums by member, before the product with the first t: each (M, N, p)."""
+        """Sums over l of K_ml t_l, within members and over distinct pairs, each (M, N, p)."""
         z, shares = _summed(self.Q, t), PAIRINGS[self.pairing].member
         if shares is None:
             pairs = self.Q @ z
@@ -101,7 +116,7 @@ class RowForm:
         return PairSums(self.single @ t, pairs - self.same @ t)
 
     def by_pair(self, t: Array) -> Array:
-        """The terms of both sums, t_m with t_l for all m and l, shape (M, M, p)."""
+        """The terms t_m' K_ml t_l of both sums for all m and l, shape (M, M, p)."""
         xp, (M, _, p) = namespace(t), t.shape
         shares, products = PAIRINGS[self.pairing].member, 0.0
         v = None if shares is None else shares(self.omega)
@@ -114,7 +129,7 @@ class RowForm:
         return pairs * (1 - same) + xp.sum(t * (self.single @ t), axis=1) * same
 
     def stacked(self, group: slice) -> Array:
-        """Products of the rows Q of a group of members side by side, shape (k N, k N)."""
+        """Products of the rows Q of the k members of a group, shape (k N, k N)."""
         rows = namespace(self.Q).reshape(self.Q[group, :, :], (-1, self.Q.shape[2]))
         return rows @ rows.T
 
@@ -139,7 +154,7 @@ def _all_pairs(Q: Array, t: Array, u: Array | None, pairing: Pairing, omega: Arr
     zeta = z if right is t else _summed(Q, right)
     if pairing.member is None:
         return contracted(z, zeta, joint=joint)
-    # Half of D_ml comes from either member.
+    # D_ml is the mean of the terms of both members.
     shared = Q * pairing.member(omega)[:, None, :]
     pairs = contracted(z, _summed(shared, right), joint=joint)
     if not joint:
@@ -149,7 +164,7 @@ def _all_pairs(Q: Array, t: Array, u: Array | None, pairing: Pairing, omega: Arr
 
 
 def row_form(Q: Array, pairing: Pairing, omega: Array | None = None) -> RowForm:
-    """Dual form of the rows Q, with its sums within members computed once."""
+    """Dual form of the rows Q, with precomputed sums within members."""
     if pairing.single is None or pairing.member is None:
         own = own_products(Q)
         return RowForm(Q, pairing.name, None, own, own)
@@ -161,18 +176,18 @@ def row_form(Q: Array, pairing: Pairing, omega: Array | None = None) -> RowForm:
 
 @dataclass(frozen=True)
 class RegeneratedForm:
-    """A dual form that makes Q anew from the training rows, for rows too many to keep it.
+    """A dual form that recomputes Q from the training rows, if there are too many to store it.
 
     Parameters
     ----------
     layer : HiddenLayer
         The hidden units.
     to_t : array of shape (M, N, N')
-        Map from features to the coordinates that count.
+        Map from features to the first N coordinates.
     rows : RowBlocks
         The training rows.
     omega : array of shape (n,)
-        Noise variance of each row, the same for all members.
+        Noise variance of each row, equal for all members.
     """
 
     layer: HiddenLayer
@@ -187,7 +202,7 @@ class RegeneratedForm:
         return PairSums(sum(p.single for p in parts), sum(p.distinct for p in parts))
 
     def total(self, t: Array, u: Array | None = None) -> Array:
-        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
+        """Sum over all pairs, including those of a member with itself, (p,) or (p, p')."""
         t, u = self._leading(t), self._leading(u)
         return sum(_all_pairs(Q, t, u, OWN, omega) for Q, omega in self._rows())
 
@@ -228,10 +243,10 @@ class JackknifeForm:
     n : int
         Number of rows.
     degree : int
-        Of the pairing.
+        Degree of the pairing.
     """
 
-    diagonal: Any
+    diagonal: Form
     c: Array
     n: int
     degree: int
@@ -263,11 +278,11 @@ class JackknifeForm:
         return transposed(self.c) @ t
 
     def total(self, t: Array, u: Array | None = None) -> Array:
-        """Sum over all pairs, those of a member with itself included, (p,) or (p, p')."""
+        """Sum over all pairs, including those of a member with itself, (p,) or (p, p')."""
         return sum(self.sums(t, u))
 
     def primal(self) -> JackknifeForm:
-        """The same form with its diagonal part as matrices."""
+        """The same form with a primal diagonal part."""
         return replace(self, diagonal=self.diagonal.primal())
 
 
@@ -277,25 +292,25 @@ def _diagonal(g: Array) -> Array:
 
 @dataclass(frozen=True)
 class PairForms:
-    """The forms of one kind of noise, one per output or one for all, as variances.
+    """The forms of one noise assumption, for each output or common to all, as variances.
 
     Parameters
     ----------
     pairing : str
         Name of the pairing.
     forms : tuple of Form
-        One for each output, or a single one that all share.
+        One for each output, or one for all.
     scale : array of shape (K,)
-        What multiplies the forms.
+        Factors of the forms.
     """
 
     pairing: str
-    forms: tuple[Any, ...]
+    forms: tuple[Form, ...]
     scale: Array
 
     @property
-    def shared(self) -> Any:
-        """The form of the first output, or of all."""
+    def shared(self) -> Form:
+        """The form of all outputs, or of the first."""
         return self.forms[0]
 
     def means(self, t: Array, u: Array | None = None) -> PairSums:
@@ -317,10 +332,10 @@ class PairForms:
         return parts * xp.reshape(self.scale, (-1, *[1] * (parts.ndim - 1)))
 
     def primal(self) -> PairForms:
-        """The same without any training row."""
+        """The same without training rows."""
         return replace(self, forms=tuple(form.primal() for form in self.forms))
 
 
 def common_forms(form: Form, sigma2: Array) -> PairForms:
-    """Forms of one noise variance for all rows."""
+    """Forms of homoskedastic noise."""
     return PairForms(COMMON.name, (form,), sigma2)

@@ -1,14 +1,14 @@
-r"""Wider networks: the hidden layers of a group of members side by side.
+r"""Undersmoothed networks: ridge regressions on the hidden units of groups of members.
 
-Averaging members of N neurons keeps the bias of one of them. Ridge regression on the kN
-neurons of a group can smooth much less, which the noise estimate and confidence intervals for
-the function need. A member's centred hidden matrix is Q T with its coordinates Q and the
-inverse T of their map, so that the group's Gram matrix follows from the products of Q alone.
-With its eigenvalues :math:`\lambda` and eigenvectors V, the group's smoother row is
+An average of members of N neurons has the bias of one of them. A ridge regression on the kN
+neurons of a group of k members can smooth much less, as required by the noise estimate and by
+confidence intervals for the function. The centred hidden matrix of a member is Q T, with its
+coordinates Q and the inverse T of their map, so that the Gram matrix of a group is computed from
+products of Q. With its eigenvalues :math:`\lambda` and eigenvectors V, a group has the smoother row
 
-.. math:: z(x) = Q \tau(x), \qquad \tau(x) = T V (\lambda + \alpha)^{-1} V' h(x),
+.. math:: z(x) = Q t(x), \qquad t(x) = T V (\lambda + \alpha)^{-1} V' h(x),
 
-and :math:`\tau` takes the place of t in every form.
+and these undersmoothed coordinates replace those of the members in every quadratic form.
 """
 
 from __future__ import annotations
@@ -25,20 +25,10 @@ from ulmus.core.arrays.linalg import eigh, inverted_triangle
 from ulmus.core.ridge.member_pairs import member_groups
 from ulmus.core.ridge.smoother import RESOLUTION, Smoother
 
-# alpha over the largest eigenvalue. Eigenvalues carry an error of about 1e-16 of the largest, so
-# that a smaller alpha would let round-off decide.
+# alpha over the largest eigenvalue. Eigenvalues have a relative error of about 1e-16 of the
+# largest, so that a smaller alpha would fit round-off.
 STEPS_PER_DECADE = 4
 UNDERSMOOTHING_GRID = 10.0 ** (np.arange(-42, 9) / STEPS_PER_DECADE)
-# A largest eigenvalue below this is a hidden layer without any signal.
-SMALLEST_SCALE = 1e-250
-# Of the rows, this share at most is used up by an undersmoothed fit.
-LARGEST_TRACE_SHARE = 0.9
-# The least ridge parameter may raise the cross-validation score by so much ...
-SCORE_SLACK = 1.05
-# ... and multiply the degrees of freedom by so much.
-TRACE_FACTOR = 2.0
-# Directions of smaller eigenvalues, relative to the largest, are not in the data.
-UNSEEN = 1e-12
 
 
 @dataclass(frozen=True)
@@ -54,9 +44,9 @@ class UndersmoothingPath:
     rss, gcv : ndarrays of shape (A, K)
         Residual sums of squares and generalised cross-validation scores.
     prior : ndarray of shape (K,)
-        Variance of an output weight before the data are seen, by the largest evidence.
+        Prior variance of an output weight, by maximum marginal likelihood.
     n : int
-        Rows, less one if there is a constant.
+        Number of rows, minus one with an intercept.
     """
 
     alphas: np.ndarray
@@ -69,17 +59,17 @@ class UndersmoothingPath:
 
     @property
     def best(self) -> np.ndarray:
-        """Place of the least score in the grid, for each output."""
+        """Index of the smallest score in the grid, for each output."""
         return np.argmin(self.gcv, axis=0)
 
 
 class GroupEigen(NamedTuple):
-    """Eigendecomposition of the Gram matrix of a group's centred hidden units.
+    """Eigendecomposition of the Gram matrix of the centred hidden units of a group.
 
     Parameters
     ----------
     values : array of shape (kN,)
-        Eigenvalues, ascending and not negative.
+        Eigenvalues, ascending and non-negative.
     vectors : array of shape (kN, kN)
         Eigenvectors, one per column.
     """
@@ -89,7 +79,7 @@ class GroupEigen(NamedTuple):
 
 
 def factored_group(gram: Array) -> GroupEigen:
-    """Factor a group once, for every ridge parameter."""
+    """Eigendecomposition of a group, for every ridge parameter."""
     values, vectors = eigh(gram)
     return GroupEigen(namespace(values).clip(values, min=0.0), vectors)
 
@@ -108,20 +98,20 @@ def undersmoothing_path(
     y_square : array of shape (K,)
         Sums of squares of the centred outputs.
     n : int
-        Rows, less one if there is a constant.
+        Number of rows, minus one with an intercept.
     """
     lam = to_numpy(group.values)
     u2 = to_numpy((group.vectors.T @ cross) ** 2)
-    # The squares of a constant leave round-off of either sign.
+    # For a constant output, round-off of either sign.
     total = np.maximum(to_numpy(y_square), 0.0)
-    alphas = UNDERSMOOTHING_GRID * (lam[-1] if lam[-1] > SMALLEST_SCALE else 1.0)
+    alphas = UNDERSMOOTHING_GRID * (lam[-1] if lam[-1] > 1e-250 else 1.0)  # 1: constant units
     shrink = lam + alphas[:, None]
     d = lam / shrink
     trace, dof = np.sum(d, axis=1), np.sum(d * (2 - d), axis=1)
     rss = np.clip(total - ((2 - d) / shrink) @ u2, 0, None)
-    open_rows = (n - trace)[:, None]
-    valid = open_rows > 1e-3 * n
-    gcv = np.where(valid, n * rss / np.where(valid, open_rows, 1.0) ** 2, np.inf)
+    residual_dof = (n - trace)[:, None]
+    valid = residual_dof > 1e-3 * n
+    gcv = np.where(valid, n * rss / np.where(valid, residual_dof, 1.0) ** 2, np.inf)
     return UndersmoothingPath(
         alphas, trace, dof, rss, gcv, _prior_variance(lam, u2, total, alphas, n), n
     )
@@ -130,12 +120,12 @@ def undersmoothing_path(
 def _prior_variance(
     lam: np.ndarray, u2: np.ndarray, y_square: np.ndarray, alphas: np.ndarray, n: int
 ) -> np.ndarray:
-    r"""Variance of an output weight at the ridge parameter of largest evidence, shape (K,).
+    r"""Prior variance of an output weight by maximum marginal likelihood, shape (K,).
 
-    Ridge regression is the mean of a Gaussian process with kernel HH'; its likelihood, with the
-    best noise variance s2 for each alpha, is largest where
-    :math:`n \log(y'(HH' + \alpha I)^{-1} y) + \log\det(HH' + \alpha I)` is least, and the
-    variance is s2 / alpha there.
+    Ridge regression is the mean of a Gaussian process with kernel HH'. Its marginal likelihood,
+    maximised over the noise variance s2, is largest at the alpha that minimises
+    :math:`n \log(y'(HH' + \alpha I)^{-1} y) + \log\det(HH' + \alpha I)`, where the variance is
+    s2 / alpha.
     """
     shrink = lam + alphas[:, None]
     form = np.clip(y_square - (1 / shrink) @ u2, 1e-12 * y_square, None)  # alpha y'(...)^-1 y
@@ -148,38 +138,37 @@ def _prior_variance(
 
 
 def undersmoothing_alpha(paths: list[UndersmoothingPath], k: int) -> float:
-    """A ridge parameter that smooths output k less than the best predictor.
+    """A ridge parameter below the one of best prediction for output k.
 
-    It is the smaller of the least that raises the cross-validation score by no more than a
-    twentieth, and the one that doubles the degrees of freedom.
+    It is the smaller of two: the smallest alpha that raises the GCV score by at most 5 percent,
+    and the alpha that doubles the degrees of freedom, or spends 90 percent of the rows.
     """
     alphas = np.mean([path.alphas for path in paths], axis=0)
     gcv = np.mean([path.gcv[:, k] for path in paths], axis=0)
     trace = np.mean([path.trace for path in paths], axis=0)
     best = int(np.argmin(gcv))
-    tolerated = int(np.argmax(gcv <= SCORE_SLACK * gcv[best]))
-    limit = min(TRACE_FACTOR * trace[best], LARGEST_TRACE_SHARE * paths[0].n)
+    tolerated = int(np.argmax(gcv <= 1.05 * gcv[best]))
+    limit = min(2.0 * trace[best], 0.9 * paths[0].n)
     doubled = int(np.argmax(trace <= max(limit, trace[-1])))
     return float(alphas[min(tolerated, doubled)])
 
 
 @dataclass(frozen=True)
 class UndersmoothedNetworks:
-    """All groups, factored once, at one undersmoothing ridge parameter for each output.
+    """Eigendecompositions of all groups, and an undersmoothing ridge parameter for each output.
 
     Parameters
     ----------
     values : tuple of arrays of shape (kN,)
         Eigenvalues of each group.
     left : tuple of arrays of shape (kr, kN)
-        From eigenvectors to tau, in the r coordinates of each member that forms need, the constant
-        included.
+        Map from eigenvectors to the r coordinates of each member, including the constant.
     right : tuple of arrays of shape (kN, kN')
-        From hidden units to eigenvectors; it subtracts the centre.
+        Map from hidden units to eigenvectors, which subtracts the centre.
     alphas : ndarray of shape (K,)
         Ridge parameter of each output.
     prior : ndarray of shape (K,)
-        Variance of an output weight before the data are seen.
+        Prior variance of an output weight.
     dof : ndarray of shape (K,)
         Degrees of freedom of a group.
     constant : bool
@@ -204,34 +193,35 @@ class UndersmoothedNetworks:
 
     def groups(self, M: int) -> list[slice]:
         """Members of each group."""
-        return _cut([v.shape[0] for v in self.values], sum(v.shape[0] for v in self.values) // M)
+        widths = [v.shape[0] for v in self.values]
+        return _group_slices(widths, sum(widths) // M)
 
     def coordinates(self, h: Array, k: int) -> tuple[Array, Array]:
-        """Coordinates tau (M, r, p) for output k, and what is unseen of h, (unseen, p).
+        """Coordinates t (M, r, p) for output k, and the null space component of h, (null, p).
 
-        The latter is the part of h along directions that no training row has, times the standard
-        deviation of an output weight before the data are seen.
+        The latter is the part of h along directions in which no training row has a component,
+        times the prior standard deviation of an output weight.
         """
-        xp, out, beyond = namespace(h), [], []
+        xp, coordinates, null_space = namespace(h), [], []
         alpha, prior = float(self.alphas[k]), float(self.prior[k])
         parts = zip(self.groups(h.shape[0]), self.values, self.left, self.right, strict=True)
         for group, values, left, right in parts:
             along = right @ xp.reshape(h[group, :, :], (right.shape[1], -1))
-            # Eigenvalues ascend, so that the unseen directions come first.
-            unseen = int(xp.sum(xp.astype(values <= UNSEEN * values[-1], xp.int64)))
-            coordinates = left[:, unseen:] @ (along[unseen:, :] / (values + alpha)[unseen:, None])
+            # Eigenvalues ascend; those of round-off come first.
+            null = int(xp.sum(xp.astype(values <= 1e-12 * values[-1], xp.int64)))
+            t = left[:, null:] @ (along[null:, :] / (values + alpha)[null:, None])
             members = group.stop - group.start
-            coordinates = xp.reshape(coordinates, (members, -1, h.shape[2]))
+            t = xp.reshape(t, (members, -1, h.shape[2]))
             if self.constant:
-                # Every member carries the constant; the group has it once.
-                coordinates[:, 0, :] = self.mass**-0.5 / members * h[group, 0, :]
-            out.append(coordinates)
-            beyond.append(prior**0.5 * along[:unseen, :])
-        return xp.concat(out), xp.concat(beyond)
+                # The constant of the group is shared equally by its members.
+                t[:, 0, :] = self.mass**-0.5 / members * h[group, 0, :]
+            coordinates.append(t)
+            null_space.append(prior**0.5 * along[:null, :])
+        return xp.concat(coordinates), xp.concat(null_space)
 
 
-def _cut(widths: list[int], n_neurons: int) -> list[slice]:
-    """Slices of members whose groups have so many units each."""
+def _group_slices(widths: list[int], n_neurons: int) -> list[slice]:
+    """Members of groups with so many units each."""
     edges = np.cumsum([0, *widths]) // n_neurons
     return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
@@ -239,7 +229,7 @@ def _cut(widths: list[int], n_neurons: int) -> list[slice]:
 def undersmoothed_networks(
     fit: Smoother, y_square: Array, stacked: Callable[[slice], Array]
 ) -> UndersmoothedNetworks:
-    """Factor all groups of an ensemble.
+    """Undersmoothed networks of all groups of an ensemble.
 
     Parameters
     ----------
@@ -248,7 +238,7 @@ def undersmoothed_networks(
     y_square : array of shape (K,)
         Sums of squares of the centred outputs.
     stacked : callable
-        Products of the coordinates Q of a group side by side, shape (k N', k N').
+        Returns the products of the coordinates Q of a group, shape (k N', k N').
     """
     first, T = int(fit.constant), _inverse_maps(fit)
     values, left, right, paths = [], [], [], []
@@ -280,7 +270,7 @@ def undersmoothed_networks(
 def first_group_path(
     fit: Smoother, y_square: Array, stacked: Callable[[slice], Array]
 ) -> UndersmoothingPath:
-    """Ridge path of the first group; arguments as for all of them."""
+    """Ridge path of the first group; arguments as for ``undersmoothed_networks``."""
     members = member_groups(fit.n_members, fit.center.shape[1])[0]
     stack = stacked(members)
     T = _strong(fit, _inverse_maps(fit.members(members)), stack)
@@ -290,14 +280,14 @@ def first_group_path(
 def _factored(
     fit: Smoother, T: Array, stack: Array, members: slice, y_square: Array
 ) -> tuple[GroupEigen, UndersmoothingPath]:
-    """A group with its ridge path, from T (k, r, N) and the products of Q side by side."""
+    """A group with its ridge path, from T (k, r, N) and the products of Q."""
     xp, (k, r, N), first = namespace(T), T.shape, int(fit.constant)
     inner = xp.reshape(stack, (k, r + first, k, r + first))[:, first:, :, first:]
     flat, inner = _block_diagonal(T), xp.reshape(inner, (k * r, k * r))
     gram = flat.T @ inner @ flat
     cross = xp.reshape(transposed(T) @ fit.q[members, first : first + r, :], (k * N, -1))
     group = factored_group(0.5 * (gram + gram.T))
-    # Units that hardly differ from their centre have no directions, only round-off.
+    # Units that are constant up to round-off span no direction.
     size = fit.mass * float(xp.sum(fit.center[members, :] ** 2))
     if float(group.values[-1]) <= (RESOLUTION * float(xp.finfo(T.dtype).eps)) ** 2 * size:
         group, cross = group._replace(values=xp.zeros_like(group.values)), xp.zeros_like(cross)
@@ -305,23 +295,23 @@ def _factored(
 
 
 def _inverse_maps(fit: Smoother) -> Array:
-    """Maps T (M, N, N) with which centred hidden units are Q T, constants apart."""
+    """Maps T (M, N, N) with centred hidden units Q T, without constants."""
     xp, first = namespace(fit.to_t), int(fit.constant)
     maps = fit.to_t[:, first:, first:]
     if not fit.spectral:
         return transposed(inverted_triangle(maps))
-    # Along singular vectors the rows of the map are orthogonal; dropped directions are zero.
+    # Along singular vectors the rows of the map are orthogonal, and zero if dropped.
     norm = xp.sum(maps**2, axis=2, keepdims=True)
     return maps / xp.where(norm > 0, norm, xp.ones_like(norm))
 
 
 def _strong(fit: Smoother, T: Array, stack: Array) -> Array:
-    """The rows of T (k, N, N) whose coordinates the products of Q side by side are of."""
+    """The rows of T (k, N, N) of the coordinates in the products of Q."""
     return T[:, : stack.shape[0] // T.shape[0] - int(fit.constant), :]
 
 
 def _block_diagonal(T: Array) -> Array:
-    """Matrices (k, r, N) on the diagonal of one, shape (k r, k N)."""
+    """Block diagonal matrix of matrices (k, r, N), shape (k r, k N)."""
     xp, (k, r, N) = namespace(T), T.shape
     out = xp.zeros((k, r, k, N), dtype=T.dtype, device=T.device)
     for i in range(k):
@@ -330,14 +320,14 @@ def _block_diagonal(T: Array) -> Array:
 
 
 def _with_constant_rows(rows: Array, k: int) -> Array:
-    """Rows (k r, c) with a zero row for the constant before those of each member."""
+    """Rows (k r, c) with a leading zero row for the constant of each member."""
     xp, c = namespace(rows), rows.shape[1]
     parts = xp.reshape(rows, (k, -1, c))
     return xp.reshape(xp.concat([xp.zeros_like(parts[:, :1, :]), parts], axis=1), (-1, c))
 
 
 def _centring(rows: Array, center: Array) -> Array:
-    """A map (c, k N) of centred units as a map of all units, for a centre (k, N)."""
+    """The map of all units (c, k N') for a map (c, k N) of units centred by (k, N)."""
     xp, (k, N) = namespace(rows), center.shape
     parts = xp.reshape(rows, (-1, k, N))
     shift = -xp.sum(parts * center, axis=2, keepdims=True)
