@@ -27,7 +27,7 @@ from report import Row
 from timing import best_times, seconds
 
 from ulmus import ELMEnsembleRegressor
-from ulmus.tables.blocks import from_arrow
+from ulmus.tables import from_arrow
 
 Array = np.ndarray
 Block = tuple[Array, Array]

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from ulmus import ELMEnsembleRegressor
 from ulmus.metrics import coverage, mean_width
 from ulmus.plot import PredictionDisplay
-from ulmus.tables.blocks import from_arrow
+from ulmus.tables import from_arrow
 
 # %%
 # The table
@@ -76,7 +76,7 @@ print(f"{written.num_rows:,} rows in {written.num_row_groups} row groups")
 # %%
 # The fit
 # -------
-# :func:`ulmus.tables.blocks.from_arrow` is a table in blocks: something that can be iterated as often as
+# :func:`ulmus.tables.from_arrow` is a table in blocks: something that can be iterated as often as
 # the fit asks. ``Watched`` passes the blocks on and notes the resident memory of the whole process
 # at each. What happens between two notes is not seen.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Any
 
 import numpy as np
 
-EPOCH, DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
+from ulmus.tables.dates import datetimes, days_since_1970
+from ulmus.tables.missing import is_missing, missing_mask
+
 # Squares of larger numbers, and sums of these, overflow.
 LARGEST = 1e150
 # How a column is named instead, for messages.
@@ -19,13 +20,9 @@ NAMED = {
 
 
 def times(values: Any) -> np.ndarray:
-    """Times as numbers: dates as days since 1970, spans of time as days; NaN where missing."""
-    array = _array("time", values)
-    if array.dtype.kind == "O":
-        array = _dates(array)
-    if array.dtype.kind == "M":
-        array = array.astype("datetime64[us]") - EPOCH
-    return array / DAY if array.dtype.kind == "m" else _numbers("time", array)
+    """Times as numbers: dates as days since 1970, durations as days; NaN where missing."""
+    array = datetimes(_array("time", values))
+    return days_since_1970(array) if array.dtype.kind in "mM" else _numbers("time", array)
 
 
 def coordinates(values: Any) -> np.ndarray:
@@ -41,8 +38,7 @@ def labels(values: Any) -> np.ndarray:
     array = _array("groups", values)
     if array.ndim != 1:
         raise ValueError(f"groups has shape {array.shape}; give one label for each row.")
-    in_words = array.dtype.kind == "O"
-    absent = np.array([_absent(value) for value in array]) if in_words else array != array
+    absent = missing_mask(array)
     if absent.any():
         raise ValueError(
             f"groups of row {np.argmax(absent)} is missing; give each row a group, or leave the "
@@ -66,28 +62,6 @@ def _array(axis: str, values: Any) -> np.ndarray:
     return array
 
 
-def _dates(array: np.ndarray) -> np.ndarray:
-    """Dates of Python as those of NumPy, in universal time; other values as they are."""
-    known = [value for value in array.flat if not _absent(value)]
-    if not known or not all(isinstance(value, datetime.date) for value in known):
-        return array
-    plain = [None if _absent(value) else _universal(value) for value in array.flat]
-    return np.array(plain, dtype="datetime64[us]").reshape(array.shape)
-
-
-def _universal(date: Any) -> Any:
-    if getattr(date, "tzinfo", None) is None:
-        return date
-    return date.astimezone(datetime.UTC).replace(tzinfo=None)
-
-
-def _absent(value: Any) -> bool:
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # the missing value of pandas is not even unequal to itself
-        return True
-
-
 def _numbers(axis: str, array: np.ndarray) -> np.ndarray:
     numbers = array.astype(float) if array.dtype.kind in "biuf" else _parsed(axis, array)
     finite = np.abs(numbers[np.isfinite(numbers)])
@@ -102,7 +76,7 @@ def _numbers(axis: str, array: np.ndarray) -> np.ndarray:
 def _parsed(axis: str, array: np.ndarray) -> np.ndarray:
     numbers = np.full(array.shape, np.nan)
     for place, value in np.ndenumerate(array):
-        if not _absent(value):
+        if not is_missing(value):
             numbers[place] = _number(axis, place[0], value)
     return numbers
 

@@ -8,7 +8,7 @@
   tables in blocks of rows, and is their source for a fit.
 - ``formats``, ``csv_dialect``, ``files``, ``writers`` and ``arrow`` read and write files.
 
-Nothing here depends on a model: what is known about a table before a fit may enter.
+What concerns a table without a model may enter.
 """
 
 from ulmus.tables.arrow import from_arrow
@@ -20,20 +20,17 @@ from ulmus.tables.columns import (
     NumberColumn,
 )
 from ulmus.tables.encoder import TableEncoder
-from ulmus.tables.frames import default_feature_names
 from ulmus.tables.schema import Schema
-from ulmus.tables.schema_inference import InferredSchema, infer_schema
+from ulmus.tables.schema_inference import infer_schema
 
 __all__ = [
     "BooleanColumn",
     "CategoryColumn",
     "Column",
     "DateColumn",
-    "InferredSchema",
     "NumberColumn",
     "Schema",
     "TableEncoder",
-    "default_feature_names",
     "from_arrow",
     "infer_schema",
 ]

@@ -1,8 +1,8 @@
-"""Tables that come in blocks of rows: checking, reading and streaming them.
+"""Tables in blocks of rows: checks, and the source of rows of a fit.
 
-A table in blocks is anything that can be iterated more than once and yields ``(X, y)`` or
-``(X, y, sample_weight)``: a list of arrays, a function that returns a fresh iterator, or
-:func:`from_arrow` for files.
+A table in blocks is an iterable of ``(X, y)`` or ``(X, y, sample_weight)`` that can be read more
+than once: a list of arrays, a function that returns a fresh iterator, or the files of
+:func:`ulmus.tables.from_arrow`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,17 @@ import scipy.sparse
 
 from ulmus.core.arrays.backend import Array, like, namespace, row_blocks, taken_rows
 from ulmus.core.data.source import Block, RowPass, first_rows, reduced
-from ulmus.tables.arrow import from_arrow
 from ulmus.tables.checks import checked_inputs, checked_outputs, checked_weight
 from ulmus.tables.frames import column_index, column_names
 
-__all__ = ["from_arrow"]
-
 
 def no_progress(blocks: Iterable[Any], title: str) -> Iterable[Any]:
-    """Show nothing."""
+    """The blocks, without a display of progress."""
     return blocks
 
 
 def progress_bar(blocks: Iterable[Any], title: str) -> Iterator[Any]:
-    """Show how many blocks of a pass are done; needs rich for a bar, else prints its name."""
+    """Display the progress of a pass with rich, or print its title if rich is not installed."""
     try:
         from rich.progress import track
     except ImportError:
@@ -41,7 +38,7 @@ def progress_bar(blocks: Iterable[Any], title: str) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class CheckedBlock:
-    """One block as the user gave it, checked: X (n, d), y (K, n), weights (n,) or None."""
+    """One checked block: X (n, d), y (K, n), weights (n,) or None."""
 
     X: Any
     y: Any
@@ -70,10 +67,9 @@ def block_reader(blocks: Any) -> Callable[[], Iterator[Any]]:
 def checked_blocks(
     read: Callable[[], Iterator[Any]], pattern: CheckedBlock | None = None
 ) -> Iterator[CheckedBlock]:
-    """Blocks with their shapes and values checked; empty ones are passed over.
+    """Checked blocks without empty ones.
 
-    Every block must have the columns of ``pattern``, or of the first block. An error names the
-    block and, where it can, the row.
+    Every block must have the columns of ``pattern``, or of the first block.
     """
     for index, raw in enumerate(read()):
         block = checked_block(raw, f"block {index}")
@@ -86,43 +82,44 @@ def checked_blocks(
 
 
 def require_same_columns(block: CheckedBlock, pattern: CheckedBlock, where: str) -> None:
-    """Refuse a block whose columns are not those of a pattern, in the same order."""
-    for what, got, wanted in (
+    """Refuse a block whose columns differ from those of a pattern."""
+    for noun, n_columns, expected in (
         ("features", block.X.shape[1], pattern.X.shape[1]),
         ("outputs", block.y.shape[0], pattern.y.shape[0]),
     ):
-        if got != wanted:
+        if n_columns != expected:
             raise ValueError(
-                f"{where} has {got} {what}, the blocks before it have {wanted}; give "
+                f"{where} has {n_columns} {noun}, the blocks before it have {expected}; give "
                 "every block the same columns."
             )
-    if _kind(block.X) != _kind(pattern.X):
+    container, expected = _container(block.X), _container(pattern.X)
+    if container != expected:
         raise ValueError(
-            f"X of {where} is {_kind(block.X)}, the blocks before it are {_kind(pattern.X)}; give "
-            "every block as the same kind of array."
+            f"X of {where} is {container}, the blocks before it are {expected}; give all blocks as "
+            "arrays of one library."
         )
     if block.names != pattern.names:
         raise ValueError(
-            f"the columns of {where} are {_listed(block.names)}, those of the blocks before it "
-            f"{_listed(pattern.names)}; give every block the same columns in the same order."
+            f"the columns of {where} are {_names(block.names)}, those of the blocks before it "
+            f"{_names(pattern.names)}; give every block the same columns in the same order."
         )
 
 
-def _kind(X: Any) -> str:
+def _container(X: Any) -> str:
     if scipy.sparse.issparse(X):
         return "a sparse matrix"
     return f"an array of {type(X).__module__.split('.')[0]}"
 
 
-def _listed(names: tuple[str, ...] | None) -> str:
+def _names(names: tuple[str, ...] | None) -> str:
     return "without names" if names is None else repr(list(names))
 
 
 def checked_block(raw: Any, where: str) -> CheckedBlock:
-    """One block, checked; ``where`` is what messages call it."""
+    """One checked block; ``where`` names it in messages."""
     if not isinstance(raw, (tuple, list)) or len(raw) not in (2, 3):
-        kind = "None" if raw is None else type(raw).__name__
-        raise ValueError(f"{where} must be (X, y) or (X, y, sample_weight), got {kind}.")
+        found = "None" if raw is None else type(raw).__name__
+        raise ValueError(f"{where} must be (X, y) or (X, y, sample_weight), got {found}.")
     names = column_names(raw[0])
     X, y = checked_inputs(raw[0], where), checked_outputs(raw[1], where)
     if y.shape[0] != X.shape[0]:
@@ -141,10 +138,10 @@ def split_block(
     numbers: np.ndarray | None = None,
     block_ids: np.ndarray | None = None,
 ) -> Iterator[Block]:
-    """The rows of a block in pieces of a good size to work on.
+    """The rows of a block in parts whose hidden features fit into the cache.
 
-    ``numbers`` are those of the rows in the whole table, and ``cut`` their labels, where they are
-    known, each (n,).
+    ``numbers`` are the row numbers in the whole table, and ``block_ids`` the cross-validation
+    blocks of the rows, each (n,) or None.
     """
     weight = None if block.weight is None else np.sqrt(block.weight)
     for rows in row_blocks(block.X.shape[0], width, reference):
@@ -158,7 +155,7 @@ def split_block(
 
 
 class Fingerprint(NamedTuple):
-    """What a reading of all blocks amounts to: rows, and sums of inputs and outputs."""
+    """Number of rows, and sums of inputs and outputs, by which two passes are compared."""
 
     n_rows: int = 0
     inputs: float = 0.0
@@ -166,7 +163,7 @@ class Fingerprint(NamedTuple):
     size: float = 0.0
 
     def and_block(self, block: CheckedBlock) -> Fingerprint:
-        """The same with one more block."""
+        """The fingerprint with one more block."""
         entries = block.X.data if scipy.sparse.issparse(block.X) else block.X
         xp, yp = namespace(entries), namespace(block.y)
         inputs, outputs = float(xp.sum(entries)), float(yp.sum(block.y))
@@ -179,12 +176,12 @@ class Fingerprint(NamedTuple):
         )
 
     def agrees(self, other: Fingerprint) -> bool:
-        """Whether two readings gave the same rows, in any order."""
-        near = 1e-6 * max(self.size, other.size)
+        """Whether two passes read the same rows, in any order."""
+        tolerance = 1e-6 * max(self.size, other.size)
         return (
             self.n_rows == other.n_rows
-            and not abs(self.inputs - other.inputs) > near
-            and not abs(self.outputs - other.outputs) > near
+            and not abs(self.inputs - other.inputs) > tolerance
+            and not abs(self.outputs - other.outputs) > tolerance
         )
 
 
@@ -197,26 +194,26 @@ class RowColumns(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockSource:
-    """A table in blocks as a source for the passes of a fit.
+    """A table in blocks as a source of rows.
 
     Parameters
     ----------
     read : callable
-        Starts reading from the beginning.
+        Returns an iterator over all blocks.
     first : CheckedBlock
         The first block, whose columns every block must have.
     reference : array
-        An array of the kind to compute with.
+        An array of the library, dtype and device of the computation.
     width : int
-        Hidden features of a row, which decide how many rows are worked on at a time.
+        Hidden features of a row, which determine the number of rows of a block.
     n_threads : int
-        Threads that share the blocks of a pass.
+        Threads of a pass.
     progress : callable
-        Wraps the blocks of a pass to show how far it is.
-    readings : list of Fingerprint
-        What the first complete reading amounted to.
-    cut : ndarray of shape (n,) or None
-        Labels of the blocks in which rows are left out, in the order of reading.
+        Wraps the blocks of a pass to display its progress.
+    fingerprints : list of Fingerprint
+        That of the first complete pass.
+    block_ids : ndarray of shape (n,) or None
+        Cross-validation block of each row, in the order of reading; None for leave-one-out.
     """
 
     read: Callable[[], Iterator[Any]]
@@ -225,51 +222,51 @@ class BlockSource:
     width: int = 1
     n_threads: int = 1
     progress: Callable[[Iterable[Any], str], Iterable[Any]] = no_progress
-    readings: list[Fingerprint] = field(default_factory=list)
+    fingerprints: list[Fingerprint] = field(default_factory=list)
     block_ids: np.ndarray | None = None
 
     def blocks(self, title: str) -> Iterator[Block]:
-        """All rows, in blocks of a good size."""
+        """All rows, in blocks whose hidden features fit into the cache."""
         start = 0
-        for block in self._reading(title):
+        for block in self._pass(title):
             n_rows = block.X.shape[0]
             numbers = np.arange(start, start + n_rows)
-            labels = None if self.block_ids is None else self.block_ids[numbers]
-            yield from split_block(block, self.width, self.reference, numbers, labels)
+            block_ids = None if self.block_ids is None else self.block_ids[numbers]
+            yield from split_block(block, self.width, self.reference, numbers, block_ids)
             start += n_rows
 
     def without_blocks(self) -> BlockSource:
-        """The same rows, each left out by itself."""
+        """The same rows without cross-validation blocks."""
         return replace(self, block_ids=None)
 
     def row_columns(self, names: Iterable[str]) -> RowColumns:
-        """Columns of all rows by name, from one reading."""
-        wanted = {name: column_index(self.first.names, name) for name in names}
-        columns: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
+        """Columns of all rows by name, from one pass."""
+        positions = {name: column_index(self.first.names, name) for name in names}
+        columns: dict[str, list[np.ndarray]] = {name: [] for name in positions}
         used = []
-        for block in self._reading("places of the rows"):
-            for name, j in wanted.items():
+        for block in self._pass("locations of the rows"):
+            for name, j in positions.items():
                 columns[name].append(np.array(block.X[:, j]))
             n_rows = block.X.shape[0]
             used.append(np.ones(n_rows, bool) if block.weight is None else block.weight > 0)
         joined = {name: np.concatenate(parts) for name, parts in columns.items()}
         return RowColumns(joined, np.concatenate(used))
 
-    def _reading(self, title: str) -> Iterator[CheckedBlock]:
-        """All blocks as they were given; a reading must give the rows of the first one."""
-        seen = Fingerprint()
+    def _pass(self, title: str) -> Iterator[CheckedBlock]:
+        """All blocks of a pass; every pass must read the rows of the first one."""
+        fingerprint = Fingerprint()
         for block in self.progress(checked_blocks(self.read, self.first), title):
-            seen = seen.and_block(block)
-            if self.readings and seen.n_rows > self.readings[0].n_rows:
+            fingerprint = fingerprint.and_block(block)
+            if self.fingerprints and fingerprint.n_rows > self.fingerprints[0].n_rows:
                 break
             yield block
-        if not self.readings:
-            self.readings.append(seen)
-        elif not seen.agrees(self.readings[0]):
+        if not self.fingerprints:
+            self.fingerprints.append(fingerprint)
+        elif not fingerprint.agrees(self.fingerprints[0]):
             raise ValueError(
-                f"blocks gave other rows when read again ({seen.n_rows} rows, "
-                f"{self.readings[0].n_rows} before); a fit reads them several times, and they must "
-                "be the same each time. Store random or live data first."
+                f"blocks contain other rows when read again ({fingerprint.n_rows} rows, "
+                f"{self.fingerprints[0].n_rows} before); a fit reads them several times and "
+                "requires the same rows each time. Store random or live data first."
             )
 
     def in_order(self) -> Iterator[Block]:

@@ -82,14 +82,14 @@ class Cells:
     def distinct(self) -> list[Any]:
         """Distinct values of the cells that have one; nested values are refused."""
         index, values = self._distinct
-        found = [values[i] for i in np.unique(index[self.present])]
-        nested = next((value for value in found if isinstance(value, NESTED)), None)
+        present = [values[i] for i in np.unique(index[self.present])]
+        nested = next((value for value in present if isinstance(value, NESTED)), None)
         if nested is not None:
             raise ValueError(
                 f"column {self.name!r} contains values of the type {type(nested).__name__}, which "
                 "are not numbers, dates or categories; exclude the column."
             )
-        return found
+        return present
 
     @cached_property
     def _texts(self) -> np.ndarray:

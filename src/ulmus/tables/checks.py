@@ -9,30 +9,30 @@ import scipy.sparse
 
 from ulmus.core.arrays.backend import is_foreign, namespace, to_numpy
 
-# Squares of larger outputs are no numbers.
+# Squares of larger outputs overflow.
 LARGEST_VALUE = 1e152
 # Larger sums of row weights overflow when they are multiplied with features and squared.
 LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e100, 1e-100
 
 
 def require_numeric_columns(X: Any, where: str = "X") -> None:
-    """Refuse an array of dates, or a data frame with a column of dates or words, by name."""
+    """Refuse arrays of dates, and data frames with columns of dates or texts."""
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         name = where if where == "X" else f"X of {where}"
-        raise ValueError(f"{name} holds dates or times; turn them into numbers first.")
+        raise ValueError(f"{name} contains dates or times; convert them to numbers first.")
     if not hasattr(X, "dtypes") or not hasattr(X, "columns"):
         return
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
         kind = getattr(dtype, "kind", "O")
         if kind in "mM":
             raise ValueError(
-                f"column {name!r} of {where} holds dates or times; turn it into a number first, "
-                f"for example seconds since the first row."
+                f"column {name!r} of {where} contains dates or times; convert them to numbers "
+                "first, for example with ulmus.tables.TableEncoder."
             )
         if kind == "O" and not _is_numeric(X[name]):
             raise ValueError(
-                f"column {name!r} of {where} holds words or categories; encode them as numbers "
-                "first, for example with sklearn.preprocessing.OneHotEncoder."
+                f"column {name!r} of {where} contains texts or categories; encode them as numbers "
+                "first, for example with ulmus.tables.TableEncoder or OneHotEncoder."
             )
 
 
@@ -105,7 +105,7 @@ def _as_array(values: Any, what: str) -> np.ndarray:
         array = np.asarray(values)
         return array.astype(float) if array.dtype.kind in "OUSbiu" else array
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{what} must hold numbers: {error}.") from error
+        raise ValueError(f"{what} must contain numbers: {error}.") from error
 
 
 def _require_real(values: Any, what: str) -> None:
@@ -113,7 +113,7 @@ def _require_real(values: Any, what: str) -> None:
     if kind == "c" or "complex" in str(getattr(values, "dtype", "")):
         raise ValueError(f"{what} is complex; give real numbers. Complex data not supported.")
     if kind in ("m", "M"):
-        raise ValueError(f"{what} holds dates or times; turn them into numbers first.")
+        raise ValueError(f"{what} contains dates or times; convert them to numbers first.")
 
 
 def checked_weight(sample_weight: Any, n_rows: int, where: str, *, at_least: int = 0) -> Any:
@@ -148,7 +148,7 @@ def checked_weight(sample_weight: Any, n_rows: int, where: str, *, at_least: int
     if len(positive) and (positive.max() > LARGEST_WEIGHT or positive.min() < SMALLEST_WEIGHT):
         raise ValueError(
             f"sample_weight of {where} ranges from {positive.min():.1g} to {positive.max():.1g}, "
-            "which overflows; only ratios of weights matter, so divide them by their mean."
+            "which overflows; divide them by their mean, as only ratios of weights matter."
         )
     return weight
 
@@ -166,4 +166,6 @@ def require_finite(values: Any, what: str) -> None:
     row = int(xp.argmax(xp.astype(bad, xp.int8)))
     if scipy.sparse.issparse(values):
         row = int(np.searchsorted(values.indptr, row, side="right")) - 1
-    raise ValueError(f"{what} holds NaN or infinity, first in row {row}; drop or fill those rows.")
+    raise ValueError(
+        f"{what} contains NaN or infinity, first in row {row}; drop or fill those rows."
+    )

@@ -39,6 +39,12 @@ class Column(ABC):
         Whether slopes exist.
     note : str
         A sentence for columns that are encoded in a way worth a note; ``{}`` are the columns.
+
+    Examples
+    --------
+    >>> from ulmus.tables import Column, NumberColumn
+    >>> issubclass(NumberColumn, Column)
+    True
     """
 
     name: str
@@ -164,6 +170,12 @@ class NumberColumn(NumericColumn):
         Name of the column.
     fill : float
         Median, which replaces missing cells when they are imputed.
+
+    Examples
+    --------
+    >>> from ulmus.tables import NumberColumn
+    >>> NumberColumn("t").describe()
+    {'name': 't', 'type': 'number', 'fill': 0.0}
     """
 
     type_name, plural, continuous = "number", "numbers", True
@@ -196,6 +208,12 @@ class BooleanColumn(NumericColumn):
         Name of the column.
     fill : float
         Median, which replaces missing cells when they are imputed.
+
+    Examples
+    --------
+    >>> from ulmus.tables import BooleanColumn
+    >>> BooleanColumn("wet").parse_text("true")
+    1.0
     """
 
     type_name, plural = "boolean", "booleans"
@@ -239,6 +257,12 @@ class DateColumn(NumericColumn):
         Name of the column.
     fill : float
         Median in days (since 1970 for dates), which replaces missing cells when they are imputed.
+
+    Examples
+    --------
+    >>> from ulmus.tables import DateColumn
+    >>> DateColumn("day").parse_text("1970-01-11")
+    10.0
     """
 
     type_name, plural, continuous = "date", "dates", True
@@ -367,8 +391,10 @@ class CategoryColumn(Column):
     def parse_text(self, text: str) -> str:
         """One of the categories."""
         if text not in self.categories:
+            categories = some(map(repr, self.categories))
             raise ValueError(
-                f"{text!r} is not a category of {self.name!r} ({some(map(repr, self.categories))})."
+                f"{text!r} is not a category of {self.name!r} ({categories}); put quotes around "
+                "one that contains a comma."
             )
         return text
 

@@ -56,13 +56,13 @@ class CsvDialect:
             decimal = "," if commas and not points else None
         return CsvDialect(delimiter, decimal, self.encoding)
 
-    def notes(self, path: Path, found: CsvDialect) -> list[str]:
+    def notes(self, path: Path, detected: CsvDialect) -> list[str]:
         """Sentences about what was detected and is unusual."""
         notes = []
-        if found.delimiter != "," and self.delimiter is None:
-            signs = DELIMITERS[str(found.delimiter)]
+        if detected.delimiter != "," and self.delimiter is None:
+            signs = DELIMITERS[str(detected.delimiter)]
             notes.append(f"Columns of {path} are separated by {signs}.")
-        if found.decimal == "," and self.decimal is None:
+        if detected.decimal == "," and self.decimal is None:
             notes.append(f"Numbers of {path} have decimal commas.")
         return notes
 

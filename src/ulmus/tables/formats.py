@@ -28,8 +28,8 @@ def file_format(path: Path) -> str:
     """Format of a file by its ending; only CSV may be compressed."""
     compressed = is_compressed(path)
     ending = Path(path.stem).suffix if compressed else path.suffix
-    found = FORMATS.get(ending.lower())
-    if found is None or (compressed and found != CSV):
+    format = FORMATS.get(ending.lower())
+    if format is None or (compressed and format != CSV):
         endings = "use .csv, .csv.gz, .parquet, .arrow or .feather"
         raise InputError(
             Message(
@@ -38,4 +38,4 @@ def file_format(path: Path) -> str:
                 suggestions=(endings, Setting("format", phrase="set {}")),
             )
         )
-    return found
+    return format

@@ -37,7 +37,7 @@ def column(X: Any, name: Any) -> np.ndarray:
     return np.asarray(X[name])
 
 
-def without_arrow(X: Any) -> Any:
+def pandas_if_arrow(X: Any) -> Any:
     """An Arrow table as a pandas data frame; other tables unchanged."""
     return X.to_pandas() if hasattr(X, "column_names") and hasattr(X, "to_pandas") else X
 

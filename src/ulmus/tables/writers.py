@@ -17,7 +17,9 @@ from ulmus.atomic_write import atomic_write
 from ulmus.tables.formats import CSV, PARQUET, file_format
 
 
-def require_place(path: Path, suffixes: Sequence[str] = (), *, inputs: Sequence[Path] = ()) -> None:
+def require_output_path(
+    path: Path, suffixes: Sequence[str] = (), *, inputs: Sequence[Path] = ()
+) -> None:
     """Refuse an output path before any work is done for it."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give a file in it.")
@@ -34,7 +36,7 @@ def _same_file(path: Path, other: Path) -> bool:
     return path.exists() and other.exists() and path.samefile(other)
 
 
-def require_types(path: Path, fields: Sequence[Any]) -> None:
+def require_supported_types(path: Path, fields: Sequence[Any]) -> None:
     """Refuse columns that the format of a file does not support."""
     nested = next((field.name for field in fields if pa.types.is_nested(field.type)), None)
     if nested is not None and file_format(path) == CSV:
