@@ -1,7 +1,7 @@
 """Regression by ensembles of Extreme Learning Machines with error bars in closed form."""
 
 from ulmus.estimators import ELMEnsembleRegressor, ELMRegressor
-from ulmus.model_file.load import load
+from ulmus.model_file import load
 from ulmus.pipelines import inference
 from ulmus.version import __version__
 

@@ -1,19 +1,11 @@
-"""A model comes back from its file to the last bit, and the file keeps what it promises.
-
-``tests/data/format1.ulmus`` is a file of format 1, which every later ulmus must read, and
-``format1.json`` what its model said when it was written. ``make_fixture()`` made both; it must not
-be run again for format 1.
-"""
+"""A model comes back from its file to the last bit, and the file contains what the guide states."""
 
 import copy
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,18 +13,17 @@ import scipy.sparse
 from fit_comparison import cut, ensemble
 from numpy.testing import assert_allclose, assert_array_equal
 from plain import plain_ensemble, plain_member
+from safetensors import safe_open
 from shared import every_interval
 
 import ulmus
 from ulmus import ELMEnsembleRegressor, ELMRegressor
-from ulmus.estimators import _saving
-from ulmus.model_file.load import SKOPS_TRUSTED_TYPES, model_document, save_model
+from ulmus.model_file import SKOPS_TRUSTED_TYPES, model_document, saving
 from ulmus.noise import AR1, Clustered
 
-DATA = Path(__file__).parents[1] / "data"
 LEVELS = [0.5, 0.9]
 
-# Networks of few neurons do not follow the function, and say so.
+# Networks of few neurons do not follow the function, which is warned about.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning"),
     pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWarning"),
@@ -82,8 +73,8 @@ def points_for(name, X):
     return X.astype("f4") if name == "float32" else X
 
 
-def said(model, X):
-    """Everything that a model says about points and about itself, by name."""
+def results(model, X):
+    """Everything that a model computes at points and about itself, by name."""
     mean, sd = model.predict(X, return_std=True)
     out = {"mean": mean, "sd": sd, "noise": model.predict_var(X, component="noise")}
     for estimate in model.variance_estimates_:
@@ -105,9 +96,9 @@ def said(model, X):
     return out
 
 
-def assert_says_the_same(ours, expected, X):
-    expected = said(expected, X)
-    for name, values in said(ours, X).items():
+def assert_same_results(ours, expected, X):
+    expected = results(expected, X)
+    for name, values in results(ours, X).items():
         assert_array_equal(values, expected[name], err_msg=name)
 
 
@@ -135,10 +126,10 @@ def test_a_model_comes_back_to_the_last_bit(make_table, path, name, rows):
     if not rows:
         assert again.fitted_.rows is None
         model = copy.deepcopy(model).compress()
-    assert_says_the_same(again, model, points)
+    assert_same_results(again, model, points)
     # And a second time.
     again.save(path)
-    assert_says_the_same(ulmus.load(path), model, points)
+    assert_same_results(ulmus.load(path), model, points)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -158,7 +149,7 @@ def test_large_triangles_come_back_to_the_last_bit_without_an_intercept(make_tab
     X, y, w, X_new = make_table(40, p=30)
     model = plain_ensemble(4, 110, fit_intercept=False, alpha=0.1, random_state=0).fit(X, y, w)
     model.save(path)
-    assert_says_the_same(ulmus.load(path), model, X_new)
+    assert_same_results(ulmus.load(path), model, X_new)
 
 
 def test_rows_can_be_added_after_a_load(make_table, path):
@@ -169,13 +160,13 @@ def test_rows_can_be_added_after_a_load(make_table, path):
     again = ulmus.load(path)
     for one in (model, again):
         one.partial_fit(X[50:], y[50:], w[50:])
-    assert_says_the_same(again, model, X_new)
+    assert_same_results(again, model, X_new)
     again.set_params(weight_scale=1.0).save(path)
     with pytest.raises(ValueError, match="weight_scale was"):
         ulmus.load(path).partial_fit(X, y)
 
 
-def test_cv_plus_of_many_rows_survives_if_it_was_asked_for(make_table, path, monkeypatch):
+def test_cv_plus_of_many_rows_survives_if_it_was_computed(make_table, path, monkeypatch):
     monkeypatch.setattr("ulmus.core.fit.fit.MOST_FOLDED_ROWS", 30)
     X, y, _, X_new = make_table(45)
     model = mapped().fit(X, y)
@@ -213,10 +204,8 @@ def test_a_generator_is_not_kept_but_what_it_drew_is(make_table, path, make):
     again = ulmus.load(path)
     assert again.random_state is None
     assert "generator" in model_document(path)["notes"][0]
-    assert_says_the_same(again, model, X_new)
-    assert_says_the_same(
-        again.partial_fit(X[40:], y[40:]), model.partial_fit(X[40:], y[40:]), X_new
-    )
+    assert_same_results(again, model, X_new)
+    assert_same_results(again.partial_fit(X[40:], y[40:]), model.partial_fit(X[40:], y[40:]), X_new)
 
 
 def test_arrays_among_the_parameters(make_table, path):
@@ -233,11 +222,11 @@ def test_arrays_among_the_parameters(make_table, path):
     for name, value in given.items():
         assert type(getattr(again, name)) is type(value)
         assert_array_equal(getattr(again, name), value)
-    assert_says_the_same(again, model, X_new)
+    assert_same_results(again, model, X_new)
     assert again.fit(X, y).predict(X_new).shape == (7,)
 
 
-def test_a_fit_of_torch_comes_back_with_numpy_or_where_it_is_asked(torch, make_table, path):
+def test_a_fit_of_torch_comes_back_as_numpy_or_on_a_device(torch, make_table, path):
     X, y, _, X_new = make_table(60)
     model = ensemble(device="cpu").fit(X, y)
     model.save(path)
@@ -273,13 +262,13 @@ def test_a_fit_of_numpy_stays_there(torch, make_table, path):
 # ---------------------------------------------------------------- what is in a file
 
 
-def test_what_a_file_says_about_itself(make_table, path):
+def test_the_document_of_a_file(make_table, path):
     X, y, _, _ = make_table(40)
     model = plain_ensemble(2, 5, random_state=0).fit(X, y)
     schema = {"columns": [{"name": "a", "categories": ["x", "y"]}], "missing": "impute"}
-    save_model(model, path, columns=schema, target="yield")
+    ulmus.model_file.save(model, path, columns=schema, target="yield")
     document = model_document(path)
-    assert document["format"] == 1
+    assert document["format"] == 2
     assert document["ulmus"] == ulmus.__version__
     assert document["class"] == "ELMEnsembleRegressor"
     assert document["parameters"]["random_state"] == 0
@@ -298,19 +287,23 @@ def test_what_a_file_says_about_itself(make_table, path):
     assert "fit" not in document
 
 
-def test_a_file_is_a_zip_of_arrays_that_numpy_reads(make_table, path):
+def arrays_of(path):
+    """All arrays of a file by the library's own reader."""
+    with safe_open(path, framework="numpy") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+def test_a_file_contains_arrays_that_safetensors_reads(make_table, path):
     X, y, _, _ = make_table(40)
     model = plain_ensemble(2, 5, random_state=0).fit(X, y)
     model.save(path)
-    with np.load(path, allow_pickle=False) as arrays:
-        assert_array_equal(arrays["fit.ensemble.layer.W"], model.fitted_.ensemble.layer.W)
-        assert_array_equal(arrays["fit.rows.data.X"], X)
+    arrays = arrays_of(path)
+    assert_array_equal(arrays["fit.ensemble.layer.W"], model.fitted_.ensemble.layer.W)
+    assert_array_equal(arrays["fit.rows.data.X"], X)
     model.save(path, rows=False)
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-        assert not any(name.startswith("fit.rows") for name in names)
-        largest = max(info.file_size for info in archive.infolist() if "points" in info.filename)
-    assert largest < 200  # a header
+    arrays = arrays_of(path)
+    assert not any(name.startswith("fit.rows") for name in arrays)
+    assert arrays["fit.points"].size == 0
 
 
 def test_the_same_model_gives_the_same_bytes(make_table, tmp_path, monkeypatch):
@@ -323,30 +316,17 @@ def test_the_same_model_gives_the_same_bytes(make_table, tmp_path, monkeypatch):
             year = int(next(clock))
             return real.now(zone).replace(year=year, month=1, day=1, hour=0, minute=0, second=0)
 
-    real = _saving.datetime
-    monkeypatch.setattr(_saving, "datetime", Clock)
+    real = saving.datetime
+    monkeypatch.setattr(saving, "datetime", Clock)
     paths = [tmp_path / name for name in "abc"]
     for one in paths:
         mapped().fit(X, y).save(one)
     first, second, third = (one.read_bytes() for one in paths)
     assert first == second
     assert first != third
-    members = [zipfile.ZipFile(one) for one in paths]
-    for name in members[0].namelist()[1:]:
-        assert members[0].read(name) == members[2].read(name)
-    for one in members:
-        one.close()
-
-
-def test_arrays_that_do_not_shrink_are_stored(make_table, path):
-    X, y, _, _ = make_table(200)
-    plain_ensemble(2, 60, random_state=0).fit(X, y).save(path)
-    with zipfile.ZipFile(path) as archive:
-        kinds = {info.filename: info.compress_type for info in archive.infolist()}
-        sizes = sum(info.file_size for info in archive.infolist())
-    assert kinds["fit.ensemble.layer.W.npy"] == zipfile.ZIP_STORED
-    assert kinds["fit.ensemble.regressions.0.smoother.to_t.npy"] == zipfile.ZIP_DEFLATED
-    assert path.stat().st_size < sizes
+    former, latter = arrays_of(paths[0]), arrays_of(paths[2])
+    assert list(former) == list(latter)
+    assert all(former[name].tobytes() == latter[name].tobytes() for name in former)
 
 
 # ---------------------------------------------------------------- what cannot be saved
@@ -383,7 +363,7 @@ def test_a_failed_save_leaves_the_old_file(make_table, path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_saving, "listed", interrupted)
+    monkeypatch.setattr(saving, "to_arrays", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.save(path)
     assert os.listdir(path.parent) == ["model.ulmus"]
@@ -417,61 +397,16 @@ def test_a_killed_process_leaves_a_whole_model(make_table, tmp_path):
     assert all(name.startswith(".target.ulmus.") and ".part" in name for name in others)
 
 
-# ---------------------------------------------------------------- compatibility
-
-
-def fixture_questions(model, X):
-    return {
-        "mean": model.predict(X),
-        "sd": model.predict(X, return_std=True)[1],
-        "auto": model.predict_interval(X, 0.9),
-        "jackknife+": model.predict_interval(X, 0.9, method="jackknife+"),
-        "cv+": model.predict_interval(X, 0.9, method="cv+"),
-        "function": model.predict_interval(X, 0.9, kind="confidence"),
-        "relevance": model.feature_relevance_,
-    }
-
-
-def make_fixture():
-    """The file of format 1 and what its model says; made once, by ulmus 0.2.0.dev0."""
-    import pandas as pd
-
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(np.round(rng.uniform(-1, 1, (40, 2)), 3), columns=["a", "b"])
-    y = np.round(np.sin(3 * X.a) + 0.2 * rng.standard_normal(40), 3)
-    model = ELMEnsembleRegressor(
-        2, 5, noise="homoskedastic", expand_inputs=None, input_map="ard", random_state=0
-    ).fit(X, np.column_stack([y, X.b**2]), rng.uniform(0.5, 2, 40))
-    model.save(DATA / "format1.ulmus")
-    points = X[10:15]
-    answers = {name: values.tolist() for name, values in fixture_questions(model, points).items()}
-    text = json.dumps({"points": points.to_numpy().tolist(), **answers}, indent=1)
-    (DATA / "format1.json").write_text(text + "\n")
-
-
-def test_a_file_of_format_1_is_read():
-    pd = pytest.importorskip("pandas")
-    expected = json.loads((DATA / "format1.json").read_text())
-    model = ulmus.load(DATA / "format1.ulmus")
-    assert isinstance(model, ELMEnsembleRegressor)
-    assert model.n_estimators == 2
-    points = pd.DataFrame(expected.pop("points"), columns=["a", "b"])
-    answers = fixture_questions(model, points)
-    assert set(answers) == set(expected)
-    for name, values in answers.items():
-        assert_allclose(values, expected[name], rtol=1e-8, err_msg=name)
-
-
 # ---------------------------------------------------------------- skops
 
 
-@pytest.mark.parametrize("name", [*FITS, "asked"])
-def test_skops_loads_what_it_is_told_to_trust(make_table, name):
+@pytest.mark.parametrize("name", [*FITS, "after inference"])
+def test_skops_loads_the_trusted_types(make_table, name):
     skops = pytest.importorskip("skops.io", reason="needs skops")
     X, y, w, X_new = make_table(45)
     model = FITS.get(name, FITS["default"])(X, y, w)
-    if name == "asked":
-        said(model, X_new)
+    if name == "after inference":
+        results(model, X_new)
     points = points_for(name, X_new if name != "levels" else X[:7])
     data = skops.dumps(model)
     assert set(skops.get_untrusted_types(data=data)) <= set(SKOPS_TRUSTED_TYPES)

@@ -11,7 +11,7 @@ from ulmus.atomic_write import atomic_write
 from ulmus.cli import options
 from ulmus.cli.console import Console
 from ulmus.cli.loaded_model import load_model
-from ulmus.tables.writers import require_place
+from ulmus.tables.writers import require_output_path
 
 
 @options.command
@@ -30,7 +30,7 @@ def export(
     ulmus export model.ulmus --onnx model.onnx
     ```
     """
-    require_place(onnx, [".onnx"], inputs=[model])
+    require_output_path(onnx, [".onnx"], inputs=[model])
     from ulmus.integrations.onnx import to_onnx, usage
 
     loaded = load_model(model)

@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ulmus.exceptions import InputError
+from ulmus.messages import Message
+
 
 @contextmanager
-def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary file beside ``path``, which takes its place when all is written.
 
     Whoever reads ``path`` sees the old file or the new one, never a part of it, also when the
@@ -42,7 +45,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     target = Path(folder) / "table.csv"
-    ...     with replaced(target) as temporary:
+    ...     with atomic_write(target) as temporary:
     ...         size = temporary.write_text("a,b")
     ...     target.read_text()
     'a,b'
@@ -68,23 +71,23 @@ def _checked_target(path: str | os.PathLike[str]) -> Path:
     """The file behind a path and its symbolic links, if it can be replaced."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
-        raise ValueError(f"path={os.fspath(path)!r} is a folder; give the name of a file in it.")
+        raise _refused(path, "is a folder", "give the name of a file in it")
     if not target.parent.is_dir():
-        raise ValueError(
-            f"path={os.fspath(path)!r} lies in a folder that does not exist; make "
-            f"{str(target.parent)!r} first."
-        )
+        folder = str(target.parent)
+        raise _refused(path, "lies in a folder that does not exist", f"make {folder!r} first")
     if target.is_symlink() or (target.exists() and not target.is_file()):
-        raise ValueError(
-            f"path={os.fspath(path)!r} is not a regular file and cannot be replaced; give another "
-            "name."
-        )
+        raise _refused(path, "is not a regular file and cannot be replaced", "give another name")
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(
-            f"path={os.fspath(path)!r} is a file that must not be written; give another name or "
-            "change its permissions."
+            f"{os.fspath(path)!r} is a file that must not be written; give another name or change "
+            "its permissions."
         )
     return target
+
+
+def _refused(path: str | os.PathLike[str], problem: str, suggestion: str) -> InputError:
+    message = Message("output-path", problem, "path", os.fspath(path), (suggestion,), "input")
+    return InputError(message)
 
 
 def _create(temporary: Path, mode: int, path: str | os.PathLike[str]) -> None:
@@ -93,7 +96,7 @@ def _create(temporary: Path, mode: int, path: str | os.PathLike[str]) -> None:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     except OSError as error:
         raise type(error)(
-            f"path={os.fspath(path)!r} cannot be written: {error.strerror}; choose another folder."
+            f"{os.fspath(path)!r} cannot be written: {error.strerror}; choose another folder."
         ) from None
 
 

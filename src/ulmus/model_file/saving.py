@@ -1,0 +1,131 @@
+"""Saving a fitted estimator as a model file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ulmus.atomic_write import atomic_write
+from ulmus.core.fit.fit import Fit
+from ulmus.intervals.distribution import without_rows
+from ulmus.model_file.classes import ESTIMATORS, NOISE_CLASSES, estimator_class
+from ulmus.model_file.container import write_container
+from ulmus.model_file.serialisation import describe, to_arrays
+
+GENERATOR_NOTE = "random_state was a generator; its draws are saved, and None in its place"
+
+
+def save(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    rows: bool = True,
+    columns: Mapping[str, Any] | None = None,
+    target: str | None = None,
+) -> None:
+    """Save a fitted estimator, optionally with the schema of its table.
+
+    Parameters
+    ----------
+    model : ELMEnsembleRegressor or ELMRegressor
+        The fitted estimator.
+    path : str or path-like
+        The file; an existing one is replaced when all is written.
+    rows : bool, default=True
+        Whether the training rows are saved.
+    columns : mapping, optional
+        Schema of the table that the inputs are computed from, as JSON: that of a
+        ``ulmus.tables.Schema``. ``ulmus.load`` then returns a Pipeline.
+    target : str, optional
+        Name of the response.
+
+    See Also
+    --------
+    ulmus.ELMEnsembleRegressor.save : The same for an estimator without a table.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import ulmus
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> model = ulmus.ELMEnsembleRegressor(3, 20, input_map=None, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.ulmus")
+    ...     ulmus.model_file.save(model, path, rows=False, target="height")
+    ...     ulmus.model_file.model_document(path)["target"]
+    'height'
+    """
+    name = type(model).__name__
+    if name not in ESTIMATORS or type(model) is not estimator_class(name):
+        raise ValueError(
+            f"a model file requires an estimator of class {' or '.join(ESTIMATORS)}, got {name}; "
+            "save the fitted estimator itself."
+        )
+    check_is_fitted(model)
+    if not isinstance(rows, (bool, np.bool_)):
+        raise ValueError(f"rows must be True or False, got {rows!r}.")
+    with atomic_write(path) as temporary:
+        parameter_arrays, parameters, notes = _parameters(model)
+        fit = model.fitted_ if rows else without_rows(model.fitted_)
+        if notes and "random_state" in fit.spec.parameters:
+            fit = fit.with_parameters(random_state="None")
+        fit_arrays, description = to_arrays(fit)
+        document = {
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "class": name,
+            "parameters": parameters,
+            "notes": notes,
+            "columns": _columns(model, columns),
+            "target": target,
+            "training": _training(fit),
+            "fit": description,
+        }
+        write_container(temporary, document, {**parameter_arrays, **fit_arrays})
+
+
+def _parameters(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any], list[str]]:
+    """Arrays among the parameters, a description of each, and notes about those not saved."""
+    arrays, descriptions, notes = {}, {}, []
+    for name, value in model.get_params(deep=False).items():
+        if isinstance(value, (np.random.Generator, np.random.RandomState)):
+            notes.append(GENERATOR_NOTE)
+            value = None
+        try:
+            more, descriptions[name] = describe(value, f"parameters.{name}", NOISE_CLASSES)
+        except ValueError:
+            suggestion = (
+                "fit with an activation by name" if name == "activation" else "use plain values"
+            )
+            raise ValueError(
+                f"{name}={value!r} cannot be saved, as a model file contains no code; {suggestion}."
+            ) from None
+        arrays.update(more)
+    return arrays, descriptions, notes
+
+
+def _columns(model: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Number and names of the inputs, and the schema of the table that they come from."""
+    names = getattr(model, "feature_names_in_", None)
+    return {
+        "count": int(model.n_features_in_),
+        "names": None if names is None else [str(name) for name in names],
+        "dtype": "float64",
+        "schema": None if schema is None else dict(schema),
+    }
+
+
+def _training(fit: Fit) -> dict[str, Any]:
+    """Facts about the training rows."""
+    return {
+        "rows": fit.n_rows,
+        "outputs": fit.ensemble.n_outputs,
+        "low": [float(x) for x in fit.scale.low],
+        "high": [float(x) for x in fit.scale.high],
+        "rows_kept": fit.rows is not None,
+    }
