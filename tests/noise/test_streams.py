@@ -11,7 +11,8 @@ from shared import says
 from ulmus.exceptions import NeedsTwoPassesError
 from ulmus.noise import AR1, Clustered, Conley, Exponential, Matern, NeweyWest
 from ulmus.noise.locations import group_codes
-from ulmus.tables.blocks import BlockSource, checked_blocks, from_arrow
+from ulmus.tables import from_arrow
+from ulmus.tables.blocks import BlockSource, checked_blocks
 
 # The tables of these tests hang together, also where a fit takes them as independent.
 pytestmark = pytest.mark.filterwarnings("ignore::ulmus.exceptions.CorrelatedErrorsWarning")

@@ -22,6 +22,7 @@ from ulmus.diagnostics.checks.residual_correlation import correlation_findings
 from ulmus.diagnostics.coverage import CoverageTest
 from ulmus.diagnostics.finding import CoverageRow, DiagnosticReport, Finding, finding
 from ulmus.intervals.distribution import fit_shape
+from ulmus.tables.frames import default_feature_names
 
 
 def diagnostic_report(
@@ -91,7 +92,8 @@ def _of_outputs(
     """Findings and coverages of each output, named if there are several."""
     findings: list[Finding] = []
     table: list[CoverageRow] = []
-    labels = [f"x{j}" if names is None else str(names[j]) for j in data.columns]
+    names = default_feature_names(points.shape[1]) if names is None else names
+    labels = [str(names[j]) for j in data.columns]
     shape = fit_shape(fit)
     training = input_values(points if fit.rows is None else fit.rows.data.X, data.columns)
     n_residuals = n_calibration_residuals(fit)

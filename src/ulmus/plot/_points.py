@@ -10,6 +10,7 @@ import scipy.sparse
 
 from ulmus.core.arrays.backend import to_numpy
 from ulmus.plot._marks import FloatArray
+from ulmus.tables.frames import default_feature_names
 
 # A feature with at most so many values is drawn at these values, and nothing between them.
 FEW_VALUES = 10
@@ -117,7 +118,7 @@ def feature_names(estimator: Any, X: Any = None) -> list[str]:
         names = getattr(X, "columns", None)
     if names is None:
         n_features = X.shape[1] if hasattr(X, "shape") else estimator.n_features_in_
-        return [f"x{j}" for j in range(n_features)]
+        return default_feature_names(n_features)
     return [str(name) for name in names]
 
 

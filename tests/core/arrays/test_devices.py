@@ -114,7 +114,7 @@ import sys
 import numpy as np, sklearn.linear_model, sklearn.metrics, scipy.stats, threadpoolctl
 
 before = set(sys.modules)  # pandas, which scikit-learn loads, has favourites of its own
-import ulmus, ulmus.tables.blocks, ulmus.metrics
+import ulmus, ulmus.tables, ulmus.metrics
 
 X = np.random.default_rng(0).uniform(size=(50, 2))
 model = ulmus.ELMEnsembleRegressor(3, 5, random_state=0, noise="homoskedastic", **PLAIN)
