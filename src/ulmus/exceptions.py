@@ -23,6 +23,7 @@ __all__ = [
     "ModelFileError",
     "NeedsTwoPassesError",
     "NegativeVarianceWarning",
+    "NoResidualDofError",
     "NoUndersmoothedFitError",
     "UlmusWarning",
 ]
@@ -107,6 +108,25 @@ class NoUndersmoothedFitError(InputError):
     ... except NoUndersmoothedFitError as error:
     ...     print(error.code)
     float32-undersmoothing
+    """
+
+
+class NoResidualDofError(InputError):
+    """A least squares fit leaves no residual degrees of freedom.
+
+    The rank of the hidden layer is at least the number of rows, and ``alpha`` is zero.
+
+    Examples
+    --------
+    >>> from ulmus import ELMRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> from ulmus.exceptions import NoResidualDofError
+    >>> X, y, *_ = make_sine(10, random_state=0)
+    >>> try:
+    ...     ELMRegressor(20, alpha=0.0, input_map=None, random_state=0).fit(X, y)
+    ... except NoResidualDofError as error:
+    ...     print(error.code)
+    no-residual-dof
     """
 
 

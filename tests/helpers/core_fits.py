@@ -5,24 +5,32 @@ import operator
 
 import numpy as np
 
-from ulmus.core.data.source import Block, RowBlocks, first_rows
-from ulmus.core.ensemble.regression import Specification, fitted_rows, fitted_stream, started
-from ulmus.core.fit.fit import Fit
+from ulmus.core.data.source import Block, RowBlocks
+from ulmus.core.ensemble.regression import RegressionSpec
+from ulmus.core.fit.build import build
+from ulmus.core.fit.spec import FitSpec
 from ulmus.core.ridge.member_pairs import CORRELATED
 from ulmus.core.variance.estimates import ESTIMATES
 
-# Estimates for noise that does not hang together.
+# Estimates for independent noise.
 INDEPENDENT = tuple(name for name, e in ESTIMATES.items() if e.pairing != CORRELATED.name)
 
 
 class Blocks(list):
-    """Blocks of rows that make each pass on their own, as on a cluster."""
+    """Blocks of rows that make each pass on their own, as on a cluster.
+
+    The sample that sets units and preconditioner is the first block, or another one.
+    """
+
+    def __init__(self, blocks, sample=None):
+        super().__init__(blocks)
+        self.first = self[0] if sample is None else sample
 
     def reduce(self, row_pass):
         return functools.reduce(operator.add, [row_pass([block]) for block in self])
 
     def sample(self, n_rows):
-        return first_rows(self, n_rows)
+        return self.first
 
     def for_width(self, width):
         return self
@@ -36,13 +44,8 @@ def blocks_of(X, y, size=50):
 
 def core_fit(layer, blocks, sample=None, *, alpha, hc="HC3", dual=False):
     """A fit with every such estimate and the paper's noise, streamed unless it keeps its rows."""
-    how = Specification(alpha, "residual", hc, INDEPENDENT, dual)
-    if dual:
-        ensemble = fitted_rows(joined(blocks), layer, how).ensemble
-    else:
-        start = started(blocks[0] if sample is None else sample, layer)
-        ensemble = fitted_stream(Blocks(blocks), layer, how, start)
-    return Fit(ensemble, how.estimates, None, None, one_output=False, drawn={})
+    spec = FitSpec(layer, RegressionSpec(alpha, "residual", hc, INDEPENDENT), dual=dual)
+    return build(joined(blocks) if dual else Blocks(blocks, sample), spec)
 
 
 def joined(blocks):

@@ -1,4 +1,4 @@
-"""What a fit says: sentences while it learns a map, and warnings when it is done."""
+"""Progress messages of a fit, and the warnings after it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.training_data import FULL_LEVERAGE
+from ulmus.core.fit.training_rows import FULL_LEVERAGE
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.reml import FEWEST_LEFT
 from ulmus.exceptions import CorrelatedErrorsWarning, DegenerateFitWarning, warn
@@ -33,13 +33,9 @@ CORRELATED_NOISE = (
 )
 
 
-def told(sentence: str) -> None:
-    """Print what has been learned of the map."""
-    print(f"input map: {sentence}")
-
-
-def untold(sentence: str) -> None:
-    """Say nothing."""
+def print_progress(text: str) -> None:
+    """Print progress of the optimisation of the map."""
+    print(f"input map: {text}")
 
 
 def warn_about_fit(fit: Fit, noise: Any) -> None:
@@ -51,9 +47,9 @@ def warn_about_fit(fit: Fit, noise: Any) -> None:
         )
         remedies = (Setting("alpha", "loo"), Setting("n_neurons", phrase="use fewer {}"))
         warn(Message("full-leverage", text, suggestions=remedies), DegenerateFitWarning)
-    if fit.input_map is not None and fit.input_map.trouble:
+    if fit.input_map is not None and fit.input_map.failure:
         text = (
-            f"no map of the inputs could be learned ({fit.input_map.trouble}), so that all have "
+            f"no map of the inputs could be learned ({fit.input_map.failure}), so that all have "
             "the same scale"
         )
         remedies = ("look for inputs with extreme values", Setting("input_map", None))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import numbers
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from ulmus.core.ensemble.regression import RegressionSpec
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.layer_spec import LEARNED
+from ulmus.core.fit.layer import MAP_STRUCTURES
+from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.layer.activations import ACTIVATIONS
-from ulmus.core.layer.hidden_layer import DISTRIBUTIONS
+from ulmus.core.layer.hidden_layer import DISTRIBUTIONS, HiddenLayer, UnitDistribution
 from ulmus.core.layer.inputs import EXPANSIONS
 from ulmus.core.noise import noise_of_estimate
 from ulmus.core.noise_covariance.structure import CovarianceStructure
@@ -69,28 +72,24 @@ def checked_levels(value: Any, name: str = "confidence_level") -> list[float]:
     levels = np.atleast_1d(np.asarray(value))
     valid = levels.dtype.kind == "f" and levels.ndim == 1 and len(levels) > 0
     if not valid or not np.all((levels > 0) & (levels < 1)):
-        raise InputError(invalid(name, "must lie between 0 and 1, exclusive", value))
+        shown = value[0] if isinstance(value, list) and len(value) == 1 else value
+        raise InputError(invalid(name, "must lie between 0 and 1, exclusive", shown))
     return [float(level) for level in levels]
 
 
-def resolved_alpha(value: Any, noise: Any) -> float | str:
-    """Return a ridge parameter or the way to choose one.
-
-    A row whose neighbours carry its noise is left out together with them.
-    """
+def checked_alpha(value: Any, noise: Any) -> float | str:
+    """Return a ridge parameter, or the criterion that chooses one."""
     if not isinstance(value, str):
         return checked_number("alpha", value, 0.0)
     if value not in ("loo", "block-loo", "gcv"):
         raise InputError(
             invalid("alpha", "must be a number >= 0, 'loo', 'block-loo' or 'gcv'", value)
         )
-    together = isinstance(noise, CorrelatedNoise)
-    if value == "block-loo" and not together:
-        raise ValueError(
-            f"alpha='block-loo' leaves out rows that hang together, and noise={noise!r} says that "
-            "none do; use a kind of noise of ulmus.noise, such as AR1(), or alpha='loo'."
-        )
-    return "block-loo" if together and value == "loo" else value
+    if value == "block-loo" and not isinstance(noise, CorrelatedNoise):
+        text = ("leaves out blocks of correlated rows, and ", named("noise", noise), " has none")
+        remedies = ("use a class of ulmus.noise, such as AR1()", Setting("alpha", "loo"))
+        raise InputError(Message("blocks-without-noise", text, "alpha", value, remedies))
+    return value
 
 
 def checked_noise(value: Any) -> None:
@@ -140,8 +139,8 @@ def checked_input_map(value: Any, activation: Any) -> Any:
     if value is None:
         return None
     if isinstance(value, str):
-        if value not in LEARNED:
-            options = ", ".join(map(repr, LEARNED))
+        if value not in MAP_STRUCTURES:
+            options = ", ".join(map(repr, MAP_STRUCTURES))
             raise InputError(
                 invalid("input_map", f"must be None, one of {options}, or a square matrix", value)
             )
@@ -156,7 +155,7 @@ def checked_input_map(value: Any, activation: Any) -> Any:
     if not square or matrix.dtype.kind not in "fiu" or not np.all(np.isfinite(matrix)):
         raise ValueError(
             "input_map must be a square matrix of finite numbers, with a row for each input, or "
-            f"one of None, {', '.join(map(repr, LEARNED))}; got {value!r}."
+            f"one of None, {', '.join(map(repr, MAP_STRUCTURES))}; got {value!r}."
         )
     return matrix.astype(float)
 
@@ -327,3 +326,98 @@ def checked_generator(random_state: Any) -> np.random.Generator:
     except (TypeError, ValueError) as error:
         requirement = "must be a whole number >= 0, a Generator or None"
         raise InputError(invalid("random_state", requirement, random_state)) from error
+
+
+# ------------------------------------------------------------ the specification of a fit
+
+# Parameters that determine the hidden layer; rows added later require the same layer.
+LAYER_PARAMETERS = (
+    "n_estimators",
+    "n_neurons",
+    "activation",
+    "weight_distribution",
+    "weight_scale",
+    "input_map",
+    "expand_inputs",
+    "tuning_fraction",
+    "fit_intercept",
+    "standardize",
+    "random_state",
+    "device",
+    "dtype",
+)
+
+
+def fit_spec(
+    estimator: Any,
+    n_features: int,
+    n_outputs: int,
+    one_output: bool,
+    layer: LayerSpec | HiddenLayer | None = None,
+) -> FitSpec:
+    """The parameters of an estimator, checked; rows added later keep the given layer."""
+    checked_noise(estimator.noise)
+    regression = RegressionSpec(
+        alpha=checked_alpha(estimator.alpha, estimator.noise),
+        noise_variance=checked_noise_variance(estimator.noise_variance, n_outputs, estimator.noise),
+        hc=checked_choice("hc", estimator.hc, HC_NAMES),
+        estimates=resolved_estimates(
+            estimator._variance_choice(), estimator.noise, estimator._n_members()
+        ),
+    )
+    return FitSpec(
+        layer=_layer_spec(estimator, n_features) if layer is None else layer,
+        regression=regression,
+        min_gain_in_se=min_gain_in_se(estimator.noise),
+        map_fraction=checked_fraction("tuning_fraction", estimator.tuning_fraction),
+        one_output=one_output,
+        parameters=layer_parameters(estimator),
+    )
+
+
+def _layer_spec(estimator: Any, n_features: int) -> LayerSpec:
+    activation = checked_activation(estimator.activation)
+    seed, map_seed = drawn_seeds(estimator.random_state)
+    return LayerSpec(
+        seed=seed,
+        n_members=estimator._n_members(),
+        n_neurons=checked_neurons(estimator.n_neurons),
+        units=UnitDistribution(
+            checked_distribution(estimator.weight_distribution),
+            checked_scale(estimator.weight_scale, n_features),
+            activation,
+        ),
+        input_map=checked_input_map(estimator.input_map, activation),
+        expansions=checked_expansions(estimator.expand_inputs),
+        standardize=checked_flag("standardize", estimator.standardize),
+        constant=checked_flag("fit_intercept", estimator.fit_intercept),
+        map_seed=map_seed,
+    )
+
+
+def layer_parameters(estimator: Any) -> dict[str, str]:
+    """The parameters of the layer as text."""
+    values = estimator.get_params(deep=False)
+    return {name: _text(values[name]) for name in LAYER_PARAMETERS if name in values}
+
+
+def _text(value: Any) -> str:
+    """A parameter as text; of a generator or a function its type, as it may be a copy."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.ndarray):
+        return f"array of shape {value.shape}, checksum {zlib.crc32(value.tobytes())}"
+    plain = (str, numbers.Number, type(None), list, tuple)
+    return repr(value) if isinstance(value, plain) else type(value).__name__
+
+
+def require_same_layer(estimator: Any, earlier: Fit) -> None:
+    """Refuse rows for another hidden layer than that of the earlier rows."""
+    now = layer_parameters(estimator)
+    for name, value in earlier.spec.parameters.items():
+        if now.get(name) != value:
+            text = (
+                f"was {value} for the earlier rows and is {now.get(name)} now, and rows can only "
+                "be added to the same hidden layer"
+            )
+            remedies = ("set it back", "start a new estimator")
+            raise InputError(Message("another-layer", text, name, suggestions=remedies))

@@ -1,18 +1,31 @@
-"""Checks of data given to an estimator in memory, by scikit-learn and by ``ulmus.tables.frames``."""
+"""Checks of the data given to an estimator, and their conversion to sources of rows."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from joblib import effective_n_jobs
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from ulmus.core.arrays.backend import is_foreign, namespace, to_numpy
-from ulmus.tables.frames import (
+from ulmus.core.arrays.backend import Array, is_foreign, namespace, reference_array, to_numpy
+from ulmus.core.data.source import RowBlocks
+from ulmus.core.fit.fit import Fit
+from ulmus.core.noise.ordered_rows import require_reading_order
+from ulmus.core.noise_covariance.spec import CovarianceSpec
+from ulmus.estimators import _parameters as check
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting, invalid, named
+from ulmus.noise import CorrelatedNoise
+from ulmus.noise.locations import covariance_spec, default_block_ids
+from ulmus.tables.blocks import BlockSource
+from ulmus.tables.checks import (
     canonical_rows,
     checked_outputs,
+    checked_weight,
     require_moderate,
     require_numeric_columns,
 )
@@ -79,3 +92,98 @@ def require_dense(X: Any, device: str | None, reference: Any) -> None:
             f"X is sparse, and {where} computes with dense arrays only; give X.toarray(), or fit "
             "with device=None and NumPy."
         )
+
+
+# ------------------------------------------------------------ rows
+
+
+def rows_in_memory(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
+) -> tuple[RowBlocks, bool]:
+    """Checked rows as a source, and whether y has one axis."""
+    X, y = checked_table(estimator, X, y, reset=reset)
+    weight = checked_weight(sample_weight, X.shape[0], "the table", at_least=2 if reset else 0)
+    rows = RowBlocks(
+        X=X,
+        y=np.ascontiguousarray(y.reshape(len(y), -1).T),
+        root_weight=None if weight is None else np.sqrt(weight),
+        reference=checked_reference(estimator, X),
+        width=X.shape[1],
+        n_threads=n_threads(estimator),
+    )
+    return rows, y.ndim == 1
+
+
+def checked_reference(estimator: Any, X: Any) -> Array:
+    """An array of the library, device and precision that an estimator computes with."""
+    dtype = check.checked_choice("dtype", estimator.dtype, ("float64", "float32"))
+    reference = reference_array(X, estimator.device, dtype)
+    require_dense(X, estimator.device, reference)
+    return reference
+
+
+def n_threads(estimator: Any) -> int:
+    """Number of threads of a pass over the rows."""
+    n_jobs = estimator.n_jobs
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise InputError(invalid("n_jobs", "must be None or a whole number, -1 for all", n_jobs))
+    return effective_n_jobs(int(n_jobs))
+
+
+def refuse_tuning_fraction(estimator: Any, method: str) -> None:
+    """Refuse to set rows aside where no interval uses them."""
+    if check.checked_fraction("tuning_fraction", estimator.tuning_fraction) is not None:
+        text = (
+            "sets rows aside for prediction intervals from leave-one-out residuals, which "
+            f"{method} does not compute"
+        )
+        remedies = ("use fit", Setting("tuning_fraction", None))
+        fraction = estimator.tuning_fraction
+        raise InputError(Message("rows-not-kept", text, "tuning_fraction", fraction, remedies))
+
+
+def require_same_outputs(n_outputs: int, earlier: Fit) -> None:
+    """Refuse another number of outputs than that of the earlier rows."""
+    if n_outputs != earlier.ensemble.n_outputs:
+        raise ValueError(
+            f"y has {n_outputs} outputs, and that of the earlier rows has "
+            f"{earlier.ensemble.n_outputs}; give the same ones."
+        )
+
+
+# ------------------------------------------------------------ correlated noise
+
+
+def checked_covariance_spec(
+    estimator: Any, n_rows: int, columns: Any, arguments: dict[str, Any]
+) -> CovarianceSpec | None:
+    """Covariance structure and locations of the rows; None for independent noise."""
+    if isinstance(estimator.noise, CorrelatedNoise):
+        return covariance_spec(estimator.noise, n_rows, columns, arguments)
+    unused = [axis for axis, values in arguments.items() if values is not None]
+    if unused:
+        text = ("was given to fit, and ", named("noise", estimator.noise), " is independent")
+        remedies = (f"leave out {unused[0]}", "use a class of ulmus.noise, such as AR1()")
+        raise InputError(Message("unused-locations", text, unused[0], suggestions=remedies))
+    return None
+
+
+def blocks_with_locations(
+    estimator: Any, source: BlockSource, arguments: dict[str, Any]
+) -> tuple[BlockSource, CovarianceSpec | None]:
+    """Blocks with block ids for cross-validation, and the locations of their rows."""
+    if not isinstance(estimator.noise, CorrelatedNoise):
+        return source, checked_covariance_spec(estimator, 0, None, arguments)
+    if not estimator.noise.structure().serial:
+        text = "requires all rows at once, and fit_blocks reads them block by block"
+        remedies = ("use AR1(), NeweyWest() or Clustered()", "fit all rows in memory")
+        raise InputError(Message("needs-all-rows", text, "noise", estimator.noise, remedies))
+    names = [name for name in estimator.noise.names().values() if name is not None]
+    columns, used = source.row_columns(names)
+    covariance = covariance_spec(estimator.noise, len(used), columns.__getitem__, arguments)
+    require_reading_order(covariance.locations)
+    if estimator.alpha in ("loo", "block-loo"):
+        source = replace(source, block_ids=default_block_ids(covariance, used))
+    return source, replace(covariance, used=used)

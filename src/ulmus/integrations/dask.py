@@ -14,10 +14,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array, reference_array
+from ulmus.core.arrays.backend import Array
 from ulmus.core.data.source import Block, RowPass, first_rows
+from ulmus.core.fit.build import build
 from ulmus.estimators._base import BaseELM
-from ulmus.tables.blocks import checked_block, cut_block
+from ulmus.estimators._parameters import fit_spec
+from ulmus.estimators._validation import checked_reference
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
+from ulmus.noise import CorrelatedNoise
+from ulmus.tables.blocks import checked_block, split_block
 from ulmus.tables.frames import column_names
 
 try:
@@ -31,6 +37,8 @@ except ImportError as error:
 __all__ = ["fit", "predict", "predict_var"]
 
 Estimator = TypeVar("Estimator", bound=BaseELM)
+NO_ORDER = "requires rows in an order, and partitions of a cluster have none"
+REMEDIES = ("use fit", "use fit_blocks", Setting("noise", "auto"))
 
 
 def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Estimator:
@@ -68,10 +76,12 @@ def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Esti
     names = column_names(X)
     n_features, partitions, one_output = _partitions(X, y, sample_weight)
     fresh = estimator._unfitted()
-    reference = reference_array(np.empty(0), estimator.device, estimator.dtype)
-    source = DaskSource(partitions, n_features, reference)
-    fit = fresh._fit_source(source, n_features, names, one_output, reference)
-    return estimator._adopt(fresh, fit)
+    if isinstance(fresh.noise, CorrelatedNoise):
+        raise InputError(Message("needs-order", NO_ORDER, "noise", fresh.noise, REMEDIES))
+    source = DaskSource(partitions, n_features, checked_reference(fresh, np.empty(0)))
+    fresh._set_features(n_features, names)
+    spec = fit_spec(fresh, n_features, source.sample(1).y.shape[0], one_output)
+    return estimator._adopt(fresh, build(source, spec, log=fresh._log))
 
 
 def predict(estimator: Any, X: Any) -> Any:
@@ -208,12 +218,12 @@ class DaskSource:
     def _blocks(self) -> Any:
         for index, part in enumerate(self.partitions):
             block = checked_block(dask.compute(*part), f"partition {index}")
-            yield from cut_block(block, self.width, self.reference)
+            yield from split_block(block, self.width, self.reference)
 
 
 def _partial_pass(row_pass: RowPass, part: Any, index: int, width: int, ref: Array) -> Any:
     block = checked_block(tuple(part), f"partition {index}")
-    return row_pass(cut_block(block, width, ref)) if block.X.shape[0] else None
+    return row_pass(split_block(block, width, ref)) if block.X.shape[0] else None
 
 
 def _sum_of_used(parts: list[Any]) -> Any:

@@ -1,15 +1,14 @@
 """The predictive distribution of a new observation, as a frozen distribution of scipy.stats.
 
-It is Student's where residuals give no reason to leave the normal distribution, and otherwise has
-the shape of the left-out residuals in units of their own standard deviations.
+It is Student's unless a test rejects normality of the residuals; then it is a smoothed empirical
+distribution of the leave-one-out residuals in units of their standard deviations.
 """
 
-# SciPy has no type information, so its base class looks like Any.
+# SciPy has no type information: its base class is Any.
 # mypy: disallow-subclassing-any=False
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,38 +19,36 @@ from ulmus.core.arrays.backend import Array
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.residual_distribution import ResidualShape, residual_shape
 from ulmus.core.query.leave_out import prediction_moments, scaled_residuals
-from ulmus.intervals.bounds import satterthwaite_dof
-from ulmus.intervals.standard_errors import Variance, prediction_variance
+from ulmus.intervals.bounds import MIN_RESIDUALS, satterthwaite_dof
+from ulmus.intervals.standard_errors import PredictionVariance, prediction_variance
 
 FloatArray = npt.NDArray[np.float64]
 
-# Residuals count as normal unless a test of skewness and kurtosis has a p-value below this. A false
-# alarm costs 7 % of the log score with 100 residuals, so that one in fifty costs little.
+# Largest p-value of a test of skewness and kurtosis at which normality is rejected. A false
+# rejection costs 7 % of the log score with 100 residuals.
 NORMAL_P_VALUE = 0.02
-FEWEST_RESIDUALS = 20
-# Residuals this much smaller than their standard deviations are round-off.
+# Residuals smaller than this share of their standard deviations are round-off.
 SMALLEST_RESIDUALS = 1e-6
-# Degrees of freedom from which on Student's distribution is the normal one.
+# Degrees of freedom at which Student's distribution is normal to double precision.
 NORMAL_DOF = 1e6
-# With fewer Student's distribution has no variance.
+# Fewest degrees of freedom: the variance of Student's distribution is finite.
 LEAST_DOF = 3.0
-# Scores over which moments are summed.
+# Normal scores at which moments are integrated.
 SCORES = np.linspace(-12.0, 12.0, 4801)
 
 
 class ShapedDistribution(stats.rv_continuous):
-    """Residuals of several outputs, each normal (Student) or of a shape of its own.
+    """Scaled residuals of several outputs, each Student's or empirical.
 
     Parameters
     ----------
     residuals : ResidualShape
-        The shapes.
+        The empirical distributions.
 
     Notes
     -----
-    It has two shape parameters besides ``loc`` and ``scale``: the number of the output, and the
-    degrees of freedom of Student's distribution, of which outputs of their own shape take no
-    notice.
+    Besides ``loc`` and ``scale`` there are two parameters: the number of the output, and the
+    degrees of freedom of Student's distribution, which empirical outputs ignore.
     """
 
     def __init__(self, residuals: ResidualShape, **parameters: Any) -> None:
@@ -60,7 +57,7 @@ class ShapedDistribution(stats.rv_continuous):
         super().__init__(**parameters)
 
     def _updated_ctor_param(self) -> dict[str, Any]:
-        """What scipy makes a copy from when it freezes a distribution."""
+        """Arguments with which scipy copies the distribution when it is frozen."""
         return super()._updated_ctor_param() | {"residuals": self.residuals}
 
     def _argcheck(self, output: FloatArray, dof: FloatArray) -> Any:
@@ -79,7 +76,7 @@ class ShapedDistribution(stats.rv_continuous):
         return score, slope, dof
 
     def _residuals(self, function: Any, q: FloatArray, output: Any, dof: Any) -> FloatArray:
-        """Residuals at scores that a quantile function of Student's distribution gives."""
+        """Residuals at the scores of a quantile function of Student's distribution."""
         q, output, dof = (np.array(a, dtype=float) for a in np.broadcast_arrays(q, output, dof))
         for k in np.flatnonzero(self.residuals.shaped):
             dof[output == k] = NORMAL_DOF
@@ -131,32 +128,31 @@ def _moments(shape: ResidualShape, k: int) -> tuple[float, float, float, float]:
 
 
 def departs_from_normal(residuals: FloatArray) -> bool:
-    """Whether residuals are clearly not normal, by their skewness and kurtosis."""
-    spread = np.std(residuals)
-    if len(residuals) < FEWEST_RESIDUALS or not spread > SMALLEST_RESIDUALS:
+    """Whether a test of skewness and kurtosis rejects normality of the residuals."""
+    sd = np.std(residuals)
+    if len(residuals) < MIN_RESIDUALS or not sd > SMALLEST_RESIDUALS:
         return False
-    return bool(stats.normaltest(residuals / spread).pvalue < NORMAL_P_VALUE)
+    return bool(stats.normaltest(residuals / sd).pvalue < NORMAL_P_VALUE)
 
 
 def fit_shape(fit: Fit) -> ResidualShape | None:
-    """The shape of a fit's left-out residuals; None without rows, or if all outputs are normal."""
+    """Distribution of leave-one-out residuals; None without rows or if all outputs are normal."""
     if fit.rows is None:
-        return fit.kept_shape
+        return fit.residual_shape
     errors = scaled_residuals(fit, fit.rows)
     shaped = np.array([departs_from_normal(e) for e in errors])
     return residual_shape(errors, shaped) if np.any(shaped) else None
 
 
 def without_rows(fit: Fit) -> Fit:
-    """The same fit without its training rows, but with the shape of their residuals."""
-    return replace(fit.compressed(), kept_shape=fit_shape(fit))
+    """The same fit without its training rows, but with the distribution of their residuals."""
+    return fit.compress(fit_shape(fit))
 
 
-def observation_sd(fit: Fit, X: Array, variance: Variance) -> tuple[FloatArray, FloatArray]:
-    """Standard deviation of a new observation, and its degrees of freedom, each (p, K).
-
-    All of its variance rests on the residuals, but for what the members differ by.
-    """
+def observation_sd(
+    fit: Fit, X: Array, variance: PredictionVariance
+) -> tuple[FloatArray, FloatArray]:
+    """Standard deviation of a new observation, and its degrees of freedom, each (p, K)."""
     total = variance.model + fit.noise_variance(X)
     dof = observation_dof(fit, total, variance.from_weights, fit.noise_dof)
     return np.sqrt(total), dof
@@ -167,7 +163,8 @@ def observation_dof(
 ) -> FloatArray:
     """Degrees of freedom of the variance of a new observation, each (p, K).
 
-    ``weights`` is what the members differ by, and the rest has the degrees of freedom of noise.
+    ``weights`` is the part estimated from the differences between members; the rest has the degrees
+    of freedom of the noise variance.
     """
     members = fit.ensemble.n_members
     dof = satterthwaite_dof(total - weights, weights, noise_dof, members - 1)
@@ -181,7 +178,7 @@ def predictive_distribution(fit: Fit, X: Array, *, drop_output: bool = False) ->
     shape = fit_shape(fit)
     if shape is not None:
         scale = np.where(shape.shaped, prediction_moments(fit, X).sd.T, scale)
-    # Where there is no noise at all, the smallest spread that the mean can resolve.
+    # Without noise, the smallest scale that the precision of the mean resolves.
     resolved = np.maximum(np.abs(variance.mean), np.finfo(float).tiny / 1e-16)
     scale = np.maximum(scale, np.finfo(float).eps * resolved)
     output = np.broadcast_to(np.arange(dof.shape[1], dtype=float), dof.shape)

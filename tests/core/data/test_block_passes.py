@@ -17,8 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.data.scaling import feature_scale
 from ulmus.core.data.source import Block, reduced
-from ulmus.core.ensemble.regression import started
-from ulmus.core.ensemble.row_pass import SecondPass
+from ulmus.core.ensemble.regression import SecondPass, start_of
 from ulmus.core.noise.per_row import PerRowNoise
 from ulmus.core.ridge.alpha import LeaveOneOutPass
 from ulmus.core.ridge.factor import factor_of_moments, spectrum
@@ -33,7 +32,7 @@ def passes(make_table):
     X, y, w, _ = make_table(60)
     fitted = ensemble(3, 6, hc="HC3-exact").fit_blocks(block_ids(X, y, w)).fitted_.ensemble
     rows = [Block(a, b[None, :], np.sqrt(c)) for a, b, c in block_ids(X, y, w, size=9)]
-    start = started(Block(X, y[None, :], np.sqrt(w)), fitted.layer)
+    start = start_of(Block(X, y[None, :], np.sqrt(w)), fitted.layer)
     moments = FirstPass(start.whitening, start.units, [slice(0, 3)])
     factor = factor_of_moments(moments(rows), start.whitening)
     noises = [PerRowNoise(name, "HC3-exact") for name in ("own", "others")]

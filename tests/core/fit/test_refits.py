@@ -12,7 +12,7 @@ from ulmus import ELMEnsembleRegressor
 from ulmus.core.ensemble.regression import fitted_rows
 from ulmus.core.fit.refits import N_FOLDS, out_of_fold
 from ulmus.core.query.leave_out import leave_one_out_shifts, loo_residuals, out_of_fold_residuals
-from ulmus.model_file.serialisation import listed, restored
+from ulmus.model_file.serialisation import from_arrays, to_arrays
 
 LEVELS = [0.5, 0.9]
 
@@ -153,8 +153,8 @@ def test_a_fit_keeps_its_folds_when_it_travels(model):
     expected = model.predict_interval(points, 0.9)
     twin = pickle.loads(pickle.dumps(model))
     assert_array_equal(twin.predict_interval(points, 0.9), expected)
-    arrays, description = listed(model.fitted_)
-    twin.fitted_ = restored(arrays, description)
+    arrays, description = to_arrays(model.fitted_)
+    twin.fitted_ = from_arrays(arrays, description)
     assert_array_equal(twin.predict_interval(points, 0.9), expected)
     sd = model.predict(points, return_std=True)[1]
     assert_allclose(twin.compress().predict(points, return_std=True)[1], sd, rtol=1e-8)
@@ -204,7 +204,7 @@ def test_cv_plus_is_its_definition(model):
         layer = fold.layer
         # The fold is left out of the map, the scale of the inputs and the regressions.
         held = next(h for h in model.fitted_.held_out if h.layer is layer)
-        ridge = model.fitted_.retuning.spec
+        ridge = model.fitted_.spec.regression
         without = fitted_rows(model.fitted_.rows.data.taken(others), layer, ridge).ensemble
         assert_allclose(held.mean(points), without.mean(points), rtol=1e-10)
         residuals = np.abs(y[fold.rows] - held.mean(X[fold.rows])[0])
@@ -236,16 +236,16 @@ def test_rows_set_aside_for_the_map_judge_nothing():
     X, y, points = table(120)
     fitted = small(tuning_fraction=0.5).fit(X, y)
     rows = fitted.fitted_.rows
-    assert rows.tuned.sum() == 60
+    assert rows.map_rows.sum() == 60
     assert not fitted.fitted_.folded
-    assert_array_equal(rows.judges, ~rows.tuned)
+    assert_array_equal(rows.calibration_rows, ~rows.map_rows)
     # The map does not depend on the outputs of the others.
     other = y.copy()
-    other[rows.judges] += 3.0
+    other[rows.calibration_rows] += 3.0
     assert_array_equal(small(tuning_fraction=0.5).fit(X, other).input_map_, fitted.input_map_)
-    errors = np.abs(fitted.loo_residuals_[rows.judges])
+    errors = np.abs(fitted.loo_residuals_[rows.calibration_rows])
     shifts = leave_one_out_shifts(fitted.fitted_, rows, points)
-    shift = np.concatenate([chunk.shift[0] for chunk in shifts], axis=1)[rows.judges]
+    shift = np.concatenate([chunk.shift[0] for chunk in shifts], axis=1)[rows.calibration_rows]
     without = fitted.predict(points) - shift
     low, high = int(np.floor(0.1 * 61)) - 1, int(np.ceil(0.9 * 61)) - 1
     lower = np.sort(without - errors[:, None], axis=0)[low]

@@ -24,7 +24,7 @@ from scipy.stats import multivariate_normal
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.data.source import Block
-from ulmus.core.fit import layer_spec as recipe
+from ulmus.core.fit import layer as fit_layer
 from ulmus.core.input_map.correlated_noise import (
     learned_map_correlated,
     noise_correlation,
@@ -247,7 +247,7 @@ def test_folds_and_rows_set_aside_learn_under_the_same_noise():
 
 
 def test_many_rows_are_judged_by_a_sample_at_its_places(monkeypatch):
-    monkeypatch.setattr(recipe, "MOST_ROWS", 80)
+    monkeypatch.setattr(fit_layer, "MOST_ROWS", 80)
     seen = []
 
     def spy(networks, kind, assumed, report):
@@ -255,7 +255,7 @@ def test_many_rows_are_judged_by_a_sample_at_its_places(monkeypatch):
         seen.append(networks.Z)
         return learned_map_correlated(networks, kind, assumed, report)
 
-    monkeypatch.setattr(recipe, "learned_map_correlated", spy)
+    monkeypatch.setattr(fit_layer, "learned_map_correlated", spy)
     rng = np.random.default_rng(0)
     locations = rng.uniform(size=(200, 2))
     y = locations[:, 0] + rng.normal(size=len(locations))

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.data.source import Block
-from ulmus.core.fit import layer_spec as recipe
-from ulmus.core.fit.layer_spec import LayerSpec
+from ulmus.core.fit import layer as fit_layer
+from ulmus.core.fit.spec import LayerSpec
 from ulmus.core.input_map import optimisation as tuning
 from ulmus.core.input_map.marginal_likelihood import probe_networks
 from ulmus.core.input_map.optimisation import LearnedMap, learned_map
@@ -126,7 +126,7 @@ def test_gradients_give_the_second_start(sum_of_inputs):
 def test_auto_is_a_matrix_where_rows_are_many(n_rows, n_inputs, kind):
     law = UnitDistribution("normal", None, "tanh")
     auto, ard, full = (
-        LayerSpec(0, 1, 10, law, name, "auto", True, True, 0, silent)._kind(n_inputs, n_rows)
+        fit_layer._structure(LayerSpec(0, 1, 10, law, name, "auto", True, True, 0), n_inputs, n_rows)
         for name in ("auto", "ard", "full")
     )
     assert (auto, ard, full) == (kind, "ard", "full")
@@ -136,7 +136,7 @@ def test_auto_of_an_ensemble_counts_rows_for_entries(rng):
     X = rng.random((100, 2))  # two inputs, four entries and 80 rows
     y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=100)
     for n, kind in ((100, "full"), (79, "ard")):
-        assert small().fit(X[:n], y[:n]).fitted_.input_map.kind == kind
+        assert small().fit(X[:n], y[:n]).fitted_.input_map.structure == kind
 
 
 def test_nothing_is_learned_from_few_rows(rng):
@@ -160,7 +160,7 @@ def test_relevance_is_uncertain_where_two_inputs_are_the_same(rng):
 
 
 def test_nothing_is_learned_about_very_many_inputs(monkeypatch, rng):
-    monkeypatch.setattr(recipe, "MOST_MAPPED", 3)
+    monkeypatch.setattr(fit_layer, "MOST_MAPPED", 3)
     X = rng.normal(size=(60, 4))
     assert small().fit(X, X[:, 0] ** 2).input_map_ is None
     assert small().fit(X[:, :3], X[:, 0] ** 2).input_map_ is not None
@@ -268,7 +268,7 @@ def test_a_map_that_cannot_be_learned_is_the_identity_with_a_warning(rng, monkey
 
     X, X_new = rng.normal(size=(80, 2)), rng.uniform(-1, 1, (9, 2))
     y = X[:, 0] ** 2
-    monkeypatch.setattr(recipe, "learned_map", failing)
+    monkeypatch.setattr(fit_layer, "learned_map", failing)
     model = small()
     with pytest.warns(DegenerateFitWarning, match=r"evidence is not finite.*input_map=None"):
         model.fit(X, y)

@@ -10,9 +10,14 @@ from shared import ensemble, weightings
 
 from ulmus.core.data.source import Block
 from ulmus.core.layer.inputs import plain_inputs
-from ulmus.core.noise_model import layer
-from ulmus.core.noise_model.model import calibration_sums, score_gains
-from ulmus.core.noise_model.targets import residual_logs, residual_squares, sharper_labels
+from ulmus.core.noise_model import model as noise_model
+from ulmus.core.noise_model.model import (
+    calibration_sums,
+    residual_logs,
+    residual_squares,
+    score_gains,
+    working_response,
+)
 from ulmus.core.ridge.alpha import RELATIVE_GRID
 
 # The library's choices, written down again: five members, logarithms kept finite by a ten
@@ -55,7 +60,7 @@ def gcv_alpha(H, y):
 def noise_features(model, X, labels):
     """Function of points: hidden features (n, N) of each member of the second ensemble."""
     inputs = plain_inputs(model.fitted_.scale, True, X)
-    second = layer.noise_layer(inputs, Block(X, labels[None, :], None))
+    second = noise_model.noise_layer(inputs, Block(X, labels[None, :], None))
 
     def features(points):
         Z = (points - inputs.offset) / inputs.scale
@@ -107,7 +112,7 @@ def expected_noise(model, H, points, X, y, w):
 @pytest.fixture
 def few_units(monkeypatch):
     """A small second ensemble, for the oracle's many inverses."""
-    monkeypatch.setattr(layer, "NOISE_UNITS", 10)
+    monkeypatch.setattr(noise_model, "NOISE_UNITS", 10)
 
 
 @weightings
@@ -222,15 +227,15 @@ def test_labels_of_rows():
             square = square / (1 + root[i] ** 2 * norm[:, k, i].mean()) / unit[k]
             assert_allclose(u2[k, i], square)
             assert_allclose(logs[k, i], np.log(square + OFFSET))
-        assert_allclose(sharper_labels(u2, g)[k], sharper(u2[k], g[k]))
+        assert_allclose(working_response(u2, g)[k], sharper(u2[k], g[k]))
 
 
-def test_the_normal_ratio_makes_sharper_labels_unbiased():
+def test_the_normal_ratio_makes_working_response_unbiased():
     # Where g is the mean of log u^2 for normal u, labels are g on average.
     u2 = stats.norm.ppf((np.arange(200_000) + 0.5) / 200_000)[None, :] ** 2
     g = np.full_like(u2, np.mean(np.log(u2)))
-    assert_allclose(np.mean(sharper_labels(u2, g) - g), 0, atol=2e-3)
-    assert_allclose(np.var(sharper_labels(u2, g)), 2 * np.pi - 4, rtol=0.01)
+    assert_allclose(np.mean(working_response(u2, g) - g), 0, atol=2e-3)
+    assert_allclose(np.var(working_response(u2, g)), 2 * np.pi - 4, rtol=0.01)
 
 
 def test_sums_and_gains_of_rows():

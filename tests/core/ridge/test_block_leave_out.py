@@ -12,11 +12,12 @@ from shared import few, intercepts, weightings
 
 from ulmus.core.data import source
 from ulmus.core.data.cv_blocks import block_runs
-from ulmus.core.data.scaling import checked_feature_scale, feature_scale
 from ulmus.core.data.source import Block, RowBlocks, first_rows, reduced, whole
-from ulmus.core.ensemble.regression import Specification, fitted_moments, fitted_stream, started
-from ulmus.core.fit.build import Task, fit_of_rows
-from ulmus.core.fit.refits import _parts
+from ulmus.core.ensemble.regression import RegressionSpec, start_of
+from ulmus.core.ensemble.stream import fitted_moments, fitted_stream
+from ulmus.core.fit.build import build
+from ulmus.core.fit.refits import fold_rows
+from ulmus.core.fit.spec import FitSpec
 from ulmus.core.layer.inputs import Inputs
 from ulmus.core.query.leave_out import leave_one_out_shifts
 from ulmus.core.ridge import alpha as selection
@@ -24,7 +25,7 @@ from ulmus.core.ridge.alpha import RELATIVE_GRID
 from ulmus.core.ridge.moments import FirstPass
 from ulmus.core.ridge.residuals import leave_block_out
 from ulmus.intervals.prediction import prediction_bounds, uses_predictions
-from ulmus.model_file.serialisation import listed, restored
+from ulmus.model_file.serialisation import from_arrays, to_arrays
 
 N, M, ALPHA = 60, 3, 0.2
 # Unequal blocks, single rows and blocks of more rows than units, in the order of the rows.
@@ -51,10 +52,10 @@ def problem(make_table, make_layer, units):
     return problem
 
 
-def fit_of(rows, layer, alpha=ALPHA, estimates=("BR",), caution=None):
-    scale = checked_feature_scale(rows.reduce(feature_scale))
-    how = Specification(alpha, "residual", "HC2", tuple(estimates))
-    return fit_of_rows(rows, Task(layer, None, scale, how, caution, len(rows.y) == 1, {}))
+def fit_of(rows, layer, alpha=ALPHA, estimates=("BR",), min_gain_in_se=None):
+    regression = RegressionSpec(alpha, "residual", "HC2", tuple(estimates))
+    spec = FitSpec(layer, regression, min_gain_in_se, one_output=len(rows.y) == 1)
+    return build(rows, spec)
 
 
 def without_block(H, h, y, alpha, intercept, w, block_ids, label):
@@ -141,7 +142,7 @@ def test_labels_change_nothing_but_what_is_left_out(problem, weighted):
     ours, plain = (fit_of(r, layer, 0.2, ["S2"]) for r in (rows, replace(rows, block_ids=None)))
     assert_allclose(ours.rows.omega, plain.rows.omega, rtol=1e-8)
     assert_allclose(
-        ours.undersmoothed_parts(X).noise, plain.undersmoothed_parts(X).noise, rtol=1e-6
+        ours.undersmoothedfold_rows(X).noise, plain.undersmoothedfold_rows(X).noise, rtol=1e-6
     )
 
 
@@ -256,8 +257,8 @@ def test_a_stream_chooses_as_rows_in_memory_do(problem, weighted, size, n_thread
     rows, layer, *_ = problem(IN_ORDER, weighted=weighted, n_units=20)
     expected = fit_of(rows, layer, "block-loo").ensemble.regressions[0].smoother.alpha
     stream = streamed(rows, size, n_threads)
-    how = Specification("block-loo", "residual", "HC2", ("BR",))
-    start = started(stream.sample(N), layer)
+    how = RegressionSpec("block-loo", "residual", "HC2", ("BR",))
+    start = start_of(stream.sample(N), layer)
     fitted = fitted_stream(stream, layer, how, start)
     assert_allclose(fitted.regressions[0].smoother.alpha, expected, rtol=1e-8)
 
@@ -301,9 +302,9 @@ def test_block_loo_without_labels_is_refused(problem):
     rows, layer, *_ = problem(IN_ORDER)
     with pytest.raises(ValueError, match=r"no labels.*use alpha='loo'"):
         fit_of(replace(rows, block_ids=None), layer, "block-loo")
-    start = started(rows.sample(N), layer)
+    start = start_of(rows.sample(N), layer)
     moments = rows.reduce(FirstPass(start.whitening, start.units, [slice(0, M)]))
-    how = Specification("block-loo", "residual", "HC2", ("BR",))
+    how = RegressionSpec("block-loo", "residual", "HC2", ("BR",))
     with pytest.raises(ValueError, match=r"only once; use alpha='gcv'"):
         fitted_moments(moments, start, layer, how, None)
 
@@ -366,7 +367,7 @@ def test_many_rows_in_few_blocks_do_not_take_predictions_for_left_out_ones(make_
 def test_a_fit_with_labels_is_listed_as_arrays(problem):
     rows, layer, _, X, _ = problem(SCATTERED)
     fit = fit_of(rows, layer)
-    again = restored(*listed(fit))
+    again = from_arrays(*to_arrays(fit))
     assert_array_equal(again.rows.data.block_ids, SCATTERED)
     bounds = (prediction_bounds(f, X, [0.8], "auto") for f in (fit, again))
     assert_array_equal(*bounds)
@@ -374,7 +375,7 @@ def test_a_fit_with_labels_is_listed_as_arrays(problem):
 
 def test_a_model_of_the_noise_is_learned_without_the_block(problem):
     rows, layer, *_ = problem(IN_ORDER)
-    fit = fit_of(rows, layer, caution=0.0)
+    fit = fit_of(rows, layer, min_gain_in_se=0.0)
     assert fit.rows.noise.shape == (1, N)
     assert np.all(np.isfinite(fit.rows.noise))
     assert np.all(fit.rows.noise > 0)
@@ -382,7 +383,7 @@ def test_a_model_of_the_noise_is_learned_without_the_block(problem):
 
 def test_rows_of_a_block_are_in_one_fold(problem):
     rows, *_ = problem(SCATTERED, weighted=True)
-    parts = _parts(rows, 0)
+    parts = fold_rows(rows, 0)
     assert_array_equal(np.sort(np.concatenate(parts)), np.flatnonzero(rows.used))
     labels = [set(SCATTERED[part]) for part in parts]
     assert sum(map(len, labels)) == len(set().union(*labels))

@@ -73,8 +73,8 @@ def _wide_output(
 ) -> tuple[np.ndarray, ...]:
     """Mean (p,), and spread, noise and unseen part of one output, (p,) or (p, p')."""
     xp, joint = namespace(h), other is not None
-    tau, beyond = wide.tau(h, k)
-    u, unseen = (tau, beyond) if other is h or other is None else wide.tau(other, k)
+    tau, beyond = wide.coordinates(h, k)
+    u, unseen = (tau, beyond) if other is h or other is None else wide.coordinates(other, k)
 
     def groups(coordinates: Array) -> Array:
         """Predictions of the groups, shape (G, 1, p)."""

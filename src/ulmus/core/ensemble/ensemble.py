@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace, to_numpy, transposed
+from ulmus.core.data.scaling import OutputUnits
 from ulmus.core.data.source import Block
-from ulmus.core.data.target_scaling import OutputUnits
 from ulmus.core.layer.functionals import Functionals, count, features
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise.constant import NoiseVariance
@@ -62,7 +62,7 @@ class Regression:
         xp, q = namespace(self.smoother.q), self.smoother.q
         sd, response = like(self.alpha_deviation, q), like(self.alpha_response, q)
         share = xp.where(sd > 0, response / xp.where(sd > 0, sd, xp.ones_like(sd)), sd)
-        pull = self.smoother.score_pull * (-2 * share * self.variance.sigma2)
+        pull = self.smoother.score_gradient * (-2 * share * self.variance.sigma2)
         return xp.stack([self.smoother.ridge_slope * sd + pull, pull])
 
 
@@ -169,7 +169,7 @@ class Ensemble:
             fits = []
             for part in self.regressions:
                 y = xp.stack([block.y[k, :] for k in part.outputs])
-                fits.append(row_fit(part.smoother, h, y, block.root_weight, block.cut))
+                fits.append(row_fit(part.smoother, h, y, block.root_weight, block.block_ids))
             yield block, fits
 
     def members(self, few: slice) -> Ensemble:

@@ -1,15 +1,14 @@
-"""From a source of rows and a specification to the regressions of a fit.
+"""Regressions of rows in memory: a ridge regression of y on the features of each member.
 
-The passes, each a function of blocks whose result merges with ``+``: sums of whitened features
-(moments.py), leave-one-out errors (selection.py), and rows as the fit sees them (second_pass.py).
-Rows in memory are seen by all three; a stream makes only those that its estimates need.
+Passes over the rows are functions of blocks whose results merge with ``+``: sums of whitened
+features (``ridge/moments.py``), leave-one-out errors (``ridge/alpha.py``), and :class:`SecondPass`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,47 +16,45 @@ from ulmus.core.arrays.backend import Array, namespace, to_numpy
 from ulmus.core.data.scaling import OutputUnits, output_units
 from ulmus.core.data.source import Block, RowBlocks, Source
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
-from ulmus.core.ensemble.row_pass import AllSums, SecondPass
 from ulmus.core.layer.hidden_layer import HiddenLayer
-from ulmus.core.noise import NOISES, ResidualNoise, noise_of_estimate
+from ulmus.core.noise import NOISES, NoiseSums, ResidualNoise, noise_of_estimate
 from ulmus.core.noise.constant import ConstantNoise, NoiseVariance, noise_variance
 from ulmus.core.noise.per_row import PerRowNoise
 from ulmus.core.ridge.alpha import chosen_alphas
 from ulmus.core.ridge.factor import Factor, factor_of_moments, factor_of_rows
-from ulmus.core.ridge.member_pairs import COMMON, lone_members, member_groups
-from ulmus.core.ridge.moments import FirstPass, Moments
+from ulmus.core.ridge.member_pairs import COMMON, PairGram, lone_members, member_groups
+from ulmus.core.ridge.moments import FirstPass
 from ulmus.core.ridge.preconditioner import Whitening, sample_rows, sample_whitening
-from ulmus.core.ridge.residuals import RowFit
+from ulmus.core.ridge.residuals import RowFit, pooled_omega
 from ulmus.core.ridge.smoother import Smoother, smoother
 from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.core.variance.quadratic_forms import PairForms, common_forms
 from ulmus.core.variance.undersmoothing import first_group_path
+from ulmus.exceptions import NoResidualDofError
+from ulmus.messages import Message, Setting
 
 
 @dataclass(frozen=True)
-class Specification:
-    """How to fit.
+class RegressionSpec:
+    """Ridge parameter, noise variance and variance estimates of a regression.
 
     Parameters
     ----------
     alpha : float, "loo", "block-loo" or "gcv"
-        Ridge parameter, or how each output chooses its own. ``"block-loo"`` needs rows with
-        labels of blocks.
+        Ridge parameter, or the criterion by which each output chooses its own. ``"block-loo"``
+        requires rows with block ids.
     noise_variance : "pilot", "residual" or an array of shape (K,)
         Estimate of the noise variance at weight 1, or its known value.
     hc : str
-        How residuals are discounted in the heteroskedastic estimates.
+        Correction of squared residuals in the heteroskedastic estimates.
     estimates : tuple of str
         Names in ``ESTIMATES``, the default first.
-    dual : bool
-        Keep the coordinates of the training rows, and use them for the forms.
     """
 
     alpha: float | str
-    noise_variance: str | np.ndarray
-    hc: str
-    estimates: tuple[str, ...]
-    dual: bool = False
+    noise_variance: str | np.ndarray = "residual"
+    hc: str = "HC2"
+    estimates: tuple[str, ...] = ()
 
     @property
     def pairings(self) -> set[str]:
@@ -81,10 +78,10 @@ class Specification:
 
     @property
     def pilot(self) -> bool:
-        """Whether the noise variance comes from a wider network."""
+        """Whether the noise variance is that of an undersmoothed network."""
         return isinstance(self.noise_variance, str) and self.noise_variance == "pilot"
 
-    def in_units(self, units: OutputUnits) -> Specification:
+    def in_units(self, units: OutputUnits) -> RegressionSpec:
         """The same with a known noise variance in the fit's units of y."""
         if isinstance(self.noise_variance, str):
             return self
@@ -92,100 +89,68 @@ class Specification:
 
     @property
     def records_omega(self) -> bool:
-        """Whether intervals for the function need the noise variance of each row."""
+        """Whether intervals for the function require the noise variance of each row."""
         return bool(self.estimates) and noise_of_estimate(self.estimates[0]).heteroskedastic
+
+    @property
+    def predictor(self) -> RegressionSpec:
+        """The same ridge rule without variance estimates."""
+        return replace(self, noise_variance="residual", estimates=())
 
 
 @dataclass(frozen=True)
 class Start:
-    """What a sample of rows sets for all passes: the units of y and the preconditioner."""
+    """Units of y and preconditioner, computed from a sample of rows."""
 
     units: OutputUnits
     whitening: Whitening
 
 
-def started(sample: Block, layer: HiddenLayer) -> Start:
-    """Units and preconditioner from a sample."""
+def start_of(sample: Block, layer: HiddenLayer) -> Start:
+    """Units and preconditioner of a sample."""
     return Start(output_units(sample, layer.constant), sample_whitening(layer, sample))
 
 
-def first_groups(M: int, n_neurons: int, spec: Specification, *, streamed: bool) -> list[slice]:
-    """Groups of members whose pairs the first pass must sum over.
+@dataclass(frozen=True)
+class FittedRows:
+    """An ensemble fitted in memory, and the recorded results of its rows by regression."""
 
-    Rows in memory are seen again, when the coordinates of the fit are known; a stream sums the
-    pairs of constant noise at once, and those of the pilot's group.
+    ensemble: Ensemble
+    records: list[dict[str, Any]]
+
+
+def fitted_rows(
+    rows: RowBlocks, layer: HiddenLayer, spec: RegressionSpec, *, dual: bool = False
+) -> FittedRows:
+    """Fit rows in memory.
+
+    ``dual``: forms keep the coordinates of the training rows instead of their products.
     """
-    if not streamed:
-        return lone_members(M)
-    if spec.constant_noise:
-        return [slice(0, M)]
-    if spec.pilot:
-        group = member_groups(M, n_neurons)[0]
-        return [group, *lone_members(M, group.stop)]
-    return lone_members(M)
-
-
-def fitted_rows(rows: RowBlocks, layer: HiddenLayer, spec: Specification) -> FittedRows:
-    """Fit rows in memory; every row is seen once more at the end."""
     rows = rows.for_width(layer.width)
-    n_used = int(np.sum(rows.used))
     sample = rows.sample(sample_rows(layer.n_units))
-    if sample.y.shape[1] == n_used:
+    if sample.y.shape[1] == int(np.sum(rows.used)):
         units = output_units(sample, layer.constant)
         factor = factor_of_rows(layer, next(units.blocks([sample])))
     else:
-        start = started(sample, layer)
+        start = start_of(sample, layer)
         units = start.units
-        groups = first_groups(layer.n_members, layer.W.shape[1], spec, streamed=False)
+        groups = lone_members(layer.n_members)
         moments = rows.reduce(FirstPass(start.whitening, units, groups))
         factor = factor_of_moments(moments, start.whitening)
     spec = spec.in_units(units)
-    parts = [part for part, _ in regressions(factor, layer, units, spec, rows)]
-    ensemble = Ensemble(layer, units, tuple(parts))
-    return FittedRows(*_kept_rows(ensemble, rows, spec))
-
-
-def fitted_stream(
-    source: Source, layer: HiddenLayer, spec: Specification, start: Start
-) -> Ensemble:
-    """Fit rows that are not kept."""
-    source = source.for_width(layer.width)
-    groups = first_groups(layer.n_members, layer.W.shape[1], spec, streamed=True)
-    moments = source.reduce(FirstPass(start.whitening, start.units, groups))
-    ensemble = fitted_moments(moments, start, layer, spec, source)
-    if spec.residual_noises:
-        totals = source.reduce(SecondPass(ensemble, [], spec.residual_noises, ()))
-        ensemble = _with_residual_noises(ensemble, totals, spec.residual_noises)
-    return ensemble
-
-
-def fitted_moments(
-    moments: Moments, start: Start, layer: HiddenLayer, spec: Specification, source: Source | None
-) -> Ensemble:
-    """Fit from the sums of the first pass alone; a source lets leave-one-out choose alpha."""
-    if moments.n_rows < 2:
-        raise ValueError(
-            f"the data hold {moments.n_rows} row of positive weight; give at least two."
-        )
-    factor = factor_of_moments(moments, start.whitening)
-    spec = spec.in_units(start.units)
-    parts = []
-    for part, from_phi in regressions(factor, layer, start.units, spec, source):
-        assert from_phi is not None  # the factor is one of whitened features
-        gram = moments.gram.rotated(from_phi[:, : part.smoother.n_strong, :])
-        variance = _noise(part, spec, gram)
-        forms = {}
-        if spec.constant_noise:
-            forms[COMMON.name] = common_forms(gram, variance.sigma2)
-        parts.append(replace(part, variance=variance, forms=forms))
-    return Ensemble(layer, start.units, tuple(parts))
+    parts = tuple(part for part, _ in regressions(factor, layer, units, spec, rows))
+    ensemble = Ensemble(layer, units, parts)
+    names = ("leverage", "loo", "norm", *(["omega"] if spec.records_omega else []))
+    if dual:
+        return _with_dual_forms(ensemble, rows, spec, names)
+    return _with_primal_forms(ensemble, rows, spec, names)
 
 
 def regressions(
     factor: Factor,
     layer: HiddenLayer,
     units: OutputUnits,
-    spec: Specification,
+    spec: RegressionSpec,
     source: Source | None,
 ) -> Iterable[tuple[Regression, Array | None]]:
     """A regression for each ridge parameter, and its map from whitened features."""
@@ -193,13 +158,19 @@ def regressions(
     for alpha in sorted(set(choice.alphas)):
         outputs = tuple(k for k, chosen in enumerate(choice.alphas) if chosen == alpha)
         few = list(outputs)
-        deviation, response = choice.deviation[few], choice.response[few]
         fit, from_phi = smoother(_some_outputs(factor, outputs), alpha)
-        _require_residuals(fit)
+        _require_residual_dof(fit)
         y_square = _taken(factor.y_square - factor.y_constant**2, outputs)
-        nothing = namespace(fit.q).zeros_like(y_square)
-        unknown = NoiseVariance(nothing, nothing)
-        yield Regression(outputs, fit, y_square, unknown, deviation, response), from_phi
+        zero = namespace(fit.q).zeros_like(y_square)
+        regression = Regression(
+            outputs=outputs,
+            smoother=fit,
+            y_square=y_square,
+            variance=NoiseVariance(sigma2=zero, residual=zero),
+            alpha_deviation=choice.deviation[few],
+            alpha_response=choice.response[few],
+        )
+        yield regression, from_phi
 
 
 def _some_outputs(factor: Factor, outputs: tuple[int, ...]) -> Factor:
@@ -216,16 +187,22 @@ def _taken(values: Array, outputs: tuple[int, ...], axis: int = 0) -> Array:
     return xp.take(values, xp.asarray(list(outputs), device=values.device), axis=axis)
 
 
-def _require_residuals(fit: Smoother) -> None:
+def _require_residual_dof(fit: Smoother) -> None:
     rank = int(np.max(fit.rank))
     if fit.alpha == 0 and rank >= fit.n_rows:
-        raise ValueError(
-            f"alpha=0 leaves no residual degrees of freedom: the hidden layer has rank {rank} "
-            f"and there are {fit.n_rows} rows. Use alpha='loo', fewer n_neurons or more rows."
+        cause = (
+            f"leaves no residual degrees of freedom: the hidden layer has rank {rank} and there "
+            f"are {fit.n_rows} rows"
         )
+        suggestions = (
+            Setting("alpha", "loo"),
+            Setting("n_neurons", phrase="use a smaller {}"),
+            "use more rows",
+        )
+        raise NoResidualDofError(Message("no-residual-dof", cause, "alpha", 0, suggestions))
 
 
-def _noise(part: Regression, spec: Specification, form: Any) -> NoiseVariance:
+def regression_noise(part: Regression, spec: RegressionSpec, form: Any) -> NoiseVariance:
     """Noise variance of a regression; ``form`` has the products of Q of the first group."""
     choice = spec.noise_variance
     if not isinstance(choice, str):
@@ -234,49 +211,30 @@ def _noise(part: Regression, spec: Specification, form: Any) -> NoiseVariance:
     return noise_variance(choice, part.smoother, path)
 
 
-@dataclass(frozen=True)
-class FittedRows:
-    """An ensemble fitted in memory, and by regression the recorded results of its rows."""
-
-    ensemble: Ensemble
-    records: list[dict[str, Any]]
-
-
-def _kept_rows(
-    ensemble: Ensemble, rows: RowBlocks, spec: Specification
-) -> tuple[Ensemble, list[dict[str, Any]]]:
-    """Noise variances and forms of rows in memory, and what is recorded of each row."""
-    names = ("leverage", "loo", "norm", *(["omega"] if spec.records_omega else []))
-    if spec.dual:
-        return _with_dual_forms(ensemble, rows, spec, names)
+def _with_primal_forms(
+    ensemble: Ensemble, rows: RowBlocks, spec: RegressionSpec, names: tuple[str, ...]
+) -> FittedRows:
+    """Noise variances and forms by products of coordinates, summed over the rows."""
     constant, noises = spec.constant_noise, spec.residual_noises
     M, n_neurons = ensemble.n_members, ensemble.layer.W.shape[1]
     groups = [slice(0, M)] if constant else member_groups(M, n_neurons)[:1] if spec.pilot else []
     totals = rows.reduce(SecondPass(ensemble, groups, noises, names))
-    ensemble = _with_constant_noise(ensemble, totals, spec, constant)
-    ensemble = _with_residual_noises(ensemble, totals, noises)
-    return ensemble, [total.records.joined() for total in totals.parts]
-
-
-def _with_constant_noise(
-    ensemble: Ensemble, totals: AllSums, spec: Specification, constant: bool
-) -> Ensemble:
-    """Add the noise variance and, if wanted, the form of constant noise."""
     parts = []
     for part, total in zip(ensemble.regressions, totals.parts, strict=True):
         pairs = total.pairs_of(part.smoother)
-        variance = _noise(part, spec, pairs)
-        forms = {}
+        variance, forms = regression_noise(part, spec, pairs), {}
         if constant and pairs is not None:
             forms[COMMON.name] = common_forms(pairs, variance.sigma2)
         parts.append(replace(part, variance=variance, forms=forms))
-    return replace(ensemble, regressions=tuple(parts))
+    ensemble = replace(ensemble, regressions=tuple(parts))
+    ensemble = with_residual_noises(ensemble, totals, noises)
+    return FittedRows(ensemble, [total.records.joined() for total in totals.parts])
 
 
-def _with_residual_noises(
+def with_residual_noises(
     ensemble: Ensemble, totals: AllSums, noises: list[ResidualNoise]
 ) -> Ensemble:
-    """Add the forms that are made from residuals."""
+    """Add the forms that are sums over residuals."""
     parts = []
     for part, total in zip(ensemble.regressions, totals.parts, strict=True):
         forms = dict(part.forms)
@@ -287,21 +245,150 @@ def _with_residual_noises(
 
 
 def _with_dual_forms(
-    ensemble: Ensemble, source: Source, spec: Specification, names: tuple[str, ...]
-) -> tuple[Ensemble, list[dict[str, Any]]]:
-    """Forms that keep the coordinates of the rows."""
-    totals = source.reduce(SecondPass(ensemble, [], [], (*names, "t", "residual")))
+    ensemble: Ensemble, rows: RowBlocks, spec: RegressionSpec, names: tuple[str, ...]
+) -> FittedRows:
+    """Noise variances and forms that keep the coordinates of the rows."""
+    totals = rows.reduce(SecondPass(ensemble, [], [], (*names, "t", "residual")))
     parts, records = [], []
     for part, total in zip(ensemble.regressions, totals.parts, strict=True):
         arrays = total.records.joined()
-        rows = RowFit(part.smoother, arrays.pop("t"), arrays.pop("residual"), None)
-        common = ConstantNoise().dual(rows, part.variance.sigma2)
-        variance = _noise(part, spec, common.shared)
+        row_fit = RowFit(part.smoother, arrays.pop("t"), arrays.pop("residual"), None)
+        common = ConstantNoise().dual(row_fit, part.variance.sigma2)
+        variance = regression_noise(part, spec, common.shared)
         forms: dict[str, PairForms] = {}
         if spec.constant_noise:
             forms[COMMON.name] = common_forms(common.shared, variance.sigma2)
         for noise in spec.residual_noises:
-            forms[noise.name] = noise.dual(rows, variance.sigma2)
+            forms[noise.name] = noise.dual(row_fit, variance.sigma2)
         parts.append(replace(part, variance=variance, forms=forms))
         records.append(arrays)
-    return replace(ensemble, regressions=tuple(parts)), records
+    return FittedRows(replace(ensemble, regressions=tuple(parts)), records)
+
+
+# ------------------------------------------------------------ the pass over residuals
+
+
+@dataclass
+class RowRecords:
+    """Results of single rows in parts that merge with ``+``: row numbers, and arrays by name."""
+
+    parts: list[tuple[np.ndarray, dict[str, Any]]]
+
+    def __add__(self, other: RowRecords) -> RowRecords:
+        """Both parts."""
+        return RowRecords(self.parts + other.parts)
+
+    def joined(self) -> dict[str, Any]:
+        """All rows in their order, by name; the rows are the last axis."""
+        parts = sorted(self.parts, key=lambda part: part[0][0])
+        rows = np.concatenate([numbers for numbers, _ in parts])
+        order = None if np.all(np.diff(rows) > 0) else np.argsort(rows)
+        return {
+            name: _in_order([arrays[name] for _, arrays in parts], order) for name in parts[0][1]
+        }
+
+
+def _in_order(parts: list[Array], order: np.ndarray | None) -> Array:
+    """Arrays joined along their last axis, with entries in the given order."""
+    xp = namespace(parts[0])
+    joined = xp.concat(parts, axis=-1)
+    if order is None:
+        return joined
+    return xp.take(joined, xp.asarray(order, device=joined.device), axis=-1)
+
+
+@dataclass
+class RegressionSums:
+    """Sums over rows of a regression: products of pairs, forms, and results of single rows."""
+
+    pairs: PairGram | None
+    forms: list[NoiseSums]
+    records: RowRecords
+
+    def __add__(self, other: RegressionSums) -> RegressionSums:
+        """Sums over the rows of both."""
+        forms: list[NoiseSums] = [a + b for a, b in zip(self.forms, other.forms, strict=True)]
+        pairs = None
+        if self.pairs is not None and other.pairs is not None:
+            pairs = self.pairs + other.pairs
+        return RegressionSums(pairs, forms, self.records + other.records)
+
+    def pairs_of(self, fit: Smoother) -> PairGram | None:
+        """The products of pairs, with those within members from the smoother."""
+        if self.pairs is None:
+            return None
+        N = self.pairs.single.shape[1]
+        return PairGram(fit.own[: len(self.pairs.upper), :N, :N], self.pairs.upper)
+
+
+@dataclass
+class AllSums:
+    """The sums of every regression."""
+
+    parts: list[RegressionSums] = field(default_factory=list)
+
+    def __add__(self, other: AllSums) -> AllSums:
+        """Sums over the rows of both."""
+        return AllSums([a + b for a, b in zip(self.parts, other.parts, strict=True)])
+
+
+@dataclass(frozen=True)
+class SecondPass:
+    """Forms and results of rows, from the leverages and residuals of the fitted members.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        The fitted members.
+    groups : list of slice
+        Groups of the first members whose products are summed; none if empty.
+    noises : list of Noise
+        Noises whose forms are summed.
+    records : tuple of str
+        Names of the results of single rows that are recorded.
+    """
+
+    title: ClassVar[str] = "residuals and their sums"
+
+    ensemble: Ensemble
+    groups: list[slice]
+    noises: list[ResidualNoise]
+    records: tuple[str, ...]
+
+    def __call__(self, blocks: Iterable[Block]) -> AllSums:
+        """Sums over the blocks."""
+        totals = AllSums([self._empty(part) for part in self.ensemble.regressions])
+        for block, fits in self.ensemble.row_fits(blocks):
+            for total, fit in zip(totals.parts, fits, strict=True):
+                self._add(total, fit, block.rows)
+        return totals
+
+    def _empty(self, part: Regression) -> RegressionSums:
+        to_t = part.smoother.to_t[:, : part.smoother.n_strong, :]
+        pairs = PairGram.zeros(to_t.shape[1], self.groups, like=to_t) if self.groups else None
+        sums = [noise.sums(to_t, len(part.outputs)) for noise in self.noises]
+        return RegressionSums(pairs, sums, RowRecords([]))
+
+    def _add(self, total: RegressionSums, fit: RowFit, numbers: np.ndarray | None) -> None:
+        rows = fit.weighted
+        for sums in total.forms:
+            sums.add(rows)
+        if total.pairs is not None:
+            # Products within members follow from the smoother.
+            total.pairs.add_pairs(rows.t[: len(total.pairs.upper), :, :])
+        if self.records:
+            assert numbers is not None  # only rows in memory are recorded
+            total.records.parts.append((numbers, recorded(fit, rows, self.records)))
+
+
+def recorded(fit: RowFit, rows: RowFit, names: tuple[str, ...]) -> dict[str, Any]:
+    """Results of rows by name, from unweighted and weighted rows."""
+    makers: dict[str, Callable[[], Any]] = {
+        "t": lambda: rows.t,
+        "residual": lambda: rows.residual,
+        "leverage": lambda: to_numpy(rows.square_length),
+        "loo": lambda: to_numpy(fit.loo),
+        "norm": lambda: to_numpy(fit.leave_out_leverage),
+        "omega": lambda: to_numpy(pooled_omega("HC2", rows)),
+    }
+    return {name: makers[name]() for name in names}

@@ -1,168 +1,246 @@
-"""Making a fit: one function for each way that rows arrive; they differ only in the source."""
+"""From rows and a specification to a fit: scale, input map, layer, regressions and noise model.
+
+Rows in memory are kept in the fit. A stream is read several times and not kept. Rows that come once
+are added to the sums of an earlier fit.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ulmus.core.arrays.backend import taken_rows, to_numpy
-from ulmus.core.data.scaling import FeatureScale
+from ulmus.core.arrays.backend import double_precision, taken_rows, to_numpy
+from ulmus.core.data.scaling import FeatureScale, checked_feature_scale, feature_scale
 from ulmus.core.data.source import OrderedSource, RowBlocks, Source
 from ulmus.core.ensemble.correlated_noise import estimated_covariances, with_correlated_noise
 from ulmus.core.ensemble.ensemble import Ensemble
-from ulmus.core.ensemble.regression import (
-    FittedRows,
-    Specification,
-    fitted_moments,
-    fitted_rows,
-    fitted_stream,
-    started,
-)
+from ulmus.core.ensemble.regression import FittedRows, RegressionSpec, fitted_rows, start_of
+from ulmus.core.ensemble.stream import fitted_moments, fitted_stream
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.layer_spec import InputMap, LayerSpec
-from ulmus.core.fit.refits import MapRefit
-from ulmus.core.fit.training_data import Stream, TrainingRows
+from ulmus.core.fit.layer import FEWEST_ROWS, InputMap, hidden_layer, quiet
+from ulmus.core.fit.spec import FitSpec, LayerSpec
+from ulmus.core.fit.training_rows import Stream, TrainingRows
+from ulmus.core.input_map.optimisation import Log
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs, plain_inputs
 from ulmus.core.noise.ordered_rows import ordered_rows, ordered_stream
 from ulmus.core.noise_covariance.spec import CovarianceSpec, NoiseCovarianceEstimate
-from ulmus.core.noise_model.model import selected_noise_model, streamed_noise_model
+from ulmus.core.noise_model.model import selected_noise_model
+from ulmus.core.noise_model.stream import streamed_noise_model
 from ulmus.core.ridge.moments import FirstPass
 from ulmus.core.ridge.preconditioner import sample_rows
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
 
-# Training rows at which a fit is compared with a rougher one.
-ALARM_ROWS = 500
+# Training rows at which a fit is compared with an undersmoothed one.
+GAP_ROWS = 500
+# Squares of larger numbers exceed the range of single precision.
+LARGEST_SINGLE = 1e18
 
 
-@dataclass(frozen=True)
-class Task:
-    """What is to be fitted: the layer, the scale of the inputs, and how.
+def build(
+    source: Source,
+    spec: FitSpec,
+    covariance: CovarianceSpec | None = None,
+    log: Log = quiet,
+) -> Fit:
+    """Fit rows in memory, or rows of a source that can be read several times.
 
     Parameters
     ----------
-    layer : HiddenLayer
-        Drawn hidden units.
-    input_map : InputMap or None
-        The map in front of them, which the layer includes.
-    scale : FeatureScale
-        Scale and range of the inputs.
-    spec : Specification
-        Ridge, noise variance and estimates.
-    min_gain_in_se : float or None
-        Standard errors by which a noise variance that is a function of the inputs must beat a
-        constant on left-out rows; None for a constant one.
-    one_output : bool
-        Whether y had a single axis.
-    drawn : dict
-        The parameters that the layer was drawn with, as text.
-    recipe : LayerSpec or None
-        How the layer was made, where rows can be made a layer of again.
-    tuned : ndarray of shape (n,) or None
-        Which rows the map was learned from, where others were kept from it.
-    dependence : Dependence or None
-        How the noise hangs together between rows, where it does.
-    keeps_blocks : bool
-        Whether rows are left out in blocks even if their noise turns out to be independent.
+    source : Source
+        The rows; those of a ``RowBlocks`` are kept.
+    spec : FitSpec
+        What is fitted.
+    covariance : CovarianceSpec or None
+        Structure of correlated noise, and the locations of the rows.
+    log : callable
+        Receives progress messages.
     """
-
-    layer: HiddenLayer
-    input_map: InputMap | None
-    scale: FeatureScale
-    spec: Specification
-    min_gain_in_se: float | None
-    one_output: bool
-    drawn: dict[str, str]
-    recipe: LayerSpec | None = None
-    tuned: np.ndarray | None = None
-    noise_covariance: CovarianceSpec | None = None
-    keeps_blocks: bool = False
-
-    def needs_no_blocks(self, found: tuple[NoiseCovarianceEstimate, ...]) -> bool:
-        """Whether noise turned out to be independent, so that blocks guard against nothing."""
-        return not self.keeps_blocks and all(one.independent for one in found)
-
-    def by_rows(self) -> Task:
-        """The same with rows left out one at a time."""
-        rule = self.spec.alpha
-        spec = replace(self.spec, alpha="loo" if rule == "block-loo" else rule)
-        return replace(self, spec=spec)
-
-    @property
-    def sample_rows(self) -> int:
-        """Rows wanted for the preconditioner."""
-        return sample_rows(self.layer.n_units)
-
-    @property
-    def noise_inputs(self) -> Inputs:
-        """Inputs of a model of the noise: those of the table, standardised."""
-        return plain_inputs(self.scale, True, self.layer.b)
+    scale = checked_feature_scale(source.reduce(feature_scale))
+    _require_single_range(source, scale)
+    if isinstance(source, RowBlocks):
+        return _build_rows(source, spec, scale, covariance, log)
+    return _build_stream(source, spec, scale, covariance, log)
 
 
-def fit_of_rows(rows: RowBlocks, task: Task) -> Fit:
-    """Fit rows in memory, and keep them."""
-    # Through the rows every point costs n MN products, through the features (MN)^2.
-    task = replace(task, spec=replace(task.spec, dual=rows.n_rows < task.layer.width))
-    fitted, found = fitted_rows(rows, task.layer, task.spec), None
-    if task.noise_covariance is not None:
-        ordered = ordered_rows(rows.for_width(task.layer.width), task.noise_covariance.locations)
-        found = estimated_covariances(
-            fitted.ensemble, ordered, task.noise_covariance.structure, task.spec.hc
+def update(rows: RowBlocks, spec: FitSpec, earlier: Fit | None = None, log: Log = quiet) -> Fit:
+    """Fit rows that come once, together with those of an earlier fit of the same layer."""
+    scale = rows.reduce(feature_scale)
+    scale = checked_feature_scale(scale) if earlier is None else earlier.scale + scale
+    _require_single_range(rows, scale)
+    if earlier is None:
+        layer, input_map = _layer(rows, spec, scale, None, log)
+    else:
+        layer, input_map = earlier.ensemble.layer, earlier.input_map
+    rows = rows.for_width(layer.width)
+    every = [slice(0, layer.n_members)]
+    if earlier is None:
+        sample = rows.sample(sample_rows(layer.n_units))
+        start, points = start_of(sample, layer), _first_points(sample.X)
+        moments = rows.reduce(FirstPass(start.whitening, start.units, every))
+    else:
+        sums = _stream_of(earlier)
+        start, points = sums.start, earlier.points
+        moments = sums.moments + rows.reduce(FirstPass(start.whitening, start.units, every))
+    return Fit(
+        ensemble=fitted_moments(moments, start, layer, spec.regression),
+        spec=spec,
+        scale=scale,
+        points=points,
+        input_map=input_map,
+        stream=Stream(start, moments),
+    )
+
+
+def _stream_of(fit: Fit) -> Stream:
+    """The sums of a fit, computed from its rows if it stores none."""
+    if fit.stream is not None:
+        return fit.stream
+    if fit.rows is None:
+        cause = "partial_fit requires the sums or rows of the earlier fit, which it does not keep"
+        remedy = "start a new estimator with partial_fit, or fit again"
+        raise InputError(Message("rows-not-kept", cause, suggestions=(remedy,)))
+    layer, rows = fit.ensemble.layer, fit.rows.data
+    start = start_of(rows.sample(sample_rows(layer.n_units)), layer)
+    every = [slice(0, layer.n_members)]
+    return Stream(start, rows.reduce(FirstPass(start.whitening, start.units, every)))
+
+
+def _require_single_range(source: Source, scale: FeatureScale) -> None:
+    """Refuse numbers whose squares exceed the range of single precision."""
+    if double_precision(source.sample(1).y):
+        return
+    largest = {"X": float(max(np.max(-scale.low), np.max(scale.high)))}
+    if isinstance(source, RowBlocks):
+        largest["y"] = float(np.max(np.abs(source.y)))
+    for name, size in largest.items():
+        if size > LARGEST_SINGLE:
+            cause = f"cannot represent the square of {name}, which reaches {size:.1g}"
+            remedy = f"multiply {name} by a factor that brings it near 1"
+            suggestions = (Setting("dtype", "float64"), remedy)
+            raise InputError(Message("range", cause, "dtype", "float32", suggestions))
+
+
+def _layer(
+    source: Source,
+    spec: FitSpec,
+    scale: FeatureScale,
+    covariance: CovarianceSpec | None,
+    log: Log,
+) -> tuple[HiddenLayer, InputMap | None]:
+    if isinstance(spec.layer, HiddenLayer):
+        return spec.layer, None
+    source = source.for_width(len(scale.mean))
+    return hidden_layer(source, spec.layer, scale, source.sample(1).y, covariance, log)
+
+
+# ------------------------------------------------------------ rows in memory
+
+
+def _build_rows(
+    rows: RowBlocks,
+    spec: FitSpec,
+    scale: FeatureScale,
+    covariance: CovarianceSpec | None,
+    log: Log,
+) -> Fit:
+    map_rows, source, few = _map_rows(rows, spec), rows, covariance
+    if map_rows is not None:
+        index = np.flatnonzero(map_rows)
+        source, few = rows.taken(index), None if covariance is None else covariance.taken(index)
+    layer, input_map = _layer(source, spec, scale, few, log)
+    # Through the rows a point costs n MN products, through the features (MN)^2.
+    dual = rows.n_rows < layer.width if spec.dual is None else spec.dual
+    regression = _by_blocks(spec.regression, covariance)
+    fitted, estimates = fitted_rows(rows, layer, regression, dual=dual), None
+    if covariance is not None:
+        ordered = ordered_rows(rows.for_width(layer.width), covariance.locations)
+        estimates = estimated_covariances(
+            fitted.ensemble, ordered, covariance.structure, regression.hc
         )
-        if task.needs_no_blocks(found):
-            task, rows = task.by_rows(), rows.without_blocks()
-            fitted = fitted_rows(rows, task.layer, task.spec)
+        if spec.regression.alpha != "block-loo" and all(one.independent for one in estimates):
+            regression, rows = spec.regression, rows.without_blocks()
+            fitted = fitted_rows(rows, layer, regression, dual=dual)
         ensemble = with_correlated_noise(
-            fitted.ensemble, ordered, found, task.spec.hc, dual=task.spec.dual
+            fitted.ensemble, ordered, estimates, regression.hc, dual=dual
         )
         fitted = replace(fitted, ensemble=ensemble)
-    return _with_rows(fitted, rows.for_width(task.layer.width), task, found)
+    data = rows.for_width(layer.width)
+    inputs = plain_inputs(scale, True, layer.b)
+    training, noise_model = _training_rows(fitted, data, inputs, spec)
+    locations = None if covariance is None else covariance.locations
+    return Fit(
+        ensemble=fitted.ensemble,
+        spec=replace(spec, regression=regression),
+        scale=scale,
+        points=data.sample(GAP_ROWS).X,
+        input_map=input_map,
+        noise_model=noise_model,
+        noise_covariance=_in_units_of_y(estimates, fitted.ensemble),
+        rows=replace(training, map_rows=map_rows, locations=locations),
+    )
 
 
-def _with_rows(
-    fitted: FittedRows,
-    data: RowBlocks,
-    task: Task,
-    found: tuple[NoiseCovarianceEstimate, ...] | None,
-) -> Fit:
+def _map_rows(rows: RowBlocks, spec: FitSpec) -> np.ndarray | None:
+    """Rows that the map is optimised on, shape (n,); None for all."""
+    fraction = spec.map_fraction
+    if fraction is None or not isinstance(spec.layer, LayerSpec):
+        return None
+    used = np.flatnonzero(rows.used)
+    n_map = int(np.ceil(fraction * len(used)))
+    if n_map < FEWEST_ROWS or len(used) - n_map < 2:
+        cause = (
+            f"of {len(used)} rows sets {n_map} aside for the map, which requires at least "
+            f"{FEWEST_ROWS}, and leaves {len(used) - n_map} for intervals"
+        )
+        suggestions = (
+            Setting("tuning_fraction", phrase="use another {}"),
+            Setting("tuning_fraction", None),
+        )
+        message = Message("map-rows", cause, "tuning_fraction", fraction, suggestions)
+        raise InputError(message)
+    chosen = np.zeros(rows.n_rows, dtype=bool)
+    chosen[np.random.default_rng(spec.layer.map_seed).permutation(used)[:n_map]] = True
+    return chosen
+
+
+def _by_blocks(regression: RegressionSpec, covariance: CovarianceSpec | None) -> RegressionSpec:
+    """Leave-one-out leaves out blocks of rows where noise is correlated."""
+    if covariance is None or regression.alpha != "loo":
+        return regression
+    return replace(regression, alpha="block-loo")
+
+
+def _training_rows(
+    fitted: FittedRows, data: RowBlocks, inputs: Inputs, spec: FitSpec
+) -> tuple[TrainingRows, Any]:
+    """Leave-one-out results of the rows, and the noise model."""
     ensemble = fitted.ensemble
     norm = ensemble.ordered(_per_output(fitted, "norm"), axis=1)
     leverage = ensemble.ordered(_per_output(fitted, "leverage"), axis=1)
-    loo = ensemble.ordered([r["loo"] for r in fitted.records], axis=1)
+    loo = ensemble.ordered([record["loo"] for record in fitted.records], axis=1)
     omega = None
-    if task.spec.records_omega:
-        omega = ensemble.ordered([r["omega"] for r in fitted.records])
+    if spec.regression.records_omega:
+        omega = ensemble.ordered([record["omega"] for record in fitted.records])
     residual = ensemble.ordered([to_numpy(p.variance.residual) for p in ensemble.regressions])
     noise_model, noise = None, np.repeat(residual[:, None], loo.shape[2], axis=1)
-    if task.min_gain_in_se is not None:
+    if spec.min_gain_in_se is not None:
         noise_model, noise = selected_noise_model(
-            data, task.noise_inputs, ensemble, loo, norm, task.min_gain_in_se
+            data, inputs, ensemble, loo, norm, spec.min_gain_in_se
         )
     rows = TrainingRows(
-        data,
-        leverage.mean(axis=0),
-        float(leverage.max()),
-        loo,
-        norm.mean(axis=0),
-        noise,
-        omega,
-        task.tuned,
-        None if task.noise_covariance is None else task.noise_covariance.locations,
+        data=data,
+        leverage=leverage.mean(axis=0),
+        largest_leverage=float(leverage.max()),
+        loo=loo,
+        norm=norm.mean(axis=0),
+        noise=noise,
+        omega=omega,
     )
-    points = data.sample(ALARM_ROWS).X
-    kept = {"rows": rows, "retuning": _retuning(task), "noise_covariance": _told(found, ensemble)}
-    return _fit(ensemble, task, points, noise_model=noise_model, **kept)
-
-
-def _retuning(task: Task) -> MapRefit | None:
-    """How to learn the map of a task again, if it was learned."""
-    learned = task.input_map is not None and task.input_map.relevance is not None
-    if not learned or task.recipe is None:
-        return None
-    recipe = replace(task.recipe, n_neurons=task.layer.W.shape[1])
-    family = None if task.noise_covariance is None else task.noise_covariance.parametric
-    return MapRefit(recipe, task.spec, family)
+    return rows, noise_model
 
 
 def _per_output(fitted: FittedRows, name: str) -> list[np.ndarray]:
@@ -171,76 +249,53 @@ def _per_output(fitted: FittedRows, name: str) -> list[np.ndarray]:
     return [np.repeat(r[name][:, None, :], len(p.outputs), axis=1) for r, p in parts]
 
 
-def fit_of_stream(source: Source, task: Task) -> Fit:
-    """Fit rows that can be read several times and are not kept."""
-    source = source.for_width(task.layer.width)
-    sample = source.sample(task.sample_rows)
-    start = started(sample, task.layer)
-    ensemble = fitted_stream(source, task.layer, task.spec, start)
-    noise_model, found = None, None
-    if task.noise_covariance is not None:
+def _in_units_of_y(
+    estimates: tuple[NoiseCovarianceEstimate, ...] | None, ensemble: Ensemble
+) -> tuple[NoiseCovarianceEstimate, ...] | None:
+    if estimates is None:
+        return None
+    units = zip(estimates, ensemble.unit, strict=True)
+    return tuple(one.in_units(float(unit)) for one, unit in units)
+
+
+# ------------------------------------------------------------ rows of a stream
+
+
+def _build_stream(
+    source: Source,
+    spec: FitSpec,
+    scale: FeatureScale,
+    covariance: CovarianceSpec | None,
+    log: Log,
+) -> Fit:
+    layer, input_map = _layer(source, spec, scale, covariance, log)
+    source = source.for_width(layer.width)
+    sample = source.sample(sample_rows(layer.n_units))
+    start = start_of(sample, layer)
+    regression = _by_blocks(spec.regression, covariance)
+    ensemble, estimates = fitted_stream(source, layer, regression, start), None
+    if covariance is not None:
         assert isinstance(source, OrderedSource)  # others are refused before rows are read
-        ordered = ordered_stream(source.in_order, task.noise_covariance.used_locations)
-        found = estimated_covariances(
-            ensemble, ordered, task.noise_covariance.structure, task.spec.hc
-        )
-        if task.spec.alpha == "block-loo" and task.needs_no_blocks(found):
-            task, source = task.by_rows(), source.without_blocks()
-            ensemble = fitted_stream(source, task.layer, task.spec, start)
-        ensemble = with_correlated_noise(ensemble, ordered, found, task.spec.hc, dual=False)
-    if task.min_gain_in_se is not None:
-        noise_model = streamed_noise_model(source, task.noise_inputs, ensemble, task.min_gain_in_se)
-    points = _first_points(sample.X)
-    return _fit(
-        ensemble, task, points, noise_model=noise_model, noise_covariance=_told(found, ensemble)
+        ordered = ordered_stream(source.in_order, covariance.used_locations)
+        estimates = estimated_covariances(ensemble, ordered, covariance.structure, regression.hc)
+        if spec.regression.alpha == "loo" and all(one.independent for one in estimates):
+            regression, source = spec.regression, source.without_blocks()
+            ensemble = fitted_stream(source, layer, regression, start)
+        ensemble = with_correlated_noise(ensemble, ordered, estimates, regression.hc, dual=False)
+    noise_model = None
+    if spec.min_gain_in_se is not None:
+        inputs = plain_inputs(scale, True, layer.b)
+        noise_model = streamed_noise_model(source, inputs, ensemble, spec.min_gain_in_se)
+    return Fit(
+        ensemble=ensemble,
+        spec=replace(spec, regression=regression),
+        scale=scale,
+        points=_first_points(sample.X),
+        input_map=input_map,
+        noise_model=noise_model,
+        noise_covariance=_in_units_of_y(estimates, ensemble),
     )
 
 
-def _told(
-    found: tuple[NoiseCovarianceEstimate, ...] | None, ensemble: Ensemble
-) -> tuple[NoiseCovarianceEstimate, ...] | None:
-    """What was found about dependent noise, in the units of y."""
-    if found is None:
-        return None
-    units = zip(found, ensemble.unit, strict=True)
-    return tuple(fit.in_units(float(unit)) for fit, unit in units)
-
-
-def fit_of_more(rows: RowBlocks, task: Task, earlier: Fit | None) -> Fit:
-    """Fit rows that come once, together with those of an earlier fit of the same layer."""
-    rows = rows.for_width(task.layer.width)
-    every = [slice(0, task.layer.n_members)]
-    if earlier is None:
-        sample = rows.sample(task.sample_rows)
-        start, points = started(sample, task.layer), _first_points(sample.X)
-        moments = rows.reduce(FirstPass(start.whitening, start.units, every))
-    else:
-        stream = continued(earlier)
-        start, points = stream.start, earlier.points
-        moments = stream.moments + rows.reduce(FirstPass(start.whitening, start.units, every))
-    ensemble = fitted_moments(moments, start, task.layer, task.spec, None)
-    return _fit(ensemble, task, points, stream=Stream(start, moments))
-
-
-def continued(fit: Fit) -> Stream:
-    """The sums of a fit, made from its rows if they have not been taken yet."""
-    if fit.stream is not None:
-        return fit.stream
-    if fit.rows is None:
-        raise ValueError(
-            "partial_fit cannot go on from a fit whose rows are gone (compress or fit_blocks); "
-            "start a new estimator with partial_fit, or fit again."
-        )
-    layer, rows = fit.ensemble.layer, fit.rows.data
-    start = started(rows.sample(sample_rows(layer.n_units)), layer)
-    every = [slice(0, layer.n_members)]
-    return Stream(start, rows.reduce(FirstPass(start.whitening, start.units, every)))
-
-
-def _fit(ensemble: Ensemble, task: Task, points: Any, **rest: Any) -> Fit:
-    known = (task.spec.estimates, task.scale, points, task.one_output, task.drawn)
-    return Fit(ensemble, *known, task.input_map, **rest)
-
-
 def _first_points(X: Any) -> Any:
-    return taken_rows(X, slice(min(ALARM_ROWS, X.shape[0])))
+    return taken_rows(X, slice(min(GAP_ROWS, X.shape[0])))

@@ -1,7 +1,7 @@
-"""A fit: one immutable value that answers every question about points and functionals.
+"""A fit: one immutable value from which predictions, variances and diagnostics are computed.
 
-It is made once, from a source of rows and a specification (make.py), and never changed after.
-What is expensive and not always asked for, the wide networks, is made on first use and kept.
+Results that are expensive and not always needed are computed on first use. They depend on the
+fields alone, so that no result depends on earlier calls.
 """
 
 from __future__ import annotations
@@ -14,18 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array, dense, double_precision, taken_rows, to_numpy
+from ulmus.core.arrays.backend import Array, dense, taken_rows, to_numpy
 from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.ensemble.components import point_parts, undersmoothed_parts
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
-from ulmus.core.fit.layer_spec import InputMap
+from ulmus.core.fit.layer import InputMap
 from ulmus.core.fit.misfit import Misfit, mapped, misfit
-from ulmus.core.fit.refits import MOST_FOLDED_ROWS, Fold, MapRefit, map_shifts
+from ulmus.core.fit.refits import (
+    MOST_FOLDED_ROWS,
+    Fold,
+    Refits,
+    held_out_folds,
+    map_shifts,
+    refitted_folds,
+)
 from ulmus.core.fit.residual_distribution import ResidualShape
-from ulmus.core.fit.training_data import Stream, TrainingRows
-from ulmus.core.fit.undersmoothing_forms import group_products, per_row_forms
+from ulmus.core.fit.spec import FitSpec
+from ulmus.core.fit.training_rows import CompressedRows, Stream, TrainingRows
+from ulmus.core.fit.undersmoothing import Undersmoothing, undersmoothing
 from ulmus.core.layer.functionals import Functionals, count, features
-from ulmus.core.noise import noise_of_estimate
 from ulmus.core.noise_covariance.diagnostics import SerialCorrelation
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.hac import HACEstimate
@@ -37,22 +44,8 @@ from ulmus.core.variance.estimates import (
     UndersmoothedParts,
     joined,
 )
-from ulmus.core.variance.quadratic_forms import PairForms
-from ulmus.core.variance.undersmoothing import UndersmoothedNetworks, undersmoothed_networks
-from ulmus.exceptions import NoUndersmoothedFitError
+from ulmus.exceptions import DegenerateFitWarning, NoResidualDofError, NoUndersmoothedFitError, warn
 from ulmus.messages import Message, Setting
-
-FLOAT32 = Message(
-    "float32-undersmoothing",
-    "requires smaller ridge parameters than float32 resolves",
-    "target",
-    "function",
-    (Setting("target", "expectation"), Setting("dtype", "float64", "fit with {}")),
-)
-REFITS_NOT_KEPT = (
-    "method='cv+' needs maps of the inputs that were learned without a fold of the rows, and this "
-    "model file has none; ask for method='cv+' once before the model is saved, or fit again."
-)
 
 
 @dataclass(frozen=True)
@@ -63,60 +56,59 @@ class Fit:
     ----------
     ensemble : Ensemble
         The members, their regressions and forms.
-    estimates : tuple of str
-        Estimates that can be asked for, the default first.
+    spec : FitSpec
+        The specification, as it was fitted.
     scale : FeatureScale
-        Mean, deviation and range of the inputs.
+        Mean, standard deviation and range of the inputs.
     points : array of shape (p, d)
-        Some training inputs, at which the fit compares itself with a rougher one.
-    one_output : bool
-        Whether y had a single axis.
-    drawn : dict
-        The parameters that the layer was drawn with, as text.
+        Some training inputs, at which the fit is compared with an undersmoothed one.
     input_map : InputMap or None
         The map in front of the hidden layer, which the layer includes.
     noise_model : NoiseVarianceModel or None
         Noise variance as a function of the inputs; None for a constant one.
+    noise_covariance : tuple of CovarianceEstimate or HACEstimate, or None
+        Covariance of the noise of each output, in the units of y.
     rows : TrainingRows or None
-        The training rows, where they are kept.
+        The training rows of an in-memory fit.
     stream : Stream or None
-        Sums that more rows can be added to.
-    kept_networks : tuple of UndersmoothedNetworks, or None
-        Wide networks of each regression, where the rows they were made from were dropped.
-    kept_forms : tuple of PairForms, or None
-        Forms of their noise, where these need rows.
-    kept_alarm : float or None
-        The alarm about bias, where the points for it were dropped.
-    retuning : MapRefit or None
-        How to learn the map again, where one was learned.
-    kept_folds : tuple of Fold, or None
-        Fits behind maps learned without a fold, where the rows they were made from were dropped.
-    kept_shape : ResidualShape or None
-        The shape of the left-out residuals, where they were dropped and were not normal.
-    kept_held_out : tuple of Fold, or None
-        Fits that have not seen a fold at all, where they cannot be made any more.
-    dependence : tuple of CovarianceEstimate or HACEstimate, or None
-        How the noise of each output hangs together between rows, in the units of y.
+        Sums of a fit of rows that come once.
+    compressed : CompressedRows or None
+        What replaces the rows of a compressed fit.
+    refits : Refits or None
+        Stored refits; None if they are computed from rows and specification.
     """
 
     ensemble: Ensemble
-    estimates: tuple[str, ...]
+    spec: FitSpec
     scale: FeatureScale
     points: Any
-    one_output: bool
-    drawn: dict[str, str]
     input_map: InputMap | None = None
     noise_model: NoiseVarianceModel | None = None
+    noise_covariance: tuple[CovarianceEstimate | HACEstimate, ...] | None = None
     rows: TrainingRows | None = None
     stream: Stream | None = None
-    kept_networks: tuple[UndersmoothedNetworks, ...] | None = None
-    kept_forms: tuple[PairForms, ...] | None = None
-    kept_alarm: float | None = None
-    retuning: MapRefit | None = None
-    kept_folds: tuple[Fold, ...] | None = None
-    kept_shape: ResidualShape | None = None
-    kept_held_out: tuple[Fold, ...] | None = None
-    noise_covariance: tuple[CovarianceEstimate | HACEstimate, ...] | None = None
+    compressed: CompressedRows | None = None
+    refits: Refits | None = None
+
+    @property
+    def estimates(self) -> tuple[str, ...]:
+        """Variance estimates, the default first."""
+        return self.spec.regression.estimates
+
+    @property
+    def one_output(self) -> bool:
+        """Whether y had a single axis."""
+        return self.spec.one_output
+
+    def with_parameters(self, **parameters: str) -> Fit:
+        """The same fit with other parameters of the layer, as text."""
+        spec = replace(self.spec, parameters={**self.spec.parameters, **parameters})
+        return replace(self, spec=spec)
+
+    @property
+    def residual_shape(self) -> ResidualShape | None:
+        """Distribution of the residuals of a compressed fit, where it is not normal."""
+        return None if self.compressed is None else self.compressed.residual_shape
 
     @property
     def n_rows(self) -> int:
@@ -129,12 +121,15 @@ class Fit:
         return self.ensemble.regressions[0].smoother.mass / self.n_rows
 
     @property
-    def _whole_forms(self) -> bool:
-        """Whether the forms of the default estimate serve wide networks too.
+    def gamma(self) -> np.ndarray:
+        """Effective degrees of freedom of a member, shape (K,)."""
+        parts = self.ensemble.regressions
+        return self.ensemble.per_output(part.smoother.gamma for part in parts)
 
-        Those of single rows do not: residuals of each member are its own.
-        """
-        return not noise_of_estimate(self.estimates[0]).heteroskedastic
+    @cached_property
+    def sigma2(self) -> np.ndarray:
+        """Noise variance at weight 1, shape (K,)."""
+        return self.per_regression(lambda p: p.variance.sigma2) * self.ensemble.unit**2
 
     def per_regression(self, value: Callable[[Regression], Array], axis: int = 0) -> np.ndarray:
         """A result of each regression, joined in the order of the outputs."""
@@ -174,154 +169,123 @@ class Fit:
         return np.repeat(residual[:, None], X.shape[0], axis=1)
 
     def choice_variance(self, X: Array | Functionals) -> np.ndarray:
-        """Variance of the prediction because alpha and the map were chosen, shape (p, K)."""
+        """Variance of the prediction due to the choice of alpha and map, shape (p, K)."""
         return self.choice_shifts(X).variance
 
     def choice_shifts(self, X: Array | Functionals) -> ChoiceShifts:
-        """What it is made of, and what covariances are made of too."""
+        """Shifts of the prediction from which that variance and its covariances follow."""
         return ChoiceShifts(self.ensemble.alpha_shifts(X), self.map_shifts(X))
 
     def map_variance(self, X: Array | Functionals) -> np.ndarray:
-        """The part of it that the map has, where its rows are few, shape (K, p)."""
+        """Variance of the prediction due to the map, where rows are few, shape (K, p)."""
         return np.sum(self.map_shifts(X) ** 2, axis=0)
 
     def map_shifts(self, X: Array | Functionals) -> np.ndarray:
-        """Shifts of the prediction, one for each fold, whose squares sum to it, (folds, K, p)."""
+        """Shifts, one for each fold, whose squares sum to that variance, (folds, K, p)."""
         if not self.folded:
             return np.zeros((1, self.ensemble.n_outputs, count(X)))
         return map_shifts(self.folds, X)
 
+    # ------------------------------------------------------------ refits
+
+    @property
+    def _map_optimised(self) -> bool:
+        return self.input_map is not None and self.input_map.optimised
+
+    @property
+    def _folds_count(self) -> bool:
+        """Whether the map was optimised on so few rows that folds enter the error bars."""
+        few = self.rows is not None and self.rows.map_rows is None
+        return few and self._map_optimised and self.n_rows <= MOST_FOLDED_ROWS
+
     @property
     def folded(self) -> bool:
-        """Whether the map rests on so few rows that their pull on it counts."""
-        if self.retuning is None or self.rows is None:
-            return self.kept_folds is not None
-        return self._few_rows and bool(self.folds)
+        """Whether the choice of the map enters the error bars."""
+        if self.refits is not None:
+            return bool(self.refits.folds)
+        return self._folds_count and bool(self.folds)
 
     @property
-    def awaits_folds(self) -> bool:
-        """Whether error bars would first learn maps without each fold, which takes its time."""
-        return self.retuning is not None and self._few_rows and "folds" not in vars(self)
-
-    @property
-    def _few_rows(self) -> bool:
-        """Whether rows are kept and so few that each pulls the map towards itself."""
-        if self.rows is None or self.rows.tuned is not None:
-            return False
-        return self.n_rows <= MOST_FOLDED_ROWS
+    def needs_refits(self) -> bool:
+        """Whether error bars require refits of the map that the fit does not store."""
+        return self.refits is None and self._folds_count
 
     @cached_property
     def folds(self) -> tuple[Fold, ...]:
-        """Fits behind maps that were each learned without a fold of the rows."""
-        if self.kept_folds is not None:
-            return self.kept_folds
-        if self.retuning is None or self.rows is None:
+        """Fits behind maps that were optimised without a fold of the rows; none without a map.
+
+        A fold that leaves no residual degrees of freedom leaves none at all, with a warning.
+        """
+        if self.refits is not None:
+            return self.refits.folds
+        if not self._map_optimised or self.rows is None:
             return ()
-        return self.retuning.folds(self.rows.data, self.rows.locations)
+        structure = self.covariances[0].structure if self.covariances else None
+        n_neurons = self.ensemble.layer.W.shape[1]
+        try:
+            return refitted_folds(
+                self.rows.data, self.spec, n_neurons, structure, self.rows.locations
+            )
+        except NoResidualDofError as error:
+            cause = (
+                "standard errors and intervals exclude the variance due to the optimised map, "
+                "because a fit behind the map of a fold failed: " + str(error).rstrip(".")
+            )
+            suggestions = (Setting("alpha", "loo"), Setting("input_map", None))
+            message = Message("map-refits-failed", cause, suggestions=suggestions)
+            warn(message, DegenerateFitWarning)
+            return ()
 
     @cached_property
     def held_out(self) -> tuple[Fold, ...]:
-        """Fits that have not seen a fold of the rows at all, for CV+; none without a map."""
-        if self.kept_held_out is not None:
-            return self.kept_held_out
-        if self._relevance is None or self.rows is None:
+        """Fits that exclude a fold of the rows from map and regressions, for CV+."""
+        if self.refits is not None:
+            return self.refits.held_out
+        if self.rows is None:
             return ()
-        if self.retuning is None:
-            raise ValueError(REFITS_NOT_KEPT)
-        return tuple(self.retuning.held_out(self.rows.data, fold) for fold in self.folds)
+        return held_out_folds(self.rows.data, self.spec, self.folds)
 
-    @property
-    def gamma(self) -> np.ndarray:
-        """Effective degrees of freedom of a member, shape (K,)."""
-        parts = self.ensemble.regressions
-        return self.ensemble.per_output(part.smoother.gamma for part in parts)
+    def with_refits(self) -> Fit:
+        """The same fit with the refits that its error bars need stored in it.
+
+        Where rows are many, no error bar but CV+ needs any, and none are stored.
+        """
+        if not self.needs_refits:
+            return self
+        return replace(self, refits=Refits(self.folds, self.held_out))
+
+    # ------------------------------------------------------------ correlated noise
 
     @property
     def covariance_dof(self) -> np.ndarray:
-        """Degrees of freedom of a variance of noise that hangs together, else infinite, (K,)."""
-        found = self.noise_covariance or ()
-        limits = [math.inf if one.independent else one.dof for one in found]
+        """Degrees of freedom of the variance of correlated noise, else infinite, (K,)."""
+        estimates = self.noise_covariance or ()
+        limits = [math.inf if one.independent else one.dof for one in estimates]
         return np.array(limits or [math.inf] * self.ensemble.n_outputs)
 
     @property
     def noise_dof(self) -> np.ndarray:
         """Degrees of freedom of the variance of a new observation's noise, shape (K,)."""
-        limits = [one.sill_dof if one else math.inf for one in self._dependent]
+        limits = [one.sill_dof if one else math.inf for one in self._correlated]
         return np.minimum(self.n_rows - self.gamma, limits)
 
     @property
     def has_covariance(self) -> np.ndarray:
-        """Which outputs have noise with a covariance by which rows hang together, shape (K,)."""
-        return np.array([one is not None for one in self._dependent])
+        """Outputs whose noise has an estimated covariance other than zero, shape (K,)."""
+        return np.array([one is not None for one in self._correlated])
 
     @property
     def covariances(self) -> tuple[CovarianceEstimate, ...]:
-        """Fitted covariances of the noise of each output; none for other kinds of noise."""
+        """Estimated parametric covariances of the noise of each output, if there are any."""
         return tuple(
             one for one in self.noise_covariance or () if isinstance(one, CovarianceEstimate)
         )
 
     @property
-    def _dependent(self) -> list[CovarianceEstimate | None]:
+    def _correlated(self) -> list[CovarianceEstimate | None]:
         """Covariance of the noise of each output, None where rows are independent."""
-        found = self.covariances or (None,) * self.ensemble.n_outputs
-        return [None if one is None or one.independent else one for one in found]
-
-    @cached_property
-    def sigma2(self) -> np.ndarray:
-        """Noise variance at weight 1, shape (K,)."""
-        return self.per_regression(lambda p: p.variance.sigma2) * self.ensemble.unit**2
-
-    # ------------------------------------------------------------ wide networks
-
-    def undersmoothed_parts(self, X: Array | Functionals) -> UndersmoothedParts:
-        """Mean and variance of the undersmoothed wide networks at rows of X or of functionals."""
-        parts = [self.undersmoothed_parts_of(h) for h in features(self.ensemble.layer, X)]
-        columns = zip(*(part[:4] for part in parts), strict=True)
-        mean, spread, noise, unseen = (np.concatenate(a) for a in columns)
-        return parts[0]._replace(mean=mean, spread=spread, noise=noise, unseen=unseen)
-
-    def undersmoothed_parts_of(self, h: Array, other: Array | None = None) -> UndersmoothedParts:
-        """The same for features h (M, N', p), or bilinear in them and other features."""
-        return undersmoothed_parts(self.ensemble, self.networks, self.undersmoothed_forms, h, other)
-
-    @cached_property
-    def networks(self) -> tuple[UndersmoothedNetworks, ...]:
-        """Wide networks of each regression, factored once."""
-        if self.kept_networks is not None:
-            return self.kept_networks
-        if not double_precision(self.ensemble.layer.W):
-            raise NoUndersmoothedFitError(FLOAT32)
-        products = group_products(self.ensemble, self.rows)
-        parts = zip(self.ensemble.regressions, products, strict=True)
-        return tuple(
-            undersmoothed_networks(p.smoother, p.y_square, stacked) for p, stacked in parts
-        )
-
-    @cached_property
-    def undersmoothed_forms(self) -> tuple[PairForms, ...]:
-        """Forms of their noise."""
-        if self._whole_forms:
-            pairing = ESTIMATES[self.estimates[0]].pairing
-            return tuple(part.forms[pairing] for part in self.ensemble.regressions)
-        if self.kept_forms is not None:
-            return self.kept_forms
-        parts = self.ensemble.regressions
-        return tuple(per_row_forms(self.ensemble, part, self.rows) for part in parts)
-
-    @cached_property
-    def misfit(self) -> Misfit | None:
-        """Signs that the layer cannot follow the function; None where the rows are gone.
-
-        Nor can they be told from rows that are left out in blocks, as noise hangs together:
-        residuals of neighbours then agree anyway.
-        """
-        if self.rows is None or self.rows.data.block_ids is not None:
-            return None
-        residuals = self.rows.residuals(self.ensemble.unit)
-        return misfit(
-            self.ensemble, self.rows.data, residuals, self.sigma2, self._matrix, self._relevance
-        )
+        estimates = self.covariances or (None,) * self.ensemble.n_outputs
+        return [None if one is None or one.independent else one for one in estimates]
 
     @property
     def serial_correlations(self) -> tuple[SerialCorrelation, ...]:
@@ -330,15 +294,74 @@ class Fit:
 
     @property
     def unmodelled_correlation(self) -> SerialCorrelation | None:
-        """The clearest sign that rows hang together which were taken as independent, if any."""
+        """The most significant correlation of rows that were assumed independent, if any."""
         if self.rows is None or self.noise_covariance is not None:
             return None
-        return self.rows.clearest_correlation
+        return self.rows.strongest_correlation
+
+    # ------------------------------------------------------------ bias
+
+    @cached_property
+    def undersmoothing(self) -> Undersmoothing:
+        """Networks of the same members with a smaller ridge parameter."""
+        if self.compressed is None:
+            data, omega = (None, None) if self.rows is None else (self.rows.data, self.rows.omega)
+            return undersmoothing(self.ensemble, self.estimates[0], data, omega)
+        if self.compressed.undersmoothing is None:
+            return undersmoothing(self.ensemble, self.estimates[0])
+        return self.compressed.undersmoothing
+
+    def undersmoothed_parts(self, X: Array | Functionals) -> UndersmoothedParts:
+        """Mean and variance of the undersmoothed networks at rows of X or of functionals."""
+        parts = [self.undersmoothed_parts_of(h) for h in features(self.ensemble.layer, X)]
+        columns = zip(*(part[:4] for part in parts), strict=True)
+        mean, spread, noise, null_space = (np.concatenate(a) for a in columns)
+        return parts[0]._replace(mean=mean, spread=spread, noise=noise, null_space=null_space)
+
+    def undersmoothed_parts_of(self, h: Array, other: Array | None = None) -> UndersmoothedParts:
+        """The same for features h (M, N', p), or bilinear in them and other features."""
+        networks, forms = self.undersmoothing.networks, self.undersmoothing.forms
+        if forms is None:
+            pairing = ESTIMATES[self.estimates[0]].pairing
+            forms = tuple(part.forms[pairing] for part in self.ensemble.regressions)
+        return undersmoothed_parts(self.ensemble, networks, forms, h, other)
+
+    @cached_property
+    def undersmoothing_gap(self) -> float:
+        """Largest distance between prediction and undersmoothed fit, in standard errors.
+
+        Not a number where there is no undersmoothed fit, or no point to compare at.
+        """
+        if self.compressed is not None:
+            return self.compressed.undersmoothing_gap
+        if self.points.shape[0] == 0:
+            return float("nan")
+        try:
+            parts = self.undersmoothed_parts(self.points)
+        except NoUndersmoothedFitError:
+            return float("nan")
+        se = np.sqrt(parts.variance)
+        gap = np.abs(self.mean(self.points).T - parts.mean)
+        return float(np.max(np.divide(gap, se, out=np.zeros_like(gap), where=se > 0)))
+
+    @cached_property
+    def misfit(self) -> Misfit | None:
+        """Signs that the layer cannot represent the function; None without rows.
+
+        None also for rows with block ids: residuals of neighbours agree where noise is correlated.
+        """
+        if self.rows is None or self.rows.data.block_ids is not None:
+            return None
+        residuals = self.rows.residuals(self.ensemble.unit)
+        relevance = None if self.input_map is None else self.input_map.relevance
+        return misfit(
+            self.ensemble, self.rows.data, residuals, self.sigma2, self._matrix, relevance
+        )
 
     def misfit_allowance(self, X: Array | Functionals) -> np.ndarray:
-        """What misfit adds to both sides of an interval for the function, shape (p, K).
+        """Half-width that misfit adds to an interval for the function, shape (p, K).
 
-        Functionals get what the points they are made of add up to at most.
+        For functionals, the largest sum over the points that they are made of.
         """
         if self.misfit is None or not self.misfit.found:
             return np.zeros((count(X), self.ensemble.n_outputs))
@@ -351,35 +374,13 @@ class Fit:
     def _matrix(self) -> np.ndarray | None:
         return None if self.input_map is None else self.input_map.matrix
 
-    @property
-    def _relevance(self) -> np.ndarray | None:
-        return None if self.input_map is None else self.input_map.relevance
+    # ------------------------------------------------------------ compression
 
-    @cached_property
-    def undersmoothing_gap(self) -> float:
-        """Largest distance between prediction and undersmoothed fit, in standard errors.
-
-        Not a number where there are no wide networks.
-        """
-        if self.kept_alarm is not None:
-            return self.kept_alarm
-        try:
-            parts = self.undersmoothed_parts(self.points)
-        except ValueError:
-            return float("nan")
-        se = np.sqrt(parts.variance)
-        gap = np.abs(self.mean(self.points).T - parts.mean)
-        return float(np.max(np.divide(gap, se, out=np.zeros_like(gap), where=se > 0)))
-
-    # ------------------------------------------------------------ smaller values
-
-    def compressed(self) -> Fit:
+    def compress(self, residual_shape: ResidualShape | None = None) -> Fit:
         """The same fit with every form in its primal shape, without training rows."""
-        alarm, networks, forms = self.undersmoothing_gap, None, None
-        if not np.isnan(alarm):
-            networks = self.networks
-            if not self._whole_forms:
-                forms = tuple(pair.primal() for pair in self.undersmoothed_forms)
+        gap, smaller = self.undersmoothing_gap, None
+        if not np.isnan(gap):
+            smaller = self.undersmoothing.primal()
         parts = [
             replace(part, forms={name: pair.primal() for name, pair in part.forms.items()})
             for part in self.ensemble.regressions
@@ -390,24 +391,6 @@ class Fit:
             points=taken_rows(self.points, slice(0)),
             rows=None,
             stream=None,
-            kept_networks=networks,
-            kept_forms=forms,
-            kept_alarm=alarm,
-            retuning=None,
-            kept_folds=self.folds if self.folded else None,
-            kept_held_out=None,
-        )
-
-    def settled(self) -> Fit:
-        """The same fit with all made that a file of arrays cannot make later.
-
-        Fits without a fold are kept where folds are, or where they were asked for: with many rows
-        they take as long as five fits.
-        """
-        wanted = self.rows is not None and (self.folded or "held_out" in vars(self))
-        return replace(
-            self,
-            retuning=None,
-            kept_folds=self.folds if self.folded else None,
-            kept_held_out=self.held_out if wanted else self.kept_held_out,
+            compressed=CompressedRows(gap, smaller, residual_shape),
+            refits=Refits(self.folds, ()) if self.folded else None,
         )

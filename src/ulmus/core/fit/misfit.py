@@ -125,7 +125,7 @@ def misfit(
     relevance : ndarray of shape (d,) or None
         Shares of the inputs in the prediction.
     """
-    rows = data.spread_out(MOST_ROWS)
+    rows = data.evenly_spaced(MOST_ROWS)
     X = dense(taken_rows(data.X, rows))
     inputs, few = mapped(ensemble, X, matrix), residuals[:, rows]
     fitted = ensemble.mean(X)

@@ -1,10 +1,10 @@
-"""Maps of the inputs that were learned without a part of the rows, and fits behind them.
+"""Refits behind maps that were optimised without a fold of the rows.
 
-A row pulls the learned map towards itself, so that its left-out residual, for a given map, is too
-small, and a standard error for a given map leaves out what choosing it costs. Both are seen when
-the map is learned again without a fold of the rows: a row is then left out of the regression behind
-a map that never saw it, and the predictions behind the maps of different folds differ by what the
-choice of a map is worth.
+A row influences the optimised map, so that its leave-one-out residual given the map is too small,
+and a standard error given the map excludes the variance due to its choice. Both are estimated when
+the map is optimised again without a fold of the rows: leave-one-out residuals of the fold then do
+not depend on it, and predictions behind the maps of different folds differ by the effect of the
+choice.
 """
 
 from __future__ import annotations
@@ -15,39 +15,40 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.arrays.backend import Array, like, namespace, taken_rows, to_numpy
-from ulmus.core.data.scaling import feature_scale, checked_feature_scale
+from ulmus.core.data.scaling import checked_feature_scale, feature_scale
 from ulmus.core.data.source import RowBlocks
-from ulmus.core.ensemble.regression import Specification, fitted_rows
-from ulmus.core.fit.layer_spec import LayerSpec
+from ulmus.core.ensemble.regression import fitted_rows
+from ulmus.core.fit.layer import hidden_layer
+from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.layer.functionals import Functionals, features
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.core.noise_covariance.structure import CovarianceStructure
 
-# Folds, each left out of learning a map once.
+# Folds, each excluded from optimising a map once.
 N_FOLDS = 5
-# Tables with at most so many rows get folds without being asked. Beyond it a row's pull on the
-# map is small (benchmarks/coverage.py, part "tuned"), and learning a map five times is not cheap.
+# Largest number of rows for which folds enter the error bars. Above it the influence of a row on
+# the map is small (benchmarks/coverage.py, part "tuned"), and five optimisations are expensive.
 MOST_FOLDED_ROWS = 400
 
 
 @dataclass(frozen=True)
 class Fold:
-    """A fit behind a map that was learned without some of the rows, as a predictor.
+    """A predictor behind a map that was optimised without some of the rows.
 
     Parameters
     ----------
     rows : ndarray of shape (f,)
-        The rows that the map has not seen.
+        The rows excluded from the map.
     residuals : ndarray of shape (K, f)
-        Their left-out residuals, in the units of y.
+        Their leave-one-out or held-out residuals, in the units of y.
     layer : HiddenLayer
         Hidden units behind the map.
     coefficients : ndarray of shape (M, N', K)
         Coefficients of the features, in the units of y.
     shift : ndarray of shape (K,)
-        What is added to them.
+        Constant of each output.
     """
 
     rows: np.ndarray
@@ -68,92 +69,111 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class MapRefit:
-    """What is needed to learn the map again.
+class Refits:
+    """Refits behind maps that were optimised without a fold.
 
     Parameters
     ----------
-    recipe : LayerSpec
-        Of the layer.
-    spec : Specification
-        How to fit.
-    family : Family or None
-        The covariance of noise that hangs together, where there is one.
+    folds : tuple of Fold
+        Regressions on all rows, with leave-one-out residuals of the fold.
+    held_out : tuple of Fold
+        Regressions without the fold, with its held-out residuals.
     """
 
-    recipe: LayerSpec
-    spec: Specification
-    family: CovarianceStructure | None = None
+    folds: tuple[Fold, ...]
+    held_out: tuple[Fold, ...]
 
-    def folds(self, data: RowBlocks, locations: Locations | None) -> tuple[Fold, ...]:
-        """A fit of all rows, at their places, for each fold behind a map learned without it.
 
-        There are none where a fit behind another map is impossible.
-        """
-        try:
-            parts = _parts(data, self.recipe.map_seed)
-            return tuple(self._fold(data, locations, part) for part in parts)
-        except ValueError:
-            # Least squares behind another map may have no residuals left.
-            return ()
+def refitted_folds(
+    data: RowBlocks,
+    spec: FitSpec,
+    n_neurons: int,
+    structure: CovarianceStructure | None,
+    locations: Locations | None,
+) -> tuple[Fold, ...]:
+    """For each fold, a fit of all rows behind a map that was optimised without it.
 
-    def _fold(self, data: RowBlocks, locations: Locations | None, rows: np.ndarray) -> Fold:
-        kept = _others(data, rows)
-        others, assumed = data.taken(kept), None
-        if self.family is not None and locations is not None:
-            assumed = CovarianceSpec(self.family, locations.taken(kept))
-        # The number of rows decides what is learned, and shall decide as for all of them.
-        scale = checked_feature_scale(others.reduce(feature_scale))
-        scale = replace(scale, n_rows=int(np.sum(data.used)))
-        layer, _ = self.recipe.layer(others, scale, data.reference, assumed)
-        fitted = fitted_rows(data, layer, self._plain)
+    Parameters
+    ----------
+    data : RowBlocks
+        The training rows.
+    spec : FitSpec
+        Specification of the fit.
+    n_neurons : int
+        Hidden units of a member.
+    structure : CovarianceStructure or None
+        Covariance structure of correlated noise.
+    locations : Locations or None
+        Locations of the rows.
+    """
+    assert isinstance(spec.layer, LayerSpec)  # a map was optimised
+    layer_spec = replace(spec.layer, n_neurons=n_neurons)
+    folds = []
+    for rows in fold_rows(data, layer_spec.map_seed):
+        others = _others(data, rows)
+        covariance = None
+        if structure is not None and locations is not None:
+            covariance = CovarianceSpec(structure, locations.taken(others))
+        layer = _layer_without(data, others, layer_spec, covariance)
+        fitted = fitted_rows(data, layer, spec.regression.predictor)
         ensemble = fitted.ensemble
         loo = ensemble.ordered([record["loo"] for record in fitted.records], axis=1)
         residuals = loo[:, :, rows].mean(axis=0) * ensemble.unit[:, None]
-        return Fold(rows, residuals, layer, ensemble.coefficients, ensemble.shift)
-
-    def held_out(self, data: RowBlocks, fold: Fold) -> Fold:
-        """The same, with the fold left out of the regressions as well."""
-        others = data.taken(_others(data, fold.rows))
-        ensemble = fitted_rows(others, fold.layer, self._plain).ensemble
-        held = replace(fold, coefficients=ensemble.coefficients, shift=ensemble.shift)
-        residuals = data.y[:, fold.rows] - held.mean(taken_rows(data.X, fold.rows))
-        return replace(held, residuals=residuals)
-
-    @property
-    def _plain(self) -> Specification:
-        """The same ridge rule without error bars."""
-        return replace(self.spec, estimates=(), noise_variance="residual")
+        folds.append(Fold(rows, residuals, layer, ensemble.coefficients, ensemble.shift))
+    return tuple(folds)
 
 
-def _parts(data: RowBlocks, seed: int) -> list[np.ndarray]:
-    """Rows of each fold; those that are left out together are in the same one."""
-    order = _by_value(data)
+def _layer_without(
+    data: RowBlocks, others: np.ndarray, spec: LayerSpec, covariance: CovarianceSpec | None
+) -> HiddenLayer:
+    source = data.taken(others)
+    scale = checked_feature_scale(source.reduce(feature_scale))
+    # The number of rows decides about structure and expansions, which stay those of the fit.
+    scale = replace(scale, n_rows=int(np.sum(data.used)))
+    return hidden_layer(source, spec, scale, data.reference, covariance)[0]
+
+
+def held_out_folds(data: RowBlocks, spec: FitSpec, folds: tuple[Fold, ...]) -> tuple[Fold, ...]:
+    """The same folds, excluded from the regressions as well."""
+    return tuple(_held_out(data, spec, fold) for fold in folds)
+
+
+def _held_out(data: RowBlocks, spec: FitSpec, fold: Fold) -> Fold:
+    others = data.taken(_others(data, fold.rows))
+    ensemble = fitted_rows(others, fold.layer, spec.regression.predictor).ensemble
+    held = replace(fold, coefficients=ensemble.coefficients, shift=ensemble.shift)
+    residuals = data.y[:, fold.rows] - held.mean(taken_rows(data.X, fold.rows))
+    return replace(held, residuals=residuals)
+
+
+def fold_rows(data: RowBlocks, seed: int) -> list[np.ndarray]:
+    """Rows of each fold; rows of a block are in the same fold."""
+    order = value_order(data)
     block_index = data.block_index[order]
-    # Blocks by their first rows: labels are numbered as rows are listed.
+    # Blocks by their first rows: ids are numbered in the order of the table.
     blocks = block_index[np.sort(np.unique(block_index, return_index=True)[1])]
     parts = np.array_split(np.random.default_rng(seed).permutation(blocks), N_FOLDS)
     return [np.sort(order[np.isin(block_index, part)]) for part in parts]
 
 
-def _by_value(data: RowBlocks) -> np.ndarray:
-    """Rows of positive weight in an order that does not depend on how they are listed."""
+def value_order(data: RowBlocks) -> np.ndarray:
+    """Rows of positive weight in an order that does not depend on that of the table."""
     used = np.flatnonzero(data.used)
-    # Outputs by their distance from the middle, so that neither units, sign nor origin matter.
+    # Outputs by their distance from the median: invariant to units, sign and origin.
     columns = [np.abs(y - np.median(y)) for y in data.y[:, used]]
     if not scipy.sparse.issparse(data.X):
-        # The last columns count first: outputs decide only where inputs are equal.
+        # The last key sorts first: outputs decide only where inputs are equal.
         columns = [*columns, *to_numpy(taken_rows(data.X, used)).T]
     return used[np.lexsort(columns)]
 
 
 def _others(data: RowBlocks, rows: np.ndarray) -> np.ndarray:
-    """Numbers of all rows of positive weight but those of a fold."""
+    """Rows of positive weight outside a fold."""
     return np.setdiff1d(np.flatnonzero(data.used), rows)
 
 
 def out_of_fold(folds: tuple[Fold, ...], residuals: np.ndarray) -> np.ndarray:
-    """Left-out residuals (K, n) with those of the folds in the place of each row's own."""
+    """Leave-one-out residuals (K, n), replaced by those of the folds."""
     out = residuals.copy()
     for fold in folds:
         out[:, fold.rows] = fold.residuals
@@ -161,12 +181,12 @@ def out_of_fold(folds: tuple[Fold, ...], residuals: np.ndarray) -> np.ndarray:
 
 
 def map_shifts(folds: tuple[Fold, ...], X: Array | Functionals) -> np.ndarray:
-    """How predictions behind the folds' maps differ from their mean, in the units of y.
+    """Deviations of the folds' predictions from their mean, in the units of y, (folds, K, p).
 
-    The shape is (folds, K, p), and squares sum to the variance that choosing a map costs: it is the
-    sample variance between the folds. The jackknife's factor for leaving out a fifth of
-    the rows would hold for a smooth function of the rows; which inputs are kept is none, and with
-    the factor standard errors come out at 1.1 to 1.8 of the truth, without it at 0.9 to 1.3.
+    Their squares sum to the variance due to the choice of the map: the sample variance between
+    folds. The jackknife's factor for leaving out a fifth of the rows holds for smooth functions of
+    the rows; the selection of inputs is none, and with the factor standard errors are 1.1 to 1.8
+    times the true ones, without it 0.9 to 1.3 times.
     """
     means = np.stack([fold.mean(X) for fold in folds])
     return (means - means.mean(axis=0)) / np.sqrt(len(folds) - 1)

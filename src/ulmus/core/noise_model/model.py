@@ -1,65 +1,76 @@
-r"""The noise variance as a function of the inputs, by a second ensemble for its logarithm.
+r"""The noise variance as a function of the inputs, by an ensemble for its logarithm.
 
-The logarithm of squared left-out residuals is regressed on the inputs (Akusok et al., 2019; Wan
-et al., 2014), and once more with the sharper labels that the first regression allows. The
-prediction g of the second is judged by what it says about rows it has not seen: of variances
-:math:`f e^{s g}` the one of best log score is taken, and where that is no better than a constant,
-the constant.
+The logarithm of squared leave-one-out residuals is regressed on the inputs (Akusok et al., 2019;
+Wan et al., 2014), and once more with a working response of smaller variance. With the prediction g
+of the second regression the variance is :math:`f e^{s g}`; f and s maximise the leave-one-out log
+score. Where the gain over a constant variance is not significant, the variance is constant.
+
+The leave-one-out residual of a row has mean square noise x (1/weight + e), with e the expected
+squared error of its prediction in units of the noise; divided by the bracket, its square u^2
+estimates the noise variance. Squares are in units of the mean noise variance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from ulmus.core.arrays.backend import Array, namespace, to_numpy
-from ulmus.core.data.source import Block, RowBlocks, Source
+from ulmus.core.arrays.backend import Array, dense, namespace, to_numpy
+from ulmus.core.data.source import Block, RowBlocks
 from ulmus.core.data.subsample import SamplePass
 from ulmus.core.ensemble.ensemble import Ensemble
-from ulmus.core.ensemble.regression import Specification, fitted_rows, fitted_stream, started
+from ulmus.core.ensemble.regression import RegressionSpec, fitted_rows
+from ulmus.core.input_map.marginal_likelihood import probe_networks
+from ulmus.core.input_map.optimisation import learned_map
+from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import Inputs
-from ulmus.core.noise_model.layer import MAP_ROWS, NOISE_MEMBERS, SEED, noise_layer
-from ulmus.core.noise_model.targets import (
-    LARGEST_LOG,
-    LabelledSource,
-    Labels,
-    left_out,
-    residual_logs,
-    residual_squares,
-    sharper_labels,
-    unit_variance,
-    used_rows,
-)
 
-# Log variances are held within this many standard deviations of those seen in training.
+# Members and their units: log variances are smooth functions of the inputs.
+NOISE_MEMBERS, NOISE_UNITS = 5, 100
+NOISE_DISTRIBUTION = UnitDistribution("normal", None, "tanh")
+# Rows and units of the probe network of the map; fewer rows or more inputs have no map.
+MAP_ROWS, MAP_UNITS = 1000, 64
+FEWEST_MAP_ROWS, MOST_MAP_INPUTS = 30, 200
+# Scales are rounded to powers of e^(1/8), so that round-off in the targets changes no scale, and
+# streamed rows have the layer of rows in memory.
+STEPS_OF_SCALE = 8
+SEED = 1
+# Added to squared residuals, in units of the mean noise variance, before the logarithm.
+LOG_OFFSET = 1e-4
+# Bound of absolute logarithms: the offset resolves no smaller variance.
+LARGEST_LOG = -float(np.log(LOG_OFFSET))
+# Mean of |u| over the root of the exponential of the mean of log u^2, for normal u.
+NORMAL_RATIO = 1.506
+# Bound of a residual relative to its expected size, for heavy tails.
+LARGEST_RATIO = 5.0
+# Predicted logarithms stay within this many standard deviations of those of the training rows.
 LOG_RANGE = 3.0
-# Shares s of the predicted logarithm that are tried.
+# Values of s that are compared.
 SHARES = (0.25, 0.5, 0.75, 1.0)
-# A constant prediction ties with a constant but for round-off, and a tie is no dependence.
+# A constant prediction equals a constant up to round-off.
 SMALLEST_GAIN = 1e-6
-# Generalised cross-validation chooses the ridge parameter, and there are no error bars.
-LOG_SPECIFICATION = Specification("gcv", "residual", "HC0", ())
+LOG_REGRESSION = RegressionSpec(alpha="gcv")
 
 
 @dataclass(frozen=True)
 class NoiseVarianceModel:
     """Noise variance at weight 1 as a function of the inputs, in the fit's units of y.
 
-    Each output has an ensemble of its own, as the noise of each may depend on other inputs.
+    Each output has an ensemble of its own, whose map selects other inputs.
 
     Parameters
     ----------
     logs : tuple of Ensemble or None
-        Ensembles for the logarithm g of squared residuals; None where g is not used.
+        Ensembles for the logarithm g of squared residuals; None where the variance is constant.
     share, factor : ndarrays of shape (K,)
         The variance is factor x exp(share x g).
     low, high : ndarrays of shape (K,)
-        Range of logarithms; predictions stay inside.
+        Range to which predicted logarithms are clipped.
     flat : ndarray of shape (K,)
-        The variance where no dependence on the inputs was found, else NaN.
+        The variance where it is constant, else NaN.
     """
 
     logs: tuple[Ensemble | None, ...]
@@ -71,8 +82,8 @@ class NoiseVarianceModel:
 
     def variance(self, X: Array) -> np.ndarray:
         """Noise variance at the rows of X, shape (K, p)."""
-        nothing = np.zeros((1, X.shape[0]))
-        logs = [nothing if one is None else one.mean(X) for one in self.logs]
+        zeros = np.zeros((1, X.shape[0]))
+        logs = [zeros if one is None else one.mean(X) for one in self.logs]
         return self.from_logs(np.concatenate(logs))
 
     def from_logs(self, logs: np.ndarray) -> np.ndarray:
@@ -89,65 +100,118 @@ def selected_noise_model(
     ensemble: Ensemble,
     loo: np.ndarray,
     norm: np.ndarray,
-    caution: float,
+    min_gain_in_se: float,
 ) -> tuple[NoiseVarianceModel, np.ndarray]:
-    """Model from rows in memory; and the noise variance of each by a model without it, (K, n).
+    """Model of rows in memory; and the noise variance of each by a model without it, (K, n).
 
-    ``loo`` and ``norm`` are the left-out residuals and their expected errors by members, (M, K, n).
+    ``loo`` and ``norm`` are leave-one-out residuals and expected squared errors of members,
+    (M, K, n).
     """
     few, used = slice(NOISE_MEMBERS), used_rows(rows.root_weight)
     squares = residual_squares(loo[few], norm[few], rows.root_weight, unit_variance(ensemble))
     logs, without, sums = [], [], []
     for k in range(len(squares)):
         u2 = squares[k : k + 1]
-        labelled = replace(rows, y=residual_logs(u2), root_weight=used)
-        layer = noise_layer(inputs, labelled.reduce(SamplePass(MAP_ROWS, SEED)).block)
+        targets = replace(rows, y=residual_logs(u2), root_weight=used)
+        layer = noise_layer(inputs, targets.reduce(SamplePass(MAP_ROWS, SEED)).block)
         for _ in range(2):
-            fit = fitted_rows(labelled, layer, LOG_SPECIFICATION)
-            g = labelled.y - fit.records[0]["loo"].mean(axis=0) * fit.ensemble.unit[:, None]
-            labelled = replace(labelled, y=sharper_labels(u2, g))
+            fit = fitted_rows(targets, layer, LOG_REGRESSION)
+            g = targets.y - fit.records[0]["loo"].mean(axis=0) * fit.ensemble.unit[:, None]
+            targets = replace(targets, y=working_response(u2, g))
         logs.append(fit.ensemble)
         without.append(g)
         sums.append(calibration_sums(u2, g, used))
-    model = calibrated(logs, ensemble, np.concatenate(sums, axis=1), caution)
+    model = calibrated(logs, ensemble, np.concatenate(sums, axis=1), min_gain_in_se)
     return model, model.from_logs(np.concatenate(without))
 
 
-def streamed_noise_model(
-    source: Source, inputs: Inputs, ensemble: Ensemble, caution: float
-) -> NoiseVarianceModel:
-    """Model from rows that are not kept."""
-    members = ensemble.members(slice(NOISE_MEMBERS))
-    logs, sums = [], []
-    for k in range(ensemble.n_outputs):
-        labels = Labels(members, k)
-        labelled = LabelledSource(source, labels).for_width(1)
-        sample = labelled.reduce(SamplePass(MAP_ROWS, SEED)).block
-        layer = noise_layer(inputs, sample)
-        start = started(sample, layer)
-        first = fitted_stream(labelled, layer, LOG_SPECIFICATION, start)
-        labels = replace(labels, first=first)
-        again = replace(labelled, labels=labels)
-        logs.append(fitted_stream(again, layer, LOG_SPECIFICATION, start))
-        sums.append(labelled.source.reduce(CalibrationPass(labels, logs[k])))
-    return calibrated(logs, ensemble, np.concatenate(sums, axis=1), caution)
+# ------------------------------------------------------------ the hidden layer
 
 
-@dataclass(frozen=True)
-class CalibrationPass:
-    """Sums that calibrate the second ensemble by its own left-out predictions."""
+def noise_layer(inputs: Inputs, sample: Block) -> HiddenLayer:
+    """A layer for standardised inputs, with a map optimised for the targets of a sample.
 
-    title: ClassVar[str] = "noise model: calibration"
+    The map of the mean may drop inputs that only the noise depends on.
+    """
+    seeds = np.random.SeedSequence(SEED).spawn(NOISE_MEMBERS)
+    scales = noise_scales(inputs, sample)
+    matrix = None if scales is None else np.diag(scales)
+    return drawn_layer(seeds, NOISE_UNITS, NOISE_DISTRIBUTION, inputs, matrix, constant=True)
 
-    labels: Labels
-    logs: Ensemble
 
-    def __call__(self, blocks: Iterable[Block]) -> np.ndarray:
-        """Sums over the blocks, shape (6 + 4 S, 1)."""
-        total = np.zeros((6 + 4 * len(SHARES), 1))
-        for block, u2 in self.labels.squares(blocks):
-            total += calibration_sums(u2, left_out(self.logs, block), block.root_weight)
-        return total
+def noise_scales(inputs: Inputs, sample: Block) -> np.ndarray | None:
+    """A scale for each input, zero for dropped ones; None where no map can be optimised."""
+    n_inputs = len(inputs.origin)
+    if sample.y.shape[1] < FEWEST_MAP_ROWS or n_inputs > MOST_MAP_INPUTS:
+        return None
+    block, plain = _on_host(sample, inputs)
+    try:
+        probes = probe_networks(block, plain, NOISE_DISTRIBUTION, [SEED], MAP_UNITS, centred=True)
+        if probes is None:
+            return None
+        # Products of few units are slower on several threads.
+        with threadpool_limits(1, user_api="blas"):
+            scales = np.diag(learned_map(probes, "ard", lambda _: None).matrix)
+    except (FloatingPointError, np.linalg.LinAlgError):
+        return None
+    steps = [STEPS_OF_SCALE * math.log(s) if s > 0 else -math.inf for s in scales]
+    return np.exp(np.round(steps) / STEPS_OF_SCALE)
+
+
+def _on_host(sample: Block, inputs: Inputs) -> tuple[Block, Inputs]:
+    """Both as NumPy arrays in double precision, so that the map is the same on every device."""
+    X = to_numpy(dense(sample.X))
+    root_weight = None if sample.root_weight is None else to_numpy(sample.root_weight)
+    offset, scale = (to_numpy(a).astype(float) for a in (inputs.offset, inputs.scale))
+    rows = Block(X.astype(float), to_numpy(sample.y).astype(float), root_weight)
+    return rows, Inputs(offset, scale)
+
+
+# ------------------------------------------------------------ targets
+
+
+def unit_variance(ensemble: Ensemble) -> np.ndarray:
+    """Unit of squared residuals of each output, the mean noise variance, shape (K,)."""
+    sigma2 = ensemble.ordered([to_numpy(part.variance.sigma2) for part in ensemble.regressions])
+    return np.where(sigma2 > 0, sigma2, 1.0)
+
+
+def residual_squares(loo: Array, norm: Array, root_weight: Array | None, unit: Array) -> Array:
+    """Squares u^2 (K, n) from residuals and expected squared errors of members, (M, K, n)."""
+    xp = namespace(loo)
+    weight = 1.0 if root_weight is None else root_weight**2
+    u2 = weight * xp.mean(loo, axis=0) ** 2 / (1 + weight * xp.mean(norm, axis=0))
+    return u2 / unit[:, None]
+
+
+def residual_logs(u2: Array) -> Array:
+    """Logarithms of squared residuals, the targets of the first regression."""
+    return namespace(u2).log(u2 + LOG_OFFSET)
+
+
+def working_response(u2: Array, g: Array) -> Array:
+    r"""Targets of the second regression, from the leave-one-out prediction g of the first.
+
+    .. math:: g + 2 \left( \frac{|u|}{c \, e^{g/2}} - 1 \right)
+
+    is the working response of the scoring algorithm for the mean absolute residual. For normal
+    residuals its variance is 2.3, that of a logarithm 4.9, which small residuals dominate, and that
+    of a squared residual 2, which is sensitive to heavy tails.
+    """
+    xp = namespace(u2)
+    g = xp.clip(g, min=-LARGEST_LOG, max=LARGEST_LOG)
+    ratio = xp.clip(u2**0.5 * xp.exp(-g / 2) / NORMAL_RATIO, max=LARGEST_RATIO)
+    return g + 2 * (ratio - 1)
+
+
+def used_rows(root_weight: Array | None) -> Array | None:
+    """One for rows of positive weight and zero for others, as root weights of the targets."""
+    if root_weight is None:
+        return None
+    return namespace(root_weight).astype(root_weight > 0, root_weight.dtype)
+
+
+# ------------------------------------------------------------ calibration
 
 
 def calibration_sums(u2: Array, g: Array, used: Array | None) -> np.ndarray:
@@ -157,7 +221,7 @@ def calibration_sums(u2: Array, g: Array, used: Array | None) -> np.ndarray:
     of e = u^2 exp(-s g), its square and its products with u^2 and g.
     """
     xp = namespace(u2)
-    # A left-out prediction may be wild where the fit nearly interpolates.
+    # Leave-one-out predictions are unstable where the fit nearly interpolates.
     g = xp.clip(g, min=-LARGEST_LOG, max=LARGEST_LOG)
     parts = [xp.ones_like(u2), g, g**2, u2, u2**2, u2 * g]
     for share in SHARES:
@@ -168,35 +232,35 @@ def calibration_sums(u2: Array, g: Array, used: Array | None) -> np.ndarray:
 
 
 def calibrated(
-    logs: list[Ensemble], ensemble: Ensemble, sums: np.ndarray, caution: float
+    logs: list[Ensemble], ensemble: Ensemble, sums: np.ndarray, min_gain_in_se: float
 ) -> NoiseVarianceModel:
-    """Turn logarithms into variances, or take one variance for all rows.
+    """The model of best log score.
 
-    One variance is taken where the gain in the log score of left-out rows does not exceed
-    ``caution`` standard errors, and where every residual is zero.
+    The variance is constant where the gain in the log score does not exceed ``min_gain_in_se``
+    standard errors, and where all residuals are zero.
     """
     n, g, g2 = sums[:3]
-    spread = np.sqrt(np.maximum(g2 / n - (g / n) ** 2, 0))
+    sd = np.sqrt(np.maximum(g2 / n - (g / n) ** 2, 0))
     gains, errors, factors = score_gains(sums)
     best, outputs = np.argmax(gains, axis=0), np.arange(len(n))
     gain, error, factor = (a[best, outputs] for a in (gains, errors, factors))
-    found = (sums[3] > 0) & (gain > caution * error + SMALLEST_GAIN)
+    varies = (sums[3] > 0) & (gain > min_gain_in_se * error + SMALLEST_GAIN)
     residual = ensemble.ordered([to_numpy(part.variance.residual) for part in ensemble.regressions])
     return NoiseVarianceModel(
-        tuple(one if use else None for one, use in zip(logs, found, strict=True)),
+        tuple(one if use else None for one, use in zip(logs, varies, strict=True)),
         share=np.asarray(SHARES)[best],
         factor=factor * unit_variance(ensemble),
-        low=np.maximum(g / n - LOG_RANGE * spread, -LARGEST_LOG),
-        high=np.minimum(g / n + LOG_RANGE * spread, LARGEST_LOG),
-        flat=np.where(found, np.nan, residual),
+        low=np.maximum(g / n - LOG_RANGE * sd, -LARGEST_LOG),
+        high=np.minimum(g / n + LOG_RANGE * sd, LARGEST_LOG),
+        flat=np.where(varies, np.nan, residual),
     )
 
 
 def score_gains(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     r"""Gain in log score over a constant by share, its standard error, and the factor f, (S, K).
 
-    A row of variance v scores :math:`-(\log v + u^2/v)/2`; f and the constant are those of the
-    best mean score.
+    A row of variance v scores :math:`-(\log v + u^2/v)/2`; f and the constant maximise the mean
+    score.
     """
     n, g, g2, u2, u4, u2g = sums[:6]
     constant = np.where(u2 > 0, u2 / n, 1.0)
@@ -204,7 +268,7 @@ def score_gains(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for share, (e, e2, eu2, eg) in zip(SHARES, np.split(sums[6:], len(SHARES)), strict=True):
         f = np.where(e > 0, e / n, 1.0)
         gain = 0.5 * (np.log(constant / f) - share * g / n)
-        # Twice the gain of a row, up to what is the same for all: u^2/constant - s g - e/f.
+        # Twice the gain of a row, up to a constant: u^2/constant - s g - e/f.
         square = u4 / constant**2 + share**2 * g2 + e2 / f**2
         square = square - 2 * (share * u2g / constant + eu2 / (constant * f) - share * eg / f)
         variance = np.maximum(square / n - (share * g / n) ** 2, 0)

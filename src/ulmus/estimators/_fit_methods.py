@@ -1,4 +1,4 @@
-"""The ways to fit: rows in memory, in blocks, and block after block. Each makes a ``Fit``."""
+"""The methods ``fit``, ``fit_blocks`` and ``partial_fit``: each validates and builds a ``Fit``."""
 
 from __future__ import annotations
 
@@ -8,29 +8,27 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from ulmus.core.arrays.backend import Array, reference_array
-from ulmus.core.data.scaling import feature_scale, checked_feature_scale
-from ulmus.core.data.source import Source
-from ulmus.core.fit.build import fit_of_more, fit_of_rows, fit_of_stream
+from ulmus.core.fit.build import build, update
 from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.layer import quiet
+from ulmus.core.input_map.optimisation import Log
 from ulmus.core.noise_covariance.spec import CovarianceSpec
-from ulmus.estimators import _parameters as check
-from ulmus.estimators import _preparing as prepared
-from ulmus.estimators._fit_warnings import warn_about_fit, warn_about_series
-from ulmus.estimators._validation import require_dense
+from ulmus.estimators import _validation as check
+from ulmus.estimators._fit_warnings import print_progress, warn_about_fit, warn_about_series
+from ulmus.estimators._parameters import fit_spec, needs_residuals, require_same_layer
 from ulmus.exceptions import NeedsTwoPassesError
 from ulmus.noise import CorrelatedNoise
 from ulmus.noise.locations import default_block_ids
-from ulmus.tables.blocks import BlockSource, checked_blocks, progress_bar, block_reader, no_progress
+from ulmus.tables.blocks import BlockSource, block_reader, checked_blocks, no_progress, progress_bar
 from ulmus.tables.frames import column
 
 
 def _sees_rows_once(estimator: Any) -> bool:
     """Whether the estimates asked for need each row only once."""
-    return not check.needs_residuals(estimator.noise, estimator._variance_choice())
+    return not needs_residuals(estimator.noise, estimator._variance_choice())
 
 
-class Fitting:
+class FitMethods:
     """Methods that fit an estimator; a fit that fails leaves the previous one usable."""
 
     def fit(
@@ -78,24 +76,17 @@ class Fitting:
         (True, 0.1)
         """
         fresh = self._unfitted()
-        table = X
-        rows, one_output = prepared.rows_in_memory(fresh, X, y, sample_weight)
-        rows = rows.own_copy()
-        given = {"time": time, "coords": coords, "groups": groups}
-        assumed = prepared.checked_covariance_spec(
-            fresh, rows.n_rows, lambda name: column(table, name), given
+        rows, one_output = check.rows_in_memory(fresh, X, y, sample_weight)
+        spec = fit_spec(fresh, rows.X.shape[1], len(rows.y), one_output)
+        arguments = {"time": time, "coords": coords, "groups": groups}
+        covariance = check.checked_covariance_spec(
+            fresh, rows.n_rows, lambda name: column(X, name), arguments
         )
-        if assumed is not None:
-            rows = replace(rows, block_ids=default_block_ids(assumed, rows.used))
-        scale = checked_feature_scale(rows.reduce(feature_scale))
-        tuned = prepared.tuning_rows(fresh, rows)
-        source, told = rows, assumed
-        if tuned is not None:
-            some = np.flatnonzero(tuned)
-            source, told = rows.taken(some), assumed and assumed.taken(some)
-        task = prepared.task(fresh, source, scale, one_output, rows.reference, assumed=told)
-        task = replace(task, tuned=tuned, noise_covariance=assumed)
-        return self._adopt(fresh, fit_of_rows(rows, task), assumed)
+        rows = rows.own_copy()
+        if covariance is not None:
+            rows = replace(rows, block_ids=default_block_ids(covariance, rows.used))
+        fit = build(rows, spec, covariance, fresh._log)
+        return self._adopt(fresh, fit, covariance)
 
     def fit_blocks(self, blocks: Any, *, time: Any = None, groups: Any = None) -> Self:
         """Fit a table that comes in blocks of rows and need not fit into memory.
@@ -104,7 +95,7 @@ class Fitting:
         ----------
         blocks : re-iterable of (X, y) or (X, y, sample_weight)
             A list of arrays (or of slices of a ``numpy.memmap``), a function that returns a
-            fresh iterator, or :func:`ulmus.tables.blocks.from_arrow`. After a look at the inputs'
+            fresh iterator, or :func:`ulmus.tables.from_arrow`. After a look at the inputs'
             means and ranges, and one for the sample that a map is learned from, it is read once
             for homoskedastic and twice for heteroskedastic estimates, once more for
             ``alpha="loo"``, and four times more for the model of the noise variance, which
@@ -137,22 +128,25 @@ class Fitting:
         True
         """
         fresh = self._unfitted()
-        prepared.refuse_tuning_fraction(fresh, "fit_blocks")
+        check.refuse_tuning_fraction(fresh, "fit_blocks")
         read = block_reader(blocks)
         first = next(checked_blocks(read), None)
         if first is None:
-            raise ValueError("blocks holds no rows; give at least two rows of data.")
-        reference = reference_array(first.X, fresh.device, fresh.dtype)
-        require_dense(first.X, fresh.device, reference)
-        progress = progress_bar if fresh.verbose else no_progress
+            raise ValueError("blocks contain no rows; give at least two rows of data.")
         source = BlockSource(
-            read, first, reference, n_threads=prepared.n_threads(fresh), progress=progress
+            read,
+            first,
+            check.checked_reference(fresh, first.X),
+            width=first.X.shape[1],
+            n_threads=check.n_threads(fresh),
+            progress=progress_bar if fresh.verbose else no_progress,
         )
-        known = (first.X.shape[1], first.names, first.one_output, reference)
-        source, assumed = prepared.blocks_with_locations(
-            fresh, source, {"time": time, "groups": groups}
-        )
-        return self._adopt(fresh, fresh._fit_source(source, *known, assumed), assumed)
+        fresh._set_features(first.X.shape[1], first.names)
+        spec = fit_spec(fresh, first.X.shape[1], first.y.shape[0], first.one_output)
+        arguments = {"time": time, "groups": groups}
+        source, covariance = check.blocks_with_locations(fresh, source, arguments)
+        fit = build(source, spec, covariance, fresh._log)
+        return self._adopt(fresh, fit, covariance)
 
     @available_if(_sees_rows_once)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -191,25 +185,20 @@ class Fitting:
         array([0.8])
         """
         fresh, earlier = self._unfitted(), vars(self).get("fitted_")
-        prepared.refuse_tuning_fraction(fresh, "partial_fit")
+        check.refuse_tuning_fraction(fresh, "partial_fit")
         if earlier is not None:
-            prepared.require_same_layer(fresh, earlier)
+            require_same_layer(fresh, earlier)
             for name in ("n_features_in_", "feature_names_in_"):
                 if hasattr(self, name):
                     setattr(fresh, name, getattr(self, name))
-        rows, one_output = prepared.rows_in_memory(
-            fresh, X, y, sample_weight, reset=earlier is None
-        )
-        scale = rows.reduce(feature_scale)
-        if earlier is None:
-            task = prepared.task(fresh, rows, checked_feature_scale(scale), one_output, rows.reference)
-        else:
-            prepared.require_same_outputs(len(rows.y), earlier)
-            scale = earlier.scale + scale
-            task = prepared.task(
-                fresh, rows, scale, earlier.one_output, rows.reference, earlier=earlier
-            )
-        return self._adopt(fresh, fit_of_more(rows, task, earlier))
+        first = earlier is None
+        rows, one_output = check.rows_in_memory(fresh, X, y, sample_weight, reset=first)
+        layer = None
+        if earlier is not None:
+            check.require_same_outputs(len(rows.y), earlier)
+            layer, one_output = earlier.spec.layer, earlier.one_output
+        spec = fit_spec(fresh, rows.X.shape[1], len(rows.y), one_output, layer)
+        return self._adopt(fresh, update(rows, spec, earlier, fresh._log))
 
     def __getattr__(self, name: str) -> Any:
         """Say why there is no ``partial_fit`` where there is none; others say it themselves."""
@@ -227,44 +216,30 @@ class Fitting:
             )
         return object.__getattribute__(self, name)
 
-    # ------------------------------------------------------------ from a task to a fit
+    # ------------------------------------------------------------ the fitted value
 
     def _unfitted(self) -> Any:
         return type(self)(**self.get_params(deep=False))
 
-    def _adopt(self, fresh: Any, fit: Fit, assumed: CovarianceSpec | None = None) -> Self:
+    @property
+    def _log(self) -> Log:
+        return print_progress if self.verbose else quiet  # type: ignore[attr-defined]
+
+    def _set_features(self, n_features: int, names: Any) -> None:
+        self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    def _adopt(self, fresh: Any, fit: Fit, covariance: CovarianceSpec | None = None) -> Self:
         """Take over a fit that succeeded, and what scikit-learn keeps of its table."""
         for name in ("fitted_", "n_features_in_", "feature_names_in_"):
             vars(self).pop(name, None)
         vars(self).update({k: v for k, v in vars(fresh).items() if k.endswith("_in_")})
         self.fitted_ = fit
         self._warn_about_fit(fit)
-        if assumed is not None:
-            warn_about_series(assumed.locations)
+        if covariance is not None:
+            warn_about_series(covariance.locations)
         return self
-
-    def _fit_source(
-        self,
-        source: Source,
-        n_features: int,
-        names: Any,
-        one_output: bool,
-        reference: Array,
-        assumed: CovarianceSpec | None = None,
-    ) -> Fit:
-        """Fit of rows that are read from a source and not kept."""
-        if assumed is None and isinstance(self.noise, CorrelatedNoise):
-            raise ValueError(
-                f"noise={self.noise!r} needs rows in their order, and partitions of a cluster have "
-                "none; use fit, fit_blocks, or noise='auto'."
-            )
-        self.n_features_in_ = n_features
-        if names is not None:
-            self.feature_names_in_ = np.asarray(names, dtype=object)
-        prepared.estimates(self)
-        scale = checked_feature_scale(source.for_width(n_features).reduce(feature_scale))
-        task = prepared.task(self, source, scale, one_output, reference, assumed=assumed)
-        return fit_of_stream(source, task)
 
     def _warn_about_fit(self, fit: Fit) -> None:
         """Say what a user should know; subclasses may know more."""

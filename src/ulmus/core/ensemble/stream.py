@@ -1,0 +1,73 @@
+"""Regressions of rows that are not kept: a stream that is read several times, or sums alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ulmus.core.data.source import Source
+from ulmus.core.ensemble.ensemble import Ensemble
+from ulmus.core.ensemble.regression import (
+    RegressionSpec,
+    SecondPass,
+    Start,
+    regression_noise,
+    regressions,
+    with_residual_noises,
+)
+from ulmus.core.layer.hidden_layer import HiddenLayer
+from ulmus.core.ridge.factor import factor_of_moments
+from ulmus.core.ridge.member_pairs import COMMON, lone_members, member_groups
+from ulmus.core.ridge.moments import FirstPass, Moments
+from ulmus.core.variance.quadratic_forms import common_forms
+
+
+def fitted_stream(
+    source: Source, layer: HiddenLayer, spec: RegressionSpec, start: Start
+) -> Ensemble:
+    """Fit rows that are not kept."""
+    source = source.for_width(layer.width)
+    groups = _first_groups(layer, spec)
+    moments = source.reduce(FirstPass(start.whitening, start.units, groups))
+    ensemble = fitted_moments(moments, start, layer, spec, source)
+    if spec.residual_noises:
+        totals = source.reduce(SecondPass(ensemble, [], spec.residual_noises, ()))
+        ensemble = with_residual_noises(ensemble, totals, spec.residual_noises)
+    return ensemble
+
+
+def _first_groups(layer: HiddenLayer, spec: RegressionSpec) -> list[slice]:
+    """Groups of members whose pairs the first pass sums over.
+
+    Those of constant noise are all members, those of the pilot its group.
+    """
+    if spec.constant_noise:
+        return [slice(0, layer.n_members)]
+    if spec.pilot:
+        group = member_groups(layer.n_members, layer.W.shape[1])[0]
+        return [group, *lone_members(layer.n_members, group.stop)]
+    return lone_members(layer.n_members)
+
+
+def fitted_moments(
+    moments: Moments,
+    start: Start,
+    layer: HiddenLayer,
+    spec: RegressionSpec,
+    source: Source | None = None,
+) -> Ensemble:
+    """Fit from the sums of the first pass; leave-one-out selection of alpha needs the source."""
+    if moments.n_rows < 2:
+        raise ValueError(
+            f"the data contain {moments.n_rows} row of positive weight; give at least two."
+        )
+    factor = factor_of_moments(moments, start.whitening)
+    spec = spec.in_units(start.units)
+    parts = []
+    for part, from_phi in regressions(factor, layer, start.units, spec, source):
+        assert from_phi is not None  # the factor is one of whitened features
+        gram = moments.gram.rotated(from_phi[:, : part.smoother.n_strong, :])
+        variance, forms = regression_noise(part, spec, gram), {}
+        if spec.constant_noise:
+            forms[COMMON.name] = common_forms(gram, variance.sigma2)
+        parts.append(replace(part, variance=variance, forms=forms))
+    return Ensemble(layer, start.units, tuple(parts))

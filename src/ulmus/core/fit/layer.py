@@ -1,0 +1,245 @@
+"""The hidden layer of a fit: expanded inputs, their map, and the units drawn behind it.
+
+Expansions and map are estimated from a sample of the rows, so that they cost the same for a
+thousand rows and a hundred million.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse
+
+from ulmus.core.arrays.backend import Array, is_on_host, like
+from ulmus.core.data.scaling import FeatureScale
+from ulmus.core.data.source import Block, Source
+from ulmus.core.data.subsample import SamplePass
+from ulmus.core.fit.spec import LayerSpec
+from ulmus.core.input_map.correlated_noise import MOST_ROWS, learned_map_correlated
+from ulmus.core.input_map.marginal_likelihood import probe_networks
+from ulmus.core.input_map.optimisation import Log, learned_map
+from ulmus.core.input_map.sensitivity import relevance
+from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
+from ulmus.core.layer.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
+from ulmus.core.noise_covariance.spec import CovarianceSpec
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
+
+MAP_STRUCTURES = ("ard", "full", "auto")
+# "auto" optimises a full matrix from this many rows per entry.
+ROWS_PER_ENTRY = 20
+# "auto" expands the inputs of tables with at most this many columns.
+MOST_EXPANDED = 200
+# A map is optimised for at most this many inputs, and from at least this many rows.
+MOST_MAPPED, FEWEST_ROWS = 1000, 30
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Cost of a map: rows and units of the probe networks, and independent draws of these."""
+
+    rows: int
+    units: int
+    draws: int = 2
+
+
+HOST_EFFORT, CARD_EFFORT = Effort(rows=4000, units=512), Effort(rows=10_000, units=1024)
+# Units of a member: the first number times the root of the rows, at most the second, and such that
+# all members together cost at most the third number of multiplications; the fourth where the probe
+# networks used less than IDLE_SHARE of their units as degrees of freedom.
+HOST_UNITS, CARD_UNITS = (20, 900, 2.4e12, 0.6e12), (40, 8000, 1e14, 1e14)
+IDLE_SHARE = 0.15
+FEWEST_UNITS = 100
+
+
+@dataclass(frozen=True)
+class InputMap:
+    """The map in front of a hidden layer.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (d', d')
+        The map.
+    structure : str
+        ``"given"``, ``"common"`` (one scale for all inputs), ``"ard"`` or ``"full"``.
+    relevance, deviation : ndarrays of shape (d,), or None
+        Share of each input of the table in the prediction, and its standard deviation.
+    failure : str
+        Why the optimisation failed, where it did.
+    """
+
+    matrix: np.ndarray
+    structure: str
+    relevance: np.ndarray | None = None
+    deviation: np.ndarray | None = None
+    failure: str = ""
+
+    @property
+    def optimised(self) -> bool:
+        """Whether the map was estimated from rows."""
+        return self.relevance is not None
+
+
+@dataclass(frozen=True)
+class _MapSample:
+    """Rows that a map is optimised on, the number of rows they represent, and their noise."""
+
+    block: Block
+    n_rows: int
+    effort: Effort
+    covariance: CovarianceSpec | None
+
+
+def quiet(text: str) -> None:
+    """Discard progress messages."""
+
+
+def optimises_map(spec: LayerSpec, scale: FeatureScale) -> bool:
+    """Whether a map is estimated from rows; that requires the derivative of the activation."""
+    possible = isinstance(spec.input_map, str) and isinstance(spec.units.activation, str)
+    return possible and len(scale.mean) <= MOST_MAPPED and scale.n_rows >= FEWEST_ROWS
+
+
+def hidden_layer(
+    source: Source,
+    spec: LayerSpec,
+    scale: FeatureScale,
+    reference: Array,
+    covariance: CovarianceSpec | None = None,
+    log: Log = quiet,
+) -> tuple[HiddenLayer, InputMap | None]:
+    """The drawn layer, and the map in front of it.
+
+    Parameters
+    ----------
+    source : Source
+        Rows that expansions and map are estimated from.
+    spec : LayerSpec
+        How the layer is drawn.
+    scale : FeatureScale
+        Scale of the inputs.
+    reference : array
+        An array of the library and device to compute with.
+    covariance : CovarianceSpec or None
+        Covariance structure of the noise and locations of the rows of the source.
+    log : callable
+        Receives progress messages.
+    """
+    inputs, sample = plain_inputs(scale, spec.standardize, reference), None
+    optimises, expansions = optimises_map(spec, scale), _expansions(spec, scale)
+    if optimises or expansions:
+        sample = _map_sample(source, spec.map_seed, scale.n_rows, reference, covariance)
+        sparse = scipy.sparse.issparse(sample.block.X)
+        if expansions and not sparse:
+            auto = spec.expansions == "auto"
+            inputs = expanded(inputs, sample.block, expansions, only_skewed=auto)
+        if sparse:
+            dense = like(sample.block.X.toarray(), reference)
+            sample = replace(sample, block=sample.block._replace(X=dense))
+    input_map, dof_share = _input_map(spec, sample if optimises else None, inputs, log)
+    n_neurons = spec.n_neurons
+    if n_neurons is None:
+        n_neurons = auto_neurons(scale.n_rows, spec.n_members, reference, dof_share)
+    layer = drawn_layer(
+        np.random.SeedSequence(spec.seed).spawn(spec.n_members),
+        n_neurons,
+        _units(spec, inputs),
+        inputs,
+        None if input_map is None else input_map.matrix,
+        constant=spec.constant,
+    )
+    return layer, input_map
+
+
+def _map_sample(
+    source: Source, seed: int, n_rows: int, reference: Array, covariance: CovarianceSpec | None
+) -> _MapSample:
+    effort = HOST_EFFORT if is_on_host(reference) else CARD_EFFORT
+    # Without a parametric covariance there is nothing to whiten rows by.
+    if covariance is not None and covariance.parametric is None:
+        covariance = None
+    if covariance is not None:
+        effort = replace(effort, rows=MOST_ROWS)
+    block = source.reduce(SamplePass(effort.rows, seed)).block
+    if covariance is not None:
+        covariance = covariance.taken(block.rows)
+    # A full sample represents all rows; a smaller one is all there are.
+    n_sample = block.y.shape[1]
+    return _MapSample(block, n_rows if n_sample == effort.rows else n_sample, effort, covariance)
+
+
+def _units(spec: LayerSpec, inputs: Inputs) -> UnitDistribution:
+    """Distribution of the units, where expansions of an input take the scale of the input."""
+    if spec.units.scale is None:
+        return spec.units
+    return replace(spec.units, scale=spec.units.scale[inputs.origin])
+
+
+def _expansions(spec: LayerSpec, scale: FeatureScale) -> tuple[str, ...]:
+    if spec.expansions == "auto":
+        few_columns = len(scale.mean) <= MOST_EXPANDED
+        return EXPANSIONS if optimises_map(spec, scale) and few_columns else ()
+    return tuple(spec.expansions)
+
+
+def _input_map(
+    spec: LayerSpec, sample: _MapSample | None, inputs: Inputs, log: Log
+) -> tuple[InputMap | None, float]:
+    """The map, and the share of degrees of freedom in the units of the probe networks."""
+    if spec.input_map is None:
+        return None, 1.0
+    if not isinstance(spec.input_map, str):
+        return InputMap(_checked_matrix(spec.input_map, len(inputs.origin)), "given"), 1.0
+    if sample is None:
+        return None, 1.0
+    identity = InputMap(np.eye(len(inputs.origin)), "common")
+    try:
+        return _optimised(spec, sample, inputs, log) or (identity, 1.0)
+    except (FloatingPointError, np.linalg.LinAlgError) as error:
+        return replace(identity, failure=str(error)), 1.0
+
+
+def _optimised(
+    spec: LayerSpec, sample: _MapSample, inputs: Inputs, log: Log
+) -> tuple[InputMap, float] | None:
+    seeds = [spec.map_seed + 1 + s for s in range(sample.effort.draws)]
+    n_units = min(sample.effort.units, max(FEWEST_UNITS, 2 * sample.block.y.shape[1] // 3))
+    units = _units(spec, inputs)
+    probes = probe_networks(sample.block, inputs, units, seeds, n_units, centred=spec.constant)
+    if probes is None:
+        return None
+    structure = _structure(spec, len(inputs.origin), sample.n_rows)
+    if sample.covariance is None:
+        found = learned_map(probes, structure, log)
+    else:
+        found, probes = learned_map_correlated(probes, structure, sample.covariance, log)
+    shares = relevance(probes, found, inputs.origin, spec.map_seed)
+    dof_share = probes.dof_share(found.matrix, found.log_alpha)
+    return InputMap(found.matrix, found.structure, *shares), dof_share
+
+
+def _structure(spec: LayerSpec, n_inputs: int, n_rows: int) -> str:
+    """A full matrix where rows are many for its entries, else one scale for each input."""
+    if spec.input_map != "auto":
+        return str(spec.input_map)
+    return "full" if n_rows >= ROWS_PER_ENTRY * n_inputs**2 else "ard"
+
+
+def auto_neurons(n_rows: int, n_members: int, reference: Array, dof_share: float = 1.0) -> int:
+    """Hidden units of a member for a number of rows, within the budget of multiplications."""
+    growth, most, products, idle = HOST_UNITS if is_on_host(reference) else CARD_UNITS
+    products = products if dof_share > IDLE_SHARE else idle
+    affordable = np.sqrt(products / max(n_rows, 1)) / n_members
+    return int(max(FEWEST_UNITS, min(growth * np.sqrt(n_rows), most, affordable)))
+
+
+def _checked_matrix(matrix: np.ndarray, n_inputs: int) -> np.ndarray:
+    if matrix.shape != (n_inputs, n_inputs):
+        cause = (
+            f"must have one row and one column for each of the {n_inputs} inputs of the hidden "
+            f"layer, got shape {matrix.shape}"
+        )
+        remedy = Setting("expand_inputs", None, "use {} for a map of the table's own inputs")
+        raise InputError(Message("map-shape", cause, "input_map", suggestions=(remedy,)))
+    return matrix

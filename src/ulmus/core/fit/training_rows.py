@@ -1,0 +1,124 @@
+"""What a fit keeps of its rows: the rows and their results, sums over them, or neither."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ulmus.core.data.source import RowBlocks
+from ulmus.core.ensemble.regression import Start
+from ulmus.core.fit.residual_distribution import ResidualShape
+from ulmus.core.fit.undersmoothing import Undersmoothing
+from ulmus.core.noise_covariance.diagnostics import SerialCorrelation, serial_correlation
+from ulmus.core.noise_covariance.locations import Locations
+from ulmus.core.ridge.moments import Moments
+
+# Residuals below this share of the largest deviation of y from its mean are numerical error.
+NEGLIGIBLE = 1e-3
+# A row of larger leverage determines its own prediction.
+FULL_LEVERAGE = 1 - 1e-8
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The rows of an in-memory fit and their leave-one-out results, in the fit's units of y.
+
+    Parameters
+    ----------
+    data : RowBlocks
+        The rows, in the user's units.
+    leverage : ndarray of shape (K, n)
+        Leverage, mean over members.
+    largest_leverage : float
+        The largest leverage of any row in any member.
+    loo : ndarray of shape (M, K, n)
+        Leave-one-out residuals of each member; leave-block-out where the rows have block ids.
+    norm : ndarray of shape (K, n)
+        Expected squared error of each leave-one-out prediction, in units of the noise variance.
+    noise : ndarray of shape (K, n)
+        Noise variance at weight 1 of each row, by a model fitted without it.
+    omega : ndarray of shape (K, n) or None
+        Corrected squared residuals of the ensemble, where the default estimate needs them.
+    map_rows : ndarray of bool of shape (n,) or None
+        Rows that the map was optimised on, where not on all.
+    locations : Locations or None
+        Locations in time or space, where noise is correlated.
+    """
+
+    data: RowBlocks
+    leverage: np.ndarray
+    largest_leverage: float
+    loo: np.ndarray
+    norm: np.ndarray
+    noise: np.ndarray
+    omega: np.ndarray | None
+    map_rows: np.ndarray | None = None
+    locations: Locations | None = None
+
+    def residuals(self, unit: np.ndarray) -> np.ndarray:
+        """Leave-one-out residuals of the ensemble in units (K,) of y, shape (K, n)."""
+        return self.loo.mean(axis=0) * unit[:, None]
+
+    @property
+    def weighted_residuals(self) -> np.ndarray:
+        """The same in the fit's units, times the roots of the row weights, shape (K, n)."""
+        root = self.data.root_weight
+        return self.loo.mean(axis=0) * (1.0 if root is None else root)
+
+    @property
+    def calibration_rows(self) -> np.ndarray:
+        """Rows of positive weight that the map was not optimised on apart, shape (n,)."""
+        used = self.data.used
+        return used if self.map_rows is None else used & ~self.map_rows
+
+    @property
+    def serial_correlations(self) -> tuple[SerialCorrelation, ...]:
+        """Correlation of successive leave-one-out residuals of each output.
+
+        Rows are ordered by their locations, else as in the table.
+        """
+        locations, used = self.locations or Locations(n=self.data.n_rows), self.data.used
+        return tuple(
+            serial_correlation(residual[used], locations.taken(used))
+            for residual in self.weighted_residuals
+        )
+
+    @property
+    def strongest_correlation(self) -> SerialCorrelation | None:
+        """The most significant correlation of successive residuals, if one is significant.
+
+        Residuals that are small against y are excluded: in a sorted table they are the
+        approximation error of a function without noise.
+        """
+        sizes = np.sqrt(np.mean(self.loo.mean(axis=0)[:, self.data.used] ** 2, axis=1))
+        pairs = zip(self.serial_correlations, sizes, strict=True)
+        clear = [one for one, size in pairs if one.significant and size > NEGLIGIBLE]
+        return max(clear, key=lambda one: one.z, default=None)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Sums over the rows so far, to which further rows are added."""
+
+    start: Start
+    moments: Moments
+
+
+@dataclass(frozen=True)
+class CompressedRows:
+    """Results that replace the training rows of a compressed fit.
+
+    Parameters
+    ----------
+    undersmoothing_gap : float
+        Largest distance between prediction and undersmoothed fit, in standard errors.
+    undersmoothing : Undersmoothing or None
+        The undersmoothed networks, where they exist.
+    residual_shape : ResidualShape or None
+        Distribution of the scaled residuals, where it is not normal.
+    """
+
+    undersmoothing_gap: float
+    undersmoothing: Undersmoothing | None = None
+    residual_shape: ResidualShape | None = None

@@ -1,0 +1,163 @@
+"""The noise model of rows that are not kept: targets are computed block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ulmus.core.arrays.backend import Array, like, namespace
+from ulmus.core.data.source import Block, RowPass, Source
+from ulmus.core.data.subsample import SamplePass
+from ulmus.core.ensemble.ensemble import Ensemble
+from ulmus.core.ensemble.regression import start_of
+from ulmus.core.ensemble.stream import fitted_stream
+from ulmus.core.layer.inputs import Inputs
+from ulmus.core.noise_model.model import (
+    LOG_REGRESSION,
+    MAP_ROWS,
+    NOISE_MEMBERS,
+    SEED,
+    SHARES,
+    NoiseVarianceModel,
+    calibrated,
+    calibration_sums,
+    noise_layer,
+    residual_logs,
+    residual_squares,
+    unit_variance,
+    used_rows,
+    working_response,
+)
+
+
+def streamed_noise_model(
+    source: Source, inputs: Inputs, ensemble: Ensemble, min_gain_in_se: float
+) -> NoiseVarianceModel:
+    """Model of rows that are not kept."""
+    members = ensemble.members(slice(NOISE_MEMBERS))
+    logs, sums = [], []
+    for k in range(ensemble.n_outputs):
+        targets = Targets(members, k)
+        rows = TargetSource(source, targets).for_width(1)
+        sample = rows.reduce(SamplePass(MAP_ROWS, SEED)).block
+        layer = noise_layer(inputs, sample)
+        start = start_of(sample, layer)
+        first = fitted_stream(rows, layer, LOG_REGRESSION, start)
+        targets = replace(targets, first=first)
+        again = replace(rows, targets=targets)
+        logs.append(fitted_stream(again, layer, LOG_REGRESSION, start))
+        sums.append(rows.source.reduce(CalibrationPass(targets, logs[k])))
+    return calibrated(logs, ensemble, np.concatenate(sums, axis=1), min_gain_in_se)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets of the regressions, for blocks of rows.
+
+    Parameters
+    ----------
+    members : Ensemble
+        Members whose leave-one-out residuals are used.
+    output : int
+        The output whose noise is modelled.
+    first : Ensemble or None
+        The first regression; with it, targets are the working response.
+    """
+
+    members: Ensemble
+    output: int
+    first: Ensemble | None = None
+
+    def squares(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, Array]]:
+        """Blocks with targets as outputs, and the squared residuals (1, n)."""
+        members = self.members
+        one, unit = slice(self.output, self.output + 1), unit_variance(members)
+        unit = like(unit, members.layer.b)[one]
+        for block, fits in members.row_fits(blocks):
+            xp = namespace(block.y)
+            loo = members.ordered([fit.loo for fit in fits], axis=1)
+            norms = [
+                xp.broadcast_to(fit.leave_out_leverage[:, None, :], fit.residual.shape)
+                for fit in fits
+            ]
+            norm = members.ordered(norms, axis=1)
+            u2 = residual_squares(loo[:, one, :], norm[:, one, :], block.root_weight, unit)
+            logs = block._replace(y=residual_logs(u2), root_weight=used_rows(block.root_weight))
+            if self.first is None:
+                yield logs, u2
+            else:
+                g = leave_one_out_predictions(self.first, logs)
+                yield logs._replace(y=working_response(u2, g)), u2
+
+    def __call__(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        """Blocks with targets as outputs."""
+        for block, _ in self.squares(blocks):
+            yield block
+
+
+def leave_one_out_predictions(logs: Ensemble, block: Block) -> Array:
+    """Leave-one-out predictions (K, n) of the outputs of a training block."""
+    ((_, fits),) = logs.row_fits([block])
+    unit = logs.units.unit[:, None]
+    loo = logs.ordered([namespace(unit).mean(fit.loo, axis=0) for fit in fits])
+    return block.y - loo * unit
+
+
+@dataclass(frozen=True)
+class TargetSource:
+    """The rows of a source with targets as outputs."""
+
+    source: Source
+    targets: Targets
+
+    def reduce(self, row_pass: RowPass) -> Any:
+        """Run a pass over the blocks with targets."""
+        return self.source.reduce(TargetPass(row_pass, self.targets))
+
+    def sample(self, n_rows: int) -> Block:
+        """Some rows with their targets."""
+        (block,) = self.targets([self.source.sample(n_rows)])
+        return block
+
+    def for_width(self, width: int) -> TargetSource:
+        """The same rows in blocks for this many features, or those of the members if more."""
+        width = max(width, self.targets.members.layer.width)
+        return replace(self, source=self.source.for_width(width))
+
+
+@dataclass(frozen=True)
+class TargetPass:
+    """A pass over blocks whose outputs are replaced by targets."""
+
+    row_pass: RowPass
+    targets: Targets
+
+    @property
+    def title(self) -> str:
+        """Title of the pass in a progress bar."""
+        return f"noise model: {getattr(self.row_pass, 'title', 'reading')}"
+
+    def __call__(self, blocks: Iterable[Block]) -> Any:
+        """Result of the pass."""
+        return self.row_pass(self.targets(blocks))
+
+
+@dataclass(frozen=True)
+class CalibrationPass:
+    """Calibration sums of the second regression, by its leave-one-out predictions."""
+
+    title: ClassVar[str] = "noise model: calibration"
+
+    targets: Targets
+    logs: Ensemble
+
+    def __call__(self, blocks: Iterable[Block]) -> np.ndarray:
+        """Sums over the blocks, shape (6 + 4 S, 1)."""
+        total = np.zeros((6 + 4 * len(SHARES), 1))
+        for block, u2 in self.targets.squares(blocks):
+            g = leave_one_out_predictions(self.logs, block)
+            total += calibration_sums(u2, g, block.root_weight)
+        return total
