@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import Ridge
 
 from ulmus.diagnostics import baselines
-from ulmus.diagnostics.baselines import left_out_mean, linear_baseline
+from ulmus.diagnostics.baselines import leave_one_out_mean, linear_baseline
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_the_mean_without_each_row(rows, weighted):
     _, y, w = rows
     w = w if weighted else np.ones(len(y))
     expected = [np.average(a, weights=b) for a, b in (without(i, y, w) for i in range(len(y)))]
-    assert_allclose(left_out_mean(y, w if weighted else None), expected)
+    assert_allclose(leave_one_out_mean(y, w if weighted else None), expected)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -41,7 +41,7 @@ def test_a_linear_model_without_each_row_is_a_refit(rows, weighted, monkeypatch)
     for i in range(len(y)):
         Z_i, y_i, w_i = without(i, Z, y, w)
         expected.append(ridge.fit(Z_i, y_i, w_i).predict(Z[i : i + 1])[0])
-    assert_allclose(found.left_out, expected, rtol=1e-9)
+    assert_allclose(found.loo_predictions, expected, rtol=1e-9)
     assert_allclose(found.predict(X), ridge.fit(Z, y, w).predict(Z), rtol=1e-9)
 
 
@@ -52,19 +52,19 @@ def test_the_penalty_is_the_one_of_least_error(rows, monkeypatch):
     for penalty in baselines.PENALTIES:
         with monkeypatch.context() as patch:
             patch.setattr(baselines, "PENALTIES", np.array([penalty]))
-            errors.append(np.sum((y - linear_baseline(X, y).left_out) ** 2))
-    assert_allclose(np.sum((y - chosen.left_out) ** 2), min(errors))
+            errors.append(np.sum((y - linear_baseline(X, y).loo_predictions) ** 2))
+    assert_allclose(np.sum((y - chosen.loo_predictions) ** 2), min(errors))
 
 
 def test_more_inputs_than_rows_and_constant_inputs(rng):
     X = rng.standard_normal((20, 50))
     X[:, 7] = 5.0
     found = linear_baseline(X, rng.standard_normal(20))
-    assert np.all(np.isfinite(found.left_out))
+    assert np.all(np.isfinite(found.loo_predictions))
     assert found.coef[7] == 0
 
 
 def test_units_change_nothing(rows):
     X, y, _ = rows
     found, other = linear_baseline(X, y), linear_baseline(X * [1e6, 1, 1e-6, 3] - 5, 100 * y)
-    assert_allclose(other.left_out, 100 * found.left_out, rtol=1e-8)
+    assert_allclose(other.loo_predictions, 100 * found.loo_predictions, rtol=1e-8)

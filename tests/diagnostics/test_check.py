@@ -1,4 +1,4 @@
-"""The check of a fit: coverages against loops, each sign where it is deserved, and few alarms."""
+"""Diagnostics: coverages against loops, each finding where it is due, and few false alarms."""
 
 import sys
 from dataclasses import FrozenInstanceError
@@ -12,9 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from plain import plain_ensemble, plain_member
 from sklearn.exceptions import NotFittedError
 
-from ulmus.diagnostics import CoverageRow, DiagnosticReport, Finding
-from ulmus.diagnostics.calibration_data import LEVELS, left_out_cover, point_leverage
-from ulmus.diagnostics.coverage import discrete_columns, parts, values_of
+from ulmus.diagnostics import CoverageRow, DiagnosticReport
+from ulmus.diagnostics.calibration_data import LEVELS, leave_one_out_coverage, point_leverage
+from ulmus.diagnostics.coverage import discrete_columns, quantile_parts, value_groups
+from ulmus.diagnostics.finding import CHECKS, SEVERITIES, TOPICS, finding
+from ulmus.messages import Setting
 
 
 def small(n_neurons=60, **parameters):
@@ -28,9 +30,9 @@ def table(n, seed=0, noise=0.3):
     return X, np.sin(X[:, 0]) + noise * rng.standard_normal(n)
 
 
-def lights(report):
-    """Light of each finding that is not green, by name."""
-    return {f.name: f.light for f in report.findings if f.light != "green"}
+def severities(report):
+    """Severity of each finding that is not ok, by name."""
+    return {f.name: f.severity for f in report.findings if f.severity != "ok"}
 
 
 @pytest.fixture(scope="module")
@@ -59,17 +61,17 @@ def loop_cover(errors, level, signed):
 
 
 @pytest.mark.parametrize("n", [2, 5, 40, 200])
-def test_left_out_coverage_is_that_of_intervals_from_the_other_rows(n):
+def test_leave_one_out_coverage_is_that_of_intervals_from_the_other_rows(n):
     errors = np.random.default_rng(n).standard_normal(n)
-    covered = left_out_cover(errors, LEVELS)
+    covered = leave_one_out_coverage(errors, LEVELS)
     for i, level in enumerate(LEVELS):
         assert_array_equal(covered[i], loop_cover(errors, level, signed=False))
         assert covered[i].sum() == np.ceil(np.round(level * n, 9))
 
 
-def test_skewed_residuals_are_left_out_on_both_sides():
+def test_skewed_residuals_have_asymmetric_intervals():
     errors = np.random.default_rng(0).exponential(size=300)
-    for level, covered in zip(LEVELS, left_out_cover(errors, LEVELS), strict=True):
+    for level, covered in zip(LEVELS, leave_one_out_coverage(errors, LEVELS), strict=True):
         assert_array_equal(covered, loop_cover(errors, level, signed=True))
 
 
@@ -84,21 +86,24 @@ def test_coverages_of_given_rows_are_those_of_predict_interval(model):
     order = np.argsort(X[:, 0])
     for part in range(5):
         few = order[40 * part : 40 * (part + 1)]
-        row = rows[f"input 0 {part + 1}/5", 0.9]
+        row = rows[f"x0 {part + 1}/5", 0.9]
         assert row == CoverageRow(row.group, 0.9, 40, np.mean(inside[few]))
 
 
 def test_groups_are_parts_of_equal_counts_and_values_with_enough_rows():
     values = np.random.default_rng(0).standard_normal(103)
-    groups = parts(values, "x")
+    groups = quantile_parts(values, "x")
     assert len(groups) == 5
     assert_array_equal(np.sort(np.concatenate([g.rows for g in groups])), np.arange(103))
     for one, next_one in pairwise(groups):
         assert values[one.rows].max() < values[next_one.rows].min()
-    assert parts(values[:39], "x") == []
-    assert parts(np.ones(100), "x") == []
+    assert quantile_parts(values[:39], "x") == []
+    assert quantile_parts(np.ones(100), "x") == []
     codes = np.repeat([0.0, 1.0, 2.5], [50, 30, 5])
-    assert [(g.label, len(g.rows)) for g in values_of(codes, "x")] == [("x = 0", 50), ("x = 1", 30)]
+    assert [(g.label, len(g.rows)) for g in value_groups(codes, "x")] == [
+        ("x = 0", 50),
+        ("x = 1", 30),
+    ]
     assert_array_equal(discrete_columns(np.column_stack([codes, values[:85]])), [True, False])
 
 
@@ -107,7 +112,7 @@ def test_leverage_of_training_points_is_the_fit_s_own(model):
     assert_allclose(point_leverage(model.fitted_, X)[0], model.leverage_, rtol=1e-6)
 
 
-# ---------------------------------------------------------------- each sign where deserved
+# ---------------------------------------------------------------- each finding where it is due
 
 
 def noisy(n=300, seed=0):
@@ -119,32 +124,32 @@ def noisy(n=300, seed=0):
 def test_jump_shows_as_step_or_as_misfit():
     X, e = noisy()
     y = np.sign(X[:, 0]) + 0.1 * e
-    assert lights(small(100, weight_scale=20.0).fit(X, y).check())["step"] == "yellow"
-    assert lights(small(30).fit(X, y).check())["misfit"] == "red"
+    assert severities(small(100, weight_scale=20.0).fit(X, y).check())["step"] == "warning"
+    assert severities(small(30).fit(X, y).check())["misfit"] == "error"
 
 
 def test_chirp_shows_as_misfit():
     X, e = noisy()
     report = small().fit(X, np.sin(6 * X[:, 0] ** 2) + 0.1 * e).check()
-    assert lights(report)["misfit"] == "red"
-    finding = next(f for f in report.findings if f.name == "misfit")
-    assert "n_neurons" in finding.remedy
+    assert severities(report)["misfit"] == "error"
+    found = next(f for f in report.findings if f.name == "misfit")
+    assert "n_neurons" in found.suggestion
 
 
 def test_varying_noise_under_one_variance_shows_along_the_input():
     X, e = noisy()
     y = np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e
-    assert lights(small().fit(X, y).check())["coverage by input"] == "red"
-    assert small(noise="auto").fit(X, y).check().light == "green"
+    assert severities(small().fit(X, y).check())["coverage by input"] == "error"
+    assert small(noise="auto").fit(X, y).check().severity == "ok"
 
 
 def test_a_trend_of_the_noise_shows_in_few_given_rows():
     X, e = noisy(300)
     y = np.sin(X[:, 0]) + 0.3 * np.exp(0.5 * X[:, 0]) * e
     report = small().fit(X[:200], y[:200]).check(X[200:], y[200:])
-    finding = next(f for f in report.findings if f.name == "spread by input")
-    assert finding.light == "red"
-    assert finding.statistic > 0.3
+    found = next(f for f in report.findings if f.code == "error-scale")
+    assert found.severity == "error"
+    assert found.statistic > 0.3
 
 
 def test_noise_that_the_model_expects_and_the_data_lack_shows_by_noise():
@@ -152,7 +157,7 @@ def test_noise_that_the_model_expects_and_the_data_lack_shows_by_noise():
     model = small(noise="auto").fit(X, np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e)
     new, e = noisy(600, seed=1)
     report = model.check(new, np.sin(new[:, 0]) + 0.3 * np.exp(-0.8 * new[:, 0]) * e)
-    assert lights(report)["coverage by noise"] == "red"
+    assert severities(report)["coverage by noise"] == "error"
 
 
 def test_noisy_value_of_a_discrete_input_shows_by_group():
@@ -161,88 +166,88 @@ def test_noisy_value_of_a_discrete_input_shows_by_group():
     frame = pd.DataFrame({"x": X[:, 0], "site": code})
     y = np.sin(X[:, 0]) + 0.3 * np.where(code == 2, 3.0, 1.0) * e
     report = small().fit(frame, y).check()
-    assert lights(report)["coverage by group"] == "red"
-    finding = next(f for f in report.findings if f.name == "coverage by group")
-    assert "site = 2" in finding.says
+    assert severities(report)["coverage by group"] == "error"
+    found = next(f for f in report.findings if f.name == "coverage by group")
+    assert "site = 2" in found.message
 
 
 def test_too_few_neurons_show_in_units_members_and_bias():
     X, e = noisy()
-    found = lights(small(5).fit(X, np.sin(3 * X[:, 0]) + 0.1 * e).check())
+    found = severities(small(5).fit(X, np.sin(3 * X[:, 0]) + 0.1 * e).check())
     assert {"hidden units", "members", "bias", "misfit"} <= set(found)
 
 
 @pytest.mark.parametrize(
     ("draw", "name"),
     [
-        (lambda rng: 0.3 * (rng.exponential(size=500) - 1), "distribution"),
+        (lambda rng: 0.3 * (rng.exponential(size=500) - 1), "predictive distribution"),
         (lambda rng: 0.6 * rng.standard_normal(500), "coverage"),
-        (lambda rng: 0.3 * rng.standard_normal(500) + 0.3, "distribution"),
+        (lambda rng: 0.3 * rng.standard_normal(500) + 0.3, "predictive distribution"),
     ],
     ids=["exponential", "twice as much noise", "shift"],
 )
-def test_data_of_another_law_are_red(model, draw, name):
+def test_data_of_another_distribution_are_an_error(model, draw, name):
     rng = np.random.default_rng(7)
     X = rng.uniform(-2, 2, (500, 1))
-    assert lights(model.check(X, np.sin(X[:, 0]) + draw(rng)))[name] == "red"
+    assert severities(model.check(X, np.sin(X[:, 0]) + draw(rng)))[name] == "error"
 
 
-def test_intervals_that_are_too_wide_are_yellow(model):
+def test_intervals_that_are_too_wide_are_a_warning(model):
     X, y = table(500, seed=3, noise=0.1)
-    assert lights(model.check(X, y))["coverage"] == "yellow"
+    assert severities(model.check(X, y))["coverage"] == "warning"
 
 
 def test_points_far_away_are_extrapolation(model):
     X, y = table(500, seed=3)
     report = model.check(X + 1.5, y)
-    assert lights(report)["extrapolation"] == "red"
+    assert severities(report)["extrapolation"] == "error"
     share = next(f for f in report.findings if f.name == "extrapolation").statistic
     seen = table(300)[0]
     assert share == np.mean(seen.max() + 0.1 * np.ptp(seen) < X + 1.5)
 
 
-def test_few_rows_are_yellow_and_rows_fewer_than_degrees_of_freedom_red():
+def test_few_rows_are_a_warning_and_fewer_than_degrees_of_freedom_an_error():
     X, e = noisy(60)
-    assert lights(small().fit(X, np.sin(X[:, 0]) + 0.3 * e).check()) == {"rows": "yellow"}
+    assert severities(small().fit(X, np.sin(X[:, 0]) + 0.3 * e).check()) == {"rows": "warning"}
     wide = np.random.default_rng(0).standard_normal((60, 5))
-    found = lights(small(alpha=1e-3).fit(wide, e).check())
-    assert found["rows"] == "red"
+    found = severities(small(alpha=1e-3).fit(wide, e).check())
+    assert found["rows"] == "error"
 
 
-def test_leverage_near_one_is_yellow():
+def test_leverage_near_one_is_a_warning():
     X, e = noisy(100)
     X[0] = 50.0
     y = np.sin(X[:, 0]) + 0.3 * e
-    found = lights(small(20, alpha=1e-8, standardize=False).fit(X, y).check())
-    assert found["leverage"] in ("yellow", "red")
+    found = severities(small(20, alpha=1e-8, standardize=False).fit(X, y).check())
+    assert found["leverage"] in ("warning", "error")
 
 
 # ---------------------------------------------------------------- odd fits and odd data
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e9 / 3])
-def test_constant_outputs_are_green_and_other_values_red(value):
+def test_constant_outputs_are_ok_and_other_values_an_error(value):
     X, _ = noisy()
     model = small().fit(X, np.full(300, value))
-    assert model.check().light == "green"
-    assert model.check(X, np.full(300, value)).light == "green"
-    assert model.check(X, np.full(300, value + 1)).light == "red"
+    assert model.check().severity == "ok"
+    assert model.check(X, np.full(300, value)).severity == "ok"
+    assert model.check(X, np.full(300, value + 1)).severity == "error"
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_few_rows_give_a_report_without_leaking_warnings(n):
     X, y = table(300)
     model = small(20).fit(X[:n], y[:n])
-    assert "rows" in lights(model.check())
+    assert "rows" in severities(model.check())
     report = model.check(X[n:], y[n:])
-    assert any(f.name == "warning" and "too few" in f.says for f in report.findings)
-    for finding in (*model.check().findings, *report.findings):
-        assert np.isfinite(finding.statistic)
-        assert "nan" not in finding.says
+    assert any(f.code == "prediction-warning" and "too few" in f.message for f in report.findings)
+    for one in (*model.check().findings, *report.findings):
+        assert np.isfinite(one.statistic)
+        assert "nan" not in one.message
 
 
 def test_one_given_row_is_enough(model):
-    assert model.check([[0.5]], [0.5]).light == "green"
+    assert model.check([[0.5]], [0.5]).severity == "ok"
 
 
 def test_several_outputs_are_named():
@@ -250,11 +255,11 @@ def test_several_outputs_are_named():
     y = np.sin(X[:, 0]) + 0.3 * e
     Y = np.column_stack([y, np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e])
     report = small().fit(X, Y).check()
-    expected = {"coverage by input, output 1": "red", "spread by input, output 1": "red"}
-    assert lights(report) == expected
+    expected = {"coverage by input, output 1": "error", "error scale by input, output 1": "error"}
+    assert severities(report) == expected
     assert {r.group.split(",")[0] for r in report.coverage} == {"output 0", "output 1"}
     alone = small().fit(X, y).check()
-    assert [f.light for f in alone.findings if f.name == "distribution"] == ["green"]
+    assert [f.severity for f in alone.findings if f.code == "predictive-distribution"] == ["ok"]
 
 
 def test_rows_of_weight_zero_count_for_nothing():
@@ -265,18 +270,18 @@ def test_rows_of_weight_zero_count_for_nothing():
     y[:40] += 100
     report = small().fit(X, y, sample_weight=weight).check()
     assert report.coverage[0].n == 260
-    assert report.light == "green"
+    assert report.severity == "ok"
     assert any(r.group == "noise 5/5" for r in report.coverage)
 
 
 @pytest.mark.parametrize("factor", [1e-12, 1e12])
-def test_units_of_y_change_no_light(factor):
+def test_units_of_y_change_no_severity(factor):
     X, e = noisy()
     y = np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e
     one, other = small().fit(X, y), small().fit(X, factor * y)
     for data, scaled in (((), ()), ((X + 0.1, y), (X + 0.1, factor * y))):
-        ours = [(f.name, f.light) for f in one.check(*data).findings]
-        assert ours == [(f.name, f.light) for f in other.check(*scaled).findings]
+        ours = [(f.name, f.severity) for f in one.check(*data).findings]
+        assert ours == [(f.name, f.severity) for f in other.check(*scaled).findings]
 
 
 def test_fits_without_rows_ask_for_data():
@@ -285,17 +290,17 @@ def test_fits_without_rows_ask_for_data():
     for model in (small().fit(X, y).compress(), streamed, small().partial_fit(X, y)):
         with pytest.raises(ValueError, match="give X and y"):
             model.check()
-        assert model.check(*table(300, seed=2)).light == "green"
+        assert model.check(*table(300, seed=2)).severity == "ok"
 
 
 def test_other_kinds_of_fit_and_input():
     X, y = table(300)
-    assert small(noise="heteroskedastic").fit(X, y).check().light == "green"
-    assert plain_member(60, random_state=0).fit(X, y).check().light == "green"
+    assert small(noise="heteroskedastic").fit(X, y).check().severity == "ok"
+    assert plain_member(60, random_state=0).fit(X, y).check().severity == "ok"
     sparse = scipy.sparse.csr_matrix(X)
     report = small().fit(sparse, y).check(sparse, y)
     dense = small().fit(X, y).check(X, y)
-    assert [f.light for f in report.findings] == [f.light for f in dense.findings]
+    assert [f.severity for f in report.findings] == [f.severity for f in dense.findings]
 
 
 def test_bad_data_are_refused(model):
@@ -327,8 +332,8 @@ def test_a_check_changes_nothing(model):
 REPORT = DiagnosticReport(
     "a check.",
     (
-        Finding("coverage", "green", 0.9, "as asked."),
-        Finding("bias", "yellow", 6.0, "6 < 7.", "more units."),
+        finding("coverage", "ok", 0.9, "nominal.", "not shown", ("not shown",)),
+        finding("bias", "warning", 6.0, "6 < 7.", "Biased.", (Setting("n_neurons", 9), "add rows")),
     ),
     (CoverageRow("all", 0.9, 10, 0.9),),
 )
@@ -336,37 +341,65 @@ REPORT = DiagnosticReport(
 
 def test_report_reads_as_aligned_text_and_as_a_table():
     assert str(REPORT).splitlines() == [
-        "[??] yellow: a check.",
-        "[ok] coverage  as asked.",
-        "[??] bias      6 < 7.",
-        "               -> more units.",
+        "[warning] a check.",
+        "[ok]      coverage  nominal.",
+        "[warning] bias      6 < 7. Biased.",
+        "                    -> use n_neurons=9, or add rows.",
     ]
-    assert "<td>6 &lt; 7.</td>" in REPORT._repr_html_()
-    assert REPORT.light == "yellow"
+    assert "<td>6 &lt; 7. Biased.</td>" in REPORT._repr_html_()
+    assert REPORT.severity == "warning"
     with pytest.raises(FrozenInstanceError):
         REPORT.title = "another"
 
 
+def test_a_front_end_renders_suggestions_with_its_own_names():
+    def option(parameter, value, item=None):
+        return f"--{parameter.replace('_', '-')} {value}"
+
+    def nothing(parameter, value, item=None):
+        return None
+
+    assert "-> use --n-neurons 9, or add rows." in REPORT.format(option)
+    assert "-> add rows." in REPORT.format(nothing)
+    assert REPORT.findings[1].to_dict(option)["suggestion"] == "use --n-neurons 9, or add rows."
+
+
 def test_report_becomes_a_frame_or_a_record_array(monkeypatch):
+    names = ["name", "code", "topic", "severity", "statistic", "message", "suggestion"]
     frame = REPORT.to_frame()
-    assert list(frame.columns) == list(Finding._fields)
-    assert list(frame.light) == ["green", "yellow"]
+    assert list(frame.columns) == names
+    assert list(frame.severity) == ["ok", "warning"]
+    assert list(frame.topic) == ["calibration", "fit"]
     monkeypatch.setitem(sys.modules, "pandas", None)
     records = REPORT.to_frame()
-    assert records.dtype.names == Finding._fields
-    assert list(records.remedy) == ["", "more units."]
+    assert list(records.dtype.names) == names
+    assert list(records.suggestion) == ["", "use n_neurons=9, or add rows."]
 
 
-# ---------------------------------------------------------------- few alarms
+def test_every_check_is_registered_with_a_topic(model):
+    assert {check.topic for check in CHECKS.values()} == set(TOPICS)
+    with pytest.raises(KeyError, match="unregistered"):
+        finding("unregistered", "ok", 0.0, "nothing.")
+    X, y = table(200, seed=1)
+    ran = [*model.check().findings, *model.check(X, y).findings]
+    assert {one.code for one in ran} == set(CHECKS) - {"prediction-warning"}
+    for one in ran:
+        assert (one.name, one.topic) == CHECKS[one.code]
+        assert one.severity in SEVERITIES
+    listed = model.check().about(*TOPICS)
+    assert listed == model.check().findings
 
 
-def test_honest_fits_are_mostly_green():
-    all_lights = []
+# ---------------------------------------------------------------- few false alarms
+
+
+def test_calibrated_fits_are_mostly_ok():
+    found = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
         X = rng.uniform(-2, 2, (600, 2))
         y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(600)
         model = small(100, random_state=seed).fit(X[:300], y[:300])
-        all_lights += [model.check().light, model.check(X[300:], y[300:]).light]
-    assert all_lights.count("red") <= 2
-    assert all_lights.count("green") >= 34
+        found += [model.check().severity, model.check(X[300:], y[300:]).severity]
+    assert found.count("error") <= 2
+    assert found.count("ok") >= 34

@@ -1,4 +1,4 @@
-"""Rows that clearly hang together are noticed when they were taken as independent, and no others.
+"""Clearly correlated errors raise a warning if they are treated as independent, and no others.
 
 The limits come from 1200 fits of independent rows (30 to 400 rows; one and four inputs; normal,
 skewed, heavy-tailed and varying noise; in any order and sorted by an input): no score exceeded 2.7.
@@ -28,7 +28,7 @@ def series(phi, n=300, seed=0):
 
 
 def messages(fit):
-    """What was warned of."""
+    """Messages of the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit()
@@ -109,7 +109,7 @@ def test_few_rows_beside_a_rough_layer_are_told():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (24, 2)), rng.standard_normal(24)
     rough = plain_ensemble(3, 40, alpha=1e-9, noise=AR1(), random_state=0)
-    with pytest.warns(DegenerateFitWarning, match="all but 10 directions of 24 rows"):
+    with pytest.warns(DegenerateFitWarning, match="only 10 residual degrees of freedom of 24 rows"):
         bounds = rough.fit(X, y).predict_interval(X, kind="confidence")
     assert np.all(np.isfinite(bounds))
 

@@ -1,4 +1,4 @@
-"""What ``check``, ``summary`` and the report say about rows that hang together."""
+"""Residual correlation in ``check``, ``summary`` and the report."""
 
 import json
 from itertools import pairwise
@@ -12,8 +12,8 @@ from plain import plain_ensemble
 
 from ulmus.core.noise_covariance.diagnostics import correlogram, serial_correlation
 from ulmus.core.noise_covariance.locations import Locations
-from ulmus.diagnostics.calibration_data import n_judges
-from ulmus.diagnostics.coverage import Judge
+from ulmus.diagnostics.calibration_data import n_calibration_residuals
+from ulmus.diagnostics.coverage import CoverageTest
 from ulmus.noise import AR1, Clustered, Conley, Exponential, NeweyWest
 
 pytestmark = [
@@ -42,7 +42,7 @@ def fitted(X, y, noise="homoskedastic", **locations):
     )
 
 
-def finding(model, name="dependence"):
+def finding(model, name="residual correlation"):
     return next(f for f in model.check().findings if f.name == name)
 
 
@@ -91,72 +91,76 @@ def test_chance_leaves_one_lag_in_twenty_outside_the_band():
 # ---------------------------------------------------------------- check
 
 
-@pytest.mark.parametrize(("phi", "light"), [(0.0, "green"), (0.25, "yellow"), (0.8, "red")])
-def test_rows_taken_as_independent(phi, light):
+@pytest.mark.parametrize(("phi", "severity"), [(0.0, "ok"), (0.25, "warning"), (0.8, "error")])
+def test_rows_taken_as_independent(phi, severity):
     found = finding(fitted(*table(phi)))
-    assert found.light == light
-    assert "successive rows" in found.says
-    assert ("noise=AR1()" in found.remedy) == (light != "green")
+    assert found.severity == severity
+    assert "successive rows" in found.message
+    assert ("noise=AR1()" in found.suggestion) == (severity != "ok")
 
 
 @pytest.mark.parametrize(
     ("noise", "says"),
     [
-        (AR1(), "fades along time over"),
-        (NeweyWest(bandwidth=7), "of any kind that reaches 7"),
-        (NeweyWest(bandwidth=7) * Clustered(), "reaches 7 within 25 groups"),
-        (Clustered(), "of any kind within 25 groups"),
+        (AR1(), "decays along time over"),
+        (NeweyWest(bandwidth=7), "any correlation up to a distance of 7"),
+        (NeweyWest(bandwidth=7) * Clustered(), "a distance of 7 within 25 groups"),
+        (Clustered(), "any correlation within 25 groups"),
     ],
     ids=lambda value: "" if isinstance(value, str) else type(value).__name__,
 )
-def test_noise_that_allows_for_it_is_green(noise, says):
+def test_correlated_noise_that_is_modelled_is_ok(noise, says):
     groups = {"groups": np.arange(N) // 10} if "groups" in noise.names() else {}
     found = finding(fitted(*table(0.8), noise, **groups))
-    assert found.light == "green"
-    assert "error bars allow for it" in found.says
-    assert says in found.says
+    assert found.severity == "ok"
+    assert "error bars account for it" in found.message
+    assert says in found.message
 
 
 def test_neighbours_in_space():
     X, y = table(reach=0.3)
     for noise in (Exponential(("x", "z")), Conley(("x", "z"), cutoff=0.5)):
         found = finding(fitted(X, y, noise))
-        assert found.light == "green"
-        assert "nearest neighbours" in found.says
-        assert "error bars allow for it" in found.says
+        assert found.severity == "ok"
+        assert "nearest neighbours" in found.message
+        assert "error bars account for it" in found.message
 
 
 def test_noise_of_the_wrong_axis_is_noticed():
-    # Rows along time, and noise that was asked for in space.
+    # Rows along time, and noise that is correlated in space.
     X, y = table(0.8)
     model = fitted(X, y, Exponential(("x", "z")))
     assert model.noise_covariance_.independent
     found = finding(model)
-    assert found.light == "yellow"
-    assert "AR1()" in found.remedy
+    assert found.severity == "warning"
+    assert "AR1()" in found.suggestion
     calm = finding(fitted(*table(), Exponential(("x", "z"))))
-    assert calm.light == "green"
+    assert calm.severity == "ok"
 
 
 def test_no_noise_and_no_rows():
     X, y = table()
-    assert finding(fitted(X, np.ones(N))).says.startswith("residuals are round-off")
+    assert finding(fitted(X, np.ones(N))).message.startswith("errors are at round-off level")
     small = fitted(X, y).compress()
-    assert not [f for f in small.check(X, y).findings if f.name == "dependence"]
+    assert not [f for f in small.check(X, y).findings if f.code == "residual-correlation"]
 
 
 def test_each_output_is_named():
     X, y = table(0.8)
     model = fitted(X, np.stack([y, np.random.default_rng(2).standard_normal(N)], axis=1))
-    assert finding(model, "dependence, output 0").light == "red"
-    assert finding(model, "dependence, output 1").light == "green"
+    assert finding(model, "residual correlation, output 0").severity == "error"
+    assert finding(model, "residual correlation, output 1").severity == "ok"
 
 
 # ---------------------------------------------------------------- summary
 
 
 def lines(model, **how):
-    return [line for line in str(model.summary(**how)).splitlines() if "dependence" in line]
+    return [
+        line
+        for line in str(model.summary(**how)).splitlines()
+        if line.startswith("noise covariance")
+    ]
 
 
 def test_the_summary_has_a_line_with_parameters_and_their_errors():
@@ -164,21 +168,21 @@ def test_the_summary_has_a_line_with_parameters_and_their_errors():
     model = fitted(X, y, AR1())
     scale, error = model.noise_covariance_.values[0], model.noise_covariance_.standard_errors[0]
     (line,) = lines(model)
-    assert line.startswith("dependence ")
+    assert line.startswith("noise covariance ")
     assert f"along time over {scale:.3g} units of time (standard error {error:.2g})" in line
-    assert model.summary().to_dict()["dependence"] in line
-    assert "taken as independent" in lines(fitted(*table(), AR1()))[0]
+    assert model.summary().to_dict()["noise_covariance"] in line
+    assert "independent errors" in lines(fitted(*table(), AR1()))[0]
     assert not lines(fitted(*table()))
     two = fitted(X, np.stack([y, y], axis=1), AR1())
-    assert len([line for line in lines(two) if line.startswith("dependence, output")]) == 2
+    assert len([line for line in lines(two) if line.startswith("noise covariance, output")]) == 2
 
 
-def test_shares_of_a_nugget_are_told():
+def test_the_share_of_a_nugget_is_reported():
     X, y = table(0.95)
     y = y + 0.3 * np.random.default_rng(5).standard_normal(N)
-    words = fitted(X, y, AR1()).summary().dependence
+    words = fitted(X, y, AR1()).summary().noise_covariance
     assert "(standard error" in words.split("of the noise")[0]
-    assert words.endswith("the rest is each row's own")
+    assert words.endswith("the remainder is uncorrelated")
 
 
 # ---------------------------------------------------------------- the report
@@ -209,9 +213,9 @@ def test_the_report_draws_the_correlogram(report):
     assert_allclose(bars["y"], expected.correlations, rtol=1e-8)
     assert_allclose(band["y"], 1.96 * expected.deviations, rtol=1e-8)
     assert "variogram" not in figures
-    section = page.split('id="neighbours"')[1].split("</section>")[0]
-    assert "successive rows have 0." in section
-    assert "✗ problem" in section
+    section = page.split('id="correlation"')[1].split("</section>")[0]
+    assert "successive rows have correlation 0." in section
+    assert "✗ error" in section
     assert all(a >= b - 0.15 for a, b in pairwise(bars["y"][:6]))
 
 
@@ -221,11 +225,11 @@ def test_the_report_draws_a_variogram_where_coordinates_are_known(report):
     page, figures = report(model, X, y)
     marks, whole = figures["variogram"][0]["traces"]
     assert marks["y"][0] < 0.7 * whole["y"][0]
-    assert "fades in space" in page
+    assert "decays in space" in page
     assert "from ulmus.noise import Exponential" in page
 
 
-def test_the_code_of_a_report_names_what_fit_was_given(report):
+def test_the_code_of_a_report_names_the_locations_passed_to_fit(report):
     X, y = table(0.8)
     model = fitted(X, y, AR1() * Clustered(), time=np.arange(N), groups=np.arange(N) // 50)
     page, _ = report(model, X, y)
@@ -237,29 +241,29 @@ def test_without_rows_the_section_says_so(report):
     X, y = table(0.8)
     page, figures = report(fitted(X, y).compress(), X, y)
     assert "correlogram" not in figures
-    assert "only a model with its rows can tell" in page
+    assert "residual correlation requires the training rows" in page
 
 
-# ---------------------------------------------------------------- what rows are worth
+# ---------------------------------------------------------------- effective rows
 
 
-@pytest.mark.parametrize("left_out", [True, False])
-def test_a_group_of_rows_that_hang_together_tells_less(left_out):
+@pytest.mark.parametrize("leave_one_out", [True, False])
+def test_a_group_of_correlated_rows_is_weaker_evidence(leave_one_out):
     covered = np.ones((1, 4, 300), dtype=bool)
     covered[0, :, ::3] = False  # 20 of the first 60 rows
     covered[0, :, 60:] = np.arange(240) % 15 > 0
-    evidence = SimpleNamespace(left_out=left_out, covered=covered, n_rows=300)
-    lights = [
-        Judge(evidence, 280.0, worth).verdict(covered[0, 2, :60], 2, 0, 5).light
-        for worth in (1.0, 0.1)
+    data = SimpleNamespace(leave_one_out=leave_one_out, covered=covered, n_rows=300)
+    severities = [
+        CoverageTest(data, 280.0, share)(covered[0, 2, :60], 2, 0, 5).severity
+        for share in (1.0, 0.1)
     ]
-    assert lights == ["red", "green"]
+    assert severities == ["error", "ok"]
 
 
-def test_rows_are_worth_as_many_independent_ones_as_tell_their_variance():
+def test_calibration_residuals_are_the_degrees_of_freedom_of_the_noise():
     X, y = table(phi=0.8)
     fit = fitted(X, y, AR1()).fitted_
     assert fit.noise_dof[0] < 0.4 * N
-    assert_allclose(n_judges(fit), fit.noise_dof)
+    assert_allclose(n_calibration_residuals(fit), fit.noise_dof)
     alone = fitted(X, y).fitted_
-    assert_allclose(n_judges(alone), N - alone.gamma)
+    assert_allclose(n_calibration_residuals(alone), N - alone.gamma)

@@ -1,4 +1,4 @@
-"""What was fitted, in words: numbers against attributes and refits, texts for every kind of fit."""
+"""Summaries: numbers against attributes and refits, and text for every type of fit."""
 
 import json
 from dataclasses import FrozenInstanceError
@@ -20,7 +20,8 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 import ulmus
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.query.leave_out import leave_one_out_accuracy
-from ulmus.diagnostics import Finding, Relevance, Summary, VarianceShares, fit_summary
+from ulmus.diagnostics import FeatureRelevance, Summary, VarianceShares, fit_summary
+from ulmus.diagnostics.finding import finding
 from ulmus.estimators._presentation import DOCUMENTATION
 
 
@@ -29,7 +30,7 @@ def small(n_neurons=20, **parameters):
 
 
 def learned(**parameters):
-    """An ensemble that learns a map."""
+    """An ensemble with an input map."""
     return ELMEnsembleRegressor(3, 30, **{"random_state": 0} | parameters)
 
 
@@ -43,30 +44,30 @@ def model(data):
     return small().fit(data.X, data.y)
 
 
-# ---------------------------------------------------------------- the oracle of left-out errors
+# ---------------------------------------------------------------- oracle of leave-one-out errors
 
 
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 @pytest.mark.parametrize("weighted", [False, True])
-def test_left_out_r2_is_that_of_refits_without_each_row(make_table, weighted):
+def test_leave_one_out_r2_is_that_of_refits_without_each_row(make_table, weighted):
     data = make_table(24)
     w = data.w if weighted else np.ones(24)
     parameters = {"alpha": 0.3, "standardize": False}
     model = small(6, **parameters).fit(data.X, data.y, w if weighted else None)
-    left_out = []
+    predictions = []
     for i in range(24):
         others = np.arange(24) != i
         again = small(6, **parameters).fit(data.X[others], data.y[others], w[others])
         assert_allclose(again.hidden_weights_, model.hidden_weights_)
-        left_out.append(again.predict(data.X[[i]])[0])
+        predictions.append(again.predict(data.X[[i]])[0])
     summary = model.summary()
-    assert_allclose(summary.r2, r2_score(data.y, left_out, sample_weight=w), rtol=1e-8)
-    rmse = root_mean_squared_error(data.y, left_out, sample_weight=w)
+    assert_allclose(summary.r2, r2_score(data.y, predictions, sample_weight=w), rtol=1e-8)
+    rmse = root_mean_squared_error(data.y, predictions, sample_weight=w)
     assert_allclose(summary.rmse, rmse, rtol=1e-8)
     assert_allclose(summary.r2, 1 - (summary.rmse / summary.rmse_of_mean) ** 2)
 
 
-def test_few_rows_are_left_out_of_the_map_too(data):
+def test_few_rows_are_out_of_fold_with_respect_to_the_map(data):
     model = learned().fit(data.X, data.y)
     found = leave_one_out_accuracy(model.fitted_, model.fitted_.rows)
     folds = model.fitted_.folds
@@ -74,14 +75,16 @@ def test_few_rows_are_left_out_of_the_map_too(data):
     for fold in folds:
         residuals[fold.rows] = fold.residuals[0]
     assert_allclose(found.rmse, np.sqrt(np.mean(residuals**2)))
-    assert found.rmse > np.sqrt(np.mean(model.loo_residuals_**2))  # the row pulled its own map
+    assert found.rmse > np.sqrt(
+        np.mean(model.loo_residuals_**2)
+    )  # the map was optimised on the row too
 
 
-def test_rows_that_the_map_was_learned_from_do_not_count(make_table):
+def test_rows_that_the_map_was_optimised_on_do_not_count(make_table):
     data = make_table(120)
     model = learned(tuning_fraction=0.5).fit(data.X, data.y)
-    judges = ~model.fitted_.rows.tuned
-    expected = r2_score(data.y[judges], model.loo_predictions_[judges])
+    calibration_rows = ~model.fitted_.rows.map_rows
+    expected = r2_score(data.y[calibration_rows], model.loo_predictions_[calibration_rows])
     assert_allclose(model.summary().r2, expected)
 
 
@@ -92,7 +95,7 @@ def test_numbers_are_the_attributes(data, model):
     summary = model.summary()
     assert isinstance(summary, Summary)
     assert (summary.n_rows, summary.n_features, summary.n_outputs) == (80, 3, None)
-    assert (summary.n_members, summary.n_units) == (4, 20)
+    assert (summary.n_estimators, summary.n_neurons) == (4, 20)
     assert (summary.activation, summary.input_map) == ("logistic", None)
     assert summary.alpha == model.alpha_
     assert summary.dof == model.dof_
@@ -108,8 +111,8 @@ def test_numbers_are_the_attributes(data, model):
     assert (summary.coverage, summary.coverage_level) == (row.coverage, 0.95)
 
 
-def test_warnings_are_the_findings_that_are_not_green(data, model):
-    findings = [f for f in model.check().findings if f.light != "green"]
+def test_warnings_are_the_findings_that_are_not_ok(data, model):
+    findings = [f for f in model.check().findings if f.severity != "ok"]
     assert findings
     assert [f.name for f in model.summary().warnings] == [f.name for f in findings]
 
@@ -123,10 +126,10 @@ def test_shares_of_the_variance(data, model):
     choice = model.predict_var(data.X, "model").sum() - own
     total = own + choice
     assert_allclose(shares, [(own - redrawing) / total, redrawing / total, choice / total])
-    # As many members as there can be leave what all of them share.
+    # The limit of infinitely many members is common to all of them.
     endless = model.variance_at(data.X, 10**9).sum()
     assert_allclose(shares.data, endless / total, rtol=1e-6)
-    assert model.summary().enough_members == model.suggest_n_estimators(data.X)
+    assert model.summary().suggested_n_estimators == model.suggest_n_estimators(data.X)
 
 
 def test_noise_that_is_modelled_has_a_range(rng):
@@ -137,8 +140,10 @@ def test_noise_that_is_modelled_has_a_range(rng):
     assert summary.noise_modelled is True
     low, high = summary.noise_range
     sd = model.predict_var(X, "noise") ** 0.5
-    assert_allclose([low, high], [sd.min(), sd.max()], rtol=0.5)  # rows are left out of theirs
-    assert f"{low:.3g} to {high:.3g} as the inputs go" in str(summary)
+    assert_allclose(
+        [low, high], [sd.min(), sd.max()], rtol=0.5
+    )  # those of the rows are out-of-fold
+    assert f"{low:.3g} to {high:.3g} over the rows" in str(summary)
 
 
 def test_weighted_rows(data):
@@ -168,7 +173,7 @@ def test_relevance_has_names_and_the_largest_first(data):
     assert learned().fit(data.X, data.y).summary().relevance[0].name == f"x{order[0]}"
 
 
-def test_features_of_one_column_are_added_up(data):
+def test_relevance_of_one_column_is_summed(data):
     model = learned().fit(data.X, data.y)
     share, sd = model.feature_relevance_, model.feature_relevance_std_
     by_name = {r.name: r for r in model.summary(columns=("kind", "t", "kind")).relevance}
@@ -178,18 +183,18 @@ def test_features_of_one_column_are_added_up(data):
         model.summary(columns=("kind", "t"))
 
 
-def test_inputs_beyond_the_eighth_are_added_up():
-    summary = some_summary(relevance=tuple(Relevance(f"r{j}", 0.1, 0.01) for j in range(10)))
+def test_relevance_beyond_the_eighth_input_is_summed():
+    summary = some_summary(relevance=tuple(FeatureRelevance(f"r{j}", 0.1, 0.01) for j in range(10)))
     lines = [line for line in str(summary).splitlines() if "%  " in line]
     assert len(lines) == 9
     assert lines[-1].split() == ["2", "more", "20.0%", "together"]
 
 
-# ---------------------------------------------------------------- kinds of fits
+# ---------------------------------------------------------------- types of fits
 
 
 def texts(summary):
-    """Everything that a summary can be turned into; it must not fail."""
+    """The text of a summary, after all its other forms."""
     values = summary.to_dict()
     assert json.loads(json.dumps(values, allow_nan=False)) == values
     assert max(map(len, str(summary).splitlines())) <= 100
@@ -212,7 +217,7 @@ def test_several_outputs_have_a_line_each(data):
     assert summary.variance_shares[2] is None
     assert "80 rows, 3 inputs, 3 outputs." in text
     for k in range(3):
-        assert f"left-out rows, output {k}" in text
+        assert f"leave-one-out, output {k}" in text
     assert "the target does not vary" in text
     column = small().fit(data.X, y[:, [0]]).summary()  # one output with an axis of its own
     assert column.n_outputs == 1
@@ -224,8 +229,8 @@ def test_a_single_network(data):
     text = texts(summary)
     assert text.startswith("ELMRegressor: 80 rows, 3 inputs.")
     assert "one network of 20 hidden units" in text
-    assert "ELMEnsembleRegressor" in " ".join(summary.advice)
-    assert summary.enough_members is None
+    assert "ELMEnsembleRegressor" in advice(summary)
+    assert summary.suggested_n_estimators is None
     assert summary.variance_shares.members == 0
 
 
@@ -257,7 +262,7 @@ def test_targets_in_extreme_units(data):
         texts(summary)
 
 
-def test_a_stream_leaves_out_what_needs_rows(make_table):
+def test_a_stream_omits_what_requires_rows(make_table):
     data = make_table(300)
     y = np.column_stack([data.y, data.y**2])
     model = small()
@@ -269,19 +274,19 @@ def test_a_stream_leaves_out_what_needs_rows(make_table):
     assert_allclose(summary.target_mean, whole.target_mean)
     assert_allclose(summary.target_sd, whole.target_sd)
     assert "keeps no training rows" in text
-    assert "left-out rows, output 0" not in text
+    assert "leave-one-out, output 0" not in text
     assert summary.variance_shares is not None  # at the points that a stream keeps
     bare = small(fit_intercept=False).partial_fit(data.X, y).summary()
     assert bare.target_mean is bare.noise_share is None
     texts(bare)
 
 
-def test_a_compressed_fit_leaves_out_more(data):
+def test_a_compressed_fit_omits_more(data):
     summary = small().fit(data.X, data.y).compress().summary()
     text = texts(summary)
     assert_allclose(summary.target_sd, data.y.std())
     assert summary.variance_shares is None
-    assert "no rows to ask about" in text
+    assert "no rows to compute them at" in text
     assert "check(X_new, y_new)" in text
 
 
@@ -318,8 +323,8 @@ def some_summary(**changes):
         "n_outputs": None,
         "target_mean": 1.0,
         "target_sd": 2.0,
-        "n_members": 8,
-        "n_units": 30,
+        "n_estimators": 8,
+        "n_neurons": 30,
         "activation": "tanh",
         "input_map": "ard",
         "alpha": 0.1,
@@ -337,13 +342,13 @@ def test_a_summary_cannot_be_changed():
         some_summary().n_rows = 3
 
 
-def test_what_the_variance_is_made_of_in_a_sentence():
+def test_variance_components_in_a_sentence():
     rows = some_summary(variance_shares=VarianceShares(0.93, 0.02, 0.05))
-    assert "93% noise of the training rows (which all members share)" in str(rows)
-    assert "more rows lower it, more members do not." in flat(rows)
+    assert "93% noise of the training rows, 2% random weights" in flat(rows)
+    assert "5% selection of alpha and input map." in flat(rows)
     members = some_summary(variance_shares=VarianceShares(0.6, 0.4, 0.0))
-    assert "40% random weights; more members lower it" in flat(members)
-    assert "choice" not in str(members)
+    assert "60% noise of the training rows, 40% random weights." in flat(members)
+    assert "selection" not in str(members)
 
 
 def flat(summary):
@@ -355,27 +360,62 @@ def test_the_headline_counts():
     assert str(some_summary()).startswith("Model: 1,200 rows, 1 input.")
 
 
-def test_warnings_come_with_their_remedies():
-    finding = Finding("rows", "red", 1.0, "too few.", "add rows.")
-    assert "[!!] rows: too few. -> add rows." in str(some_summary(warnings=(finding,)))
-    assert "none: all checks" in str(some_summary(warnings=()))
+def advice(summary):
+    """All advice in one line."""
+    return " ".join(one.render() for one in summary.advice)
+
+
+def test_warnings_come_with_their_suggestions():
+    one = finding("rows", "error", 1.0, "too few.", suggestions=("add rows",))
+    assert "[error] rows: too few. -> add rows." in str(some_summary(warnings=(one,)))
+    assert "none; all leave-one-out checks" in str(some_summary(warnings=()))
     assert "warnings" not in str(some_summary())
 
 
 def test_advice_follows_the_numbers(rng):
     X = rng.uniform(-1, 1, (400, 1))
     noisy = small().fit(X, rng.standard_normal(400)).summary()
-    assert any("mostly noise" in line for line in noisy.advice)
+    assert "mostly noise" in advice(noisy)
     y = np.sin(9 * X[:, 0]) + 0.01 * rng.standard_normal(400)
     few = small(8).fit(X, y).summary()
-    assert not any("mostly noise" in line for line in few.advice)
-    assert few.enough_members > 8
-    assert any(f"n_estimators={few.enough_members}" in line for line in few.advice)
+    assert "mostly noise" not in advice(few)
+    assert few.suggested_n_estimators > 8
+    assert f"n_estimators={few.suggested_n_estimators}" in advice(few)
+
+
+def test_a_front_end_renders_advice_and_next_steps(rng):
+    def option(parameter, value, item=None):
+        return f"--{parameter.replace('_', '-')} {value}" if parameter == "n_estimators" else None
+
+    X = rng.uniform(-1, 1, (400, 1))
+    few = small(8).fit(X, np.sin(9 * X[:, 0]) + 0.01 * rng.standard_normal(400)).summary()
+    text, values = few.format(option, ["ulmus predict"]), few.to_dict(option)
+    assert f"--n-estimators {few.suggested_n_estimators}" in " ".join(text.split())
+    assert f"--n-estimators {few.suggested_n_estimators}" in " ".join(values["advice"])
+    assert text.endswith("ulmus predict")
+    for name in ("n_estimators", "n_neurons=", "model."):
+        assert name not in text
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_sixty_rows_get_no_contradictory_suggestions(make_table, rng, noisy):
+    data = make_table(60)
+    y = rng.standard_normal(60) if noisy else data.y
+    model = learned().fit(data.X, y)
+    text = flat(model.summary())
+    assert "add rows" in text  # few rows make standard errors uncertain
+    for claim in ("more rows", "neither rows", "larger alpha", "members do not"):
+        assert claim not in text
+    # A parameter is suggested in one direction only, and alpha only where it was given.
+    for report in (model.check(), small(alpha=1e-3).fit(data.X, y).check()):
+        suggestions = " ".join(one.suggestion for one in report.findings)
+        assert "larger n_neurons" not in suggestions or "smaller n_neurons" not in suggestions
+    assert "alpha" not in " ".join(one.suggestion for one in model.check().findings)
 
 
 def test_html_escapes_names():
     name = "<script>alert('x')</script>"
-    html = some_summary(relevance=(Relevance(name, 1.0, 0.1),), title="A & B")._repr_html_()
+    html = some_summary(relevance=(FeatureRelevance(name, 1.0, 0.1),), title="A & B")._repr_html_()
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
     assert "A &amp; B" in html
@@ -411,27 +451,27 @@ def test_a_pipeline_without_names(data):
 # ---------------------------------------------------------------- in a notebook
 
 
-def test_a_light_summary_computes_nothing(data, monkeypatch):
+def test_a_brief_summary_computes_nothing(data, monkeypatch):
     model = learned().fit(data.X, data.y)
     fit = model.fitted_
     monkeypatch.setattr("ulmus.diagnostics.summary.diagnostic_report", pytest.fail)
     html = model._repr_html_()
     assert "80 rows, 3 inputs." in html
-    assert "left-out rows and checks, which take longer" in html
+    assert "leave-one-out accuracy and diagnostics; summary() computes them" in html
     assert not {"folds", "networks", "undersmoothing_gap", "misfit"} & set(vars(fit))
     _ = fit.folds
-    assert "where the mean alone has" in model._repr_html_()  # now they are known
+    assert "that of the mean" in model._repr_html_()  # the folds are fitted now
     assert "networks" not in vars(fit)
 
 
-def test_a_light_summary_has_the_numbers_of_the_whole(data, model):
-    light = fit_summary(model.fitted_, "Model", list("abc"), light=True)
+def test_a_brief_summary_has_the_numbers_of_the_whole(data, model):
+    brief = fit_summary(model.fitted_, "Model", list("abc"), brief=True)
     whole = model.summary()
     for name in ("alpha", "noise_sd", "r2", "rmse", "coverage", "target_sd"):
-        assert getattr(light, name) == getattr(whole, name)
-    assert light.warnings is light.variance_shares is None
-    assert light.notes
-    stream = fit_summary(small().partial_fit(data.X, data.y).fitted_, "Model", "abc", light=True)
+        assert getattr(brief, name) == getattr(whole, name)
+    assert brief.warnings is brief.variance_shares is None
+    assert brief.notes
+    stream = fit_summary(small().partial_fit(data.X, data.y).fitted_, "Model", "abc", brief=True)
     assert "keeps no training rows" in texts(stream)
 
 
@@ -454,13 +494,13 @@ def test_an_estimator_is_shown_in_whatever_state_it_is(data):
     assert "ELMEnsembleRegressor" in unnamed._repr_html_()
 
 
-def test_a_known_alarm_is_shown(data):
+def test_a_known_undersmoothing_gap_is_shown(data):
     model = small().fit(data.X, data.y)
     if not hasattr(sklearn.base.BaseEstimator, "_get_fitted_attr_html"):
         pytest.skip("this scikit-learn shows no attributes")
     assert np.isnan(model._get_fitted_attr_html()["undersmoothing_gap_"]["value"])
-    alarm = model.undersmoothing_gap_
-    assert model._get_fitted_attr_html()["undersmoothing_gap_"]["value"] == alarm
+    gap = model.undersmoothing_gap_
+    assert model._get_fitted_attr_html()["undersmoothing_gap_"]["value"] == gap
 
 
 def test_estimators_link_to_their_page(model):

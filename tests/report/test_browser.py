@@ -117,12 +117,12 @@ def test_another_input_can_be_chosen_by_keyboard(browser):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
 
-    look = """const place = document.querySelector('[data-figure=dependence]');
-        const shown = document.querySelectorAll('[data-of=dependence]:not([hidden])');
+    look = """const place = document.querySelector('[data-figure=partial-dependence]');
+        const shown = document.querySelectorAll('[data-of=partial-dependence]:not([hidden])');
         return [place.getAttribute('aria-label'), place.querySelector('.xtitle').textContent,
                 shown.length, shown[0].dataset.number]"""
     before = browser.execute_script(look)
-    browser.find_element(By.ID, "choose-dependence").send_keys(Keys.ARROW_DOWN)
+    browser.find_element(By.ID, "choose-partial-dependence").send_keys(Keys.ARROW_DOWN)
     after = browser.execute_script(look)
     assert (before[2:], after[2:]) == ([1, "0"], [1, "1"])
     assert before[0] != after[0]
@@ -200,4 +200,4 @@ def test_a_browser_without_decompression_still_shows_text(browser, path):
     browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
     note = "return document.getElementById('without-figures').hidden"
     assert browser.execute_script(note) is False
-    assert "Errors in left-out" in browser.execute_script("return document.body.innerText")
+    assert "Accuracy of the model" in browser.execute_script("return document.body.innerText")

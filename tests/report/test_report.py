@@ -1,4 +1,4 @@
-"""The report: its numbers are the library's, its page is whole, and odd tables do not break it."""
+"""The report: its numbers are those of the library, and its page is complete for odd tables too."""
 
 import json
 import re
@@ -23,17 +23,19 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 import ulmus
 from ulmus import ELMEnsembleRegressor
-from ulmus.diagnostics.baselines import left_out_mean, linear_baseline
+from ulmus.diagnostics.baselines import leave_one_out_mean, linear_baseline
+from ulmus.diagnostics.finding import TOPICS
+from ulmus.report import page as report_page
 from ulmus.report import report_html, write_report
-from ulmus.report.facts import facts
-from ulmus.report.influences import exchange_shares
+from ulmus.report.contents import report_contents
 from ulmus.report.numbers import count, number, share
-from ulmus.report.subject import LEFT_OUT, NEW, NOTHING, subject
-from ulmus.report.words import rows as about_rows
-from ulmus.report.words import variance, verdict
+from ulmus.report.relevance import exchange_shares
+from ulmus.report.report_input import LEAVE_ONE_OUT, NEW, NOTHING, prepare_input
+from ulmus.report.text import overview, variance
+from ulmus.report.text import rows as about_rows
 
-SECTIONS = ["data", "accuracy", "honesty", "neighbours", "inputs", "variance", "enough"]
-SECTIONS += ["points", "settings"]
+SECTIONS = ["data", "accuracy", "calibration", "correlation", "relevance", "variance", "adequacy"]
+SECTIONS += ["outliers", "reproducibility", "citation"]
 NAUGHTY = ["<script>alert(1)</script>", '"quote" & co', "größe µ", "long " * 40]
 
 
@@ -49,8 +51,8 @@ def drawn_table(n=150, d=3, seed=0):
     return X, y.to_numpy()
 
 
-def told(model, X, y, target="y"):
-    return facts(subject(model, X, y), "a title", target)
+def contents(model, X, y, target="y"):
+    return report_contents(prepare_input(model, X, y), "a title", target)
 
 
 class Page(HTMLParser):
@@ -101,7 +103,7 @@ def page(model, rows):
 
 def test_all_sections_and_the_title(page):
     read = Page(page)
-    assert set(SECTIONS) | {"cite"} <= read.ids()
+    assert set(SECTIONS) <= read.ids()
     assert "A title" in read.text
     assert "height" in read.text
 
@@ -126,8 +128,8 @@ def test_the_script_of_plotly_is_there_once(page):
 def test_every_figure_is_one_that_plotly_accepts(page):
     figures = figures_of(page)
     assert set(figures) == {
-        *("target", "observed", "calibration", "places", "residuals"),
-        *("relevance", "dependence", "variance", "members", "correlogram"),
+        *("target", "observed", "coverage", "pit", "residuals", "correlogram"),
+        *("relevance", "partial-dependence", "variance", "ensemble-size"),
     }
     for several in figures.values():
         for figure in several:
@@ -136,7 +138,7 @@ def test_every_figure_is_one_that_plotly_accepts(page):
             go.Figure(json.loads(text)["traces"], json.loads(text)["layout"])
 
 
-def test_every_figure_has_a_place_with_words(page):
+def test_every_figure_has_a_description(page):
     locations = [a for _, a in Page(page).tags if "data-figure" in a]
     assert {a["data-figure"] for a in locations} == set(figures_of(page))
     for attrs in locations:
@@ -170,57 +172,70 @@ def test_a_missing_library_is_named(model, rows, monkeypatch, name):
 # ---------------------------------------------------------------- numbers
 
 
-def test_scores_of_left_out_rows_are_those_of_the_library(model, rows, page):
+def test_leave_one_out_scores_are_those_of_the_library(model, rows, page):
     X, y = rows
-    found = told(model, X, y).judgement
+    found = contents(model, X, y).evaluation
     own, mean, linear = found.scores
     assert_allclose(found.predicted, model.loo_predictions_)
     assert_allclose(own.r2, r2_score(y, model.loo_predictions_))
     assert_allclose(own.rmse, root_mean_squared_error(y, model.loo_predictions_))
-    assert_allclose(mean.rmse, root_mean_squared_error(y, left_out_mean(y)))
-    linear_left_out = linear_baseline(X.to_numpy(), y).left_out
-    assert_allclose(linear.rmse, root_mean_squared_error(y, linear_left_out))
+    assert_allclose(mean.rmse, root_mean_squared_error(y, leave_one_out_mean(y)))
+    linear_predictions = linear_baseline(X.to_numpy(), y).loo_predictions
+    assert_allclose(linear.rmse, root_mean_squared_error(y, linear_predictions))
     assert number(own.rmse) in Page(page).text
     assert f"{own.r2:.3f}" in Page(page).text
 
 
 def test_findings_are_those_of_check(model, rows):
-    found = told(model, *rows).judgement.report
+    found = contents(model, *rows).evaluation.report
     expected = model.check()
-    assert [(f.name, f.light, f.says) for f in found.findings] == [
-        (f.name, f.light, f.says) for f in expected.findings
+    assert [(f.name, f.severity, f.message) for f in found.findings] == [
+        (f.name, f.severity, f.message) for f in expected.findings
     ]
     assert found.coverage == expected.coverage
 
 
-def test_errors_of_left_out_rows_are_in_their_standard_deviations(model, rows):
-    found = told(model, *rows).judgement
+def test_every_finding_is_listed_in_one_section(model, rows):
+    listed = [topic for section in report_page.SECTIONS for topic in section.topics]
+    assert sorted(listed) == sorted(TOPICS)
+    X, y = rows
+    sections = report_html(model, X + 0.5, y + 1).split("<section ")[1:]
+    by_id = {section.split('"')[1]: section for section in sections}
+    for finding in model.check(X + 0.5, y + 1).findings:
+        cell = f"<td>{finding.name}</td>"
+        (where,) = [name for name, section in by_id.items() if cell in section]
+        (section,) = [one for one in report_page.SECTIONS if one.id == where]
+        assert finding.topic in section.topics
+
+
+def test_leave_one_out_errors_are_standardised(model, rows):
+    found = contents(model, *rows).evaluation
     assert_allclose(found.scaled * found.sd, model.loo_residuals_)
     assert_allclose(found.leverage, model.leverage_)
 
 
-def test_new_rows_are_an_honest_test(model):
+def test_new_rows_are_an_out_of_sample_test(model):
     X, y = drawn_table(80, seed=1)
     X = X.clip(-0.95, 0.95)
-    found = told(model, X, y)
-    judged = found.judgement
-    assert found.judged_by == NEW
-    assert_allclose(judged.predicted, model.predict(X))
-    assert_allclose(judged.pit, model.predict_dist(X).cdf(y))
-    assert_allclose(judged.bounds.T, model.predict_interval(X))
+    found = contents(model, X, y)
+    evaluation = found.evaluation
+    assert found.evaluated_on == NEW
+    assert_allclose(evaluation.predicted, model.predict(X))
+    assert_allclose(evaluation.pit, model.predict_dist(X).cdf(y))
+    assert_allclose(evaluation.bounds.T, model.predict_interval(X))
     expected = model.check(X, y)
-    assert judged.report.coverage == expected.coverage
-    assert_allclose(judged.coverage, expected.coverage[3].coverage)
+    assert evaluation.report.coverage == expected.coverage
+    assert_allclose(evaluation.coverage, expected.coverage[3].coverage)
     text = about_rows(found)
     assert "80 new rows" in text
-    assert "honest test" in text
+    assert "out-of-sample test" in text
 
 
-def test_new_rows_judge_a_model_of_one_output_with_two_axes(model, rows):
+def test_new_rows_evaluate_a_model_of_one_output_with_two_axes(model, rows):
     X, y = rows
     column = small().fit(X, y[:, None])
     new = drawn_table(80, seed=1)
-    ours, expected = (told(m, *new).judgement for m in (column, model))
+    ours, expected = (contents(m, *new).evaluation for m in (column, model))
     assert_allclose(ours.scaled, expected.scaled)
     assert ours.gains == pytest.approx(expected.gains)
     assert "<h2" in report_html(column, *new)
@@ -229,23 +244,23 @@ def test_new_rows_judge_a_model_of_one_output_with_two_axes(model, rows):
 def test_simple_models_of_new_rows_come_from_the_training_rows(model, rows):
     X_train, y_train = rows
     X, y = drawn_table(80, seed=1)
-    _, mean, linear = told(model, X, y).judgement.scores
+    _, mean, linear = contents(model, X, y).evaluation.scores
     assert_allclose(mean.rmse, np.sqrt(np.mean((y - y_train.mean()) ** 2)))
     expected = linear_baseline(X_train.to_numpy(), y_train).predict(X.to_numpy())
     assert_allclose(linear.rmse, root_mean_squared_error(y, expected))
 
 
 def test_rows_without_observations(model):
-    found = told(model, drawn_table(70, seed=2)[0], None)
-    assert found.judged_by == LEFT_OUT
+    found = contents(model, drawn_table(70, seed=2)[0], None)
+    assert found.evaluated_on == LEAVE_ONE_OUT
     assert found.n_rows == 70
-    assert_allclose(found.judgement.predicted, model.loo_predictions_)
+    assert_allclose(found.evaluation.predicted, model.loo_predictions_)
     assert "70 further rows" in about_rows(found)
 
 
 def test_parts_of_the_variance_are_those_of_the_library(model, rows):
     X, y = rows
-    found = told(model, X, y).parts
+    found = contents(model, X, y).variance
     assert_allclose(sum(found.prediction.values()), np.mean(model.predict_var(X, "model")))
     assert_allclose(found.noise, np.mean(model.predict_var(X, "noise")))
     assert_allclose(sum(found.shares.values()), 1)
@@ -254,7 +269,7 @@ def test_parts_of_the_variance_are_those_of_the_library(model, rows):
 
 def test_members_are_those_of_the_library(model, rows):
     X, y = rows
-    found = told(model, X, y).members
+    found = contents(model, X, y).ensemble_size
     assert found.suggested == model.suggest_n_estimators(X)
     assert_allclose(found.variance[0], np.mean(model.variance_at(X, found.counts[0])))
     assert found.fitted == 4
@@ -262,7 +277,7 @@ def test_members_are_those_of_the_library(model, rows):
 
 def test_curves_are_partial_dependences(model, rows):
     X, y = rows
-    curve = next(c for c in told(model, X, y).dependences if c.name == "c0")
+    curve = next(c for c in contents(model, X, y).curves if c.name == "c0")
     frame = model.partial_dependence(X, "c0", grid=list(curve.values))
     assert_allclose(curve.estimate, frame.estimate)
     assert_allclose(curve.low, frame.conf_low)
@@ -271,29 +286,29 @@ def test_curves_are_partial_dependences(model, rows):
 def test_relevance_is_that_of_the_map():
     X, y = drawn_table(120, 2)
     model = ELMEnsembleRegressor(4, 30, random_state=0).fit(X, y)
-    found = told(model, X, y).relevance
+    found = contents(model, X, y).relevance
     order = np.argsort(-model.feature_relevance_)
     assert found.names == tuple(X.columns[order])
     assert_allclose(found.shares, model.feature_relevance_[order])
     assert_allclose(found.deviations, model.feature_relevance_std_[order])
 
 
-def test_few_rows_are_judged_behind_maps_that_have_not_seen_them():
+def test_few_rows_are_evaluated_out_of_fold_with_respect_to_the_map():
     X, y = drawn_table(60, 2)
     model = ELMEnsembleRegressor(4, 30, random_state=0).fit(X, y)
-    everything = told(model, X, y)
-    found = everything.judgement
+    everything = contents(model, X, y)
+    found = everything.evaluation
     assert model.fitted_.folded
     assert not everything.map_saw_all
     assert np.max(np.abs(found.predicted - model.loo_predictions_)) > 1e-6
     assert_allclose(found.scaled * found.sd, y - found.predicted)
 
 
-def test_a_map_that_saw_all_rows_is_owned_up_to():
+def test_a_map_that_was_optimised_on_all_rows_is_mentioned():
     X, y = drawn_table(410, 2)
-    found = told(ELMEnsembleRegressor(4, 30, random_state=0).fit(X, y), X, y)
+    found = contents(ELMEnsembleRegressor(4, 30, random_state=0).fit(X, y), X, y)
     assert found.map_saw_all
-    assert "all rows in view" in about_rows(found)
+    assert "optimised on all rows" in about_rows(found)
 
 
 def test_exchange_shares_of_a_linear_function():
@@ -304,7 +319,7 @@ def test_exchange_shares_of_a_linear_function():
     assert_allclose(shares, [0.2, 0.8, 0], atol=0.02)
 
 
-def test_exchange_shares_where_nothing_matters():
+def test_exchange_shares_of_a_constant_function():
     table = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
     assert_allclose(exchange_shares(lambda t: np.zeros(len(t)), table), [0.5, 0.5])
 
@@ -318,15 +333,15 @@ def test_a_pipeline_with_categories_is_about_the_original_columns():
     y = 3.0 * (X.kind == "elm") + 0.1 * X.t + 0.3 * rng.standard_normal(120)
     encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     pipe = make_pipeline(encode, small()).fit(X, y)
-    found = told(pipe, X, y)
+    found = contents(pipe, X, y)
     assert found.is_training
     assert found.relevance.names == ("kind", "t")
     assert found.columns[0].kind == "categories"
     assert "oak (" in found.columns[0].values
-    kinds = next(curve for curve in found.dependences if curve.name == "kind")
+    kinds = next(curve for curve in found.curves if curve.name == "kind")
     assert kinds.values == ("ash", "elm", "oak")
     assert not kinds.connected
-    assert "remainder__t" in str(found.judgement.report.coverage)
+    assert "remainder__t" in str(found.evaluation.report.coverage)
     search = GridSearchCV(pipe, {"elmensembleregressor__n_neurons": [15]}, cv=2).fit(X, y)
     text = Page(report_html(search, X, y)).text
     assert "elm (" in text
@@ -335,95 +350,95 @@ def test_a_pipeline_with_categories_is_about_the_original_columns():
 def test_arrays_have_columns_x0_x1(rows):
     X, y = rows
     model = small().fit(X.to_numpy(), y)
-    assert told(model, X.to_numpy(), y).relevance.names[0] in ("x0", "x1", "x2")
+    assert contents(model, X.to_numpy(), y).relevance.names[0] in ("x0", "x1", "x2")
     # A frame for a model of arrays keeps its names.
-    assert set(told(model, X, y).relevance.names) == set(X.columns)
-    assert told(small().fit(X, y), X.to_numpy(), y).columns[0].name == "c0"
+    assert set(contents(model, X, y).relevance.names) == set(X.columns)
+    assert contents(small().fit(X, y), X.to_numpy(), y).columns[0].name == "c0"
 
 
-def test_one_member_says_what_it_leaves_out(rows):
+def test_one_member_lacks_the_variance_of_its_weights(rows):
     model = plain_member(15, alpha=0.1, random_state=0).fit(*rows)
-    found = told(model, *rows)
-    assert found.members is None
-    assert "one network" in variance(found.parts, found.members)
+    found = contents(model, *rows)
+    assert found.ensemble_size is None
+    assert "one network" in variance(found.variance, found.ensemble_size)
     assert set(SECTIONS) <= Page(report_html(model, *rows)).ids()
 
 
 @pytest.mark.filterwarnings("ignore:n_estimators=1")
 def test_an_ensemble_of_one(rows):
-    found = told(small(1).fit(*rows), *rows)
-    assert found.members is None
+    found = contents(small(1).fit(*rows), *rows)
+    assert found.ensemble_size is None
 
 
 def test_weighted_rows(rows):
     X, y = rows
     w = np.where(np.arange(len(y)) % 9 == 4, 0, 1.5)
     model = small().fit(X, y, w)
-    judged = told(model, X, y).judgement
-    assert len(judged.observed) == np.sum(w > 0)
-    assert_allclose(judged.predicted, model.loo_predictions_[w > 0])
-    assert judged.labels[4] == "5"
-    assert len(judged.scores) == 3
+    evaluation = contents(model, X, y).evaluation
+    assert len(evaluation.observed) == np.sum(w > 0)
+    assert_allclose(evaluation.predicted, model.loo_predictions_[w > 0])
+    assert evaluation.labels[4] == "5"
+    assert len(evaluation.scores) == 3
 
 
-def test_rows_kept_from_the_map_judge(rows):
+def test_rows_that_the_map_was_not_optimised_on_evaluate(rows):
     model = ELMEnsembleRegressor(4, 20, tuning_fraction=0.4, random_state=0).fit(*rows)
-    judged = told(model, *rows).judgement
-    assert 0 < len(judged.observed) < len(rows[1])
-    assert len(judged.labels) == len(judged.observed)
+    evaluation = contents(model, *rows).evaluation
+    assert 0 < len(evaluation.observed) < len(rows[1])
+    assert len(evaluation.labels) == len(evaluation.observed)
 
 
-def test_a_compressed_model_cannot_tell_whether_rows_are_new(rows):
+def test_a_compressed_model_cannot_recognise_its_training_rows(rows):
     model = small().fit(*rows).compress()
-    found = told(model, *rows)
-    assert found.judged_by == NEW
-    assert len(found.judgement.scores) == 1
-    assert "may well be" in about_rows(found)
+    found = contents(model, *rows)
+    assert found.evaluated_on == NEW
+    assert len(found.evaluation.scores) == 1
+    assert "equals that of the fit" in about_rows(found)
     text = Page(report_html(model, *rows)).text
-    assert "keeps no training rows" in text
+    assert "which the model does not keep" in text
 
 
 def test_a_model_without_rows_and_without_observations(rows):
     model = small().fit(*rows).compress()
-    found = told(model, rows[0], None)
-    assert found.judged_by == NOTHING
+    found = contents(model, rows[0], None)
+    assert found.evaluated_on == NOTHING
     assert found.target is None
-    assert "Nothing here tells" in verdict(found)
+    assert "was not evaluated" in overview(found)
     read = Page(report_html(model, rows[0], None))
     assert set(SECTIONS) <= read.ids()
-    assert "Calibration needs observations" in read.text
+    assert "Calibration requires observations" in read.text
 
 
 def test_a_streamed_model(rows):
     X, y = rows
     blocks = [(X.to_numpy()[i::3], y[i::3]) for i in range(3)]
     model = small().fit_blocks(blocks)
-    assert told(model, X.to_numpy(), y).judged_by == NEW
+    assert contents(model, X.to_numpy(), y).evaluated_on == NEW
     assert set(SECTIONS) <= Page(report_html(model, X.to_numpy(), y)).ids()
 
 
 def test_a_sparse_table(rows):
     X, y = rows
     model = small().fit(csr_array(X.to_numpy()), y)
-    found = told(model, csr_array(X.to_numpy()), y)
+    found = contents(model, csr_array(X.to_numpy()), y)
     assert found.is_training
-    assert_allclose(found.judgement.predicted, model.loo_predictions_)
-    assert len(found.judgement.scores) == 3
+    assert_allclose(found.evaluation.predicted, model.loo_predictions_)
+    assert len(found.evaluation.scores) == 3
 
 
 def test_single_precision(rows):
     X, y = rows
     model = small(dtype="float32").fit(X, y.astype("float32"))
-    assert told(model, X, y).is_training
+    assert contents(model, X, y).is_training
 
 
 def test_a_constant_target():
     X, _ = drawn_table(60, 2)
     y = np.full(60, 3.0)
     model = small().fit(X, y)
-    found = told(model, X, y)
-    assert "nothing to explain" in verdict(found)
-    assert np.isnan(found.judgement.scores[0].r2)
+    found = contents(model, X, y)
+    assert "nothing to explain" in overview(found)
+    assert np.isnan(found.evaluation.scores[0].r2)
     assert set(SECTIONS) <= Page(report_html(model, X, y)).ids()
 
 
@@ -456,8 +471,8 @@ def test_many_inputs_are_drawn_in_part():
     X, y = drawn_table(90, 300)
     model = small().fit(X, y)
     page = report_html(model, X, y)
-    assert len(figures_of(page)["dependence"]) == 12
-    assert "Of 300 inputs the 12 most relevant are drawn" in Page(page).text
+    assert len(figures_of(page)["partial-dependence"]) == 12
+    assert "The 12 most relevant of 300 inputs are shown" in Page(page).text
 
 
 def test_odd_columns_of_a_pipeline():
@@ -480,13 +495,13 @@ def test_odd_columns_of_a_pipeline():
 
     y = X.gap.fillna(0.5) + X.flag + 0.1 * rng.standard_normal(n)
     pipe = make_pipeline(FunctionTransformer(encoded), small()).fit(X, y)
-    found = told(pipe, X, y)
+    found = contents(pipe, X, y)
     columns = {column.name: column for column in found.columns}
     assert columns["gap"].missing == 18
-    assert columns["flag"].kind == "yes or no"
+    assert columns["flag"].kind == "boolean"
     assert columns["when"].kind == "dates"
     assert columns["same"].values == "only (90)"
-    curves = {curve.name: curve for curve in found.dependences}
+    curves = {curve.name: curve for curve in found.curves}
     assert set(curves) == {"gap", "flag", "mostly", "grade"}
     assert curves["grade"].values == ("low", "high")
     assert set(SECTIONS) <= Page(report_html(pipe, X, y)).ids()
@@ -495,18 +510,18 @@ def test_odd_columns_of_a_pipeline():
 def test_rows_outside_the_range_are_listed_and_warned_of(model):
     X, y = drawn_table(50, seed=3)
     X.iloc[7, 0] = 9.0
-    page, found = report_html(model, X, y), told(model, X, y)
-    assert found.judgement.outside.sum() == 1
+    page, found = report_html(model, X, y), contents(model, X, y)
+    assert found.evaluation.outside.sum() == 1
     assert found.n_inside == 49
     assert len(found.warnings) == 1
     text = Page(page).text
     assert "Outside the range of the training inputs: 1 row" in text
-    assert "1 row lies far outside" in text
+    assert "1 row lies outside" in text
     inside = np.arange(50) != 7
     expected = r2_score(y[inside], model.predict(X[inside]))
-    assert_allclose(found.judgement.inside.r2, expected)
-    # It rules neither averages nor axes.
-    assert_allclose(found.parts.noise, np.mean(model.predict_var(X[inside], "noise")))
+    assert_allclose(found.evaluation.inside.r2, expected)
+    # It dominates neither averages nor axes.
+    assert_allclose(found.variance.noise, np.mean(model.predict_var(X[inside], "noise")))
     low, high = figures_of(page)["observed"][0]["layout"]["xaxis"]["range"]
     assert low < np.min(model.predict(X[inside])) < np.max(model.predict(X[inside])) < high < 9
 
@@ -514,30 +529,30 @@ def test_rows_outside_the_range_are_listed_and_warned_of(model):
 def test_only_rows_outside_the_range():
     X, y = drawn_table(60, 2)
     model = small().fit(X, y)
-    found = told(model, X + 50, y + 1)
-    assert found.judgement.inside is None
+    found = contents(model, X + 50, y + 1)
+    assert found.evaluation.inside is None
     assert found.n_inside == 60
     assert set(SECTIONS) <= Page(report_html(model, X + 50, y + 1)).ids()
 
 
 def test_many_new_rows_are_sampled(model):
     X, y = drawn_table(6000, seed=4)
-    found = told(model, X, y)
-    assert len(found.judgement.observed) == 2000
-    assert found.judgement.of_rows == 6000
-    assert "2,000 rows drawn at random from 6,000" in Page(report_html(model, X, y)).text
+    found = contents(model, X, y)
+    assert len(found.evaluation.observed) == 2000
+    assert found.evaluation.of_rows == 6000
+    assert "Random sample of 2,000 of 6,000 rows" in Page(report_html(model, X, y)).text
 
 
 def test_many_training_rows_are_drawn_in_part():
     X, y = drawn_table(2500)
     model = small().fit(X, y)
-    judged = told(model, X, y).judgement
-    assert len(judged.observed) == 2500
-    assert judged.bounds.shape == (2, 2000)
-    assert_allclose(judged.bounds.T, model.predict_interval(X.iloc[judged.drawn]))
+    evaluation = contents(model, X, y).evaluation
+    assert len(evaluation.observed) == 2500
+    assert evaluation.bounds.shape == (2, 2000)
+    assert_allclose(evaluation.bounds.T, model.predict_interval(X.iloc[evaluation.drawn]))
     page = report_html(model, X, y)
     assert len(figures_of(page)["observed"][0]["traces"][0]["x"]) == 2000
-    assert "Figures show 2,000 of them" in Page(page).text
+    assert "Figures show a random sample of 2,000 of them" in Page(page).text
 
 
 # ---------------------------------------------------------------- bad input
@@ -546,7 +561,7 @@ def test_many_training_rows_are_drawn_in_part():
 def test_several_outputs_are_refused(rows):
     X, y = rows
     model = small().fit(X, np.column_stack([y, y]))
-    with pytest.raises(ValueError, match=says("one output", "2", "one at a time")):
+    with pytest.raises(ValueError, match=says("one output", "2", "a report for each")):
         report_html(model, X, y)
 
 
@@ -557,7 +572,7 @@ def test_several_outputs_are_refused(rows):
         (lambda X, y: (X.to_numpy()[:, :2], y), ("2 columns", "3")),
         (lambda X, y: (X.to_numpy()[0], y), ("rows and columns",)),
         (lambda X, y: (X, y[:-1]), ("y has shape", "150 rows")),
-        (lambda X, y: (X, np.where(np.arange(150) == 3, np.nan, y)), ("y holds NaN", "row 3")),
+        (lambda X, y: (X, np.where(np.arange(150) == 3, np.nan, y)), ("y contains NaN", "row 3")),
     ],
 )
 def test_bad_rows_are_named(model, rows, change, words):
@@ -565,7 +580,7 @@ def test_bad_rows_are_named(model, rows, change, words):
         report_html(model, *change(*rows))
 
 
-# ---------------------------------------------------------------- words and numbers
+# ---------------------------------------------------------------- text and numbers
 
 
 @pytest.mark.parametrize(
@@ -592,13 +607,13 @@ def test_shares_and_counts():
 
 
 def test_the_sentence_about_the_variance(model, rows):
-    found = told(model, *rows)
-    # What would be left with endlessly many members, as the summary says it.
-    left = found.members.limit / sum(found.parts.prediction.values())
-    text = variance(found.parts, found.members)
+    found = contents(model, *rows)
+    # The limit of infinitely many members, as in the summary.
+    left = found.ensemble_size.limit / sum(found.variance.prediction.values())
+    text = variance(found.variance, found.ensemble_size)
     assert text.startswith(share(left))
     assert left == pytest.approx(model.summary().variance_shares.data, abs=0.03)
-    assert "more members will not help" in text
+    assert "not with more members" in text
 
 
 def test_the_citation_has_the_facts_of_its_file(page):
@@ -611,22 +626,22 @@ def test_the_citation_has_the_facts_of_its_file(page):
     assert ulmus.__version__ in page
 
 
-def test_settings_name_what_was_set_and_make_the_model_again(model, rows):
-    found = told(model, *rows).settings
+def test_settings_reproduce_the_model(model, rows):
+    found = contents(model, *rows).settings
     assert ("alpha", "0.1", False) in found.parameters
     assert ("fit_intercept", "True", True) in found.parameters
     line = next(line for line in found.code.splitlines() if line.startswith("model = "))
     assert line.startswith("model = ELMEnsembleRegressor(")
     assert len(found.digest) == 64
     X, y = rows
-    assert told(model, X, y + 1).settings.digest != found.digest
+    assert contents(model, X, y + 1).settings.digest != found.digest
 
 
 def test_the_code_of_a_pipeline_runs(rows):
     X, y = rows
     encode = make_column_transformer((OneHotEncoder(), []), remainder=StandardScaler())
     pipe = make_pipeline(encode, small(weight_scale=1.25, noise_variance=0.09)).fit(X, y)
-    code = told(pipe, X, y).settings.code
+    code = contents(pipe, X, y).settings.code
     names = {}
     exec(code.split("model.fit")[0], names)
     assert_allclose(names["model"].fit(X, y).predict(X), pipe.predict(X))

@@ -16,7 +16,7 @@ from scipy import special, stats
 
 from ulmus.core.arrays.backend import Array, to_numpy
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.training_data import TrainingRows
+from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.layer.functionals import features
 from ulmus.core.query.leave_out import loo_residuals, out_of_fold_residuals, scaled_residuals
 from ulmus.intervals.bounds import has_ranks, is_skewed, quantile_rank
@@ -77,7 +77,7 @@ class CalibrationData:
 
 def leave_one_out_data(fit: Fit, rows: TrainingRows) -> CalibrationData:
     """The calibration rows of the fit, each predicted without it."""
-    used, y = rows.judges, rows.data.y
+    used, y = rows.calibration_rows, rows.data.y
     errors = scaled_residuals(fit, rows)
     residuals = out_of_fold_residuals(fit, rows)
     root = rows.data.root_weight
@@ -160,7 +160,7 @@ def residual_dof(fit: Fit) -> FloatArray:
 
 def n_calibration_residuals(fit: Fit) -> FloatArray:
     """Residuals of the calibration rows, less the degrees of freedom of the fit, shape (K,)."""
-    most = fit.n_rows if fit.rows is None else int(np.sum(fit.rows.judges))
+    most = fit.n_rows if fit.rows is None else int(np.sum(fit.rows.calibration_rows))
     return np.minimum(np.maximum(fit.noise_dof, 1.0), most)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ulmus.core.arrays.backend import Array, taken_rows, to_numpy
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.training_data import TrainingRows
+from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import leave_one_out_accuracy, scaled_residuals
 from ulmus.core.variance.estimates import enough_members, never_negative
 from ulmus.diagnostics.calibration_data import leave_one_out_coverage, noiseless
@@ -90,7 +90,7 @@ def fit_summary(
     if brief:
         if fit.rows is None:
             return replace(basics, notes=(NO_ROWS,))
-        if fit.awaits_folds:
+        if fit.needs_refits:
             return replace(basics, notes=(NOT_COMPUTED,))
         return replace(basics, **_leave_one_out(fit, fit.rows), notes=(NOT_CHECKED,))
     parts: dict[str, Any] = {"notes": (NO_ROWS,)}
@@ -127,7 +127,7 @@ def _basics(fit: Fit, title: str, names: Sequence[str]) -> Summary:
         n_estimators=ensemble.n_members,
         n_neurons=int(ensemble.layer.W.shape[1]),
         activation=activation if isinstance(activation, str) else _name(activation),
-        input_map=None if fit.input_map is None else fit.input_map.kind,
+        input_map=None if fit.input_map is None else fit.input_map.structure,
         alpha=_each(fit, ensemble.per_output(p.smoother.alpha for p in ensemble.regressions)),
         dof=_each(fit, fit.gamma),
         noise_sd=_each(fit, np.sqrt(sigma2)),

@@ -268,10 +268,7 @@ class Summary:
             yield "next", advice
 
     def _next_steps(self) -> list[str]:
-        """Methods to call next; none for a brief summary."""
-        brief = self.warnings is None and self.variance_shares is None and not self.notes
-        if brief:
-            return []
+        """Methods to call next."""
         return [OUT_OF_SAMPLE if self.warnings is None else ALL_CHECKS, INTERVALS]
 
     def _of(self, name: str, k: int) -> Any:

@@ -187,7 +187,7 @@ def residual_distribution_finding(fit: Fit, shape: ResidualShape | None, k: int)
     if shape is not None and shape.shaped[k]:
         message = "not normal; the predictive distribution has the estimated shape."
         return finding(code, "ok", 1.0, message)
-    if fit.rows is None and fit.kept_shape is None:
+    if fit.rows is None and fit.residual_shape is None:
         message = "not estimated: the fit keeps no residuals; predictions are Student's t."
         return finding(code, "ok", 0.0, message)
     return finding(code, "ok", 0.0, "no departure from normality detected.")

@@ -7,7 +7,7 @@ import numpy as np
 from ulmus.core.arrays.backend import Array, dense
 from ulmus.core.data.scaling import n_extrapolated
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.training_data import FULL_LEVERAGE
+from ulmus.core.fit.training_rows import FULL_LEVERAGE
 from ulmus.diagnostics.calibration_data import noiseless
 from ulmus.diagnostics.checks.suggestions import ANOTHER_MAP, MORE_NEURONS, select_alpha
 from ulmus.diagnostics.finding import Finding, finding

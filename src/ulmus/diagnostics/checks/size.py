@@ -79,7 +79,7 @@ def selection_finding(fit: Fit) -> Finding:
     message = "alpha given; " if not np.any(alpha_deviation(fit)) else "alpha cross-validated; "
     if fit.input_map is None:
         message += "no input map."
-    elif fit.rows is not None and fit.rows.tuned is not None:
+    elif fit.rows is not None and fit.rows.map_rows is not None:
         message += "input map optimised on rows that are not used for calibration."
     elif fit.folded:
         message += "input map optimised without the fold of each residual."
