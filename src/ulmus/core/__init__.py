@@ -1,54 +1,45 @@
-"""Pure numerics on arrays, written once against the array API standard.
+"""Numerics of a fit, on arrays of any library and without scikit-learn or pandas.
 
-The story of a fit, a module for each word:
+Rooms, each of which imports only those before it:
 
-    source      rows in blocks, from memory, files or a cluster
-    scaling     mean, deviation and range of the inputs;  outputs: the units of y
-    inputs      what the layer sees: standardised inputs, their scores and levels
-    tuning      a map of these inputs, learned from a sample by evidence;  relevance: what matters
-    map_in_noise  the same where noise hangs together: learned again from whitened rows
-    layer       random hidden units h(x) behind the map;  recipe: from parameters and rows to it
-    whitening   a preconditioner, and moments: sums over whitened rows
-    factor      one triangular factor R of each member's hidden matrix
-    cuts        blocks of rows that hang together;  left_out: rows without themselves or these
-    selection   the ridge parameter alpha, from the singular values of a few members
-    smoother    the members at one alpha: coordinates t(x), in which all is an inner product
-    noise/      what is assumed about the noise, and forms: bilinear sums over pairs of members
-    dependence/ noise that hangs together along time, in space and in groups
-    ensemble    the regressions of all outputs, and second_pass: rows as they see them
-    wide        groups of members as one rougher network;  undersmoothed_forms: what they need of the rows
-    training    what is kept of the rows;  folds: fits behind maps learned without some of them
-    functionals averages, differences and slopes as features;  parts: what members say about them
-    misfit      signs that the layer cannot follow the function
-    shape       the distribution of scaled residuals, by its normal scores
-    fit         the one immutable value, made by make, that answers every question
-    arrays      its arrays and a description of the rest, for files;  kinds: checks on the way back
-    joint       covariances of several functionals, positive semidefinite
-    kriging     predictions that listen to residuals of rows nearby
-    placement   where to measure next: the same regressions with rows added one by one
-    directions  a fit of one output as a linear model of few coefficients
+    arrays            array libraries, devices, factorisations with fallbacks
+    data              sources of row blocks, samples, scaling, cross-validation blocks
+    layer             inputs of the hidden layer, random units, features, linear functionals
+    noise_covariance  covariances of correlated noise: kernels, estimation by REML, HAC
+    input_map         the map of the inputs by marginal likelihood, and relevances
+    ridge             factor, alpha, smoother, residuals, sums over pairs of members
+    variance          variance estimates, quadratic forms, the undersmoothed fit
+    noise             noise assumptions: homoskedastic, per row, correlated
+    ensemble          the regressions of all outputs, and passes over the rows
+    noise_model       the noise variance as a function of the inputs
+    fit               the fit: its specification, construction, refits and stored rows
+    query             leave-one-out, joint covariances, kriging, sequential design
 
-Symbols, as in the paper where it has them:
+Symbols are those of the paper where it defines them:
 
     symbol   word                                        shape
     M, N, K  members, neurons of a member, outputs
-    N'       N, and one more with an intercept
+    N'       N, plus one with an intercept
     n, p     training rows, points (or functionals)
     d, d'    inputs of the table, and of the layer
     Z, L     inputs of the layer, and their map          (d', n), (d', d')
-    W, b     hidden weights, map included, and biases    (M, N, d'), (M, N)
-    h        hidden features                             (M, N', p)
+    W, b     hidden weights, including the map; biases   (M, N, d'), (M, N)
+    h, H     hidden features; those of training rows     (M, N', p), (M, N', n)
     R        triangular factor of a hidden matrix        (M, N, N)
+    s, d     singular values; filter factors             (m, N)
     t, u     coordinates of points or functionals        (M, N', p)
     Q        coordinates of the training rows            (M, N', n)
-    z        smoother row, Q't: prediction is z'y        n numbers for each point
+    z        smoother row, Q't: the prediction is z'y    n for each point
     q        coordinates of the outputs, Q'y             (M, N', K)
-    omega    noise variance of a row, from its residual  (M, n) or (M, K, n)
+    P        smoother, Q'Q over rows; its diagonal p     n x n, never formed
+    omega    noise variance of a row, by its residual    (M, n) or (M, K, n)
     sigma2   noise variance of a row of weight 1         (K,)
     gamma    effective degrees of freedom
-    tau      t of a group of members as one network      (M, N', p)
 
-"weight" alone is the weight of a row; the others are hidden weights and output weights
-(coefficients). Arrays keep the member axis first and the row axis last: stacking the members
-is then a reshape without a copy.
+Words with one meaning each: a *weight* is that of a row, other weights are hidden weights or output
+weights (coefficients); a *member* is one network, a *group* several members whose units form one
+undersmoothed network; *spread* is the sample variance of member predictions; *blocks* of rows are
+read together, *cross-validation blocks* (``block_ids``) are excluded together; *leverage* of a
+point is t't. Arrays have the member axis first and the row axis last, so that stacking the members
+is a reshape without a copy.
 """

@@ -261,7 +261,7 @@ def test_single_precision_is_near_double_precision(make_table):
 def test_blocks_of_candidates_change_nothing(make_table, monkeypatch, elements):
     fit = held().fit(*rows_of(make_table)).fitted_
     whole = next_points(fit, CANDIDATES, TARGETS, 3)
-    monkeypatch.setattr("ulmus.core.query.sequential_design.TRIAL_ELEMENTS", elements)
+    monkeypatch.setattr("ulmus.core.query.sequential_design.CANDIDATE_ELEMENTS", elements)
     ours = next_points(fit, CANDIDATES, TARGETS, 3)
     assert_array_equal(ours.rows, whole.rows)
     assert_allclose(ours.variance, whole.variance, rtol=1e-12)

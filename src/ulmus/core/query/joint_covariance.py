@@ -1,13 +1,13 @@
-r"""Joint covariances of points and functionals, and how they are kept positive semidefinite.
+r"""Joint covariances of points and functionals, made positive semidefinite.
 
-Every variance estimate is a quadratic form in the features of a functional, and the same form for
-two functionals is their covariance. Forms over distinct pairs of members are differences and need
-not be positive semidefinite, nor are single variances always positive. So
+A variance estimate is a quadratic form in the features of a functional; its bilinear form for two
+functionals is their covariance. Forms over distinct pairs of members need not be positive
+semidefinite. Therefore
 
-1. variances are those of single functionals, with their positive part where one is negative;
-2. the correlations get their negative eigenvalues replaced by zero, which is the nearest positive
+1. variances are those of single functionals, replaced by their positive part if negative;
+2. negative eigenvalues of the correlation matrix are set to zero, which gives the nearest positive
    semidefinite matrix;
-3. that matrix is scaled back to ones on its diagonal, so that variances stay what they are.
+3. that matrix is rescaled to a unit diagonal, so that the variances are unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ulmus.core.arrays.backend import Array
 from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import Functionals, count, portion, portions
 
-# Negative eigenvalues of a correlation matrix of this size, for each of its rows, are round-off.
+# Eigenvalues of a correlation matrix below this, times its number of rows, are round-off.
 ROUND_OFF = 1e-13
 
 
@@ -30,14 +30,14 @@ def bilinear(
 ) -> np.ndarray:
     """A bilinear form for all pairs of points or functionals, shape (K, p, p).
 
-    ``form`` gives (p', p, K) for two portions of features.
+    ``form`` returns (p', p, K) for two portions of features.
     """
     layer, q = fit.ensemble.layer, count(X)
-    cuts = portions(layer, X)
+    slices = portions(layer, X)
     out = np.empty((fit.ensemble.n_outputs, q, q))
-    for i, rows in enumerate(cuts):
+    for i, rows in enumerate(slices):
         h = portion(layer, X, rows)
-        for columns in cuts[i:]:
+        for columns in slices[i:]:
             u = h if columns == rows else portion(layer, X, columns)
             block = form(h, u).T
             out[:, rows, columns] = block
@@ -46,13 +46,13 @@ def bilinear(
 
 
 def outer_sums(shifts: np.ndarray) -> np.ndarray:
-    """Covariance of what moves by the sum of independent shifts (s, K, p), shape (K, p, p)."""
+    """Covariance of a sum of independent shifts (s, K, p), shape (K, p, p)."""
     each = np.swapaxes(shifts, 0, 1)
     return np.swapaxes(each, 1, 2) @ each
 
 
 def semidefinite(covariance: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """The covariance (K, p, p) with given variances (K, p), made positive semidefinite."""
+    """A positive semidefinite covariance (K, p, p) near the given one, with variances (K, p)."""
     out = np.empty_like(covariance)
     for k, (C, v) in enumerate(zip(covariance, variance, strict=True)):
         sd = np.sqrt(v)
@@ -62,7 +62,7 @@ def semidefinite(covariance: np.ndarray, variance: np.ndarray) -> np.ndarray:
 
 
 def _in_units_of(sd: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Correlations; what does not vary correlates with nothing."""
+    """Correlations, zero for variances of zero."""
     inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 0)
     return inverse[:, None] * covariance * inverse
 
@@ -81,7 +81,7 @@ def _nearest_correlation(R: np.ndarray) -> np.ndarray:
 
 
 def root(covariance: np.ndarray) -> np.ndarray:
-    """A root L (p, r) of a positive semidefinite matrix (p, p), LL' being the matrix."""
+    """Root L (p, r) of a positive semidefinite matrix LL' (p, p)."""
     sd = np.sqrt(np.diag(covariance))
     values, vectors = scipy.linalg.eigh(_in_units_of(sd, covariance))
     kept = values > ROUND_OFF * len(values)

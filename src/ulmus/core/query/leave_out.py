@@ -1,13 +1,12 @@
-r"""Predictions with each training row left out, in closed form.
+r"""Leave-one-out predictions, in closed form, and moments of predictions.
 
-Dropping row i from member m moves its prediction at x by
-:math:`z_{mi}(x) \, r_{mi} / (1 - p_{mi})`, so that the ensemble without row i predicts
+Without row i, the prediction of member m at x changes by
+:math:`z_{mi}(x) \, r_{mi} / (1 - p_{mi})`, and that of the ensemble is
 
 .. math:: f_{-i}(x) = f(x) - \frac{1}{M} \sum_m z_{mi}(x) L_{mi},
 
-with the leave-one-out residuals L. No refit is needed, and no weight matrix is inverted twice.
-Rows that are left out in blocks have the residuals L without their block, and the shift of each
-is the sum over its block.
+with the leave-one-out residuals L. With cross-validation blocks, L are the leave-block-out
+residuals, and the shift is the sum over the block.
 """
 
 from __future__ import annotations
@@ -21,20 +20,16 @@ from ulmus.core.arrays.backend import Array, like, namespace, taken_rows, to_num
 from ulmus.core.data.cv_blocks import block_starts
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.refits import out_of_fold
-from ulmus.core.fit.training_data import TrainingRows
+from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.layer.functionals import features
 from ulmus.core.variance.estimates import never_negative
 
-# Largest array of training rows times points, in elements: the features of a training row are
-# made again for every so many points.
+# Largest array of training rows times points; training features are recomputed for each chunk.
 POINT_ELEMENTS = 2**25
-# Points are beyond the rows where their leverage exceeds so many times this quantile of the rows'
-# own, and the largest of these.
-FAR, FAR_QUANTILE = 2.0, 0.98
 
 
 class PredictionMoments(NamedTuple):
-    """Points as the whole ensemble sees them, in the units of y.
+    """Moments of new observations, in the units of y.
 
     Parameters
     ----------
@@ -42,19 +37,19 @@ class PredictionMoments(NamedTuple):
         Prediction.
     sd : ndarray of shape (K, p)
         Standard deviation of a new observation around it, given the hidden weights.
-    norm : ndarray of shape (K, p)
-        Squared error expected of the prediction, in units of the noise: its leverage.
+    leverage : ndarray of shape (K, p)
+        Expected squared error of the prediction, in units of the noise variance.
     """
 
     mean: np.ndarray
     sd: np.ndarray
-    norm: np.ndarray
+    leverage: np.ndarray
 
 
 class LeaveOneOut(NamedTuple):
     """A chunk of points, and the shift f(x) - f_{-i}(x) for each training row i, (K, n, p).
 
-    Where rows are left out in blocks, it is the same for all rows of a block.
+    With cross-validation blocks, it is the same for all rows of a block.
     """
 
     points: slice
@@ -62,17 +57,16 @@ class LeaveOneOut(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """How close left-out predictions come to the rows, each of shape (K,).
+    """Accuracy of leave-one-out predictions, each of shape (K,).
 
     Parameters
     ----------
     rmse : ndarray
-        Root of the mean squared error.
+        Root mean squared error.
     rmse_of_mean : ndarray
-        The same of the mean of y.
+        Root mean squared error of the mean of y.
     r2 : ndarray
-        Share of the variance of y around its mean that they explain; not a number where y does
-        not vary.
+        Coefficient of determination; NaN for constant y.
     """
 
     rmse: np.ndarray
@@ -90,12 +84,12 @@ def row_sd(fit: Fit, rows: TrainingRows) -> np.ndarray:
 
 
 def smoothed_noise(fit: Fit, noise: np.ndarray) -> np.ndarray:
-    """Noise variance in a prediction where the noise of an observation is so much, both (K, p).
+    """Noise variance for predictions, from the noise variance of observations, both (K, p).
 
-    A prediction averages the noise of the rows around it. Where noise is large they are about as
-    noisy; a quiet point borrows from noisier rows, and gets the geometric mean of its own noise
-    and that of all rows. The first keeps coverage where noise is large, the second in quiet
-    corners of the design. With constant noise it is ``sigma2``.
+    A prediction averages the noise of nearby rows. Where the noise variance exceeds its mean, that
+    of nearby rows is about equal; where it is smaller, they are noisier, and the geometric mean of
+    both is used. This maintains coverage in regions of large and of small noise. For homoskedastic
+    noise it is ``sigma2``.
     """
     sigma2 = fit.per_regression(lambda part: part.variance.sigma2)[:, None]
     mean = fit.per_regression(lambda part: part.variance.residual)[:, None]
@@ -103,36 +97,36 @@ def smoothed_noise(fit: Fit, noise: np.ndarray) -> np.ndarray:
     return sigma2 * np.maximum(ratio, np.sqrt(ratio))
 
 
-def prediction_moments(fit: Fit, X: Array, norm: np.ndarray | None = None) -> PredictionMoments:
-    """Mean and conditional standard deviation at the rows of X; their leverage may be known."""
+def prediction_moments(fit: Fit, X: Array, leverage: np.ndarray | None = None) -> PredictionMoments:
+    """Mean and conditional standard deviation at the rows of X; a given leverage is reused."""
     ensemble = fit.ensemble
-    if norm is None:
+    if leverage is None:
         blocks = [ensemble.leverage_of(h) for h in features(ensemble.layer, X)]
-        norm = np.concatenate(blocks, axis=1)
+        leverage = np.concatenate(blocks, axis=1)
     noise = fit.unit_noise(X)
-    model = smoothed_noise(fit, noise) * norm * ensemble.unit[:, None] ** 2
+    model = smoothed_noise(fit, noise) * leverage * ensemble.unit[:, None] ** 2
     if np.any(fit.has_covariance):
-        together = never_negative(fit.estimates[0], fit.parts(X)).T
-        model = np.where(fit.has_covariance[:, None], together, model)
+        correlated = never_negative(fit.estimates[0], fit.parts(X)).T
+        model = np.where(fit.has_covariance[:, None], correlated, model)
     variance = noise / fit.mean_weight * ensemble.unit[:, None] ** 2 + model
     sd = _positive_root(variance + fit.map_variance(X))
-    return PredictionMoments(ensemble.mean(X), sd, norm)
+    return PredictionMoments(ensemble.mean(X), sd, leverage)
 
 
-def outside_design(rows: TrainingRows, norm: np.ndarray) -> np.ndarray:
-    """Which points are farther from the rows than these from one another, shape (p,).
+def outside_design(rows: TrainingRows, leverage: np.ndarray) -> np.ndarray:
+    """Points whose leverage (K, p) exceeds that of the leave-one-out rows, boolean (p,).
 
-    Distance is leverage: the error expected of a prediction there, against those of left-out rows.
-    Of points inside the design one in a thousand is beyond; of those with every input a few
-    percent outside its range, most are.
+    The limit is the larger of their maximum and twice their 98 percent quantile. About one point
+    in a thousand inside the design exceeds it, and most with all inputs a few percent outside
+    their ranges.
     """
     of_rows = rows.norm[:, rows.data.used]
-    limit = np.maximum(of_rows.max(axis=1), FAR * np.quantile(of_rows, FAR_QUANTILE, axis=1))
-    return np.any(norm > limit[:, None], axis=0)
+    limit = np.maximum(of_rows.max(axis=1), 2.0 * np.quantile(of_rows, 0.98, axis=1))
+    return np.any(leverage > limit[:, None], axis=0)
 
 
 def _positive_root(variance: np.ndarray) -> np.ndarray:
-    """Square root; data without any noise get a scale of one."""
+    """Square root, and one for a variance of zero."""
     return np.sqrt(np.where(variance > 0, variance, 1.0))
 
 
@@ -142,42 +136,42 @@ def loo_residuals(fit: Fit, rows: TrainingRows) -> np.ndarray:
 
 
 def out_of_fold_residuals(fit: Fit, rows: TrainingRows) -> np.ndarray:
-    """The same behind maps that have not seen the row, where rows are few, shape (K, n)."""
+    """Leave-one-out residuals with maps fitted without the row, if there are folds, (K, n)."""
     own = loo_residuals(fit, rows)
     return out_of_fold(fit.folds, own) if fit.folded else own
 
 
 def scaled_residuals(fit: Fit, rows: TrainingRows) -> np.ndarray:
-    """Leave-one-out residuals in units of their own standard deviations, of the rows used."""
-    used = rows.judges
+    """Leave-one-out residuals of the calibration rows over their standard deviations."""
+    used = rows.calibration_rows
     return out_of_fold_residuals(fit, rows)[:, used] / row_sd(fit, rows)[:, used]
 
 
 def leave_one_out_accuracy(fit: Fit, rows: TrainingRows) -> Accuracy:
-    r"""Error of the left-out predictions of the rows that make intervals.
+    r"""Accuracy of the leave-one-out predictions of the calibration rows.
 
     .. math:: \text{RMSE}^2 = \frac{\sum_i w_i (y_i - f_{-i}(x_i))^2}{\sum_i w_i}, \qquad
               R^2 = 1 - \frac{\sum_i w_i (y_i - f_{-i}(x_i))^2}{\sum_i w_i (y_i - \bar y)^2}.
 
-    The mean is that of all of these rows, as in scikit-learn's ``r2_score``: a constant that knows
-    each row scores 0, and a fit that is no better than a left-out mean a little less.
+    :math:`\bar y` is the mean of all of these rows, as in scikit-learn's ``r2_score``; the
+    leave-one-out mean has a slightly negative score.
     """
-    used, root, unit = rows.judges, rows.data.root_weight, fit.ensemble.unit
+    used, root, unit = rows.calibration_rows, rows.data.root_weight, fit.ensemble.unit
     weight = np.ones(int(np.sum(used))) if root is None else root[used] ** 2
-    # In the fit's units of y, whose squares neither overflow nor vanish.
+    # In the fit's units of y, whose squares do not overflow.
     y = rows.data.y[:, used] / unit[:, None]
     residuals = out_of_fold_residuals(fit, rows)[:, used] / unit[:, None]
     error = np.average(residuals**2, axis=1, weights=weight)
     center = np.average(y, axis=1, weights=weight)
-    spread = np.average((y - center[:, None]) ** 2, axis=1, weights=weight)
-    r2 = 1 - error / np.where(np.ptp(y, axis=1) > 0, spread, np.nan)
-    return Accuracy(unit * np.sqrt(error), unit * np.sqrt(spread), r2)
+    variance = np.average((y - center[:, None]) ** 2, axis=1, weights=weight)
+    r2 = 1 - error / np.where(np.ptp(y, axis=1) > 0, variance, np.nan)
+    return Accuracy(unit * np.sqrt(error), unit * np.sqrt(variance), r2)
 
 
 def leave_one_out_shifts(fit: Fit, rows: TrainingRows, X: Array) -> Iterator[LeaveOneOut]:
-    """Shifts by each training row, in chunks of points so that memory stays bounded.
+    """Leave-one-out shifts of predictions at the rows of X, in chunks that bound memory.
 
-    The features of a training row are made once for each chunk.
+    The features of the training rows are recomputed for each chunk.
     """
     K, n = rows.noise.shape
     size = max(1, POINT_ELEMENTS // (n * K))
@@ -195,16 +189,16 @@ def _shifts(fit: Fit, rows: TrainingRows, X: Array) -> np.ndarray:
     block_index = rows.data.block_index
     out = np.zeros((K, rows.data.n_blocks, X.shape[0]))
     for block in rows.data:
-        here, features = block.rows, fit.features(block.X)
-        starts = block_starts(block_index[here])
-        together = block_index[here][starts]
+        index, features = block.rows, fit.features(block.X)
+        starts = block_starts(block_index[index])
+        block_of_start = block_index[index][starts]
         for part, t in zip(ensemble.regressions, coordinates, strict=True):
             xp, Q = namespace(t), part.smoother.coordinates(features)
             flat = xp.reshape(t, (-1, t.shape[2]))
             for k in part.outputs:
-                L = like(rows.loo[:, k, here] * (ensemble.unit[k] / M), Q)
+                L = like(rows.loo[:, k, index] * (ensemble.unit[k] / M), Q)
                 if block.root_weight is not None:
                     L = L * block.root_weight**2
-                pulled = xp.reshape(Q * L[:, None, :], (-1, Q.shape[2]))
-                out[k, together, :] += np.add.reduceat(to_numpy(pulled.T @ flat), starts, axis=0)
+                shifts = xp.reshape(Q * L[:, None, :], (-1, Q.shape[2])).T @ flat
+                out[k, block_of_start, :] += np.add.reduceat(to_numpy(shifts), starts, axis=0)
     return out if rows.data.block_ids is None else out[:, block_index, :]

@@ -1,23 +1,22 @@
-r"""Where to measure next: the rows that would lower the variance at target points most.
+r"""Sequential design: candidates that reduce the variance at target points most.
 
 A candidate becomes a training row with coordinates q, those of its features times the root of its
-weight. By the formula of Sherman and Morrison, one more row moves the coordinates of any point x
-in each member to
+weight. By the Sherman-Morrison formula, the coordinates of a point x in each member become
 
 .. math:: t_m^+(x) = t_m(x) - t_m(q)\, b_m(x), \qquad
           b_m(x) = \frac{q_m' t_m(x)}{1 + q_m' t_m(q)},
 
-where t(q) are the coordinates q moved by all rows added before. The smoother row of x gets
-:math:`b_m(x)` as a further entry, and the member's prediction moves by :math:`b_m(x)` times its
-residual at the new row. So with :math:`K_{ml} = Q_m' D_{ml} Q_l`, a sum over pairs of members
-(forms.py) becomes
+where t(q) are the coordinates q updated for all rows added before. The smoother row of x gets the
+further entry :math:`b_m(x)`, and the prediction of the member changes by :math:`b_m(x)` times its
+residual at the new row. With :math:`K_{ml} = Q_m' D_{ml} Q_l`, a sum over pairs of members
+(``variance.quadratic_forms``) becomes
 
 .. math:: \sum_{m,l} t_m' K_{ml} t_l - 2 \sum_m b_m\, t_m(q)' \sum_l K_{ml} t_l
           + \sum_{m,l} b_m b_l \left( t_m(q)' K_{ml} t_l(q) + D_{ml} \right),
 
-with the noise :math:`D_{ml}` of the new row, which is independent of that of the others. Noise that
-hangs together between the rows before is in their forms already. The inner sum is taken once for
-each target, the bracket once for each candidate.
+with the noise variance :math:`D_{ml}` of the new row, whose error is taken as independent of the
+others. The forms include the noise covariance of the training rows. The inner sum is computed once
+for each target, the bracket once for each candidate.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,23 +34,25 @@ from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import features
 from ulmus.core.ridge.member_pairs import COMMON, PAIRINGS, Pairing, PairSums
 from ulmus.core.variance.estimates import ESTIMATES, PointParts, never_negative
-from ulmus.core.variance.quadratic_forms import JackknifeForm, PairForms, row_form
+from ulmus.core.variance.quadratic_forms import PairwiseForm, row_form
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
 
-# Candidates are tried in blocks: members x outputs x candidates x targets are at most so many.
-TRIAL_ELEMENTS = 2**22
+# Candidates are evaluated in blocks: largest number of members x outputs x candidates x targets.
+CANDIDATE_ELEMENTS = 2**22
 
 
 class DesignChoice(NamedTuple):
-    """New measurements in the order in which they were chosen.
+    """New measurements in the order of their choice.
 
     Parameters
     ----------
     rows : ndarray of shape (n,)
-        Row of each among the candidates.
+        Index of each in the candidates.
     before : ndarray of shape (p, K)
-        Variance of the prediction at each target now.
+        Variance of the prediction at each target before any of them.
     variance : ndarray of shape (n, p, K)
-        The same once the first, the first two, ... of them are measured.
+        Variance after the first, the first two, ... of them.
     """
 
     rows: np.ndarray
@@ -60,39 +61,41 @@ class DesignChoice(NamedTuple):
 
 
 def next_points(fit: Fit, candidates: Array, targets: Array, n: int) -> DesignChoice:
-    """Choose measurements one after the other, each the best one given those before it.
+    """Greedy sequential design: each measurement is the best one given those before it.
 
-    The best lowers the variance of the prediction, by the fit's default estimate, most in the sum
-    over the targets. With several outputs, each counts in units of its mean variance now. The
-    ridge parameter, the hidden weights, the noise variances and what choosing alpha and the map
-    costs stay as they are. A new row has the mean weight of the training rows and the noise
-    variance of a new observation; what it will show is not known and taken to be the prediction.
+    The best candidate minimises the sum over targets of the variance of the prediction, by the
+    default estimate of the fit. Each output is in units of its mean variance before. The ridge
+    parameter, hidden weights, noise variances, and the variance due to the choice of alpha and of
+    the map are fixed. A new row has the mean weight of the training rows, the noise variance of a
+    new observation, and the prediction as its output.
 
     Parameters
     ----------
     fit : Fit
-        The fit so far.
+        The fit.
     candidates : array of shape (c, d)
-        Points that can be measured. A place can be measured again: they stay available.
+        Points that can be measured, each any number of times.
     targets : array of shape (p, d)
-        Points where the prediction should become certain; one given twice counts twice.
+        Points whose variance is to be reduced; repeated points count repeatedly.
     n : int
         Number of measurements.
 
     Returns
     -------
-    placement : DesignChoice
-        The chosen rows, and the variances at the targets before and after.
+    design : DesignChoice
+        The chosen candidates, and the variances at the targets before and after.
 
     Notes
     -----
-    Without ridge, directions of the hidden features that no training row has stay out of the fit.
+    Without ridge, the null space of the hidden features of the training rows is not updated.
     """
     for name, value in (("candidates", candidates), ("targets", targets)):
         if value.shape[0] < 1:
-            raise ValueError(f"{name} has no row; give at least one point.")
+            suggestion = ("give at least one point",)
+            raise InputError(Message(f"empty-{name}", "has no rows", name, suggestions=suggestion))
     if n < 1:
-        raise ValueError(f"n={n} measurements cannot be placed; use n >= 1.")
+        text = "is not a number of measurements"
+        raise InputError(Message("invalid-n", text, "n", n, ("use n >= 1",)))
     ensemble, square = fit.ensemble, fit.ensemble.unit**2
     regressions = [
         augmented_regression(fit, part, candidates, targets) for part in ensemble.regressions
@@ -121,25 +124,28 @@ class MemberPredictions(NamedTuple):
 
 @dataclass(frozen=True)
 class AugmentedRegression:
-    """A regression as it will be once some candidates are measured, in the fit's units of y.
+    """A regression with some candidates as further training rows, in the fit's units of y.
 
     Parameters
     ----------
     part : Regression
-        The regression as it is.
+        The regression without them.
+    forms : tuple of PairwiseForm
+        The forms of the variance estimate.
     estimate : str
         Name of the variance estimate.
     rows : array of shape (M, N', c)
-        Coordinates q of the candidates as training rows, before any of them is measured.
+        Coordinates q of all candidates as training rows, in the regression without them.
     noise : array of shape (1, c) or (K, c)
         Noise variance of such a row for each form of the estimate.
-    candidates, targets : Points
-        Both as they will be; candidates as weighted rows.
+    candidates, targets : MemberPredictions
+        Both in the augmented regression; candidates as weighted rows.
     chosen : tuple of int
-        Candidates that are measured.
+        Candidates that were added.
     """
 
     part: Regression
+    forms: tuple[PairwiseForm, ...]
     estimate: str
     rows: Array
     noise: Array
@@ -149,13 +155,8 @@ class AugmentedRegression:
 
     @property
     def pairing(self) -> Pairing:
-        """How the noise of two members is combined."""
+        """Pairing of the estimate."""
         return PAIRINGS[ESTIMATES[self.estimate].pairing]
-
-    @property
-    def pairs(self) -> PairForms:
-        """The forms of the estimate."""
-        return self.part.forms[ESTIMATES[self.estimate].pairing]
 
     @cached_property
     def variance(self) -> np.ndarray:
@@ -164,23 +165,23 @@ class AugmentedRegression:
         return self._variances(self.targets.f, sums)
 
     def scores(self, share: np.ndarray) -> np.ndarray:
-        """Sum over targets and outputs of shares (K,) of the variance, by candidate, (c,)."""
+        """Sum over targets and outputs, weighted by ``share`` (K,), of the variance, (c,)."""
         weights = share[list(self.part.outputs)]
         return np.concatenate([weights @ v.sum(axis=2, dtype=float) for v in self._by_candidate()])
 
     def with_row(self, i: int) -> AugmentedRegression:
-        """The same once candidate i is measured as well, with the ensemble's prediction."""
+        """The regression with candidate i added, whose output is the ensemble's prediction."""
         one = slice(i, i + 1)
         t, residual = self.candidates.t[:, :, one], self._residuals(one)
 
-        def moved(points: MemberPredictions) -> MemberPredictions:
+        def updated(points: MemberPredictions) -> MemberPredictions:
             b = self._entries(points.t, one)
             return MemberPredictions(points.t - t @ b, points.f + residual @ b)
 
         return replace(
             self,
-            candidates=moved(self.candidates),
-            targets=moved(self.targets),
+            candidates=updated(self.candidates),
+            targets=updated(self.targets),
             chosen=(*self.chosen, i),
         )
 
@@ -199,9 +200,9 @@ class AugmentedRegression:
         ]
 
     @cached_property
-    def _forms(self) -> list[list[Any]]:
-        """Each form of the fit, with one of the same kind for the rows that are added to it."""
-        forms = [[form] for form in self.pairs.forms]
+    def _forms(self) -> list[list[PairwiseForm]]:
+        """Each form of the fit, with a form of the added rows."""
+        forms: list[list[PairwiseForm]] = [[form] for form in self.forms]
         if self.chosen:
             xp = namespace(self.rows)
             index = xp.asarray(self.chosen, device=self.rows.device)
@@ -219,7 +220,7 @@ class AugmentedRegression:
         return between * omega if self.pairing.single is None else between
 
     def _omega(self, j: int) -> Array:
-        """Noise variances of the candidates in form j, the same for all members, (M, c)."""
+        """Noise variances of the candidates in form j, equal for all members, (M, c)."""
         M, _, c = self.rows.shape
         return namespace(self.noise).broadcast_to(self.noise[j, :], (M, c))
 
@@ -230,14 +231,14 @@ class AugmentedRegression:
         return transposed(q / (1 + length[:, None, :])) @ t
 
     def _residuals(self, few: slice) -> Array:
-        """Residuals of the members where the ensemble's prediction is measured, (M, K, few)."""
+        """Residuals of the members if the output is the ensemble's prediction, (M, K, few)."""
         f = self.candidates.f[:, :, few]
         return namespace(f).mean(f, axis=0) - f
 
     def _by_candidate(self) -> Iterator[np.ndarray]:
-        """Variances at the targets once a candidate is measured, (K, few, p) of each block."""
+        """Variances at the targets with one more candidate, (K, few, p) for each block."""
         c, (M, K, p) = self.rows.shape[2], self.targets.f.shape
-        size = max(1, TRIAL_ELEMENTS // (M * K * p))
+        size = max(1, CANDIDATE_ELEMENTS // (M * K * p))
         for start in range(0, c, size):
             few = slice(start, min(start + size, c))
             b, t = self._entries(self.targets.t, few), self.candidates.t[:, :, few]
@@ -246,14 +247,14 @@ class AugmentedRegression:
                 updated_sums(self.targets.t, applied, t, terms[:, :, few], b)
                 for applied, terms in forms
             ]
-            moves = self._residuals(few)[:, :, :, None] * b[:, None, :, :]
-            yield self._variances(self.targets.f[:, :, None, :] + moves, sums)
+            change = self._residuals(few)[:, :, :, None] * b[:, None, :, :]
+            yield self._variances(self.targets.f[:, :, None, :] + change, sums)
 
     def _variances(self, f: Array, sums: list[PairSums]) -> np.ndarray:
         """Variances from predictions f (M, K, ...) of the members and the sums of each form."""
         M, K = f.shape[:2]
         mean, spread = (to_numpy(a) for a in mean_and_spread(f))
-        scale = to_numpy(self.pairs.scale)
+        scale = to_numpy(self.part.forms[ESTIMATES[self.estimate].pairing].scale)
         out = []
         for k in range(K):
             form = self.pairing.means(sums[k if len(sums) > 1 else 0], M)
@@ -266,14 +267,19 @@ class AugmentedRegression:
 def augmented_regression(
     fit: Fit, part: Regression, candidates: Array, targets: Array
 ) -> AugmentedRegression:
-    """A regression before anything new is measured."""
+    """A regression with candidates to add."""
     estimate = fit.estimates[0]
     name = ESTIMATES[estimate].pairing
-    pair = part.forms[name]
-    if isinstance(pair.shared, JackknifeForm):
-        raise ValueError(
-            "hc='HC3-exact' has a noise matrix that is not diagonal, to which no row can be added; "
-            "use hc='HC3', whose estimates are nearly the same."
+    forms = tuple(form for form in part.forms[name].forms if isinstance(form, PairwiseForm))
+    if len(forms) < len(part.forms[name].forms):
+        raise InputError(
+            Message(
+                "dense-noise-matrix",
+                "estimates a noise matrix that is not diagonal, to which no row can be added",
+                "hc",
+                "HC3-exact",
+                (Setting("hc", "HC3", "use {}, whose estimates are nearly equal"),),
+            )
         )
 
     def coordinates(X: Array) -> Array:
@@ -281,16 +287,16 @@ def augmented_regression(
         return namespace(*blocks).concat(blocks, axis=2)
 
     t, q = coordinates(targets), coordinates(candidates) * fit.mean_weight**0.5
-    # The forms of constant noise are in units of its variance.
+    # The forms of homoskedastic noise are in units of its variance.
     noise = np.ones((1, q.shape[2]))
     if name != COMMON.name:
         noise = fit.unit_noise(candidates)[list(part.outputs)]
     points = [MemberPredictions(a, member_values(part.smoother, a)) for a in (q, t)]
-    return AugmentedRegression(part, estimate, q, like(noise, q), *points)
+    return AugmentedRegression(part, forms, estimate, q, like(noise, q), *points)
 
 
 def updated_sums(t: Array, applied: PairSums, step: Array, terms: Array, b: Array) -> PairSums:
-    """Both sums at each target once one more candidate is measured, each (c, p).
+    """Both sums at each target with one more candidate, each (c, p).
 
     Parameters
     ----------
@@ -307,10 +313,10 @@ def updated_sums(t: Array, applied: PairSums, step: Array, terms: Array, b: Arra
     """
     xp, by_candidate = namespace(t), namespace(t).permute_dims(b, (1, 0, 2))
 
-    def moved(w: Array, kept: Array) -> Array:
+    def updated(w: Array, kept: Array) -> Array:
         square = xp.permute_dims(terms * kept[:, :, None], (2, 0, 1)) @ by_candidate
         change = xp.permute_dims(square, (1, 0, 2)) - 2 * (transposed(step) @ w)
         return column_sums(t, w) + xp.sum(b * change, axis=0)
 
     same = xp.eye(t.shape[0], dtype=t.dtype, device=t.device)
-    return PairSums(moved(applied.single, same), moved(applied.distinct, 1 - same))
+    return PairSums(updated(applied.single, same), updated(applied.distinct, 1 - same))
