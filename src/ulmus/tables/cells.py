@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
 from ulmus.tables.dates import days_since_1970, fraction_of_day, parsed_dates
 
 BOOLEANS = {"true": 1.0, "false": 0.0}
@@ -140,32 +142,33 @@ class Cells:
         unknown = self.present & np.isnan(codes)
         if unknown.any():
             text = self._texts[int(np.argmax(unknown))]
-            raise ValueError(
-                f"column {self.name!r} contains {text!r} in {self.row(unknown)}, which is not a "
-                f"category of the model ({some(categories)}); correct it, or add it to na_values."
-            )
+            expected = f"which is not a category of the model ({some(categories)})"
+            raise self._error(repr(text), unknown, expected)
         return np.where(self.present, codes, np.nan)
 
     def require(self, valid: np.ndarray, noun: str, suggestion: str = "correct it") -> None:
         """Refuse present cells that are not valid."""
         invalid = self.present & ~valid
         if invalid.any():
-            raise ValueError(
-                f"column {self.name!r} contains {self._texts[int(np.argmax(invalid))]!r} in "
-                f"{self.row(invalid)}, where {noun} is expected; {suggestion}, or add it to "
-                "na_values."
-            )
+            text = repr(self._texts[int(np.argmax(invalid))])
+            raise self._error(text, invalid, f"where {noun} is expected", suggestion)
 
     def _finite(self, values: np.ndarray) -> np.ndarray:
         """The values of present cells, none of which may be infinite."""
         values = np.where(self.present, values, np.nan)
         infinite = np.isinf(values)
         if infinite.any():
-            raise ValueError(
-                f"column {self.name!r} contains infinity in {self.row(infinite)}; correct it, or "
-                "add it to na_values."
-            )
+            raise self._error("infinity", infinite)
         return values
+
+    def _error(
+        self, value: str, rows: np.ndarray, clause: str = "", suggestion: str = "correct it"
+    ) -> InputError:
+        """An error about the first of some rows."""
+        text = f"column {self.name!r} contains {value} in {self.row(rows)}"
+        text = f"{text}, {clause}" if clause else text
+        suggestions = (suggestion, Setting("na_values", phrase="add it to {}"))
+        return InputError(Message("invalid-cell", text, suggestions=suggestions))
 
     def row(self, rows: np.ndarray) -> str:
         """Number of the first of some rows, for messages."""
