@@ -197,13 +197,13 @@ def shortest_scores(name: str, noise: str, n: int, r: int) -> Array:
     """Coverage and width of equal tails and of the shortest, at 90 %, also without the rows."""
     model, points, target, _ = simulated(name, noise, n, r)
     bounds = [model.predict_interval(points, 0.9, shape=s) for s in ("equal", "shortest")]
-    bounds.append(model.compress().predict_interval(points, 0.9, shape="shortest"))
+    bounds.append(model.compress().predict_interval(points, 0.9, tails="shortest"))
     return np.array([*(coverage(target, b) for b in bounds), *map(mean_width, bounds)])
 
 
 def shortest(jobs: int, replications: int | None) -> Report:
     R = replications or 100
-    yield f"shape='shortest' at 90 %, {R} replications; e: equal, s: shortest, c: after compress\n"
+    yield f"tails='shortest' at 90 %, {R} replications; e: equal, s: shortest, c: after compress\n"
     heads = f"{'coverage e, s, c':^20} {'width / e: s, c':^13}"
     yield f"{'function, noise':<22} {'n':>4} {heads} width / oracle's: e, s"
     for name in FUNCTIONS:

@@ -1,4 +1,4 @@
-"""Effects of a model inside a Pipeline, about the columns that the Pipeline was fitted to."""
+"""Inference for a Pipeline, in terms of the columns that the Pipeline was fitted to."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ulmus.core.layer.functionals import Functionals, Rows
 from ulmus.effects.columns import Changes, Table, frame_categories, frame_column
 from ulmus.estimators._base import BaseELM
 from ulmus.estimators._effects import Effects
+from ulmus.estimators._inference_source import point_blocks
 from ulmus.estimators._joint_inference import JointInference
-from ulmus.estimators._saving import save_model
-from ulmus.estimators._subject import blocks_of
+from ulmus.model_file import save
 from ulmus.tables import TableEncoder
-from ulmus.tables.cells import CATEGORY
+from ulmus.tables.frames import default_feature_names
 
 if TYPE_CHECKING:
     from ulmus.diagnostics import Summary
 
-# Questions about points, which only need the points transformed.
-ABOUT_POINTS = (
+# Methods of the last step that only require transformed points.
+POINT_METHODS = (
     "check",
     "member_correlation",
     "predict",
@@ -40,29 +40,28 @@ ABOUT_POINTS = (
     "variance_at",
     "variance_components",
 )
-# Columns move by this share of their size when transformers are differentiated.
+# Step of central differences of the transformers, relative to the size of a column.
 STEP = 1e-5
-# Small ones of positive columns by this share of their own, but no less than what a transformer
-# can resolve, a share of the standard deviation.
+# Largest step relative to a positive value, and smallest relative to the standard deviation.
 POSITIVE_STEP, SMALLEST_STEP = 1e-3, 1e-10
 
 
 def inference(model: Any) -> Any:
-    """Everything that can be asked of a model, also when it is the last step of a Pipeline.
+    """Inference for a fitted model, also for one that is the last step of a Pipeline.
 
     Parameters
     ----------
     model : Pipeline, search over one, ELMEnsembleRegressor or ELMRegressor
-        A fitted model. Of a search (``GridSearchCV``) the best model is taken.
+        A fitted model. Of a search (``GridSearchCV``), the best estimator is used.
 
     Returns
     -------
-    answering : object
-        With the methods of the last step for points (``predict_interval``, ``predict_var``,
-        ``predict_dist``, ...), its ``summary``, and those for answers (``average``, ``compare``,
-        ``slope``, ``partial_dependence``, ``exceedance``, ``simulate``, ...). They take
-        tables of the *original* columns and name these; what a question changes goes through
-        the transformers.
+    inference : object
+        The estimator itself, or an object with its methods for a Pipeline: ``predict_interval``,
+        ``predict_var``, ``predict_dist``, ``average``, ``compare``, ``slope``,
+        ``partial_dependence``, ``exceedance``, ``simulate``, ``summary``, ``save`` and others.
+        They accept tables of the original columns and refer to these by name; changed columns are
+        passed through the transformers.
 
     Examples
     --------
@@ -95,7 +94,7 @@ def inference(model: Any) -> Any:
 
 
 class PipelineInference(Effects, JointInference):
-    """Effects of the last step of a Pipeline; made by ``ulmus.inference``."""
+    """Inference for the last step of a Pipeline, returned by ``ulmus.inference``."""
 
     def __init__(self, pipe: Any) -> None:
         self.pipe = pipe
@@ -104,25 +103,25 @@ class PipelineInference(Effects, JointInference):
         return f"ulmus.inference({self.pipe!r})"
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ABOUT_POINTS or not hasattr(self._model, name):
-            raise AttributeError(f"answers of a Pipeline have no attribute {name!r}")
+        if name not in POINT_METHODS or not hasattr(self._model, name):
+            raise AttributeError(f"inference for a Pipeline has no attribute {name!r}")
         method: Callable[..., Any] = getattr(self._model, name)
 
         @wraps(method)
-        def about(X: Any = None, *args: Any, **options: Any) -> Any:
+        def transformed(X: Any = None, *args: Any, **options: Any) -> Any:
             return method(None if X is None else self._transformed(X), *args, **options)
 
-        return about
+        return transformed
 
     def summary(self, *, columns: Sequence[str] | None = None) -> Summary:
-        """What was fitted, in words, as ``summary`` of the last step says it.
+        """Summary of the last step.
 
         Parameters
         ----------
         columns : sequence of str, optional
-            For each feature of the last step, the column of the table that it was made from, so
-            that the relevance of one-hot encoded columns is added up. By default features have
-            the names that the transformers give them, where these do.
+            For each feature of the last step, the column of the table that it was encoded from, so
+            that the relevances of one-hot encoded columns are added. By default, the feature names
+            of the transformers.
 
         Returns
         -------
@@ -132,7 +131,7 @@ class PipelineInference(Effects, JointInference):
         return self._model.summary(columns=self._encoded_names() if columns is None else columns)
 
     def _encoded_names(self) -> list[str] | None:
-        """Names of the features of the last step by its transformers; None if they have none."""
+        """Feature names of the transformers; None if they have none."""
         if len(self.pipe.steps) == 1:
             return None
         try:
@@ -141,7 +140,7 @@ class PipelineInference(Effects, JointInference):
             return None
 
     def save(self, path: Any, *, rows: bool = True, target: str | None = None) -> None:
-        """Save the Pipeline in a file that holds arrays and JSON; ``ulmus.load`` reads it.
+        """Save the Pipeline to a file of arrays and JSON; ``ulmus.load`` reads it.
 
         Parameters
         ----------
@@ -150,72 +149,69 @@ class PipelineInference(Effects, JointInference):
         rows : bool, default=True
             Whether the training rows are saved, as in ``ELMEnsembleRegressor.save``.
         target : str, default=None
-            Name of what is predicted.
+            Name of the response.
         """
         steps = [step for _, step in self.pipe.steps]
         if len(steps) != 2 or not isinstance(steps[0], TableEncoder):
             raise ValueError(
-                "a model file holds nothing that can run, and of all transformers only "
+                "a model file contains no code, and the only transformer it supports is "
                 "ulmus.tables.TableEncoder; save the last step, or use skops for the Pipeline."
             )
-        columns = steps[0].schema_.described()
-        save_model(self._model, path, rows=rows, columns=columns, target=target)
+        columns = steps[0].schema_.describe()
+        save(self._model, path, rows=rows, columns=columns, target=target)
 
     @property
     def _model(self) -> Any:
         return self.pipe.steps[-1][1]
 
     def _transformed(self, X: Any) -> Any:
-        """A table as the last step sees it."""
+        """A table after the transformers."""
         return self.pipe[:-1].transform(X) if len(self.pipe.steps) > 1 else X
 
-    def _answering_fit(self) -> Fit:
+    def _inference_fit(self) -> Fit:
         return self._model.fitted_
 
-    def _points_of(self, X: Any) -> Any:
+    def _table_points(self, X: Any) -> Any:
         return self._model._checked_points(self._transformed(X))
 
     def _table(self, X: Any) -> Table:
-        given = X.to_pandas() if hasattr(X, "to_pandas") else X
+        data = X.to_pandas() if hasattr(X, "to_pandas") else X
         names = getattr(self.pipe, "feature_names_in_", None)
         if names is None:
-            inputs = given if hasattr(given, "iloc") else _checked_array(given)
-            names = getattr(given, "columns", [f"x{j}" for j in range(inputs.shape[1])])
+            inputs = data if hasattr(data, "iloc") else _checked_array(data)
+            names = getattr(data, "columns", default_feature_names(inputs.shape[1]))
         else:
-            if not hasattr(given, "columns"):
+            if not hasattr(data, "columns"):
                 raise ValueError(
-                    "X has no column names, but the Pipeline was fitted to a data frame; give one "
-                    "with the same columns."
+                    "X has no column names, but the Pipeline was fitted to a data frame; pass a "
+                    "data frame with the same columns."
                 )
-            missing = [name for name in names if name not in given.columns]
+            missing = [name for name in names if name not in data.columns]
             if missing:
                 raise ValueError(f"X lacks the column {missing[0]!r} of the Pipeline.")
-            inputs = given[list(names)]
-        table = PipelineColumns(
-            given, inputs, tuple(map(str, names)), self._valid, self._labelled()
-        )
-        table.points(slice(0, 1), {})  # a table that cannot be transformed fails here
+            inputs = data[list(names)]
+        table = PipelineTable(data, inputs, tuple(map(str, names)), self._valid, self._labelled())
+        table.points(slice(0, 1), {})  # raises an error if the table cannot be transformed
         return table
 
     def _labelled(self) -> frozenset[str]:
-        """Columns whose numbers are names of categories, as a TableEncoder knows."""
+        """Columns whose numbers are labels of categories, by a TableEncoder."""
         first = self.pipe.steps[0][1]
-        known = first.schema_.columns if isinstance(first, TableEncoder) else ()
-        return frozenset(column.name for column in known if column.kind == CATEGORY)
+        return frozenset(first.schema_.categorical if isinstance(first, TableEncoder) else ())
 
     def _valid(self, X: Any) -> Array:
         return self._model._valid_points(self._transformed(X))
 
-    def _warn_about(self, asked: Functionals) -> None:
-        self._model._warn_outside(blocks_of(asked, self._answering_fit()))
+    def _warn_about_points(self, functionals: Functionals) -> None:
+        self._model._warn_about_extrapolation(point_blocks(functionals, self._inference_fit()))
 
 
 def _checked_array(X: Any) -> np.ndarray:
-    """Rows and columns without names; whole numbers as floats, so that they can move a little."""
+    """An array of rows and columns; integers become floats, which can be differentiated."""
     if scipy.sparse.issparse(X):
         raise ValueError(
-            "X is sparse, and answers of a Pipeline change columns of a dense table; give "
-            "X.toarray(), or ask the last step about transformed rows."
+            "X is sparse, but inference for a Pipeline changes columns of a dense table; pass "
+            "X.toarray(), or use the last step with transformed rows."
         )
     X = np.asarray(X)
     if X.ndim != 2:
@@ -224,24 +220,24 @@ def _checked_array(X: Any) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class PipelineColumns:
-    """A table whose rows become points by the transformers of a Pipeline.
+class PipelineTable:
+    """A table whose rows are converted to points by the transformers of a Pipeline.
 
     Parameters
     ----------
-    given : data frame or array
-        The table as it was given, perhaps with further columns.
+    data : data frame or array
+        The table, possibly with further columns.
     inputs : data frame or array
         The columns that the Pipeline was fitted to.
     features : tuple of str
         Their names.
     valid : callable
-        From such a table to points (b, d).
+        Transforms and validates such a table, with result (b, d).
     labelled : frozenset of str
-        Columns whose values are labels, also where they are numbers.
+        Columns whose values are labels even if they are numbers.
     """
 
-    given: Any
+    data: Any
     inputs: Any
     features: tuple[str, ...]
     valid: Callable[[Any], Array]
@@ -255,12 +251,12 @@ class PipelineColumns:
     @property
     def index(self) -> Any:
         """Labels of the rows."""
-        return self.given.index if hasattr(self.given, "iloc") else np.arange(self.n_rows)
+        return self.data.index if hasattr(self.data, "iloc") else np.arange(self.n_rows)
 
     def column(self, name: str) -> np.ndarray | None:
-        """Values of a column, whether the model uses it or not; None if there is none."""
+        """Values of a column of the table, a feature or not; None if there is none."""
         if name not in self.features:
-            return frame_column(self.given, name)
+            return frame_column(self.data, name)
         if hasattr(self.inputs, "iloc"):
             found = frame_column(self.inputs, self._label(name))
             if found is None or name not in self.labelled:
@@ -276,22 +272,22 @@ class PipelineColumns:
         """Categories of a categorical column in their order; None for other columns."""
         if name in self.features and hasattr(self.inputs, "iloc"):
             return frame_categories(self.inputs, self._label(name))
-        return frame_categories(self.given, name)
+        return frame_categories(self.data, name)
 
     def points(self, rows: Rows, changes: Changes) -> Array:
         """Points (b, d) of some rows after changes."""
         return self.valid(self._changed(rows, changes))
 
     def directions(self, rows: Rows, changes: Changes, name: str) -> Array:
-        """How these points move with a column, shape (b, d).
+        """Derivatives of these points by a column, shape (b, d).
 
-        Transformers are differentiated by central differences: exact for those that are linear.
+        Transformers are differentiated by central differences, exactly if they are linear.
         """
         x = changes.get(name, self.column(name))
         x = np.broadcast_to(np.asarray(x, dtype=float), self.n_rows)
         step = STEP * np.maximum(np.abs(x), np.std(x))
         if np.all(x > 0):
-            # What is positive stays so, as transformers may take its logarithm.
+            # Positive values stay positive, because transformers may take logarithms.
             step = np.minimum(step, np.maximum(POSITIVE_STEP * x, SMALLEST_STEP * np.std(x)))
         step = np.where(step > 0, step, STEP)
         high, low = (
@@ -315,5 +311,5 @@ class PipelineColumns:
         return block
 
     def _label(self, name: str) -> Any:
-        """What the data frame calls a feature, perhaps a number."""
+        """Label of a feature in the data frame, possibly a number."""
         return self.inputs.columns[self.features.index(name)]

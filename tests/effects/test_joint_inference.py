@@ -68,7 +68,10 @@ def test_the_stated_error_is_that_of_order_statistics():
 def test_answers_that_are_one_or_certain_need_no_wider_band():
     one = np.ones((4, 4))
     exact = stats.norm.isf(0.025)
-    assert abs(simultaneous_band(one, 0.95).critical_value - exact) < 4 * simultaneous_band(one, 0.95).monte_carlo_error
+    assert (
+        abs(simultaneous_band(one, 0.95).critical_value - exact)
+        < 4 * simultaneous_band(one, 0.95).monte_carlo_error
+    )
     certain = np.diag([1.0, 0.0, 0.0])
     assert abs(simultaneous_band(certain, 0.95).critical_value - exact) < 0.05
     assert simultaneous_band(np.zeros((2, 2)), 0.95).pointwise_level == 0.95

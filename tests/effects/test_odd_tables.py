@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 import ulmus
 from ulmus.core.data.source import RowBlocks
-from ulmus.core.fit.refits import _by_value
+from ulmus.core.fit.refits import value_order
 from ulmus.effects.bands import simultaneous_band
 from ulmus.effects.inference import Estimates, centered, ratios
 from ulmus.intervals.confidence import ErrorBars
@@ -279,7 +279,7 @@ def test_a_flat_curve_has_no_shape():
     assert_array_equal(flat.errors.center, 0.0)
     assert_array_equal(flat.errors.variance, 0.0)
     assert_array_equal(flat.covariance, 0.0)
-    same = ratios(estimates_of([0.7, 0.7 * (1 + 2e-16)], 0.3 * np.ones((2, 2))), {"term": ["r"]})
+    same = ratios(estimates_of([0.7, 0.7 * (1 + 2e-16)], 0.3 * np.ones((2, 2))))
     assert_array_equal(same.errors.center, 1.0)
     assert_array_equal(same.errors.variance, 0.0)
 
@@ -314,7 +314,7 @@ def test_tensors_of_half_precision():
 def test_folds_do_not_depend_on_the_units_of_outputs(scale, origin):
     coarse = X.round(0)
     rows, others = (
-        _by_value(RowBlocks(coarse, y[None, :], None, coarse)) for y in (Y, scale * Y + origin)
+        value_order(RowBlocks(coarse, y[None, :], None, coarse)) for y in (Y, scale * Y + origin)
     )
     assert_array_equal(rows, others)
 

@@ -166,7 +166,9 @@ def test_the_oracle_has_the_variances_of_the_oracle(oracle_problem, row_weights,
 def test_every_joint_estimate_is_the_oracle(fitted, size, hc, alpha, intercept, weighted):
     how = {"alpha": alpha, "fit_intercept": intercept, "weighted": weighted, "hc": hc}
     model, args, X = fitted(*size, variance="all", noise_variance="residual", **how)
-    asked = functionals.Functionals((value_functionals(InputTable(X, X, X, ("a", "b", "c")), csr_array(A.T)),))
+    asked = functionals.Functionals(
+        (value_functionals(InputTable(X, X, X, ("a", "b", "c")), csr_array(A.T)),)
+    )
     for name in ESTIMATES:
         expected = oracles.covariance(name, *args, hc=hc)
         near = {"rtol": 1e-8, "atol": 1e-9 * np.abs(expected).max(), "err_msg": name}

@@ -18,10 +18,10 @@ from sklearn.base import clone
 from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core.data.source import Block
 from ulmus.core.data.subsample import SamplePass
-from ulmus.core.fit.layer_spec import Effort
+from ulmus.core.fit.layer import Effort
 from ulmus.core.input_map.marginal_likelihood import probe_networks
 from ulmus.exceptions import ExtrapolationWarning
-from ulmus.model_file.serialisation import listed, restored
+from ulmus.model_file.serialisation import from_arrays, to_arrays
 
 EXPANSIONS = ["normal_scores", "one_hot"]
 RELEVANCE = ("feature_relevance_", "feature_relevance_std_")
@@ -111,7 +111,7 @@ def test_a_learned_map_given_back_gives_the_same_predictions(table):
     X, y, X_new = table
     model = small(expand_inputs=EXPANSIONS).fit(X, y)
     again = small(input_map=model.input_map_, expand_inputs=EXPANSIONS).fit(X, y)
-    assert again.fitted_.input_map.kind == "given"
+    assert again.fitted_.input_map.structure == "given"
     assert_allclose(again.predict(X_new), model.predict(X_new), rtol=1e-10)
     ours, theirs = (m.fitted_.parts(X_new) for m in (model, again))
     assert_allclose(ours.U, theirs.U, rtol=1e-10)
@@ -136,7 +136,10 @@ def test_a_learned_map_given_back_gives_the_same_predictions(table):
         ({"input_map": np.full((4, 4), np.nan)}, ["input_map", "finite", "nan"]),
         ({"input_map": [["a"]]}, ["input_map", "finite numbers", "'a'"]),
         ({"expand_inputs": "ranks"}, ["expand_inputs", "'ranks'", "'normal_scores'", "'one_hot'"]),
-        ({"expand_inputs": ["normal_scores", "auto"]}, ["expand_inputs", "['normal_scores', 'auto']", "None"]),
+        (
+            {"expand_inputs": ["normal_scores", "auto"]},
+            ["expand_inputs", "['normal_scores', 'auto']", "None"],
+        ),
         ({"expand_inputs": 3}, ["expand_inputs", "3", "'normal_scores'"]),
         ({"n_neurons": "many"}, ["n_neurons", "'many'", "'auto'", "whole number"]),
         ({"n_neurons": 0}, ["n_neurons", "0", "whole number"]),
@@ -185,7 +188,7 @@ def test_defaults_expand_inputs_and_learn_a_map(table, model):
     straight = [stats.pearsonr(x, stats.norm.ppf(rank(x))).statistic > 0.97 for x in table[0].T]
     assert_array_equal(straight, [True, True, False, True])
     assert_array_equal(inputs.origin, [0, 1, 2, 3, 2, 3, 3, 3, 3, 3])
-    assert model.fitted_.input_map.kind == "ard"
+    assert model.fitted_.input_map.structure == "ard"
     assert model.input_map_.shape == (10, 10)
     assert model.hidden_weights_.shape == (3, 10, 40)
     assert_array_equal(model.input_map_, np.diag(np.diag(model.input_map_)))
@@ -306,8 +309,8 @@ def test_a_map_is_learned_from_a_sample_of_rows(table, monkeypatch):
         sizes.append(sample.y.shape[1])
         return probe_networks(sample, *rest, **options)
 
-    monkeypatch.setattr("ulmus.core.fit.layer_spec.probe_networks", counted)
-    monkeypatch.setattr("ulmus.core.fit.layer_spec.HOST_EFFORT", Effort(rows=40, units=64))
+    monkeypatch.setattr("ulmus.core.fit.layer.probe_networks", counted)
+    monkeypatch.setattr("ulmus.core.fit.layer.HOST_EFFORT", Effort(rows=40, units=64))
     in_memory, streamed = small().fit(X, y), small().fit_blocks(cut(X, y, size=50))
     assert sizes == [40, 40]
     # Keys of rows depend on the blocks: two samples of the same table, whose maps are near.
@@ -427,10 +430,10 @@ def test_a_pickled_model_is_the_same(table, model):
 
 
 def test_a_model_comes_back_from_its_arrays(table, model):
-    arrays, description = listed(model.fitted_)
+    arrays, description = to_arrays(model.fitted_)
     copy = clone(model)
     copy.n_features_in_ = 4
-    copy.fitted_ = restored(arrays, json.loads(json.dumps(description, allow_nan=False)))
+    copy.fitted_ = from_arrays(arrays, json.loads(json.dumps(description, allow_nan=False)))
     assert_same_answers(copy, model, table[2])
 
 

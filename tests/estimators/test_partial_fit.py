@@ -194,7 +194,7 @@ def test_a_copy_of_the_model_does_not_share_its_sums(make_table):
     assert_same_fit(copy, ensemble().fit(X, y, w), X_new)
 
 
-@pytest.mark.filterwarnings("ignore:left-out residuals of neighbouring rows")
+@pytest.mark.filterwarnings("ignore:leave-one-out residuals of neighbouring rows")
 def test_intervals_after_partial_fit(make_table):
     X, y, _, X_new = make_table(90)
     how = {"variance": "auto"}

@@ -197,7 +197,7 @@ def test_compress_and_files_keep_the_shape(outputs):
     before = distribution.logpdf(y)
     again = pickle.loads(pickle.dumps(model.compress()))
     assert_allclose(again.predict_dist(X).logpdf(y), before, rtol=1e-8)
-    model.fitted_ = arrays.restored(*arrays.listed(model.fitted_))
+    model.fitted_ = arrays.from_arrays(*arrays.to_arrays(model.fitted_))
     assert_allclose(model.predict_dist(X).logpdf(y), before, rtol=1e-8)
     expected = np.stack([distribution.ppf(0.05), distribution.ppf(0.95)], axis=-1)
     assert_allclose(model.predict_interval(X, 0.9), expected, rtol=1e-8)

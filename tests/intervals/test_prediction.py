@@ -283,7 +283,7 @@ def test_the_gaussian_quantiles_of_a_compressed_model(fitted):
     assert_allclose(model.compress().predict_quantiles(X, LEVELS), np.transpose(expected))
 
 
-COLUMNS = ["mean", "mean_se", "mean_ci_lower", "mean_ci_upper", "obs_ci_lower", "obs_ci_upper"]
+COLUMNS = ["estimate", "std_error", "conf_low", "conf_high", "pred_low", "pred_high"]
 
 
 def assert_summary(frame, model, X, level):

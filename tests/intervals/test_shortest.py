@@ -9,7 +9,7 @@ from scipy import stats
 from ulmus.core.fit.residual_distribution import residual_shape
 from ulmus.core.query.leave_out import leave_one_out_shifts, prediction_moments, scaled_residuals
 from ulmus.exceptions import DegenerateFitWarning
-from ulmus.intervals.shortest import is_lopsided, shortest_ranks, shortest_tails
+from ulmus.intervals.bounds import is_asymmetric, shortest_ranks, shortest_tails
 
 LEVELS = [0.05, 0.3, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99]
 LAWS = {
@@ -59,10 +59,10 @@ def test_tails_and_ranks_are_nested(law):
 
 def test_symmetric_residuals_are_seldom_lopsided():
     rng = np.random.default_rng(0)
-    assert np.mean([is_lopsided(rng.standard_normal(100)) for _ in range(300)]) < 0.03
-    assert np.mean([is_lopsided(rng.exponential(size=100)) for _ in range(100)]) > 0.95
-    assert not is_lopsided(np.ones(100))
-    assert not is_lopsided(np.arange(19.0) ** 3)
+    assert np.mean([is_asymmetric(rng.standard_normal(100)) for _ in range(300)]) < 0.03
+    assert np.mean([is_asymmetric(rng.exponential(size=100)) for _ in range(100)]) > 0.95
+    assert not is_asymmetric(np.ones(100))
+    assert not is_asymmetric(np.arange(19.0) ** 3)
 
 
 # ---------------------------------------------------------------- of a fit
@@ -91,7 +91,7 @@ def test_shortest_intervals_cover_and_are_short(draw):
     for seed in range(20):
         model, X, y = simulated(200, draw, seed)
         bounds = [model.predict_interval(X, 0.9, shape=s) for s in ("equal", "shortest")]
-        bounds.append(model.compress().predict_interval(X, 0.9, shape="shortest"))
+        bounds.append(model.compress().predict_interval(X, 0.9, tails="shortest"))
         inside.append([np.mean((b[:, 0] <= y) & (y <= b[:, 1])) for b in bounds])
         width.append([np.mean(b[:, 1] - b[:, 0]) for b in bounds])
     assert_allclose(np.mean(inside, axis=0), 0.9, atol=0.03)
@@ -124,9 +124,9 @@ def test_skewed_residuals_serve_every_level_with_nested_intervals(shape, n):
 def test_levels_beyond_two_sided_ranks_are_those_of_absolute_residuals():
     model, X, _ = simulated(60, exponential)
     expected = model.predict_interval(X, 0.97)
-    assert_allclose(model.predict_interval(X, 0.97, shape="shortest"), expected)
+    assert_allclose(model.predict_interval(X, 0.97, tails="shortest"), expected)
     with pytest.warns(DegenerateFitWarning, match="60 training rows are too few"):
-        model.predict_interval(X, [0.9, 0.99], shape="shortest")
+        model.predict_interval(X, [0.9, 0.99], tails="shortest")
 
 
 def test_the_ends_are_order_statistics_of_signed_residuals():
@@ -135,7 +135,7 @@ def test_the_ends_are_order_statistics_of_signed_residuals():
     errors = scaled_residuals(fit, fit.rows)[0]
     quantile = residual_shape(errors[None], np.array([True])).quantile(0)
     levels = [0.5, 0.9]
-    ours = model.predict_interval(X, levels, shape="shortest")
+    ours = model.predict_interval(X, levels, tails="shortest")
     shift = next(leave_one_out_shifts(fit, fit.rows, X)).shift[0]
     f, sd, _ = (a[0] for a in prediction_moments(fit, X))
     for j, (low, high) in enumerate(shortest_ranks(199, levels, quantile)):
@@ -148,7 +148,7 @@ def test_normal_intervals_are_the_shortest_already():
     model, X, _ = simulated(100, normal)
     for method in ("auto", "gaussian"):
         equal = model.predict_interval(X, [0.5, 0.9], method=method)
-        ours = model.predict_interval(X, [0.5, 0.9], method=method, shape="shortest")
+        ours = model.predict_interval(X, [0.5, 0.9], method=method, tails="shortest")
         assert_array_equal(ours, equal)
 
 
@@ -156,8 +156,8 @@ def test_normal_intervals_are_the_shortest_already():
     ("asked", "message"),
     [
         ({"shape": "narrow"}, "shape must be one of 'equal', 'shortest', got 'narrow'"),
-        ({"shape": "shortest", "kind": "confidence"}, "shape='shortest'.*'confidence'.*'equal'"),
-        ({"shape": "shortest", "method": "jackknife+"}, "'jackknife.*use shape='equal'"),
+        ({"tails": "shortest", "kind": "confidence"}, "tails='shortest'.*'confidence'.*'equal'"),
+        ({"tails": "shortest", "method": "jackknife+"}, "'jackknife.*use tails='equal'"),
     ],
 )
 def test_bad_requests_name_the_parameter(asked, message):

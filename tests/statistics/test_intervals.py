@@ -74,7 +74,7 @@ def test_the_noise_variance_is_positive_and_finite_everywhere(outputs):
     assert np.all(np.isfinite(model.predict_interval(anywhere)))
 
 
-@pytest.mark.filterwarnings("ignore:left-out residuals of neighbouring rows")
+@pytest.mark.filterwarnings("ignore:leave-one-out residuals of neighbouring rows")
 def test_rows_of_weight_zero_have_no_part_in_the_noise():
     X, y = noisy(160, 0, growing)
     used = np.arange(160) % 2 == 0

@@ -1,7 +1,7 @@
-"""Questions about a fitted function, and answers with error bars.
+"""Effects: averages, contrasts, slopes and curves of the fitted function, with error bars.
 
-An average, a difference, a slope or a curve is a linear functional of the function. A question
-turns a table into functionals (tables, groups, contrasts, grids, functions), a fit answers them
-(answers), and the answers become a frame (frames), perhaps with bands that hold together (bands)
-or with tests (hypotheses). Probabilities and draws come from the same covariances.
+Each effect is a linear functional of the function. ``estimands`` turns a table (``columns``) into
+labelled functionals, with the help of ``groups``, ``contrasts`` and ``grids``. ``inference``
+estimates them and their joint covariance, ``frames`` returns a data frame with intervals and tests
+(``bands``, ``hypotheses``). ``simulation`` draws from the same distributions.
 """

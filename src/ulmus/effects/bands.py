@@ -1,9 +1,9 @@
-r"""Bands that cover several answers together.
+r"""Simultaneous confidence bands for several estimates.
 
-Intervals of level c each miss one of many answers far more often than 1 - c. The band of answers
-with correlation R needs the quantile of :math:`\max_i |Z_i|` for Z normal with covariance R, which
-draws of Z give. It is turned into a level for each single interval, at which every answer uses
-Student quantiles with degrees of freedom of its own.
+Pointwise intervals of level c cover q estimates jointly with a probability below c. The critical
+value of a simultaneous band is the quantile of :math:`\max_i |Z_i|` for normal Z with the
+correlation of the estimates, which is computed by simulation. It is converted to a pointwise level,
+so that each estimate uses Student quantiles with its own degrees of freedom.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ N_DRAWS = 20_000
 SEED = 20_210_907
 # Largest array of draws, in elements.
 DRAW_ELEMENTS = 2**23
-# Levels that fewer draws than this lie beyond are not simulated.
-FEWEST_BEYOND = 5
+# Fewer draws than this in the tail do not determine a quantile.
+MIN_TAIL_DRAWS = 5
 
 
-class Band(NamedTuple):
-    """Level of single intervals that cover together as asked, and the error of simulating it.
+class SimultaneousBand(NamedTuple):
+    """Pointwise level at which intervals cover jointly, and its simulation error.
 
     Parameters
     ----------
@@ -44,28 +44,28 @@ class Band(NamedTuple):
     monte_carlo_error: float
 
 
-def band(covariance: FloatArray, level: float) -> Band:
-    """The band of answers with a joint covariance (q, q)."""
+def simultaneous_band(covariance: FloatArray, level: float) -> SimultaneousBand:
+    """The band of estimates with a joint covariance (q, q)."""
     sd = np.sqrt(np.diag(covariance))
-    moving = sd > 0
-    least, most = (float(stats.norm.isf((1 - level) / (2 * m))) for m in (1, max(sum(moving), 1)))
-    if sum(moving) < 2:
-        return Band(level, least, 0.0)
-    if (1 - level) * N_DRAWS < FEWEST_BEYOND:
-        # By Bonferroni's inequality, and at most what is told apart from certainty.
-        return Band(min(1 - (1 - level) / sum(moving), np.nextafter(1, 0)), most, 0.0)
-    L = root(covariance[np.ix_(moving, moving)]) / sd[moving, None]
-    largest = _largest(L)
-    # Between answers that are all the same and answers that have nothing to do with each other.
-    critical = float(np.clip(np.quantile(largest, level), least, most))
-    # Order statistics one standard deviation of their number to either side.
-    spread = np.sqrt(level * (1 - level) / N_DRAWS)
-    low, high = np.quantile(largest, np.clip([level - spread, level + spread], 0, 1))
-    return Band(float(1 - 2 * stats.norm.sf(critical)), critical, float(high - low) / 2)
+    uncertain = sd > 0
+    q = int(np.sum(uncertain))
+    pointwise, bonferroni = (float(stats.norm.isf((1 - level) / (2 * m))) for m in (1, max(q, 1)))
+    if q < 2:
+        return SimultaneousBand(level, pointwise, 0.0)
+    if (1 - level) * N_DRAWS < MIN_TAIL_DRAWS:
+        return SimultaneousBand(min(1 - (1 - level) / q, np.nextafter(1, 0)), bonferroni, 0.0)
+    L = root(covariance[np.ix_(uncertain, uncertain)]) / sd[uncertain, None]
+    maxima = _simulated_maxima(L)
+    # Perfectly correlated estimates are the lower limit, Bonferroni's inequality is the upper one.
+    critical = float(np.clip(np.quantile(maxima, level), pointwise, bonferroni))
+    # Order statistics one standard deviation of their rank to either side.
+    sd_of_share = np.sqrt(level * (1 - level) / N_DRAWS)
+    low, high = np.quantile(maxima, np.clip([level - sd_of_share, level + sd_of_share], 0, 1))
+    return SimultaneousBand(float(1 - 2 * stats.norm.sf(critical)), critical, float(high - low) / 2)
 
 
-def _largest(L: FloatArray) -> FloatArray:
-    """Largest absolute value of each draw of a normal vector with root L (q, r)."""
+def _simulated_maxima(L: FloatArray) -> FloatArray:
+    """Largest absolute value of each draw of a normal vector with covariance root L (q, r)."""
     rng, (q, r) = np.random.default_rng(SEED), L.shape
     size = max(1, DRAW_ELEMENTS // max(q, r))
     parts = []

@@ -1,7 +1,7 @@
-"""The table that a question is about: its columns, and what its rows are to the fit.
+"""Tables that effects are computed over: their columns, and the points of their rows.
 
-A question may change columns ("what if t were 20?"). Rows are changed and turned into points when
-they are needed, a block at a time, so that scenarios of a long table cost no memory.
+An estimand may set columns to other values. Rows are changed and converted to points one block at a
+time, so that counterfactuals of a long table need no memory.
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ from ulmus.core.arrays.backend import (
     to_numpy,
 )
 from ulmus.core.layer.functionals import Piece, Rows
+from ulmus.exceptions import InputError
+from ulmus.messages import Message
+from ulmus.tables.missing import missing_mask
 
-# Columns that a scenario changes: a value for all rows, or one for each.
+# Columns that are set to other values: one for all rows, or one for each.
 Changes = Mapping[str, Any]
-# Rows that show which inputs move with a column.
-FEW_ROWS = slice(0, 100)
+# Rows that determine which inputs change with a column.
+FIRST_ROWS = slice(0, 100)
 
 
 class Table(Protocol):
-    """Rows that a question is about."""
+    """Rows that an effect is computed over."""
 
     @property
     def n_rows(self) -> int:
@@ -46,7 +49,7 @@ class Table(Protocol):
         """Labels of the rows."""
 
     def column(self, name: str) -> np.ndarray | None:
-        """Values of a column, whether the model uses it or not; None if there is none."""
+        """Values of a column of the table, a feature or not; None if there is none."""
 
     def categories(self, name: str) -> list[Any] | None:
         """Categories of a categorical column in their order; None for other columns."""
@@ -55,26 +58,26 @@ class Table(Protocol):
         """Points (b, d) of some rows after changes."""
 
     def directions(self, rows: Rows, changes: Changes, name: str) -> Array:
-        """How these points move with a column, shape (b, d)."""
+        """Derivatives of these points by a column, shape (b, d)."""
 
 
 @dataclass(frozen=True)
-class PlainTable:
+class InputTable:
     """A table whose columns are the inputs of the model.
 
     Parameters
     ----------
-    given : array-like
-        The table as it was given, perhaps with further columns.
+    data : array-like
+        The table, possibly with further columns.
     inputs : array-like
         Its columns that are inputs, in the order of the fit.
     X : array of shape (n, d)
-        The same, checked.
+        The inputs, validated.
     features : tuple of str
         Their names.
     """
 
-    given: Any
+    data: Any
     inputs: Any
     X: Array
     features: tuple[str, ...]
@@ -87,16 +90,16 @@ class PlainTable:
     @property
     def index(self) -> Any:
         """Labels of the rows."""
-        return self.given.index if hasattr(self.given, "iloc") else np.arange(self.n_rows)
+        return self.data.index if hasattr(self.data, "iloc") else np.arange(self.n_rows)
 
     def column(self, name: str) -> np.ndarray | None:
-        """Values of a column, whether the model uses it or not; None if there is none."""
+        """Values of a column of the table, a feature or not; None if there is none."""
         if name not in self.features:
-            return frame_column(self.given, name)
+            return frame_column(self.data, name)
         j = self.features.index(name)
         if hasattr(self.inputs, "columns"):
             column = frame_column(self.inputs, self.inputs.columns[j])
-            # Truth values and whole numbers are labels as they are.
+            # Booleans and integers keep their type as labels.
             if column is not None and column.dtype.kind in "biuf":
                 return column
         column = self.X[:, j : j + 1]
@@ -104,18 +107,18 @@ class PlainTable:
 
     def categories(self, name: str) -> list[Any] | None:
         """Categories of a categorical column in their order; None for other columns."""
-        return None if name in self.features else frame_categories(self.given, name)
+        return None if name in self.features else frame_categories(self.data, name)
 
     def points(self, rows: Rows, changes: Changes) -> Array:
         """Points (b, d) of some rows after changes."""
         block = taken_rows(self.X, rows)
         for name, value in changes.items():
             values = value if np.ndim(value) == 0 else value[rows]
-            block = _replaced(block, self.features.index(name), values)
+            block = _with_column(block, self.features.index(name), values)
         return block
 
     def directions(self, rows: Rows, changes: Changes, name: str) -> Array:
-        """How these points move with a column, shape (b, d)."""
+        """Derivatives of these points by a column, shape (b, d)."""
         b, d = np.arange(self.n_rows)[rows].shape[0], len(self.features)
         j = self.features.index(name)
         if scipy.sparse.issparse(self.X):
@@ -131,9 +134,9 @@ def frame_column(frame: Any, name: Any) -> np.ndarray | None:
     column = frame[name]
     values = np.asarray(column)
     if values.ndim != 1:
-        raise ValueError(f"X has several columns called {name!r}; rename all but one.")
+        raise ValueError(f"X has several columns named {name!r}; rename all but one.")
     if values.dtype.kind == "O" and getattr(column.dtype, "kind", "O") in "iuf":
-        # Numbers of pandas that may be missing.
+        # Nullable numbers of pandas.
         return np.asarray(column.to_numpy(dtype=float, na_value=np.nan))
     return values
 
@@ -146,47 +149,33 @@ def frame_categories(frame: Any, name: Any) -> list[Any] | None:
 
 
 def categories(labels: Any) -> list[Any] | None:
-    """Categories of labels that know them, as those of pandas do, in their order."""
-    found = getattr(getattr(labels, "dtype", None), "categories", None)
-    return list(found) if isinstance(found, Iterable) else None
+    """Categories of labels of a categorical dtype, in their order."""
+    values = getattr(getattr(labels, "dtype", None), "categories", None)
+    return list(values) if isinstance(values, Iterable) else None
 
 
-def levels(table: Table, name: str) -> list[Any]:
+def distinct_values(table: Table, name: str) -> list[Any]:
     """Distinct values of a column without missing ones, in the order of its categories."""
     column = table.column(name)
     assert column is not None  # a feature
-    known = column[~missing(column)]
+    present = column[~missing_mask(column)]
     try:
-        found = list(np.unique(known))
+        distinct = list(np.unique(present))
     except TypeError:
-        found = sorted(set(known), key=str)
-    return in_order(found, table.categories(name))
+        distinct = sorted(set(present), key=str)
+    return in_category_order(distinct, table.categories(name))
 
 
-def in_order(found: list[Any], ordered: list[Any] | None) -> list[Any]:
-    """Distinct values in the order of their categories, if they have some."""
+def in_category_order(distinct: list[Any], ordered: list[Any] | None) -> list[Any]:
+    """Distinct values in the order of their categories, if any."""
     if ordered is None:
-        return found
-    present = set(found)
+        return distinct
+    present = set(distinct)
     return [value for value in ordered if value in present]
 
 
-def missing(values: np.ndarray) -> np.ndarray:
-    """Which of the values are NaN, NaT, None or NA."""
-    if values.dtype.kind != "O":
-        return np.asarray(values != values)
-    return np.array([_is_missing(value) for value in values], dtype=bool)
-
-
-def _is_missing(value: Any) -> bool:
-    try:
-        return value is None or bool(value != value)
-    except TypeError:
-        return True  # NA of pandas is neither equal to itself nor different
-
-
-def _replaced(X: Array, j: int, values: Any) -> Array:
-    """A copy of X with another column j."""
+def _with_column(X: Array, j: int, values: Any) -> Array:
+    """A copy of X with other values in column j."""
     if scipy.sparse.issparse(X):
         column = np.broadcast_to(np.asarray(values, dtype=float), X.shape[0])[:, None]
         parts = [X[:, :j], scipy.sparse.csr_array(column), X[:, j + 1 :]]
@@ -197,41 +186,42 @@ def _replaced(X: Array, j: int, values: Any) -> Array:
     return X
 
 
-def listed(given: Any) -> list[Any]:
-    """What is asked for as a list; one may come by itself."""
-    several = isinstance(given, Iterable) and not isinstance(given, str)
-    return list(given) if several else [given]
+def as_list(value: Any) -> list[Any]:
+    """A list of one or several values."""
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    return list(value) if several else [value]
 
 
-def named_column(table: Table, key: Any, parameter: str) -> str:
-    """Name of a feature that is given by name or by number."""
+def column_name(table: Table, key: Any, parameter: str) -> str:
+    """Name of a feature that is given by name or by position."""
     features = table.features
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
-        if not -len(features) <= key < len(features):
-            raise ValueError(
-                f"{parameter} asks for column {key}, but there are {len(features)}; count them "
-                f"from 0 to {len(features) - 1}."
-            )
-        return features[key]
+        if -len(features) <= key < len(features):
+            return features[key]
+        text = f"names column {key}, but columns are numbered from 0 to {len(features) - 1}"
+        raise InputError(Message("unknown-column", text, parameter))
     if key not in features:
         shown = ", ".join(map(repr, features[:10])) + (", ..." if len(features) > 10 else "")
-        raise ValueError(f"{parameter} asks for column {key!r}, but the model has {shown}.")
+        text = f"names {key!r}, which is not a column of the model: {shown}"
+        raise InputError(Message("unknown-column", text, parameter))
     return str(key)
 
 
-def numeric(values: np.ndarray) -> bool:
-    """Whether a column holds numbers, and no truth values."""
+def is_numeric(values: np.ndarray) -> bool:
+    """Whether a column contains numbers; booleans do not count."""
     return values.dtype.kind in "iuf"
 
 
-def values(table: Table, weights: Any, changes: Changes | None = None) -> Piece:
-    """Values of the function at the rows of a table after changes, with weights (n, q)."""
+def value_functionals(table: Table, weights: Any, changes: Changes | None = None) -> Piece:
+    """Weighted sums of the function over the rows of a table after changes, weights (n, q)."""
     changed = {} if changes is None else changes
     return Piece(lambda rows: table.points(rows, changed), weights)
 
 
-def slopes(table: Table, weights: Any, name: str, changes: Changes | None = None) -> Piece:
-    """Derivatives of the function by a column at the same rows."""
+def derivative_functionals(
+    table: Table, weights: Any, name: str, changes: Changes | None = None
+) -> Piece:
+    """Weighted sums of the derivative of the function by a column over the same rows."""
     changed = {} if changes is None else changes
     return Piece(
         lambda rows: table.points(rows, changed),
@@ -240,13 +230,13 @@ def slopes(table: Table, weights: Any, name: str, changes: Changes | None = None
     )
 
 
-def moved_between(table: Table, scenarios: Sequence[Changes]) -> np.ndarray:
-    """Which inputs of the model differ between scenarios, in the first rows, shape (d,)."""
-    first, *others = (to_numpy(dense(table.points(FEW_ROWS, changes))) for changes in scenarios)
-    differ = [np.any(points != first, axis=0) for points in others]
-    return np.any([np.zeros(first.shape[1], dtype=bool), *differ], axis=0)
+def changed_inputs(table: Table, alternatives: Sequence[Changes]) -> np.ndarray:
+    """Inputs of the model that differ between alternatives, in the first rows, shape (d,)."""
+    points = [to_numpy(dense(table.points(FIRST_ROWS, changes))) for changes in alternatives]
+    differ = [np.any(other != points[0], axis=0) for other in points[1:]]
+    return np.any([np.zeros(points[0].shape[1], dtype=bool), *differ], axis=0)
 
 
-def moved_along(table: Table, name: str) -> np.ndarray:
-    """Which inputs of the model have a derivative by a column, in the first rows, shape (d,)."""
-    return np.any(to_numpy(dense(table.directions(FEW_ROWS, {}, name))) != 0, axis=0)
+def differentiated_inputs(table: Table, name: str) -> np.ndarray:
+    """Inputs of the model with a derivative by a column, in the first rows, shape (d,)."""
+    return np.any(to_numpy(dense(table.directions(FIRST_ROWS, {}, name))) != 0, axis=0)

@@ -1,4 +1,4 @@
-"""What a comparison changes: a column, from one value to another."""
+"""Contrasts: the two values of a column that a comparison is between."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ulmus.effects.columns import Table, levels, listed, named_column, numeric
+from ulmus.effects.columns import Table, as_list, column_name, distinct_values, is_numeric
+from ulmus.exceptions import InputError
+from ulmus.messages import Message
 
 SPANS = ("sd", "iqr", "minmax")
 
 
 class Contrast(NamedTuple):
-    """A column that goes from one value to another.
+    """Two values of a column.
 
     Parameters
     ----------
     term : str
         The column.
     high, low : scalar or ndarray of shape (n,)
-        Its values after and before, for all rows or for each.
+        Value after and before the change, for all rows or for each.
     names : tuple of str
-        What the two are called.
+        Names of the two values.
     """
 
     term: str
@@ -32,101 +34,101 @@ class Contrast(NamedTuple):
     names: tuple[str, str]
 
     def label(self, comparison: str) -> str:
-        """The two in words."""
+        """Difference or ratio of the two names."""
         high, low = self.names
         return f"{high} / {low}" if comparison == "ratio" else f"{high} - {low}"
 
 
 def contrasts(table: Table, variables: Any) -> list[Contrast]:
-    """Contrasts from a dict of columns and what to do with each, or from names alone."""
+    """Contrasts from a dict of columns and specifications, or from column names."""
     if isinstance(variables, Mapping):
         pairs = list(variables.items())
     else:
-        pairs = [(key, None) for key in listed(variables)]
+        pairs = [(key, None) for key in as_list(variables)]
     if not pairs:
-        raise ValueError("variables names no column; give for example variables={'t': (10, 20)}.")
-    return [c for key, how in pairs for c in _of_column(table, key, how)]
+        raise InputError(
+            Message(
+                "no-variables",
+                "names no column",
+                "variables",
+                suggestions=("give the values to compare, for example {'t': (10, 20)}",),
+            )
+        )
+    return [contrast for key, spec in pairs for contrast in _column_contrasts(table, key, spec)]
 
 
-def _of_column(table: Table, key: Any, how: Any) -> list[Contrast]:
-    term = named_column(table, key, "variables")
+def _error(term: str, spec: Any, text: str, suggestion: str = "") -> InputError:
+    suggestions = (suggestion,) if suggestion else ()
+    return InputError(Message("contrast", text, "variables", spec, suggestions, item=term))
+
+
+def _column_contrasts(table: Table, key: Any, spec: Any) -> list[Contrast]:
+    term = column_name(table, key, "variables")
     column = table.column(term)
     assert column is not None  # a feature
-    if how is None:
-        how = 1 if numeric(column) else levels(table, term)
-    if isinstance(how, (list, tuple, np.ndarray)):
-        return _between(term, column, list(how))
-    if not numeric(column):
-        raise ValueError(
-            f"variables[{term!r}]={how!r} needs a column of numbers; give the values to compare, "
-            f"for example {[str(v) for v in levels(table, term)[:2]]}."
-        )
+    if spec is None:
+        spec = 1 if is_numeric(column) else distinct_values(table, term)
+    if isinstance(spec, (list, tuple, np.ndarray)):
+        return _between(term, column, list(spec))
+    if not is_numeric(column):
+        example = [str(value) for value in distinct_values(table, term)[:2]]
+        remedy = f"give the values to compare, for example {example}"
+        raise _error(term, spec, "requires a column of numbers", remedy)
     column = column.astype(float)
-    if isinstance(how, str):
-        return [_span(term, column, how)]
-    step = float(how) if isinstance(how, numbers.Real) and not isinstance(how, bool) else 0.0
-    if np.isfinite(step) and step != 0:
-        _require_known(term, column, how)
-        name = f"x {'+' if step > 0 else '-'} {abs(step):g}"
-        return [Contrast(term, column + step, column, (name, "x"))]
-    raise ValueError(
-        f"variables[{term!r}] must be two or more values, a step that is not zero, or one of "
-        f"{', '.join(map(repr, SPANS))}, got {how!r}."
-    )
+    if isinstance(spec, str):
+        return [_span(term, column, spec)]
+    step = float(spec) if isinstance(spec, numbers.Real) and not isinstance(spec, bool) else 0.0
+    if not np.isfinite(step) or step == 0:
+        spans = ", ".join(map(repr, SPANS))
+        raise _error(term, spec, f"must be two or more values, a nonzero step, or one of {spans}")
+    _require_no_missing(term, column, spec)
+    name = f"x {'+' if step > 0 else '-'} {abs(step):g}"
+    return [Contrast(term, column + step, column, (name, "x"))]
 
 
 def _between(term: str, column: np.ndarray, values: list[Any]) -> list[Contrast]:
-    """All values against the first."""
+    """Contrasts of all values with the first."""
     if len(values) < 2:
-        raise ValueError(f"variables[{term!r}] needs at least two values, got {values!r}.")
+        raise _error(term, values, "requires at least two values")
     if column.dtype.kind in "biuf":
         try:
             numbers = [float(v) for v in values]
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"variables[{term!r}]={values!r} must be numbers, as the column is."
-            ) from error
+            raise _error(term, values, "must be numbers, as the column is") from error
         if not np.all(np.isfinite(numbers)):
-            raise ValueError(f"variables[{term!r}]={values!r} must be finite numbers.")
-        values = numbers if numeric(column) else values
+            raise _error(term, values, "must be finite numbers")
+        values = numbers if is_numeric(column) else values
     first = values[0]
     return [Contrast(term, high, first, (_text(high), _text(first))) for high in values[1:]]
 
 
-def _require_known(term: str, column: np.ndarray, how: Any) -> None:
-    """Refuse to step away from values that are missing."""
-    missing = int(np.sum(np.isnan(column)))
-    if missing:
-        raise ValueError(
-            f"variables[{term!r}]={how!r} starts from each row's own value, which {missing} rows "
-            "lack; drop those rows, or give the values to compare."
-        )
+def _require_no_missing(term: str, column: np.ndarray, spec: Any) -> None:
+    n_missing = int(np.sum(np.isnan(column)))
+    if n_missing:
+        text = f"is a change from each row's own value, which is missing in {n_missing} rows"
+        raise _error(term, spec, text, "drop those rows, or give the values to compare")
 
 
-def _span(term: str, column: np.ndarray, how: str) -> Contrast:
-    known = column[~np.isnan(column)]
-    if how in SPANS and len(known) == 0:
-        raise ValueError(f"variables[{term!r}]={how!r} needs values, and all rows lack them.")
-    if how == "sd":
-        _require_known(term, column, how)
+def _span(term: str, column: np.ndarray, spec: str) -> Contrast:
+    if spec not in SPANS:
+        spans = ", ".join(map(repr, SPANS))
+        raise _error(term, spec, f"must be one of {spans}, two or more values, or a step")
+    present = column[~np.isnan(column)]
+    if len(present) == 0:
+        raise _error(term, spec, "requires values, and all rows are missing")
+    if spec == "sd":
+        _require_no_missing(term, column, spec)
         half = np.std(column, ddof=1) / 2 if len(column) > 1 else 0.0
-        made = Contrast(term, column + half, column - half, ("(x + sd/2)", "(x - sd/2)"))
-    elif how == "iqr":
-        low, high = np.quantile(known, [0.25, 0.75])
-        made = Contrast(term, float(high), float(low), ("q75", "q25"))
-    elif how == "minmax":
-        made = Contrast(term, float(known.max()), float(known.min()), ("max", "min"))
+        contrast = Contrast(term, column + half, column - half, ("(x + sd/2)", "(x - sd/2)"))
+    elif spec == "iqr":
+        low, high = np.quantile(present, [0.25, 0.75])
+        contrast = Contrast(term, float(high), float(low), ("q75", "q25"))
     else:
-        raise ValueError(
-            f"variables[{term!r}] must be one of {', '.join(map(repr, SPANS))}, two or more "
-            f"values, or a step, got {how!r}."
-        )
-    if np.all(made.high == made.low):
-        raise ValueError(
-            f"variables[{term!r}]={how!r} goes nowhere, as the column hardly varies in these "
-            f"{len(column)} rows; give the values to compare, or a step."
-        )
-    return made
+        contrast = Contrast(term, float(present.max()), float(present.min()), ("max", "min"))
+    if np.all(contrast.high == contrast.low):
+        text = f"compares equal values: the column hardly varies in these {len(column)} rows"
+        raise _error(term, spec, text, "give the values to compare, or a step")
+    return contrast
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Questions about columns that the map of the inputs has left out, which get a warning."""
+"""Warnings about effects of columns that the input map drops."""
 
 from __future__ import annotations
 
@@ -7,56 +7,59 @@ from collections.abc import Sequence
 import numpy as np
 
 from ulmus.core.fit.fit import Fit
-from ulmus.effects.estimands import Estimand, Move
+from ulmus.effects.estimands import ColumnChange, Estimand
 from ulmus.exceptions import DegenerateFitWarning, warn
+from ulmus.messages import Message, Setting
 
 
-def warn_about_left_out(fit: Fit, question: Estimand) -> None:
-    """Warn of columns asked about on which the fit does not depend, by the choice of its map."""
+def warn_about_dropped(fit: Fit, estimand: Estimand) -> None:
+    """Warn about effects that are exactly zero because the input map drops their column."""
     if fit.input_map is None:
         return
-    used, sloping = _used(fit, levels=True), _used(fit, levels=False)
-    lost = [move for move in question.moves if _misses(move, used)]
-    if lost:
-        origin = "given" if fit.input_map.kind == "given" else "learned"
-        warn(
-            f"the {origin} map of the inputs left out {_named(lost, question.moves)}, so that the "
-            "effect is exactly 0 in this fit, and the error bar does not know that this was a "
-            "choice; fit with input_map=None to ask about a given column.",
-            DegenerateFitWarning,
+    changes = estimand.changes
+    kept, sloping = _kept_inputs(fit, one_hot=True), _kept_inputs(fit, one_hot=False)
+    dropped = [change for change in changes if _has_no_effect(change, kept)]
+    if dropped:
+        origin = "given" if fit.input_map.structure == "given" else "learned"
+        text = (
+            f"the {origin} input map drops {_names(dropped, changes)}, so that the effect is "
+            "exactly 0 in this fit, and its standard error excludes the variance of that selection"
         )
-    flat = [m for m in question.moves if m.slope and m not in lost and _misses(m, sloping)]
+        remedy = Setting("input_map", None, "fit with {} to estimate the effect of a given column")
+        warn(Message("dropped-feature", text, suggestions=(remedy,)), DegenerateFitWarning)
+    flat = [c for c in changes if c.slope and c not in dropped and _has_no_effect(c, sloping)]
     if flat:
-        warn(
-            f"the map of the inputs keeps only levels of {_named(flat, question.moves)}, which are "
-            "flat, so that the slope is exactly 0; compare values of the column instead.",
-            DegenerateFitWarning,
+        text = (
+            f"the input map keeps only one-hot indicators of {_names(flat, changes)}, whose "
+            "derivative is exactly 0"
         )
+        remedy = "compare values of the column instead"
+        warn(Message("one-hot-slope", text, suggestions=(remedy,)), DegenerateFitWarning)
 
 
-def _used(fit: Fit, *, levels: bool) -> np.ndarray:
-    """Which inputs of the table the map lets through, with or without their levels, shape (d,)."""
+def _kept_inputs(fit: Fit, *, one_hot: bool) -> np.ndarray:
+    """Columns of the table that the map keeps, with or without one-hot indicators, shape (d,)."""
     assert fit.input_map is not None
     inputs = fit.ensemble.layer.inputs
     kept = np.any(fit.input_map.matrix != 0, axis=1)
-    if not levels:
-        n_levels = sum(int(part.values.shape[0]) for part in inputs.levels)
-        kept[len(kept) - n_levels :] = False
+    if not one_hot:
+        n_indicators = sum(int(part.values.shape[0]) for part in inputs.levels)
+        kept[len(kept) - n_indicators :] = False
     return np.bincount(inputs.origin, kept, minlength=int(inputs.offset.shape[0])) > 0
 
 
-def _misses(move: Move, used: np.ndarray) -> bool:
-    """Whether a change moves inputs, but none of those that are used."""
-    if np.all(used):
+def _has_no_effect(change: ColumnChange, kept: np.ndarray) -> bool:
+    """Whether a change affects inputs, but none of those that are kept."""
+    if np.all(kept):
         return False
-    moved = move.moved()
-    return bool(np.any(moved) and not np.any(moved & used))
+    affected = change.affected_inputs()
+    return bool(np.any(affected) and not np.any(affected & kept))
 
 
-def _named(some: Sequence[Move], all_moves: Sequence[Move]) -> str:
-    """Columns in words; with the change where others of the same column are not among them."""
+def _names(some: Sequence[ColumnChange], changes: Sequence[ColumnChange]) -> str:
+    """Names of columns, with the contrast where only some contrasts of a column are meant."""
     names = []
-    for move in some:
-        whole = all(other in some for other in all_moves if other.term == move.term)
-        names.append(f"{move.term!r}" if whole else f"{move.term!r} ({move.how})")
+    for change in some:
+        whole = all(other in some for other in changes if other.term == change.term)
+        names.append(f"{change.term!r}" if whole else f"{change.term!r} ({change.contrast})")
     return ", ".join(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""Questions as functionals with labels: averages, differences, slopes and curves of a table."""
+"""Estimands: averages, contrasts, slopes and curves over a table as labelled functionals."""
 
 from __future__ import annotations
 
@@ -13,91 +13,107 @@ import scipy.sparse
 from ulmus.core.layer.functionals import Functionals
 from ulmus.effects.columns import (
     Table,
-    listed,
-    moved_along,
-    moved_between,
-    named_column,
-    numeric,
-    slopes,
-    values,
+    as_list,
+    changed_inputs,
+    column_name,
+    derivative_functionals,
+    differentiated_inputs,
+    is_numeric,
+    value_functionals,
 )
 from ulmus.effects.contrasts import contrasts
-from ulmus.effects.groups import Groups, groups
+from ulmus.effects.groups import Groups, group_rows
+from ulmus.effects.inference import Estimates, centered, ratios
+from ulmus.exceptions import InputError
+from ulmus.messages import Message
 
 
-class Move(NamedTuple):
-    """A change of a column that is asked about.
+class ColumnChange(NamedTuple):
+    """A change of a column that an estimand measures.
 
     Parameters
     ----------
     term : str
         The column.
-    how : str
-        What is done with it, in words.
-    moved : callable
-        Which inputs of the model move with it, shape (d,); found when it is needed.
+    contrast : str
+        Label of the change.
+    affected_inputs : callable
+        Computes which inputs of the model change with it, shape (d,).
     slope : bool
-        Whether the change is infinitely small.
+        Whether the change is infinitesimal.
     """
 
     term: str
-    how: str
-    moved: Callable[[], np.ndarray]
+    contrast: str
+    affected_inputs: Callable[[], np.ndarray]
     slope: bool = False
 
 
 class Estimand(NamedTuple):
-    """Functionals, what tells them apart, and the changes of columns that they are about."""
+    """Labelled functionals of the function.
 
-    asked: Functionals
+    Parameters
+    ----------
+    functionals : Functionals
+        The functionals.
+    labels : dict
+        For each label column, the labels of the rows of the result.
+    changes : tuple of ColumnChange
+        Changes of columns that they measure.
+    transform : callable or None
+        Function of the estimates of the functionals, where the estimand is not linear.
+    """
+
+    functionals: Functionals
     labels: dict[str, list[Any]]
-    moves: tuple[Move, ...] = ()
+    changes: tuple[ColumnChange, ...] = ()
+    transform: Callable[[Estimates], Estimates] | None = None
 
 
 def weighted_sums(table: Table, A: Any) -> Estimand:
     """The rows of A @ f(X)."""
     weights = scipy.sparse.csr_array(A.T)
     q = weights.shape[1]
-    names = [f"row {i}" for i in range(q)]
-    labels = {"term": names, "contrast": ["A @ f"] * q}
-    return Estimand(Functionals((values(table, weights),)), labels)
+    labels = {"term": [f"row {i}" for i in range(q)], "contrast": ["A @ f"] * q}
+    return Estimand(Functionals((value_functionals(table, weights),)), labels)
 
 
 def averages(table: Table, by: Any, weights: Any) -> Estimand:
     """Averages over groups."""
-    made = groups(table, by, weights)
-    return Estimand(
-        Functionals((values(table, made.weights),)), _labels(made, [("average", "mean")])
-    )
+    groups = group_rows(table, by, weights)
+    labels = _labels(groups, [("average", "mean")])
+    return Estimand(Functionals((value_functionals(table, groups.weights),)), labels)
 
 
 def comparisons(table: Table, variables: Any, by: Any, weights: Any, comparison: str) -> Estimand:
-    """Averages over groups of what changes of columns change.
-
-    A ratio needs both sides by themselves: first all numerators, then all denominators.
-    """
-    made, asked = groups(table, by, weights), contrasts(table, variables)
-    n, pieces, moves = len(asked), [], []
-    for i, contrast in enumerate(asked):
-        high, low = ({contrast.term: side} for side in (contrast.high, contrast.low))
-        moved = partial(moved_between, table, [low, high])
-        moves.append(Move(contrast.term, contrast.label(comparison), moved))
-        if comparison == "ratio":
-            pieces.append(values(table, _placed(made, i, 2 * n), high))
-            pieces.append(values(table, _placed(made, n + i, 2 * n), low))
+    """Differences or ratios of averages over groups between two values of a column."""
+    groups, pairs = group_rows(table, by, weights), contrasts(table, variables)
+    is_ratio, n = comparison == "ratio", len(pairs)
+    pieces, changes = [], []
+    for i, pair in enumerate(pairs):
+        high, low = ({pair.term: side} for side in (pair.high, pair.low))
+        affected = partial(changed_inputs, table, [low, high])
+        changes.append(ColumnChange(pair.term, pair.label(comparison), affected))
+        if is_ratio:  # first all numerators, then all denominators
+            pieces.append(value_functionals(table, _term_weights(groups, i, 2 * n), high))
+            pieces.append(value_functionals(table, _term_weights(groups, n + i, 2 * n), low))
         else:
-            pieces.append(values(table, _placed(made, i, n), high))
-            pieces.append(values(table, -_placed(made, i, n), low))
-    names = [(contrast.term, contrast.label(comparison)) for contrast in asked]
-    return Estimand(Functionals(tuple(pieces)), _labels(made, names), tuple(moves))
+            pieces.append(value_functionals(table, _term_weights(groups, i, n), high))
+            pieces.append(value_functionals(table, -_term_weights(groups, i, n), low))
+    labels = _labels(groups, [(pair.term, pair.label(comparison)) for pair in pairs])
+    transform = ratios if is_ratio else None
+    return Estimand(Functionals(tuple(pieces)), labels, tuple(changes), transform)
 
 
 def derivatives(table: Table, variables: Any, by: Any, weights: Any) -> Estimand:
-    """Averages over groups of derivatives by columns."""
-    made, names = groups(table, by, weights), _numeric_columns(table, variables)
-    pieces = [slopes(table, _placed(made, i, len(names)), name) for i, name in enumerate(names)]
-    labels = _labels(made, [(name, "dy/dx") for name in names])
-    return Estimand(Functionals(tuple(pieces)), labels, _slopes_of(table, names))
+    """Averages over groups of partial derivatives."""
+    groups, names = group_rows(table, by, weights), _numeric_columns(table, variables)
+    pieces = [
+        derivative_functionals(table, _term_weights(groups, i, len(names)), name)
+        for i, name in enumerate(names)
+    ]
+    labels = _labels(groups, [(name, "dy/dx") for name in names])
+    return Estimand(Functionals(tuple(pieces)), labels, _slope_changes(table, names))
 
 
 def curve(
@@ -107,94 +123,107 @@ def curve(
     weights: Any,
     *,
     slope: bool,
+    subtract_mean: bool,
 ) -> Estimand:
     """Averages over all rows with one or two columns set to the values of a grid."""
-    made, nodes = groups(table, None, weights), list(product(*grids))
+    if slope:
+        require_numeric(table, names[0], "features")
+    groups, nodes = group_rows(table, None, weights), list(product(*grids))
     q, pieces = len(nodes), []
     for i, node in enumerate(nodes):
-        changes, weight = dict(zip(names, node, strict=True)), _placed(made, i, q)
+        changed, weight = dict(zip(names, node, strict=True)), _term_weights(groups, i, q)
         if slope:
-            pieces.append(slopes(table, weight, names[0], changes))
+            pieces.append(derivative_functionals(table, weight, names[0], changed))
         else:
-            pieces.append(values(table, weight, changes))
+            pieces.append(value_functionals(table, weight, changed))
     labels: dict[str, list[Any]] = {
         "term": [", ".join(names)] * q,
         "contrast": ["dy/dx" if slope else "mean"] * q,
     }
     for j, name in enumerate(names):
-        labels[free_name(name, labels)] = [node[j] for node in nodes]
-    if slope:
-        return Estimand(Functionals(tuple(pieces)), labels, _slopes_of(table, names))
-    along = [[{name: value} for value in grid] for name, grid in zip(names, grids, strict=True)]
-    moves = [
-        Move(name, "curve", partial(moved_between, table, scenarios))
-        for name, scenarios in zip(names, along, strict=True)
-    ]
-    return Estimand(Functionals(tuple(pieces)), labels, tuple(moves))
+        labels[unused_name(name, labels)] = [node[j] for node in nodes]
+    changes = _slope_changes(table, names) if slope else _curve_changes(table, names, grids)
+    transform = centered if subtract_mean else None
+    return Estimand(Functionals(tuple(pieces)), labels, changes, transform)
 
 
-def _slopes_of(table: Table, names: Sequence[str]) -> tuple[Move, ...]:
-    return tuple(Move(n, "dy/dx", partial(moved_along, table, n), slope=True) for n in names)
+def _slope_changes(table: Table, names: Sequence[str]) -> tuple[ColumnChange, ...]:
+    return tuple(
+        ColumnChange(name, "dy/dx", partial(differentiated_inputs, table, name), slope=True)
+        for name in names
+    )
 
 
-def free_name(name: str, taken: Any) -> str:
-    """The name of a user's column; one that is taken already gets underscores."""
-    while name in taken:
+def _curve_changes(
+    table: Table, names: Sequence[str], grids: Sequence[list[Any]]
+) -> tuple[ColumnChange, ...]:
+    changes = []
+    for name, grid in zip(names, grids, strict=True):
+        affected = partial(changed_inputs, table, [{name: value} for value in grid])
+        changes.append(ColumnChange(name, "curve", affected))
+    return tuple(changes)
+
+
+def unused_name(name: str, used: Any) -> str:
+    """A name for a user's column, with underscores appended while it is in use."""
+    while name in used:
         name = f"{name}_"
     return name
 
 
-def _placed(made: Groups, i: int, n: int) -> Any:
-    """Weights (rows, n groups) in the place of the i-th of n terms."""
-    rows, G = made.weights.shape
-    weights = made.weights.tocoo()
+def _term_weights(groups: Groups, i: int, n: int) -> Any:
+    """Weights (rows, n * groups), nonzero for the i-th of n terms only."""
+    rows, G = groups.weights.shape
+    weights = groups.weights.tocoo()
     entries = weights.data, (weights.coords[0], weights.coords[1] + i * G)
     return scipy.sparse.csr_array(entries, shape=(rows, n * G))
 
 
-def _labels(made: Groups, names: list[tuple[str, str]]) -> dict[str, list[Any]]:
-    """Labels of all terms and groups, the terms outside."""
+def _labels(groups: Groups, terms: list[tuple[str, str]]) -> dict[str, list[Any]]:
+    """Labels of all terms and groups; groups vary fastest."""
     labels: dict[str, list[Any]] = {
-        "term": [term for term, _ in names for _ in range(made.size)],
-        "contrast": [contrast for _, contrast in names for _ in range(made.size)],
+        "term": [term for term, _ in terms for _ in range(groups.size)],
+        "contrast": [contrast for _, contrast in terms for _ in range(groups.size)],
     }
-    for name, each in made.labels.items():
-        labels[free_name(name, labels)] = list(each) * len(names)
+    for name, each in groups.labels.items():
+        labels[unused_name(name, labels)] = list(each) * len(terms)
     return labels
 
 
 def _numeric_columns(table: Table, variables: Any) -> list[str]:
-    """Columns that have a slope."""
+    """Columns to differentiate by."""
     if variables is None:
-        found = [n for n in table.features if _is_numeric(table, n)]
-        if not found:
-            raise ValueError("X has no column of numbers, so there are no slopes; use compare.")
-        for name in found:
-            require_numeric(table, name, "variables")
-        return found
-    names = [named_column(table, key, "variables") for key in listed(variables)]
-    if not names:
-        raise ValueError("variables names no column; leave it out for all of them.")
+        names = [name for name in table.features if _is_numeric_column(table, name)]
+        if not names:
+            raise ValueError("X has no numeric column and thus no slopes; use compare.")
+    else:
+        names = [column_name(table, key, "variables") for key in as_list(variables)]
+        if not names:
+            raise InputError(
+                Message(
+                    "no-variables",
+                    "names no column",
+                    "variables",
+                    suggestions=("omit it to differentiate by all numeric columns",),
+                )
+            )
     for name in names:
         require_numeric(table, name, "variables")
     return names
 
 
 def require_numeric(table: Table, name: str, parameter: str) -> None:
-    """Refuse a column without slopes."""
-    if not _is_numeric(table, name):
-        raise ValueError(
-            f"{parameter} asks for the slope of column {name!r}, which holds no numbers; use "
-            "compare with two of its values."
-        )
-    column = table.column(name)
-    if column is not None and np.any(np.isnan(column.astype(float))):
-        raise ValueError(
-            f"{parameter} asks for the slope of column {name!r}, which has missing values; drop "
-            "those rows, or use compare with two of its values."
-        )
+    """Raise an error for a column by which the function cannot be differentiated."""
+    if not _is_numeric_column(table, name):
+        cause, remedy = "is not numeric and has no slope", "use compare with two of its values"
+    elif np.any(np.isnan(np.asarray(table.column(name), dtype=float))):
+        cause = "has missing values, where the slope is undefined"
+        remedy = "drop those rows, or use compare with two values of the column"
+    else:
+        return
+    raise InputError(Message("not-differentiable", cause, parameter, name, (remedy,)))
 
 
-def _is_numeric(table: Table, name: str) -> bool:
+def _is_numeric_column(table: Table, name: str) -> bool:
     column = table.column(name)
-    return column is not None and numeric(column)
+    return column is not None and is_numeric(column)

@@ -1,4 +1,4 @@
-"""Effects as a table, with the columns that users of marginaleffects know."""
+"""Data frames of effects, with the column names of the marginaleffects packages."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ import numpy.typing as npt
 from scipy import stats
 
 from ulmus.core.query.sequential_design import DesignChoice
-from ulmus.effects.bands import Band, band
+from ulmus.effects.bands import SimultaneousBand, simultaneous_band
 from ulmus.effects.columns import Table
-from ulmus.effects.estimands import free_name
-from ulmus.effects.hypotheses import Wald, combined, holm
-from ulmus.effects.inference import Answer
+from ulmus.effects.estimands import unused_name
+from ulmus.effects.hypotheses import WaldTest, combined_estimates, holm
+from ulmus.effects.inference import Estimates
 from ulmus.intervals.confidence import in_standard_errors
 
 FloatArray = npt.NDArray[np.float64]
 
 
 class InferenceOptions(NamedTuple):
-    """How answers are given.
+    """Options of intervals and tests.
 
     Parameters
     ----------
     level : float
         Confidence level.
     target : {"expectation", "function"}
-        What intervals are for.
+        Quantity that intervals cover.
     simultaneous : bool
-        Whether the intervals of all rows hold together.
+        Whether intervals cover jointly.
     hypothesis : "pairwise", "equal", matrix or None
-        Combinations of the rows to ask for instead.
+        Combinations of the rows to test.
     adjust : "holm" or None
-        Whether p-values are adjusted for their number.
+        Adjustment of the p-values for multiple testing.
     one_output : bool
-        Whether y has a single axis.
+        Whether y is one-dimensional.
     """
 
     level: float
@@ -46,13 +46,13 @@ class InferenceOptions(NamedTuple):
     one_output: bool
 
     @property
-    def together(self) -> bool:
-        """Whether the joint covariance is needed."""
+    def needs_joint(self) -> bool:
+        """Whether the joint covariance is required."""
         return self.simultaneous or self.hypothesis is not None
 
 
-class Covariance(np.ndarray):
-    """A covariance that compares as one thing, as pandas asks of what a frame carries along."""
+class CovarianceArray(np.ndarray):
+    """A covariance with a scalar ``==``, which pandas requires of the attributes of a frame."""
 
     def __eq__(self, other: object) -> Any:
         return np.array_equal(np.asarray(self), np.asarray(other), equal_nan=True)
@@ -63,64 +63,65 @@ class Covariance(np.ndarray):
     __hash__ = None
 
 
-def framed(given: Answer, how: InferenceOptions) -> Any:
-    """Effects as a data frame, one row for each, and for each output."""
-    tests: list[Wald] = []
-    if how.hypothesis is not None:
-        given, tests = combined(given, how.hypothesis)
-    bands = _bands(given, how)
-    statistic, p_value = _tests(given, how, tests)
-    low, high = _bounds(given, how, bands)
+def effects_frame(estimates: Estimates, options: InferenceOptions) -> Any:
+    """A data frame with one row for each estimate and output."""
+    tests: list[WaldTest] = []
+    if options.hypothesis is not None:
+        estimates, tests = combined_estimates(estimates, options.hypothesis)
+    bands = _bands(estimates, options)
+    statistic, p_value = _statistics(estimates, options, tests)
+    low, high = _bounds(estimates, options, bands)
     values = {
-        "estimate": given.errors.center,
-        "std_error": np.sqrt(given.errors.variance),
+        "estimate": estimates.errors.center,
+        "std_error": np.sqrt(estimates.errors.variance),
         "statistic": statistic,
         "p_value": p_value,
         "conf_low": low,
         "conf_high": high,
     }
-    frame = _frame(given.labels, values, how.one_output)
-    frame.attrs["confidence_level"] = how.level
-    frame.attrs["target"] = how.target
-    frame.attrs["df"] = given.errors.dof.T.ravel().tolist()
-    if given.covariance is not None:
-        frame.attrs["covariance"] = _joint(given.covariance).view(Covariance)
+    frame = _frame(estimates.labels, values, options.one_output)
+    frame.attrs["confidence_level"] = options.level
+    frame.attrs["target"] = options.target
+    frame.attrs["df"] = estimates.errors.dof.T.ravel().tolist()
+    if estimates.covariance is not None:
+        frame.attrs["covariance"] = _block_diagonal(estimates.covariance).view(CovarianceArray)
     if bands:
-        frame.attrs["simultaneous"] = [part._asdict() for part in bands]
+        frame.attrs["simultaneous"] = [band._asdict() for band in bands]
     if tests:
         frame.attrs["wald"] = [test._asdict() for test in tests]
     return frame
 
 
-def placed(placement: DesignChoice, table: Table) -> Any:
-    """New measurements as a data frame, one row for each."""
-    labels, n = list(table.index), len(placement.rows)
+def design_frame(design: DesignChoice, table: Table) -> Any:
+    """A data frame with one row for each new measurement."""
+    labels, n = list(table.index), len(design.rows)
     columns: dict[str, Any] = {
         "step": list(range(1, n + 1)),
-        "row": [labels[i] for i in placement.rows],
+        "row": [labels[i] for i in design.rows],
     }
-    left = placement.variance.sum(axis=1)
-    names = ["variance"] if left.shape[1] == 1 else [f"variance_{k}" for k in range(left.shape[1])]
+    remaining = design.variance.sum(axis=1)
+    K = remaining.shape[1]
+    names = ["variance"] if K == 1 else [f"variance_{k}" for k in range(K)]
     for name in table.features:
         column = table.column(name)
         assert column is not None  # a feature
-        columns[free_name(name, [*columns, *names])] = column[placement.rows]
-    for name, values in zip(names, left.T, strict=True):
+        columns[unused_name(name, [*columns, *names])] = column[design.rows]
+    for name, values in zip(names, remaining.T, strict=True):
         columns[name] = values
     frame = _pandas().DataFrame(columns)
-    frame.attrs["before"] = placement.before.sum(axis=0).tolist()
+    frame.attrs["before"] = design.before.sum(axis=0).tolist()
     return frame
 
 
 def _frame(labels: dict[str, list[Any]], values: dict[str, FloatArray], one_output: bool) -> Any:
     q, K = values["estimate"].shape
-    ours: dict[str, Any] = {name: each.T.ravel() for name, each in values.items()}
+    results: dict[str, Any] = {name: each.T.ravel() for name, each in values.items()}
     if not one_output:
-        ours = {"output": np.repeat(np.arange(K), q)} | ours
+        results = {"output": np.repeat(np.arange(K), q)} | results
     columns: dict[str, Any] = {}
     for name, each in labels.items():
-        columns[free_name(name, [*columns, *ours])] = list(each) * K
-    return _pandas().DataFrame(columns | ours)
+        columns[unused_name(name, [*columns, *results])] = list(each) * K
+    return _pandas().DataFrame(columns | results)
 
 
 def _pandas() -> Any:
@@ -128,45 +129,51 @@ def _pandas() -> Any:
         import pandas
     except ImportError as error:
         raise ImportError(
-            "answers come as data frames of pandas, which is not installed; install "
-            "ulmus[effects], or use predict_cov and predict, which return arrays."
+            "effects are returned as data frames and require pandas; install ulmus[effects], or "
+            "use predict and predict_cov, which return arrays."
         ) from error
     return pandas
 
 
-def _bands(given: Answer, how: InferenceOptions) -> list[Band]:
-    """The band of each output; all outputs together hold by Bonferroni's inequality."""
-    if not how.simultaneous or given.covariance is None:
+def _bands(estimates: Estimates, options: InferenceOptions) -> list[SimultaneousBand]:
+    """The band of each output; outputs are combined by Bonferroni's inequality."""
+    if not options.simultaneous or estimates.covariance is None:
         return []
-    K = len(given.covariance)
-    return [band(part, 1 - (1 - how.level) / K) for part in given.covariance]
+    K = len(estimates.covariance)
+    level = 1 - (1 - options.level) / K
+    return [simultaneous_band(part, level) for part in estimates.covariance]
 
 
-def _bounds(given: Answer, how: InferenceOptions, bands: list[Band]) -> FloatArray:
+def _bounds(
+    estimates: Estimates, options: InferenceOptions, bands: list[SimultaneousBand]
+) -> FloatArray:
     """Lower and upper bounds, shape (2, q, K)."""
+    errors = estimates.errors
     if not bands:
-        return given.errors.bounds([how.level])[:, 0]
-    each = [given.errors.bounds([part.pointwise_level])[:, 0, :, k] for k, part in enumerate(bands)]
-    return np.stack(each, axis=2)
+        return errors.bounds([options.level])[:, 0]
+    bounds = [errors.bounds([b.pointwise_level])[:, 0, :, k] for k, b in enumerate(bands)]
+    return np.stack(bounds, axis=2)
 
 
-def _tests(
-    given: Answer, how: InferenceOptions, tests: list[Wald]
+def _statistics(
+    estimates: Estimates, options: InferenceOptions, tests: list[WaldTest]
 ) -> tuple[FloatArray, FloatArray]:
-    """Test statistics and p-values of single answers, or those of joint tests, each (q, K)."""
-    errors = given.errors
+    """Test statistics and p-values of single estimates, or of joint tests, each (q, K)."""
+    errors = estimates.errors
     if np.all(np.isnan(errors.center)):
         joint = np.array([[(test.statistic, test.p_value) for test in tests]])
         return joint[:, :, 0], joint[:, :, 1]
-    away, se = errors.center - given.null, np.sqrt(errors.variance)
-    # What an interval allows for, a test allows for too.
-    beyond = np.maximum(np.abs(away) - errors.allowance, 0.0)
+    difference, se = errors.center - estimates.null, np.sqrt(errors.variance)
+    # Tests include the same allowance for bias as intervals.
+    beyond = np.maximum(np.abs(difference) - errors.allowance, 0.0)
     p_value = 2 * stats.t.sf(in_standard_errors(beyond, se), errors.dof)
-    return in_standard_errors(away, se), holm(p_value) if how.adjust == "holm" else p_value
+    if options.adjust == "holm":
+        p_value = holm(p_value)
+    return in_standard_errors(difference, se), p_value
 
 
-def _joint(covariance: FloatArray) -> FloatArray:
-    """Covariance of all rows (K q, K q); between outputs nothing is known."""
+def _block_diagonal(covariance: FloatArray) -> FloatArray:
+    """Covariance of all rows (K q, K q); NaN between outputs, where it is not estimated."""
     K, q, _ = covariance.shape
     if K == 1:
         return covariance[0].copy()

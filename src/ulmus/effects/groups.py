@@ -1,4 +1,4 @@
-"""Groups of rows that an answer averages over, as weights of the rows in each group."""
+"""Groups of rows to average over, as weights of the rows in each group."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.arrays.backend import to_numpy
-from ulmus.effects.columns import Table, categories, in_order, missing
+from ulmus.effects.columns import Table, categories, in_category_order
+from ulmus.exceptions import InputError
+from ulmus.messages import ANY, Message
+from ulmus.tables.missing import missing_mask
 
 
-class Key(NamedTuple):
-    """What rows are grouped by: a label of each, and perhaps the order of the labels."""
+class GroupKey(NamedTuple):
+    """Labels of the rows by which they are grouped, and the order of the labels, if any."""
 
     labels: np.ndarray
     ordered: list[Any] | None
@@ -24,9 +27,9 @@ class Groups(NamedTuple):
     Parameters
     ----------
     labels : dict
-        What tells the groups apart: for each name the labels of all groups.
+        For each key, the labels of all groups.
     weights : csr_array of shape (n, groups)
-        Weight of each row in the average of each group; they sum to one.
+        Weight of each row in the average of each group; columns sum to one.
     """
 
     labels: dict[str, list[Any]]
@@ -38,21 +41,24 @@ class Groups(NamedTuple):
         return int(self.weights.shape[1])
 
 
-def groups(table: Table, by: Any, weights: Any) -> Groups:
-    """Groups by columns or arrays; all rows together, or each by itself."""
+def group_rows(table: Table, by: Any, weights: Any) -> Groups:
+    """Groups by columns or arrays; one group of all rows for None, one per row for "row"."""
     n, weight = table.n_rows, _checked_weights(table, weights)
     if isinstance(by, str) and by == "row" and table.column("row") is None:
         eye = scipy.sparse.eye_array(n, format="csr")
         return Groups({"row": list(table.index)}, eye)
-    keys = _keys(table, by)
-    code, labels = _codes(keys, n)
+    code, labels = _group_codes(_group_keys(table, by), n)
     total = np.bincount(code, weight)
     if not np.all(total > 0):
-        where = {name: values[int(np.argmin(total))] for name, values in labels.items()}
-        raise ValueError(f"weights sum to zero{f' in the group {where}' if where else ''}.")
-    shares = weight / total[code]
-    entries = shares, (np.arange(n), code)
+        group = {name: values[int(np.argmin(total))] for name, values in labels.items()}
+        raise _error("weights", f"sum to zero{f' in the group {group}' if group else ''}")
+    entries = weight / total[code], (np.arange(n), code)
     return Groups(labels, scipy.sparse.csr_array(entries, shape=(n, len(total))))
+
+
+def _error(parameter: str, text: str, value: Any = ANY, suggestion: str = "") -> InputError:
+    suggestions = (suggestion,) if suggestion else ()
+    return InputError(Message("groups", text, parameter, value, suggestions))
 
 
 def _checked_weights(table: Table, weights: Any) -> np.ndarray:
@@ -62,104 +68,100 @@ def _checked_weights(table: Table, weights: Any) -> np.ndarray:
     if isinstance(weights, str):
         values = table.column(weights)
         if values is None:
-            raise ValueError(f"weights={weights!r} is no column of X; give its name or an array.")
+            raise _error("weights", "is not a column of X", weights, "give a column or an array")
         weights = values
-    _require_same_rows(table, weights, "weights")
+    _require_same_index(table, weights, "weights")
     try:
         weight = np.asarray(to_numpy(weights), dtype=float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"weights must be numbers: {error}.") from error
+        raise _error("weights", f"must be numbers: {error}") from error
     if weight.shape != (table.n_rows,):
-        raise ValueError(
-            f"weights must have one number for each of the {table.n_rows} rows of X, got shape "
-            f"{weight.shape}."
-        )
+        text = f"must be one number for each of the {table.n_rows} rows of X"
+        raise _error("weights", f"{text}, got shape {weight.shape}")
     if not np.all(np.isfinite(weight)) or np.any(weight < 0):
-        raise ValueError("weights must be finite numbers >= 0.")
-    # Only their ratios count, and their sum shall not overflow.
+        raise _error("weights", "must be finite numbers >= 0")
+    # Only ratios count; a large sum would overflow.
     return weight / (np.max(weight) or 1.0)
 
 
-def _keys(table: Table, by: Any) -> dict[str, Key]:
-    """What rows are grouped by, with their names."""
+def _group_keys(table: Table, by: Any) -> dict[str, GroupKey]:
+    """Keys by which rows are grouped, with their names."""
     if by is None:
         return {}
     if isinstance(by, str):
-        return {by: _by_name(table, by)}
+        return {by: _column_key(table, by)}
     parts = list(by) if isinstance(by, (list, tuple)) else [by]
     if not any(isinstance(part, str) or np.ndim(part) for part in parts):
         parts = [by]  # a plain list of labels, one for each row
-    keys: dict[str, Key] = {}
+    keys: dict[str, GroupKey] = {}
     for i, part in enumerate(parts):
         own = "by" if len(parts) == 1 else f"by{i}"
         name = part if isinstance(part, str) else getattr(part, "name", None)
         name = name if isinstance(name, str) else own
         if name in keys:
-            raise ValueError(f"by has two keys called {name!r}; leave one out, or rename it.")
-        keys[name] = _by_name(table, part) if isinstance(part, str) else _by_array(table, part)
+            raise _error("by", f"has two keys named {name!r}", suggestion="drop or rename one")
+        keys[name] = _column_key(table, part) if isinstance(part, str) else _array_key(table, part)
     return keys
 
 
-def _require_same_rows(table: Table, given: Any, parameter: str) -> None:
-    """Refuse a Series whose rows are not those of X: values are taken in their order."""
-    own: Any = getattr(given, "index", None)
+def _require_same_index(table: Table, values: Any, parameter: str) -> None:
+    """Raise an error for a Series with another index than X, as values are taken by position."""
+    own: Any = getattr(values, "index", None)
     rows = table.index
-    known = hasattr(own, "equals") and hasattr(rows, "equals") and len(own) == len(rows)
-    if known and not rows.equals(own):
-        raise ValueError(
-            f"{parameter} has another index than X; give its values in the order of X's rows, for "
-            f"example {parameter}.loc[X.index] or {parameter}.to_numpy()."
+    comparable = hasattr(own, "equals") and hasattr(rows, "equals") and len(own) == len(rows)
+    if comparable and not rows.equals(own):
+        raise _error(
+            parameter,
+            "has another index than X",
+            suggestion=f"give values in the order of the rows of X, for example "
+            f"{parameter}.loc[X.index] or {parameter}.to_numpy()",
         )
 
 
-def _by_name(table: Table, name: str) -> Key:
+def _column_key(table: Table, name: str) -> GroupKey:
     values = table.column(name)
     if values is None:
-        raise ValueError(
-            f"by={name!r} is no column of X; give the name of one, an array with a label for each "
-            "row, or 'row' for each row by itself."
-        )
-    return Key(values, table.categories(name))
+        remedy = "give a column, an array with one label for each row, or 'row' for single rows"
+        raise _error("by", "is not a column of X", name, remedy)
+    return GroupKey(values, table.categories(name))
 
 
-def _by_array(table: Table, labels: Any) -> Key:
-    _require_same_rows(table, labels, "by")
+def _array_key(table: Table, labels: Any) -> GroupKey:
+    _require_same_index(table, labels, "by")
     values = to_numpy(labels)
     if values.shape != (table.n_rows,):
-        raise ValueError(
-            f"by must have one label for each of the {table.n_rows} rows of X, got shape "
-            f"{values.shape}."
-        )
-    return Key(values, categories(labels))
+        text = f"must be one label for each of the {table.n_rows} rows of X"
+        raise _error("by", f"{text}, got shape {values.shape}")
+    return GroupKey(values, categories(labels))
 
 
-def _codes(keys: dict[str, Key], n: int) -> tuple[np.ndarray, dict[str, list[Any]]]:
-    """Number of each row's group, and the labels of the groups in their order."""
-    code, combined = np.zeros(n, dtype=np.int64), []
+def _group_codes(keys: dict[str, GroupKey], n: int) -> tuple[np.ndarray, dict[str, list[Any]]]:
+    """Number of each row's group, and the labels of the groups in order."""
+    code, levels_of = np.zeros(n, dtype=np.int64), []
     for name, key in keys.items():
-        if np.any(missing(key.labels)):
-            raise ValueError(f"by={name!r} has missing values; drop those rows or name them.")
+        if np.any(missing_mask(key.labels)):
+            raise _error("by", "has missing values", name, "drop or label those rows")
         levels, own = _sorted_levels(key)
-        combined.append(levels)
+        levels_of.append(levels)
         code = code * len(levels) + own
     present, code = np.unique(code, return_inverse=True)
     labels = {}
-    for name, levels in reversed(list(zip(keys, combined, strict=True))):
+    for name, levels in reversed(list(zip(keys, levels_of, strict=True))):
         own_levels = levels[present % len(levels)]
-        # Dates of nanoseconds would become whole numbers.
+        # tolist() would convert dates of nanoseconds to integers.
         labels[name] = list(own_levels) if levels.dtype.kind in "mM" else own_levels.tolist()
         present = present // len(levels)
     return code, {name: labels[name] for name in keys}
 
 
-def _sorted_levels(key: Key) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct labels in their order, and the number of each row's label among them."""
+def _sorted_levels(key: GroupKey) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct labels in order, and the number of each row's label among them."""
     try:
         levels, own = np.unique(key.labels, return_inverse=True)
     except TypeError:
         return np.unique(key.labels.astype(str), return_inverse=True)
-    place = {level: i for i, level in enumerate(in_order(list(levels), key.ordered))}
-    if len(place) < len(levels):
+    position = {level: i for i, level in enumerate(in_category_order(list(levels), key.ordered))}
+    if len(position) < len(levels):
         return levels, own
-    rank = np.array([place[level] for level in levels])
+    rank = np.array([position[level] for level in levels])
     return levels[np.argsort(rank)], rank[own]

@@ -1,4 +1,4 @@
-"""Tests about several answers: differences between pairs, combinations, and all being equal."""
+"""Tests of several estimates: pairwise differences, linear combinations and joint equality."""
 
 from __future__ import annotations
 
@@ -10,46 +10,45 @@ import numpy.typing as npt
 import scipy.linalg
 from scipy import stats
 
-from ulmus.effects.inference import MOST_TOGETHER, Answer, transformed
-from ulmus.intervals.confidence import Errors
+from ulmus.effects.inference import MAX_JOINT, Estimates, delta_method
+from ulmus.exceptions import InputError
+from ulmus.intervals.confidence import ErrorBars
+from ulmus.messages import ANY, Message, invalid
 
 FloatArray = npt.NDArray[np.float64]
 
-# Directions of a covariance with a smaller share of its largest eigenvalue are not tested.
+# Eigenvectors of a covariance with a smaller share of the largest eigenvalue are not tested.
 SMALLEST_SHARE = 1e-10
 
 
-class Wald(NamedTuple):
-    """A joint test that several combinations are zero: F, its degrees of freedom, and p."""
+class WaldTest(NamedTuple):
+    """F-test that several combinations are jointly zero.
+
+    Parameters
+    ----------
+    statistic : float
+        The F statistic.
+    dof : tuple of float
+        Degrees of freedom of its numerator and denominator.
+    p_value : float
+        The p-value.
+    """
 
     statistic: float
     dof: tuple[float, float]
     p_value: float
 
 
-def combined(given: Answer, hypothesis: Any) -> tuple[Answer, list[Wald]]:
-    """Combinations of answers, and for each output the joint test that all of them are zero.
+def combined_estimates(estimates: Estimates, hypothesis: Any) -> tuple[Estimates, list[WaldTest]]:
+    """Combinations of estimates, and for each output the joint test that all of them are zero.
 
-    ``"equal"`` has no combinations of its own: its one row is the joint test.
+    For ``"equal"`` the result is a single row with the joint test.
     """
-    texts = _texts(given)
+    texts = _texts(estimates)
     if len(texts) < 2:
-        raise ValueError(f"hypothesis={_shown(hypothesis)} compares rows, but there is only one.")
+        raise _error("compares rows, but there is only one", hypothesis)
     if isinstance(hypothesis, str):
-        if hypothesis not in ("pairwise", "equal"):
-            raise ValueError(
-                f"hypothesis must be 'pairwise', 'equal' or a matrix with a column for each of the "
-                f"{len(texts)} rows, got {hypothesis!r}."
-            )
-        pairs = list(combinations(range(len(texts)), 2))
-        if hypothesis == "equal":
-            pairs = [(0, i) for i in range(1, len(texts))]
-        if len(pairs) > MOST_TOGETHER:
-            raise ValueError(
-                f"hypothesis='pairwise' has {len(pairs)} pairs of {len(texts)} rows, and their "
-                f"joint covariance is made for at most {MOST_TOGETHER}; ask for fewer rows, or "
-                "give a matrix with the combinations you need."
-            )
+        pairs = _pairs(hypothesis, len(texts))
         L = np.zeros((len(pairs), len(texts)))
         for row, (a, b) in enumerate(pairs):
             L[row, b], L[row, a] = 1.0, -1.0
@@ -57,33 +56,51 @@ def combined(given: Answer, hypothesis: Any) -> tuple[Answer, list[Wald]]:
     else:
         L = _checked_matrix(hypothesis, len(texts))
         labels = [_combination(row, texts) for row in L]
-    K = given.errors.center.shape[1]
+    K = estimates.errors.center.shape[1]
     jacobian = np.broadcast_to(L, (K, *L.shape))
-    made = transformed(given, {"term": labels}, L @ given.errors.center, jacobian)
-    tests = [wald(made, k) for k in range(K)]
-    return (_one_row(tests), tests) if hypothesis_is(hypothesis, "equal") else (made, tests)
+    value = L @ estimates.errors.center
+    combined = delta_method(estimates, {"term": labels}, value, jacobian)
+    tests = [wald_test(combined, k) for k in range(K)]
+    is_joint = isinstance(hypothesis, str) and hypothesis == "equal"
+    return (_one_row(tests) if is_joint else combined), tests
 
 
-def hypothesis_is(hypothesis: Any, name: str) -> bool:
-    """Whether a hypothesis is the one of this name."""
-    return isinstance(hypothesis, str) and hypothesis == name
+def _error(text: str, hypothesis: Any = ANY, suggestion: str = "") -> InputError:
+    shown = hypothesis if isinstance(hypothesis, str) else ANY
+    suggestions = (suggestion,) if suggestion else ()
+    return InputError(Message("hypothesis", text, "hypothesis", shown, suggestions))
 
 
-def wald(given: Answer, k: int) -> Wald:
-    """Joint test that the answers of output k are zero."""
-    assert given.covariance is not None
-    C, e = given.covariance[k], given.errors.center[:, k]
+def _pairs(hypothesis: str, q: int) -> list[tuple[int, int]]:
+    """Pairs of rows whose differences are tested."""
+    if hypothesis == "equal":
+        return [(0, i) for i in range(1, q)]
+    if hypothesis != "pairwise":
+        text = f"must be 'pairwise', 'equal' or a matrix with a column for each of the {q} rows"
+        raise InputError(invalid("hypothesis", text, hypothesis))
+    pairs = list(combinations(range(q), 2))
+    if len(pairs) > MAX_JOINT:
+        text = f"results in {len(pairs)} pairs of {q} rows, and their joint covariance is limited"
+        remedy = "use fewer rows, or give a matrix with the combinations to test"
+        raise _error(f"{text} to {MAX_JOINT}", hypothesis, remedy)
+    return pairs
+
+
+def wald_test(estimates: Estimates, k: int) -> WaldTest:
+    """Joint test that the estimates of output k are zero."""
+    assert estimates.covariance is not None
+    C, e = estimates.covariance[k], estimates.errors.center[:, k]
     values, vectors = scipy.linalg.eigh(C)
     kept = values > SMALLEST_SHARE * max(values[-1], 0.0)
     rank = int(np.sum(kept))
-    dof = float(np.min(given.errors.dof[:, k]))
+    dof = float(np.min(estimates.errors.dof[:, k]))
     if rank == 0:
-        same = bool(np.all(e == 0))
-        return Wald(0.0 if same else np.inf, (0.0, dof), 1.0 if same else 0.0)
-    along = vectors[:, kept].T @ e
-    F = float(np.sum(along**2 / values[kept])) / rank
+        all_zero = bool(np.all(e == 0))
+        return WaldTest(0.0 if all_zero else np.inf, (0.0, dof), 1.0 if all_zero else 0.0)
+    projected = vectors[:, kept].T @ e
+    F = float(np.sum(projected**2 / values[kept])) / rank
     tail = stats.chi2.sf(F * rank, rank) if np.isinf(dof) else stats.f.sf(F, rank, dof)
-    return Wald(F, (float(rank), dof), float(tail))
+    return WaldTest(F, (float(rank), dof), float(tail))
 
 
 def holm(p_values: FloatArray) -> FloatArray:
@@ -97,16 +114,16 @@ def holm(p_values: FloatArray) -> FloatArray:
     return out
 
 
-def _one_row(tests: list[Wald]) -> Answer:
+def _one_row(tests: list[WaldTest]) -> Estimates:
     none = np.full((1, len(tests)), np.nan)
     dof = np.array([[test.dof[1] for test in tests]])
-    return Answer({"term": ["all equal"]}, Errors(none, none, dof, none), None)
+    return Estimates({"term": ["all equal"]}, ErrorBars(none, none, dof, none), None)
 
 
-def _texts(given: Answer) -> list[str]:
-    """What each answer is called, by the labels that differ."""
-    columns = [values for values in given.labels.values() if len(set(map(str, values))) > 1]
-    n = len(given.errors.center)
+def _texts(estimates: Estimates) -> list[str]:
+    """A name for each estimate, from the label columns that vary."""
+    columns = [values for values in estimates.labels.values() if len(set(map(str, values))) > 1]
+    n = len(estimates.errors.center)
     if not columns:
         return [str(i) for i in range(n)]
     return [", ".join(str(values[i]) for values in columns) for i in range(n)]
@@ -121,17 +138,8 @@ def _checked_matrix(hypothesis: Any, q: int) -> FloatArray:
     try:
         L = np.atleast_2d(np.asarray(hypothesis, dtype=float))
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"hypothesis must be 'pairwise', 'equal' or a matrix of numbers, got "
-            f"{_shown(hypothesis)}."
-        ) from error
+        raise _error("must be 'pairwise', 'equal' or a matrix of numbers") from error
     if L.ndim != 2 or L.shape[1] != q or L.shape[0] == 0 or not np.all(np.isfinite(L)):
-        raise ValueError(
-            f"hypothesis must have a row, and a finite number for each of the {q} rows, got "
-            f"shape {L.shape}."
-        )
+        text = f"must have at least one row, and a finite number for each of the {q} rows"
+        raise _error(f"{text}, got shape {L.shape}")
     return L
-
-
-def _shown(hypothesis: Any) -> str:
-    return repr(hypothesis) if isinstance(hypothesis, str) else "a matrix"

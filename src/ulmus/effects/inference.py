@@ -1,4 +1,4 @@
-"""Effects of a fit to functionals: estimates, standard errors, and how they vary together."""
+"""Estimates of functionals, their standard errors and their joint covariance."""
 
 from __future__ import annotations
 
@@ -10,131 +10,152 @@ import numpy.typing as npt
 from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import Functionals
 from ulmus.core.query.joint_covariance import ROUND_OFF
+from ulmus.exceptions import InputError
 from ulmus.intervals.confidence import (
-    Errors,
-    expectation_errors,
+    ErrorBars,
+    error_bars,
+    expectation_error_bars,
     function_covariance,
-    function_errors,
 )
-from ulmus.intervals.standard_errors import joint_variance, prediction_variance
+from ulmus.intervals.standard_errors import joint_variance
+from ulmus.messages import Message, Setting, named
 
 FloatArray = npt.NDArray[np.float64]
 
-# Effects up to so many rows come with their joint covariance without being asked for it, and with
-# bands or tests that need it up to the second number.
-MOST_JOINT, MOST_TOGETHER = 500, 5000
+# Most estimates whose joint covariance is computed by default, and where bands or tests need it.
+DEFAULT_JOINT, MAX_JOINT = 500, 5000
 
 
-class Answer(NamedTuple):
-    """Effects in rows.
+class Estimates(NamedTuple):
+    """Estimates of q functionals for K outputs.
 
     Parameters
     ----------
     labels : dict
-        What tells the rows apart: for each name the labels of all rows.
-    errors : Errors
-        Estimates and what their error bars are made of, each (q, K).
+        For each label column, the labels of the q rows.
+    errors : ErrorBars
+        Estimates, variances, degrees of freedom and allowances, each (q, K).
     covariance : ndarray of shape (K, q, q) or None
-        Joint covariance; None for more rows than it is made for.
+        Joint covariance; None where it was not computed.
     null : float
-        What the estimates are tested against.
+        Value under the null hypothesis.
     """
 
     labels: dict[str, list[Any]]
-    errors: Errors
+    errors: ErrorBars
     covariance: FloatArray | None
     null: float = 0.0
 
 
-def answer(
-    fit: Fit, asked: Functionals, labels: dict[str, list[Any]], target: str, *, together: bool
-) -> Answer:
-    """Effects of a fit to functionals.
+def infer(
+    fit: Fit, functionals: Functionals, labels: dict[str, list[Any]], target: str, *, joint: bool
+) -> Estimates:
+    """Estimates of functionals of a fit.
 
     Parameters
     ----------
     fit : Fit
         The fit.
-    asked : Functionals
-        What is asked.
+    functionals : Functionals
+        The q functionals.
     labels : dict
-        What tells the functionals apart.
+        Their labels.
     target : {"expectation", "function"}
-        Whether for the mean of this estimator, or for the true function.
-    together : bool
-        Whether the joint covariance is needed.
+        Whether intervals cover the mean of the estimator or the true function.
+    joint : bool
+        Whether the joint covariance is required.
     """
-    if together and asked.count > MOST_TOGETHER:
-        raise ValueError(
-            f"{asked.count} rows are too many for simultaneous=True or hypothesis, which need "
-            f"their joint covariance; ask for at most {MOST_TOGETHER}, for example averages by "
-            "group."
+    q = functionals.count
+    if joint and q > MAX_JOINT:
+        raise InputError(
+            Message(
+                "too-many-joint-estimates",
+                (
+                    named("simultaneous", True),
+                    " and ",
+                    named("hypothesis"),
+                    f" require the joint covariance of all {q} rows, limited to {MAX_JOINT} rows",
+                ),
+                suggestions=(Setting("by", phrase="average over groups with {}"),),
+            )
         )
-    joint = together or asked.count <= MOST_JOINT
+    if not joint and q > DEFAULT_JOINT:
+        return Estimates(labels, error_bars(fit, functionals, target), None)
     if target == "function":
-        errors = function_errors(fit, asked)
-        return Answer(labels, errors, function_covariance(fit, asked, errors) if joint else None)
-    if not joint:
-        return Answer(labels, expectation_errors(fit, prediction_variance(fit, asked)), None)
-    variance, covariance = joint_variance(fit, asked)
-    return Answer(labels, expectation_errors(fit, variance), covariance)
+        errors = error_bars(fit, functionals, target)
+        return Estimates(labels, errors, function_covariance(fit, functionals, errors))
+    variance, covariance = joint_variance(fit, functionals)
+    return Estimates(labels, expectation_error_bars(fit, variance), covariance)
 
 
-def transformed(
-    given: Answer,
+def delta_method(
+    estimates: Estimates,
     labels: dict[str, list[Any]],
-    estimate: FloatArray,
+    value: FloatArray,
     jacobian: FloatArray,
     null: float = 0.0,
-) -> Answer:
-    """Effects that are functions of others, by the delta method.
+) -> Estimates:
+    """Differentiable functions of estimates, with standard errors by the delta method.
 
     Parameters
     ----------
-    given : Answer
-        The others, q of them.
+    estimates : Estimates
+        The q arguments.
     labels : dict
-        What tells the new ones apart.
-    estimate : ndarray of shape (r, K)
-        Their estimates.
+        Labels of the r functions.
+    value : ndarray of shape (r, K)
+        Their values.
     jacobian : ndarray of shape (K, r, q)
-        Derivatives by the others.
+        Their derivatives by the arguments.
     null : float
-        What they are tested against.
+        Their value under the null hypothesis.
     """
-    assert given.covariance is not None
+    assert estimates.covariance is not None
     size = np.swapaxes(np.abs(jacobian), 1, 2)
 
-    def added(each: FloatArray) -> FloatArray:
+    def summed(each: FloatArray) -> FloatArray:
         return np.einsum("kqr,qk->rk", size, np.abs(each))
 
-    covariance = jacobian @ given.covariance @ np.swapaxes(jacobian, 1, 2)
+    covariance = jacobian @ estimates.covariance @ np.swapaxes(jacobian, 1, 2)
     covariance = 0.5 * (covariance + np.swapaxes(covariance, 1, 2))
     variance = np.diagonal(covariance, axis1=1, axis2=2).T
-    # What cancels up to round-off is nothing: a curve that is flat has no shape to be tested.
-    moving = variance > ROUND_OFF * added(np.sqrt(given.errors.variance)) ** 2
-    covariance = np.where(moving.T[:, :, None] & moving.T[:, None, :], covariance, 0.0)
-    resolved = np.abs(estimate - null) > ROUND_OFF * added(given.errors.center)
-    estimate, variance = np.where(moving | resolved, estimate, null), np.where(moving, variance, 0)
-    allowance = added(given.errors.allowance)
-    # As few degrees of freedom as the least of those that take part.
-    dof = np.where(size > 0, given.errors.dof.T[:, :, None], np.inf).min(axis=1).T
-    return Answer(labels, Errors(estimate, variance, dof, allowance), covariance, null)
+    # Variances and differences that cancel up to round-off are set to zero.
+    uncertain = variance > ROUND_OFF * summed(np.sqrt(estimates.errors.variance)) ** 2
+    covariance = np.where(uncertain.T[:, :, None] & uncertain.T[:, None, :], covariance, 0.0)
+    resolved = np.abs(value - null) > ROUND_OFF * summed(estimates.errors.center)
+    value = np.where(uncertain | resolved, value, null)
+    variance = np.where(uncertain, variance, 0)
+    allowance = summed(estimates.errors.allowance)
+    # The fewest degrees of freedom among the arguments of each function.
+    dof = np.where(size > 0, estimates.errors.dof.T[:, :, None], np.inf).min(axis=1).T
+    return Estimates(labels, ErrorBars(value, variance, dof, allowance), covariance, null)
 
 
-def centered(given: Answer) -> Answer:
-    """Effects less their mean."""
-    q, K = given.errors.center.shape
+def centered(estimates: Estimates) -> Estimates:
+    """Estimates less their mean."""
+    q, K = estimates.errors.center.shape
     matrix = np.eye(q) - 1 / q
     jacobian = np.broadcast_to(matrix, (K, q, q))
-    return transformed(given, given.labels, matrix @ given.errors.center, jacobian)
+    return delta_method(estimates, estimates.labels, matrix @ estimates.errors.center, jacobian)
 
 
-def ratios(given: Answer, labels: dict[str, list[Any]]) -> Answer:
-    """Ratios of the first half of the answers to the second, tested against one."""
-    high, low = np.split(given.errors.center, 2)
+def ratios(estimates: Estimates) -> Estimates:
+    """Ratios of the first half of the estimates to the second half; the null value is one.
+
+    The labels are those of the ratios already.
+    """
+    high, low = np.split(estimates.errors.center, 2)
     if not np.all(low != 0):
-        raise ValueError("comparison='ratio' divides by an estimate of zero; ask for differences.")
+        raise InputError(
+            Message(
+                "ratio-to-zero",
+                "divides by an estimate of zero",
+                "comparison",
+                "ratio",
+                (Setting("comparison", "difference"),),
+            )
+        )
     eye = np.eye(len(low))
     by_high, by_low = ((1 / low).T[:, :, None] * eye, (-high / low**2).T[:, :, None] * eye)
-    return transformed(given, labels, high / low, np.concatenate([by_high, by_low], axis=2), 1.0)
+    jacobian = np.concatenate([by_high, by_low], axis=2)
+    return delta_method(estimates, estimates.labels, high / low, jacobian, 1.0)

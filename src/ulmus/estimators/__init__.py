@@ -1,4 +1,4 @@
-"""Thin scikit-learn shells around the core: parameters, validation, attributes."""
+"""Estimators with the scikit-learn interface: parameters, validation and attributes."""
 
 from ulmus.estimators.ensemble import ELMEnsembleRegressor
 from ulmus.estimators.single import ELMRegressor

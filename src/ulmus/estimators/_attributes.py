@@ -1,4 +1,4 @@
-"""Public attributes of a fitted estimator, read from its one ``Fit``."""
+"""Public attributes of a fitted estimator, computed from its ``Fit``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from sklearn.exceptions import NotFittedError
 
 from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.training_data import TrainingRows
+from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import loo_residuals
 
 
 class FittedAttributes:
-    """Attributes that exist after a fit; those of length n only while rows are kept."""
+    """Attributes of a fitted estimator; those of length n require the training rows."""
 
     fitted_: Fit
 
@@ -41,16 +41,16 @@ class FittedAttributes:
 
     @property
     def noise_covariance_(self) -> Any:
-        """How the noise hangs together, or one for each output; only where it was asked for.
+        """Estimated noise covariance, or one for each output; only with noise of ulmus.noise.
 
-        Print it for its parameters, their standard errors and the log likelihood.
+        Its text lists the parameters, their standard errors and the log likelihood.
         """
-        found = self._fit.noise_covariance
-        if found is None:
+        estimates = self._fit.noise_covariance
+        if estimates is None:
             raise AttributeError(
-                "noise_covariance_ exists only after a fit with noise of ulmus.noise, such as AR1()."
+                "noise_covariance_ requires a fit with noise of ulmus.noise, such as AR1()."
             )
-        return found[0] if self._fit.one_output else list(found)
+        return estimates[0] if self._fit.one_output else list(estimates)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -69,7 +69,7 @@ class FittedAttributes:
 
     @property
     def hidden_weights_(self) -> np.ndarray:
-        """Hidden weights, (M, d', N), for the inputs of the layer, their map included."""
+        """Hidden weights, (M, d', N), for the inputs of the layer, multiplied by the map."""
         return to_numpy(self._fit.ensemble.layer.W).transpose(0, 2, 1)
 
     @property
@@ -84,11 +84,11 @@ class FittedAttributes:
 
     @property
     def feature_relevance_(self) -> np.ndarray:
-        """Share of each feature in the prediction, (n_features,), where a map was learned.
+        """Share of each feature in the variation of the prediction, (n_features,).
 
-        Half the mean squared change of the prediction when the feature's value is exchanged for
-        that of another row, as a share of the sum over features: the total effect of sensitivity
-        analysis (Jansen, 1999), by the networks that judged the map.
+        The total-effect sensitivity index (Jansen, 1999): half the mean squared change of the
+        prediction when the value of the feature is replaced by that of another row, divided by the
+        sum over features. It is computed with the probe networks of the learned map.
         """
         return self._relevance("relevance")
 
@@ -101,24 +101,24 @@ class FittedAttributes:
         values = getattr(self._fit.input_map, name, None)
         if values is None:
             raise AttributeError(
-                "relevance comes with a learned map of the inputs, and this fit has none: use "
-                "input_map='auto', an activation by name, 30 rows or more and at most 1000 inputs; "
-                "nothing can be learned where inputs or outputs do not vary."
+                "feature_relevance_ requires a learned input map, and this fit has none: use "
+                "input_map='auto', a named activation, at least 30 rows and at most 1000 inputs, "
+                "and inputs and outputs that vary."
             )
         return values
 
     @property
     def variance_estimates_(self) -> tuple[str, ...]:
-        """Estimates that can be asked for, the default first."""
+        """Computed variance estimates, the default first."""
         return self._fit.estimates
 
     @property
     def undersmoothing_gap_(self) -> float:
-        """Largest distance between prediction and undersmoothed fit, in standard errors.
+        """Largest distance between the prediction and an undersmoothed fit, in standard errors.
 
-        Taken over at most 500 training rows, when it is first asked for. Noise alone gives two
-        to four; more says that the prediction, and the interval for its expectation, is biased.
-        Not a number where there are no intervals for the function.
+        Over at most 500 training rows. Noise alone results in two to four; a larger value indicates
+        bias of the prediction, which intervals for its expectation ignore. NaN where there are no
+        intervals for the function.
         """
         return self._fit.undersmoothing_gap
 
@@ -129,12 +129,12 @@ class FittedAttributes:
 
     @property
     def loo_residuals_(self) -> np.ndarray:
-        """Exact leave-one-out residuals of the ensemble."""
+        """Exact leave-one-out residuals."""
         return self._shaped(loo_residuals(self._fit, self._rows).T)
 
     @property
     def loo_predictions_(self) -> np.ndarray:
-        """Exact leave-one-out predictions of the ensemble."""
+        """Exact leave-one-out predictions."""
         return self._shaped(self._rows.data.y.T) - self.loo_residuals_
 
     @property
@@ -147,7 +147,7 @@ class FittedAttributes:
     def _rows(self) -> TrainingRows:
         if self._fit.rows is None:
             raise AttributeError(
-                "only an in-memory fit has attributes of its rows; compress() drops them."
+                "attributes of the training rows require a fit in memory without compress()."
             )
         return self._fit.rows
 
@@ -155,9 +155,9 @@ class FittedAttributes:
         return [getattr(part.smoother, name) for part in self._fit.ensemble.regressions]
 
     def _one_or_all(self, values: np.ndarray) -> Any:
-        """A number if y had one axis, else an array of one per output."""
+        """A number for one-dimensional y, else an array with one number for each output."""
         return float(values[0]) if self._fit.one_output else values
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
-        """Drop the output axis if y had none."""
+        """Values without the axis of outputs for one-dimensional y."""
         return values[:, 0] if self._fit.one_output else values

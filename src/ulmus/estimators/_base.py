@@ -1,4 +1,4 @@
-"""What one ELM and an ensemble of them share: an estimator of scikit-learn that can be asked."""
+"""Base class of the estimators."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ulmus.estimators._attributes import FittedAttributes
 from ulmus.estimators._effects import Effects
-from ulmus.estimators._fitting import Fitting
+from ulmus.estimators._fit_methods import FitMethods
+from ulmus.estimators._inference_source import EstimatorSource
 from ulmus.estimators._intervals import Intervals
 from ulmus.estimators._joint_inference import JointInference
 from ulmus.estimators._predicting import Predicting
 from ulmus.estimators._presentation import Presentation
 from ulmus.estimators._saving import Saving
-from ulmus.estimators._subject import OwnTables
 from ulmus.estimators._validation import checked_table, require_dense
 from ulmus.intervals.distribution import without_rows
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 class BaseELM(
     FittedAttributes,
-    Fitting,
-    OwnTables,
+    FitMethods,
+    EstimatorSource,
     Effects,
     JointInference,
     Predicting,
@@ -38,7 +38,7 @@ class BaseELM(
     RegressorMixin,
     BaseEstimator,
 ):
-    """Predictions, variances and intervals of a fitted ELM; subclasses have the parameters."""
+    """Fit, predictions, intervals and effects; subclasses define the parameters."""
 
     def _n_members(self) -> int:
         raise NotImplementedError
@@ -47,23 +47,23 @@ class BaseELM(
         raise NotImplementedError
 
     def check(self, X: Any = None, y: Any = None) -> DiagnosticReport:
-        """Whether the error bars are honest, as far as data can tell.
+        """Diagnostics: calibration of the intervals, and adequacy of the fit.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), optional
-            Points that the fit has not seen: the honest test. Without them every training row is
-            left out in turn. All of these together are covered as often as asked by
-            construction, so that only the coverage of groups of them is informative.
+            Held-out points, for an out-of-sample test. By default each training row is left out in
+            turn; the coverage of all rows is then correct by construction, and only that of
+            groups of rows is informative.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
-            What was observed there.
+            Observations at these points.
 
         Returns
         -------
         report : DiagnosticReport
-            To print, or with its ``findings`` (name, code, topic, severity, statistic, message,
-            suggestion), the worst ``severity``, the table ``coverage`` (group, level, n, coverage)
-            and ``to_frame()``. About one in twenty calibrated fits gets a warning by chance.
+            Text when printed; with its ``findings``, the worst ``severity``, the table
+            ``coverage`` (group, level, n, coverage) and ``to_frame()``. About one in twenty
+            correctly specified fits has a finding other than ``"ok"`` by chance.
 
         Examples
         --------
@@ -79,7 +79,7 @@ class BaseELM(
         >>> [(row.level, row.n) for row in report.coverage if row.group == "all"]
         [(0.5, 100), (0.8, 100), (0.9, 100), (0.95, 100)]
         """
-        # Its metrics load parts of scikit-learn that a fit does not need.
+        # Imported here, because it loads parts of scikit-learn that a fit does not need.
         from ulmus.diagnostics import diagnostic_report
 
         check_is_fitted(self)
@@ -88,19 +88,19 @@ class BaseELM(
             return diagnostic_report(self.fitted_, names=names)
         if X is None or y is None:
             missing = "X" if X is None else "y"
-            raise ValueError(f"check needs X and y or neither, got no {missing}; give both.")
+            raise ValueError(f"check requires both X and y, or neither; {missing} is missing.")
         X, y = checked_table(self, X, y, reset=False)
         require_dense(X, self.device, self.fitted_.ensemble.layer.W)
         outputs = np.ascontiguousarray(y.reshape(len(y), -1).T)
         if len(outputs) != self.fitted_.ensemble.n_outputs:
             raise ValueError(
-                f"y has {len(outputs)} outputs, but the fit had {self.fitted_.ensemble.n_outputs}; "
-                "give the same outputs as in fit."
+                f"y must have {self.fitted_.ensemble.n_outputs} outputs, as in fit, got "
+                f"{len(outputs)}."
             )
         return diagnostic_report(self.fitted_, X, outputs, names=names)
 
     def compress(self) -> Self:
-        """Drop the training rows, so that size and prediction cost no longer depend on them.
+        """Drop the training rows, so that size and cost of predictions do not depend on n_samples.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class BaseELM(
 
         See Also
         --------
-        save : Writes the fit, with or without the rows, to a file.
+        save : Write the fit, with or without the rows, to a file.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Effects about the fitted function: averages, differences, slopes and curves."""
+"""Effects: averages, contrasts, slopes and curves of the fitted function."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ulmus.effects import estimands as ask
-from ulmus.effects import grids
-from ulmus.effects.columns import Table, listed
-from ulmus.effects.dropped_features import warn_about_left_out
-from ulmus.effects.frames import InferenceOptions, framed
-from ulmus.effects.inference import answer, centered, ratios
+from ulmus.effects import estimands, grids
+from ulmus.effects.dropped_features import warn_about_dropped
+from ulmus.effects.frames import InferenceOptions, effects_frame
+from ulmus.effects.inference import infer
 from ulmus.estimators import _parameters as check
-from ulmus.estimators._subject import TARGETS, Subject
+from ulmus.estimators._docstrings import shared_docs
+from ulmus.estimators._inference_source import InferenceSource
+from ulmus.exceptions import InputError
+from ulmus.intervals.confidence import TARGETS
+from ulmus.messages import Message, invalid
 
-# Weights whose squares are numbers lie between this and its inverse.
+# Weights between this and its inverse have squares that do not overflow.
 SMALLEST_WEIGHT = 1e-100
 
 
-class Effects(Subject):
-    """Averages, differences, slopes and curves of the function, as frames with error bars."""
+class Effects(InferenceSource):
+    """Effects of a fit as data frames with standard errors, tests and intervals."""
 
+    @shared_docs
     def functional(
         self,
         A: Any,
@@ -34,47 +37,24 @@ class Effects(Subject):
         hypothesis: Any = None,
         adjust: str | None = None,
     ) -> Any:
-        r"""Any weighted sums of values of the function, :math:`A f(X)`.
+        r"""Linear combinations of values of the function, :math:`A f(X)`.
 
         Parameters
         ----------
         A : array-like or sparse matrix of shape (q, n_samples)
-            Weights, one row for each sum. One row may come as a vector.
+            Weights, one row for each combination, or a vector for one.
         X : array-like or data frame of shape (n_samples, n_features)
             Points. A data frame may have further columns.
-        confidence_level : float, default=0.95
-            Level of the intervals.
-        target : {"expectation", "function"}, default="expectation"
-            ``"expectation"`` is for :math:`E \hat f`, the mean of this estimator over noise and
-            hidden weights: its intervals cover that mean, and leave the estimator's bias out.
-            ``"function"`` is for the true function: estimates come from undersmoothed wide
-            networks, and intervals are wider (see ``predict_interval``).
-        simultaneous : bool, default=False
-            Whether the intervals of all rows are to hold together, with the probability
-            ``confidence_level``; otherwise each does by itself. The critical value comes from
-            20,000 draws with a fixed seed, and beyond the level 0.99975 from Bonferroni's
-            inequality; ``frame.attrs["simultaneous"]`` has its Monte-Carlo error.
-        hypothesis : "pairwise", "equal" or array-like of shape (r, q), default=None
-            Instead of the rows, their differences in pairs, one joint test that all are equal, or
-            given combinations. ``frame.attrs["wald"]`` has the joint F-test that all of these are
-            zero.
-        adjust : "holm" or None, default=None
-            Whether p-values are adjusted for their number (Holm, 1979).
+        {confidence_level, target, simultaneous, hypothesis, adjust}
 
         Returns
         -------
-        frame : pandas.DataFrame
-            One row for each sum, with the columns ``term``, ``contrast``, ``estimate``,
-            ``std_error``, ``statistic``, ``p_value`` (of the hypothesis that it is zero),
-            ``conf_low`` and ``conf_high``. ``frame.attrs["covariance"]`` is the joint covariance
-            of the rows (of at most 500, unless it is needed). With several outputs there is a
-            column ``output``, and covariances between outputs are not known (NaN).
+        {frame}
 
         Notes
         -----
-        The standard error of a sum is that of the sum, not a sum of standard errors: errors at
-        different points are correlated. It holds the noise, the redrawing of the hidden weights,
-        and what choosing alpha and the map costs.
+        The standard error accounts for the correlation of the errors at different points. It
+        includes the noise, the random hidden weights, and the selection of alpha and of the map.
 
         Examples
         --------
@@ -88,10 +68,11 @@ class Effects(Subject):
         0      -1.5        0.1
         """
         table = self._table(X)
-        question = ask.weighted_sums(table, _checked_matrix(A, table.n_rows))
-        how = self._how(confidence_level, target, simultaneous, hypothesis, adjust)
-        return self._framed(question, how)
+        estimand = estimands.weighted_sums(table, _checked_weights(A, table.n_rows))
+        options = self._options(confidence_level, target, simultaneous, hypothesis, adjust)
+        return self._effects_frame(estimand, options)
 
+    @shared_docs
     def average(
         self,
         X: Any,
@@ -104,25 +85,17 @@ class Effects(Subject):
         hypothesis: Any = None,
         adjust: str | None = None,
     ) -> Any:
-        """Averages of the function over rows, for all of them or for groups.
+        r"""Average of the function over rows or groups of rows (marginal means).
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Rows to average over. A data frame may have further columns.
-        by : str, array-like of shape (n_samples,), list of these or "row", default=None
-            Groups: the name of a column of X, an array of labels, several of either, or ``"row"``
-            for each row by itself. Labels are taken in the order of the rows, whatever index they
-            have. Groups come sorted, those of categories in the order of the categories.
-        weights : str or array-like of shape (n_samples,), default=None
-            Weights of the rows within their group, or the name of a column that has them.
-        confidence_level, target, simultaneous, hypothesis, adjust
-            As in ``functional``.
+        {by, weights, confidence_level, target, simultaneous, hypothesis, adjust}
 
         Returns
         -------
-        frame : pandas.DataFrame
-            As in ``functional``, with a column for each of ``by``.
+        {frame}
 
         Examples
         --------
@@ -138,10 +111,11 @@ class Effects(Subject):
         >>> model.average(X, by=X[:, 0] > 0.5, hypothesis="pairwise").term[0]
         'True - False'
         """
-        question = ask.averages(self._table(X), by, weights)
-        how = self._how(confidence_level, target, simultaneous, hypothesis, adjust)
-        return self._framed(question, how)
+        estimand = estimands.averages(self._table(X), by, weights)
+        options = self._options(confidence_level, target, simultaneous, hypothesis, adjust)
+        return self._effects_frame(estimand, options)
 
+    @shared_docs
     def compare(
         self,
         X: Any,
@@ -156,35 +130,31 @@ class Effects(Subject):
         hypothesis: Any = None,
         adjust: str | None = None,
     ) -> Any:
-        """How much the function changes when a column does, averaged over rows.
+        r"""Contrasts: the change of the function between values of a column, averaged over rows.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Rows whose columns are changed.
         variables : dict, str or list of str
-            Columns and what to do with each: ``(10, 20)`` or more values are compared with the
-            first, a number is a step from each row's own value, ``"sd"`` a standard deviation
-            around it, ``"iqr"`` and ``"minmax"`` go from the first to the third quartile and
-            from the smallest to the largest value. A name alone has a step of 1, or all categories
-            or truth values. Columns without names are counted from 0.
-        by, weights
-            As in ``average``.
+            Columns and the contrast of each: ``(10, 20)`` or more values are compared with the
+            first; a number is a step from each row's own value; ``"sd"`` is one standard
+            deviation, centred at it; ``"iqr"`` and ``"minmax"`` compare the quartiles and the
+            extremes. For a name alone, the contrast is a step of 1, or between all categories or
+            booleans. Columns without names are numbered from 0.
+        {by, weights}
         comparison : {"difference", "ratio"}, default="difference"
             Ratios of averages have standard errors by the delta method, and are tested against 1.
-        confidence_level, target, simultaneous, hypothesis, adjust
-            As in ``functional``.
+        {confidence_level, target, simultaneous, hypothesis, adjust}
 
         Returns
         -------
-        frame : pandas.DataFrame
-            As in ``functional``; ``term`` is the column, ``contrast`` what it was changed to and
-            from.
+        {frame}
 
         Notes
         -----
-        It is a difference between two predictions. Whether changing the column in the world would
-        do the same is not for a regression to say.
+        A contrast compares two predictions. It is the effect of an intervention only under the
+        usual assumptions of causal inference.
 
         Examples
         --------
@@ -198,14 +168,11 @@ class Effects(Subject):
         0   x0    4 - 1      -1.5      -1.7       -1.3
         """
         check.checked_choice("comparison", comparison, ("difference", "ratio"))
-        question = ask.comparisons(self._table(X), variables, by, weights, comparison)
-        how = self._how(confidence_level, target, simultaneous, hypothesis, adjust)
-        if comparison == "difference":
-            return self._framed(question, how)
-        self._warn_of(question)
-        both = answer(self._answering_fit(), question.asked, {}, target, together=True)
-        return framed(ratios(both, question.labels), how)
+        estimand = estimands.comparisons(self._table(X), variables, by, weights, comparison)
+        options = self._options(confidence_level, target, simultaneous, hypothesis, adjust)
+        return self._effects_frame(estimand, options)
 
+    @shared_docs
     def slope(
         self,
         X: Any,
@@ -219,31 +186,27 @@ class Effects(Subject):
         hypothesis: Any = None,
         adjust: str | None = None,
     ) -> Any:
-        """Derivatives of the fitted function by columns, averaged over rows.
+        r"""Partial derivatives of the function by columns, averaged over rows (marginal effects).
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Rows at which the function is differentiated.
         variables : str, int or list of these, default=None
-            Columns; all columns of numbers by default.
-        by, weights
-            As in ``average``; ``by="row"`` has the slopes at each row.
-        confidence_level, target, simultaneous, hypothesis, adjust
-            As in ``functional``.
+            Columns; all numeric columns by default.
+        {by, weights, confidence_level, target, simultaneous, hypothesis, adjust}
 
         Returns
         -------
-        frame : pandas.DataFrame
-            As in ``functional``, in units of y for each unit of the column.
+        {frame}
 
         Notes
         -----
         Derivatives are exact, through standardisation, normal scores, the map and the hidden
-        units. Indicators of the levels of a column are flat, so that its slope is that of what
-        else the layer sees of it; compare its values instead. Behind a map learned from more than
-        400 rows, standard errors leave out what choosing the map costs, which counts more for
-        slopes than for averages (:doc:`/guide/answers`).
+        units, in units of y per unit of the column. One-hot indicators are constant between their
+        values and do not contribute; use ``compare`` for such columns. With a map learned from
+        more than 400 rows, standard errors exclude the variance of the map, which is larger for
+        slopes than for averages (:doc:`/guide/effects`).
 
         Examples
         --------
@@ -251,16 +214,17 @@ class Effects(Subject):
         >>> from ulmus.datasets import make_sine
         >>> X, y, *_ = make_sine(100, random_state=0)
         >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
-        >>> frame = model.slope([[1.0], [4.0]], by="row")  # cos(1) and cos(4) in truth
+        >>> frame = model.slope([[1.0], [4.0]], by="row")  # true values: cos(1) and cos(4)
         >>> frame[["row", "estimate", "std_error"]].round(1)
            row  estimate  std_error
         0    0       0.6        0.1
         1    1      -0.6        0.1
         """
-        question = ask.derivatives(self._table(X), variables, by, weights)
-        how = self._how(confidence_level, target, simultaneous, hypothesis, adjust)
-        return self._framed(question, how)
+        estimand = estimands.derivatives(self._table(X), variables, by, weights)
+        options = self._options(confidence_level, target, simultaneous, hypothesis, adjust)
+        return self._effects_frame(estimand, options)
 
+    @shared_docs
     def partial_dependence(
         self,
         X: Any,
@@ -278,7 +242,7 @@ class Effects(Subject):
         hypothesis: Any = None,
         adjust: str | None = None,
     ) -> Any:
-        """The function along one or two columns, averaged over all rows.
+        r"""Partial dependence: the function of one or two columns, averaged over all rows.
 
         Parameters
         ----------
@@ -287,31 +251,27 @@ class Effects(Subject):
         features : str, int, or list of one or two of these
             Columns that are set to the values of a grid.
         grid_resolution : int, default=None
-            Values of each column, evenly between two quantiles; 50 for one column and 20 for each
-            of two by default. A column with fewer values has all of them, as have categories.
+            Number of values of each column, evenly spaced between two quantiles; 50 for one
+            column and 20 for each of two by default. The grid of a column with fewer values, or
+            of categories, contains all of them.
         percentiles : tuple of float, default=(0.05, 0.95)
-            Shares of the rows below the first and the last value.
+            Levels of the two quantiles.
         grid : array-like, or list of two, default=None
-            Values of your own, for each column.
+            Values of each column, instead of the default grid.
         kind : {"average", "slope"}, default="average"
-            The curve, or its derivative; the latter for one column of numbers.
+            The curve, or its derivative by one numeric column.
         centered : bool, default=False
-            Whether the mean of the curve is subtracted: its shape has smaller error bars than its
-            height.
-        weights : str or array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        confidence_level, target, simultaneous, hypothesis, adjust
-            As in ``functional``.
+            Whether to subtract the mean of the curve; standard errors are then smaller.
+        {weights, confidence_level, target, simultaneous, hypothesis, adjust}
 
         Returns
         -------
-        frame : pandas.DataFrame
-            As in ``functional``, with the values of the grid in a column for each of ``features``.
+        {frame}
 
         Notes
         -----
-        Estimates are those of ``sklearn.inspection.partial_dependence`` with
-        ``method="brute"``, and cost a prediction of all rows for each value of the grid.
+        Estimates agree with ``sklearn.inspection.partial_dependence`` and ``method="brute"``, at
+        the cost of a prediction of all rows for each value of the grid.
 
         Examples
         --------
@@ -327,71 +287,46 @@ class Effects(Subject):
         """
         check.checked_choice("kind", kind, ("average", "slope"))
         check.checked_flag("centered", centered)
+        if grid_resolution is not None:
+            check.checked_count("grid_resolution", grid_resolution, 2)
         table = self._table(X)
-        names = grids.asked_features(table, features)
-        question = self._curve(table, names, grid_resolution, percentiles, grid, kind, weights)
-        how = self._how(confidence_level, target, simultaneous, hypothesis, adjust)
-        return self._framed(question, how, subtract_mean=centered)
+        names = grids.curve_features(table, features)
+        slope = kind == "slope"
+        if slope and len(names) == 2:
+            text = "requires a single feature"
+            raise InputError(Message("slope-of-surface", text, "kind", kind, ("give one column",)))
+        nodes = grids.curve_grids(table, names, grid_resolution, percentiles, grid)
+        estimand = estimands.curve(
+            table, names, nodes, weights, slope=slope, subtract_mean=centered
+        )
+        options = self._options(confidence_level, target, simultaneous, hypothesis, adjust)
+        return self._effects_frame(estimand, options)
 
-    def _curve(
-        self,
-        table: Table,
-        names: list[str],
-        resolution: int | None,
-        percentiles: Any,
-        grid: Any,
-        kind: str,
-        weights: Any,
-    ) -> ask.Estimand:
-        if resolution is None:
-            resolution = grids.CURVE if len(names) == 1 else grids.SURFACE
-        check.checked_count("grid_resolution", resolution, 2)
-        if kind == "slope" and len(names) == 2:
-            raise ValueError("kind='slope' is for one of the features; give one column.")
-        if kind == "slope":
-            ask.require_numeric(table, names[0], "features")
-        custom = [grid] if len(names) == 1 else listed(grid)
-        if grid is None:
-            custom = [None] * len(names)
-        elif len(custom) != len(names):
-            raise ValueError(f"grid must have values for each of {names}, got {grid!r}.")
-        shares = grids.checked_percentiles(percentiles)
-        each = [
-            grids.grid(table, name, resolution, shares, own)
-            for name, own in zip(names, custom, strict=True)
-        ]
-        return ask.curve(table, names, each, weights, slope=kind == "slope")
-
-    def _how(
+    def _options(
         self, level: float, target: str, simultaneous: bool, hypothesis: Any, adjust: Any
     ) -> InferenceOptions:
-        """Checked options of an answer."""
+        """Validated options of intervals and tests."""
         check.checked_choice("target", target, TARGETS)
         check.checked_flag("simultaneous", simultaneous)
         if adjust is not None:
             check.checked_choice("adjust", adjust, ("holm",))
         if np.ndim(level):
-            raise ValueError(f"confidence_level must be one number here, got {level!r}.")
+            raise InputError(invalid("confidence_level", "must be one number here", level))
         (checked,) = check.checked_levels([level])
-        one_output = self._answering_fit().one_output
+        one_output = self._inference_fit().one_output
         return InferenceOptions(checked, target, bool(simultaneous), hypothesis, adjust, one_output)
 
-    def _framed(
-        self, question: ask.Estimand, how: InferenceOptions, *, subtract_mean: bool = False
-    ) -> Any:
-        """A question's answer as a frame."""
-        fit, together = self._answering_fit(), how.together or subtract_mean
-        self._warn_of(question)
-        given = answer(fit, question.asked, question.labels, how.target, together=together)
-        return framed(centered(given) if subtract_mean else given, how)
-
-    def _warn_of(self, question: ask.Estimand) -> None:
-        """Warn of points far outside, and of columns that the map has left out."""
-        self._warn_about(question.asked)
-        warn_about_left_out(self._answering_fit(), question)
+    def _effects_frame(self, estimand: estimands.Estimand, options: InferenceOptions) -> Any:
+        """Estimates of an estimand as a data frame."""
+        fit, transform = self._inference_fit(), estimand.transform
+        self._warn_about_points(estimand.functionals)
+        warn_about_dropped(fit, estimand)
+        joint = options.needs_joint or transform is not None
+        estimates = infer(fit, estimand.functionals, estimand.labels, options.target, joint=joint)
+        return effects_frame(transform(estimates) if transform else estimates, options)
 
 
-def _checked_matrix(A: Any, n_rows: int) -> Any:
+def _checked_weights(A: Any, n_rows: int) -> Any:
     """Weights (q, n_rows), dense or sparse."""
     if scipy.sparse.issparse(A):
         A = scipy.sparse.csr_array(A)
@@ -399,18 +334,20 @@ def _checked_matrix(A: Any, n_rows: int) -> Any:
         try:
             A = np.atleast_2d(np.asarray(A, dtype=float))
         except (TypeError, ValueError) as error:
-            raise ValueError(f"A must be a matrix of numbers: {error}.") from error
+            raise _weights_error(f"must be a matrix of numbers: {error}") from error
     if A.ndim != 2 or A.shape[1] != n_rows or A.shape[0] == 0:
-        raise ValueError(
-            f"A must have a column for each of the {n_rows} rows of X, got shape {A.shape}."
-        )
+        text = f"must have a column for each of the {n_rows} rows of X, got shape {A.shape}"
+        raise _weights_error(text)
     size = np.abs(A.data if scipy.sparse.issparse(A) else A)
     if not np.all(np.isfinite(size)):
-        raise ValueError("A holds NaN or infinity; give finite weights.")
+        raise _weights_error("contains NaN or infinity", "give finite weights")
     largest = float(np.max(size, initial=0.0))
     if largest and not SMALLEST_WEIGHT < largest < 1 / SMALLEST_WEIGHT:
-        raise ValueError(
-            f"A reaches {largest:g}, which has no square among the numbers; multiply it by a "
-            "factor that brings it near 1."
-        )
+        problem = "overflows" if largest > 1 else "underflows"
+        text = f"contains {largest:g}, whose square {problem} float64"
+        raise _weights_error(text, "multiply A by a factor that brings it near 1")
     return A
+
+
+def _weights_error(text: str, *suggestions: str) -> InputError:
+    return InputError(Message("functional-weights", text, "A", suggestions=suggestions))

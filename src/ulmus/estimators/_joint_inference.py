@@ -1,4 +1,4 @@
-"""Points seen together: covariances, probabilities, draws, and where to measure next."""
+"""Joint inference at points: covariances, exceedance, simulation and sequential design."""
 
 from __future__ import annotations
 
@@ -9,37 +9,43 @@ import scipy.sparse
 
 from ulmus.core.arrays.backend import is_foreign, namespace, to_numpy
 from ulmus.core.query.sequential_design import next_points
-from ulmus.effects.draws import mean_draws, observation_draws
-from ulmus.effects.frames import placed
-from ulmus.effects.probabilities import mean_exceedance, observation_exceedance
+from ulmus.effects.frames import design_frame
+from ulmus.effects.simulation import (
+    mean_draws,
+    mean_exceedance,
+    observation_draws,
+    observation_exceedance,
+)
 from ulmus.estimators import _parameters as check
-from ulmus.estimators._subject import TARGETS, Subject
+from ulmus.estimators._docstrings import shared_docs
+from ulmus.estimators._inference_source import InferenceSource
+from ulmus.exceptions import InputError
+from ulmus.intervals.confidence import TARGETS
 from ulmus.intervals.standard_errors import joint_variance
+from ulmus.messages import invalid
 
-KINDS = ("mean", "observation")
+SIMULATED = ("mean", "observation")
 COVARIANCES = ("model", "total", "noise")
 
 
-class JointInference(Subject):
-    """Joint covariances and draws at points, probabilities, and new measurements."""
+class JointInference(InferenceSource):
+    """Joint covariances, exceedance probabilities, draws and new design points."""
 
+    @shared_docs
     def predict_cov(
         self, X: Any, X2: Any = None, *, component: str = "model", estimate: str | None = None
     ) -> Any:
-        """Joint covariance of predictions, or of new observations, at points.
+        """Joint covariance of predictions, or of new observations.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
+        {X}
         X2 : array-like of shape (n_samples_2, n_features), default=None
-            Other points: the covariances of those of X with these. With None, of the points of X
-            with one another.
+            Other points, for covariances between those of X and these.
         component : {"model", "total", "noise"}, default="model"
-            Of the predictions, of new observations (whose noise is independent, and adds to the
-            diagonal only), or of their noise.
-        estimate : str, default=None
-            One of the estimates computed in ``fit``; the first by default.
+            Covariance of the predictions, of new observations (whose noise is independent, and
+            adds to the diagonal only), or of their noise.
+        {estimate}
 
         Returns
         -------
@@ -49,10 +55,10 @@ class JointInference(Subject):
 
         Notes
         -----
-        The estimates over distinct pairs of members (BR, S2, S3) are unbiased and need not be
-        positive semidefinite. Negative eigenvalues of the correlations are replaced by zero, the
-        nearest such matrix, and its diagonal is scaled back to ones; variances stay what they
-        are. With X2, this is done for all points together.
+        The estimates over distinct pairs of members (BR, S2, S3, BD) are unbiased and need not be
+        positive semidefinite. Negative eigenvalues of the correlation matrix are replaced by zero
+        and its diagonal is rescaled to one; variances do not change. With X2, this is done for
+        the points of X and X2 jointly.
 
         Examples
         --------
@@ -63,16 +69,16 @@ class JointInference(Subject):
         >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
         >>> covariance = model.predict_cov([[1.0], [1.1], [4.0]])
         >>> sd = np.sqrt(np.diag(covariance))
-        >>> (covariance / np.outer(sd, sd)).round(1) + 0.0  # neighbours err together
+        >>> (covariance / np.outer(sd, sd)).round(1) + 0.0  # errors of neighbours are correlated
         array([[1., 1., 0.],
                [1., 1., 0.],
                [0., 0., 1.]])
         """
         check.checked_choice("component", component, COVARIANCES)
-        first = self._points_of(X)
-        n, fit = first.shape[0], self._answering_fit()
+        first = self._table_points(X)
+        n, fit = first.shape[0], self._inference_fit()
         name = check.checked_estimate(estimate, fit)
-        second = None if X2 is None else self._points_of(X2)
+        second = None if X2 is None else self._table_points(X2)
         shape = (fit.ensemble.n_outputs, n, n if second is None else second.shape[0])
         covariance = np.zeros(shape)
         if component != "noise":
@@ -83,6 +89,7 @@ class JointInference(Subject):
             covariance[:, np.arange(n), np.arange(n)] += fit.noise_variance(first).T
         return covariance[0] if fit.one_output else covariance
 
+    @shared_docs
     def exceedance(
         self,
         X: Any,
@@ -91,24 +98,22 @@ class JointInference(Subject):
         of: str = "observation",
         target: str = "expectation",
     ) -> Any:
-        """Probability of lying above a threshold.
+        r"""Probability of exceeding a threshold.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
+        {X}
         threshold : float or list of float
             Values of y.
         of : {"observation", "mean"}, default="observation"
-            A new observation, by ``predict_dist``; or the function itself, by the distribution
-            that its confidence intervals have.
-        target : {"expectation", "function"}, default="expectation"
-            For ``of="mean"``: which function, as in ``functional``.
+            A new observation, by ``predict_dist``; or the function itself, by its confidence
+            distribution.
+        {target}
 
         Returns
         -------
         probability : ndarray of shape (n_samples,) or (n_samples, n_thresholds)
-            With several outputs, their axis comes second.
+            With several outputs, their axis is the second.
 
         Examples
         --------
@@ -121,10 +126,10 @@ class JointInference(Subject):
         >>> model.exceedance([[1.0], [4.0]], 0.5, of="mean").round(1)  # of the function
         array([1., 0.])
         """
-        check.checked_choice("of", of, KINDS)
+        check.checked_choice("of", of, SIMULATED)
         check.checked_choice("target", target, TARGETS)
         thresholds = _checked_thresholds(threshold)
-        points, fit = self._points_of(X), self._answering_fit()
+        points, fit = self._table_points(X), self._inference_fit()
         if of == "observation":
             probability = observation_exceedance(fit, points, thresholds)
         else:
@@ -132,6 +137,7 @@ class JointInference(Subject):
         probability = probability[..., 0] if np.ndim(threshold) == 0 else probability
         return probability[:, 0] if fit.one_output else probability
 
+    @shared_docs
     def simulate(
         self,
         X: Any,
@@ -141,27 +147,25 @@ class JointInference(Subject):
         target: str = "expectation",
         random_state: Any = None,
     ) -> Any:
-        """Joint draws of the function, or of new observations, for questions not foreseen here.
+        r"""Joint draws of the function, or of new observations, for any other functional.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
+        {X}
         n_draws : int
             Number of draws.
         of : {"mean", "observation"}, default="mean"
-            Draws of the function, normal with the covariance of ``predict_cov``: along a line of
-            points each is a smooth curve. Or of new observations, each with the distribution of
-            ``predict_dist`` at its point and correlated by the error of the function.
-        target : {"expectation", "function"}, default="expectation"
-            For ``of="mean"``: which function, as in ``functional``.
+            The function, from a normal distribution with the covariance of ``predict_cov``; or
+            new observations, each from the distribution of ``predict_dist`` at its point, and
+            correlated by the error of the function.
+        {target}
         random_state : int, Generator or None, default=None
             Seed of the draws.
 
         Returns
         -------
         draws : ndarray of shape (n_draws, n_samples) or (n_draws, n_samples, n_outputs)
-            One draw in each row.
+            One draw per row.
 
         Examples
         --------
@@ -172,13 +176,13 @@ class JointInference(Subject):
         >>> curves = model.simulate([[1.0], [2.5], [4.0]], 1000, random_state=0)
         >>> curves.shape
         (1000, 3)
-        >>> (curves[:, 0] > curves[:, 1]).mean() > 0.9  # is f(1) above f(2.5)?
+        >>> (curves[:, 0] > curves[:, 1]).mean() > 0.9  # probability that f(1) > f(2.5)
         np.True_
         """
-        check.checked_choice("of", of, KINDS)
+        check.checked_choice("of", of, SIMULATED)
         check.checked_choice("target", target, TARGETS)
         check.checked_count("n_draws", n_draws)
-        points, fit = self._points_of(X), self._answering_fit()
+        points, fit = self._table_points(X), self._inference_fit()
         rng = check.checked_generator(random_state)
         if of == "mean":
             draws = mean_draws(fit, points, n_draws, target, rng)
@@ -187,32 +191,31 @@ class JointInference(Subject):
         return draws[:, :, 0] if fit.one_output else draws
 
     def next_points(self, candidates: Any, *, targets: Any = None, n: int = 1) -> Any:
-        """Where to measure next: the points that would lower the variance of predictions most.
+        """Sequential design: the points that reduce the variance of predictions most.
 
         Parameters
         ----------
         candidates : array-like of shape (n_candidates, n_features)
-            Points that can be measured. One can be chosen more than once.
+            Points that can be measured, also repeatedly.
         targets : array-like of shape (n_targets, n_features), default=None
-            Points where predictions should become certain; the candidates by default. One given
-            twice counts twice.
+            Points whose predictions matter; the candidates by default. Repeated points count
+            repeatedly.
         n : int, default=1
-            Number of measurements, chosen one after the other.
+            Number of measurements, chosen greedily.
 
         Returns
         -------
         frame : pandas.DataFrame
-            A row for each measurement: ``step``, ``row`` (its label, or number, among the
-            candidates), its features, and ``variance``, the sum over the targets of the variance
-            of the prediction that is left then. ``frame.attrs["before"]`` is that sum now. With
-            several outputs each has its own sum, and counts in units of what it is now.
+            One row for each measurement: ``step``, ``row`` (label or number of the candidate), its
+            features, and ``variance``, the remaining sum over the targets of the variance of the
+            prediction. ``frame.attrs["before"]`` is the current sum. With several outputs, each
+            has its own sum and is weighted by the inverse of its current sum.
 
         Notes
         -----
         Variances are those of a refit with the new rows and the same hidden weights, ridge
-        parameter and noise variance, with new outputs equal to their predictions; they come from
-        rank-one updates without a refit. Noise that hangs together is that of the rows; a new
-        measurement is taken to be far from all of them, with noise of its own.
+        parameter and noise variance, computed by rank-one updates. The noise of new measurements
+        is assumed to be independent of that of the training rows.
 
         Examples
         --------
@@ -228,9 +231,8 @@ class JointInference(Subject):
         check.checked_count("n", n)
         table = self._table(candidates)
         from_table = table.points(slice(0, table.n_rows), {})
-        wanted = from_table if targets is None else self._points_of(targets)
-        placement = next_points(self._answering_fit(), from_table, wanted, n)
-        return placed(placement, table)
+        points = from_table if targets is None else self._table_points(targets)
+        return design_frame(next_points(self._inference_fit(), from_table, points, n), table)
 
 
 def _checked_thresholds(threshold: Any) -> list[float]:
@@ -239,7 +241,8 @@ def _checked_thresholds(threshold: Any) -> list[float]:
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.ndim != 1 or len(values) == 0 or np.any(np.isnan(values)):
-        raise ValueError(f"threshold must be a number or a list of numbers, got {threshold!r}.")
+        requirement = "must be a number or a list of numbers"
+        raise InputError(invalid("threshold", requirement, threshold))
     return values.tolist()
 
 

@@ -1,4 +1,4 @@
-"""Points in, answers out: checks of the points, and results in their shape and array type."""
+"""Validation of points, and conversion of results to the shape and array type of the user."""
 
 from __future__ import annotations
 
@@ -10,58 +10,61 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.arrays.backend import dense, is_foreign, like
-from ulmus.core.data.feature_scaling import far_outside
+from ulmus.core.data.scaling import n_extrapolated
 from ulmus.estimators._validation import checked_points, require_dense
 from ulmus.exceptions import ExtrapolationWarning, warn
+from ulmus.messages import Message, Setting
 
 
-class Points:
-    """What every question about points needs before and after it is answered."""
+class PointConversion:
+    """Validation of points and conversion of results."""
 
     device: str | None
     fitted_: Any
 
     def _checked_points(self, X: Any) -> Any:
-        """Points that can be predicted; those far outside the training range warn."""
+        """Validated points, with warnings about extrapolation."""
         X = self._valid_points(X)
-        self._warn_outside([X])
+        self._warn_about_extrapolation([X])
         return X
 
     def _valid_points(self, X: Any) -> Any:
-        """Points that can be predicted, wherever they are."""
+        """Validated points."""
         check_is_fitted(self)
         X = checked_points(self, X)
         require_dense(X, self.device, self.fitted_.ensemble.layer.W)
         return X
 
-    def _warn_outside(self, blocks: Iterable[Any]) -> None:
-        """Warn about points far outside the training range, and about values never seen."""
+    def _warn_about_extrapolation(self, blocks: Iterable[Any]) -> None:
+        """Warn about points outside the training range, and about unknown categories."""
         outside, total, unseen = 0, 0, Counter[int]()
         for X in blocks:
             total += X.shape[0]
-            outside += far_outside(X, self.fitted_.scale)
+            outside += n_extrapolated(X, self.fitted_.scale)
             unseen.update(self._unseen_levels(X))
         if outside:
-            warn(
-                f"{outside} of {total} points lie outside the range of the training inputs "
-                "by more than a tenth of it; predictions and error bars there rest on "
-                "extrapolation.",
-                ExtrapolationWarning,
+            text = (
+                f"{outside} of {total} points lie outside the range of the training inputs by more "
+                "than a tenth of it; predictions and error bars there are extrapolations"
             )
+            warn(Message("outside-range", text, topic="extrapolation"), ExtrapolationWarning)
         for j, count in unseen.items():
-            warn(
-                f"{count} of {total} points have a value of input {j} that no training row "
-                "had, of those that its levels were taken from; its indicator inputs are zero "
-                "there. Use expand_inputs='normal_scores' for an input whose values are not categories.",
-                ExtrapolationWarning,
+            text = (
+                f"{count} of {total} points have a value of input {j} that is none of its one-hot "
+                "levels, so that its indicators are zero there"
             )
+            remedy = Setting(
+                "expand_inputs", "normal_scores", "use {} if its values are not categories"
+            )
+            message = Message("unseen-level", text, suggestions=(remedy,), topic="extrapolation")
+            warn(message, ExtrapolationWarning)
 
     def _unseen_levels(self, X: Any) -> dict[int, int]:
-        """Points whose value is none of an input's levels, counted for each such input."""
+        """For each one-hot encoded input, the number of points with an unknown value."""
         inputs = self.fitted_.ensemble.layer.inputs
         if not inputs.levels:
             return {}
-        return inputs.unseen(dense(X))
+        return inputs.unknown_values(dense(X))
 
     def _output(self, values: np.ndarray, X: Any) -> Any:
         """Result in the shape of y, and in the array type and precision of X."""

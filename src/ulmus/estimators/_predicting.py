@@ -1,4 +1,4 @@
-"""Predictions: the mean, the variance and the distribution of what is asked at points."""
+"""Predictions at points: mean, variance and predictive distribution."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 
 from ulmus.estimators import _parameters as check
+from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._kriging import Kriging
 from ulmus.intervals.distribution import predictive_distribution
-from ulmus.intervals.standard_errors import Variance, prediction_variance
+from ulmus.intervals.standard_errors import PredictionVariance, prediction_variance
 
 COMPONENTS = ("total", "model", "noise", "weights")
 
 
 class Predicting(Kriging):
-    """What a fitted estimator expects at points, and how far from it observations are."""
+    """Predicted mean, variance and distribution of new observations."""
 
+    @shared_docs
     def predict(
         self,
         X: Any,
@@ -27,26 +29,16 @@ class Predicting(Kriging):
         coords: Any = None,
         groups: Any = None,
     ) -> Any:
-        r"""Predict the mean and, if asked, the standard deviation of a new observation.
+        r"""Predict the mean and, optionally, the standard deviation of a new observation.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Points.
+        {X}
         return_std : bool, default=False
-            Whether to return the standard deviation of a new observation as well: model
-            and noise together. The model's own standard error is the square root of
+            Whether to also return the standard deviation of a new observation, which includes the
+            noise. The standard error of the prediction is the square root of
             ``predict_var(X, component="model")``.
-        residual_kriging : bool, default=False
-            Whether to add what the residuals of training rows nearby tell about the noise of the
-            new observation, after a fit with noise that hangs together and has a covariance:
-            ``AR1``, ``Exponential`` or ``Matern`` of ``ulmus.noise``. Far from all rows
-            nothing is added.
-        time, coords, groups : array-like, default=None
-            Where the new observations are, for ``residual_kriging=True``: as in ``fit``, and all
-            that the noise needs, but what it takes from columns of X by their names. Where
-            ``fit`` had no times, rows are at 0, 1, ..., counted within groups. Groups that
-            ``fit`` has not seen are independent of all rows.
+        {residual_kriging, time}
 
         Returns
         -------
@@ -57,16 +49,16 @@ class Predicting(Kriging):
 
         See Also
         --------
-        predict_var : Variance of the prediction, of a new observation, and their parts.
-        predict_interval : Intervals that need no normal distribution.
+        predict_var : Variance of the prediction and of a new observation.
+        predict_interval : Prediction and confidence intervals.
 
         Notes
         -----
-        With the covariance :math:`\Sigma` of the noise of the rows, its covariance c with that of
+        With the noise covariance :math:`\Sigma` of the rows, its covariance c with the noise of
         the new observation, and :math:`w = \Sigma^{-1} c`, residual kriging predicts
-        :math:`\hat f(x) + w'(y - \hat f(X))`. Its variance is that of the noise less
-        :math:`c'w`, and that of the functional :math:`\hat f(x) - w'\hat f(X)`. Beyond 2500 rows
-        in space, the nearest 50 count.
+        :math:`\hat f(x) + w'(y - \hat f(X))`. The variance is that of the noise minus
+        :math:`c'w`, plus that of the functional :math:`\hat f(x) - w'\hat f(X)`. For more than
+        2500 rows in space, the 50 nearest rows are used.
 
         Examples
         --------
@@ -78,7 +70,7 @@ class Predicting(Kriging):
         >>> mean.round(1), std.round(1)
         (array([ 0.8, -0.7]), array([0.3, 0.3]))
 
-        Values that are missing in a series are nearer to those around them:
+        Interpolation of missing values of a time series:
 
         >>> import numpy as np
         >>> from ulmus.noise import AR1
@@ -90,8 +82,8 @@ class Predicting(Kriging):
         >>> model = ELMEnsembleRegressor(5, 20, input_map=None, noise=AR1(), random_state=0)
         >>> model = model.fit(X[~missing], y[~missing], time=t[~missing])
         >>> plain = model.predict(X[missing])
-        >>> near = model.predict(X[missing], residual_kriging=True, time=t[missing])
-        >>> [float(np.std(y[missing] - mean).round(1)) for mean in (plain, near)]
+        >>> kriged = model.predict(X[missing], residual_kriging=True, time=t[missing])
+        >>> [float(np.std(y[missing] - mean).round(1)) for mean in (plain, kriged)]
         [1.7, 0.6]
         """
         at = self._new_places(X, residual_kriging, time=time, coords=coords, groups=groups)
@@ -103,24 +95,21 @@ class Predicting(Kriging):
         variance = prediction_variance(self.fitted_, X)
         return self._output(variance.mean, X), self._output(self._sd(X, variance), X)
 
+    @shared_docs
     def predict_var(self, X: Any, component: str = "total", estimate: str | None = None) -> Any:
-        """Variance at the given points.
+        """Variance of the prediction and of a new observation.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Points.
+        {X}
         component : {"total", "model", "noise", "weights"}, default="total"
-            ``"model"`` is the variance of the prediction (its square root is the standard
-            error): the estimate, and what choosing alpha and a map adds to it. ``"noise"`` is that
-            of a new observation around it (noise, and the bias that residuals show: at least
-            ``noise_variance_`` on average), ``"total"`` their sum, and ``"weights"`` the part of
-            the model's that redrawing the hidden weights on the same data would cause. After a
-            fit with ``sample_weight``, the new observation has the mean weight of the training
-            rows.
-        estimate : str, default=None
-            One of the estimates computed in ``fit``, see the parameter ``variance``; the first
-            of them by default.
+            ``"model"`` is the variance of the prediction, the square of its standard error,
+            including that of the selected alpha and map. ``"noise"`` is the variance of a new
+            observation around the prediction (noise, and the squared bias in the residuals: at
+            least ``noise_variance_`` on average). ``"total"`` is their sum. ``"weights"`` is the
+            part of ``"model"`` due to the random hidden weights. After a fit with
+            ``sample_weight``, new observations have the mean weight of the training rows.
+        {estimate}
 
         Returns
         -------
@@ -137,7 +126,9 @@ class Predicting(Kriging):
         >>> standard_error = np.sqrt(model.predict_var([[1.0], [4.0]], component="model"))
         >>> standard_error.round(2)
         array([0.07, 0.07])
-        >>> noise = np.sqrt(model.predict_var([[1.0], [4.0]], component="noise"))  # 0.32 in truth
+        >>> noise = np.sqrt(
+        ...     model.predict_var([[1.0], [4.0]], component="noise")
+        ... )  # true value: 0.32
         >>> noise.round(2)
         array([0.33, 0.33])
         """
@@ -155,28 +146,27 @@ class Predicting(Kriging):
             total = total + fit.noise_variance(X)
         return self._output(total, X)
 
+    @shared_docs
     def predict_dist(self, X: Any) -> Any:
-        """Distribution of a new observation at each point.
+        """Predictive distribution of a new observation at each point.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Points.
+        {X}
 
         Returns
         -------
         distribution : frozen scipy.stats distribution
             With methods ``mean``, ``std``, ``cdf``, ``ppf`` (quantiles), ``logpdf``, ``rvs``
-            (samples) and others, all vectorised over the points. Where there is no noise at all
-            it has the smallest spread that its mean can resolve.
+            (samples) and others, vectorised over the points.
 
         Notes
         -----
         It is Student's, with the location and scale of ``predict`` and the degrees of freedom of
-        ``method="gaussian"``, unless a test of skewness and kurtosis says that the leave-one-out
-        residuals of an output are not normal (p < 0.02, and at least 20 of them). Then it has
-        their shape, smoothed, with tails that fall off as an exponential function; its mean may
-        differ a little from ``predict``. ``compress`` keeps the shape; streamed fits have none.
+        ``method="gaussian"``, unless a test of skewness and kurtosis rejects normality of at least
+        20 leave-one-out residuals (p < 0.02). Then it is their smoothed empirical distribution
+        with exponential tails, and its mean may differ slightly from ``predict``. ``compress``
+        keeps that distribution; it does not exist after a streamed fit.
 
         Examples
         --------
@@ -194,6 +184,6 @@ class Predicting(Kriging):
         one_output = self.fitted_.one_output
         return predictive_distribution(self.fitted_, X, drop_output=one_output)
 
-    def _sd(self, X: Any, variance: Variance) -> np.ndarray:
+    def _sd(self, X: Any, variance: PredictionVariance) -> np.ndarray:
         """Standard deviation of a new observation, shape (p, K)."""
         return np.sqrt(variance.model + self.fitted_.noise_variance(X))

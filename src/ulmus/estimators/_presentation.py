@@ -1,4 +1,4 @@
-"""How an estimator presents itself: in words, in a notebook, and by a link to its page."""
+"""Presentation of an estimator: text summary, notebook display and link to its documentation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.fit.fit import Fit
+from ulmus.tables.frames import default_feature_names
 
 if TYPE_CHECKING:
     from ulmus.diagnostics import Summary
@@ -19,11 +20,11 @@ DOCUMENTATION = "https://ulmus.readthedocs.io/en/latest"
 
 
 class Presentation:
-    """A summary, and scikit-learn's diagram with the summary of a fit below it."""
+    """A summary of the fit, and scikit-learn's diagram followed by a brief summary."""
 
     fitted_: Any
 
-    # scikit-learn links a diagram to the page that these make.
+    # Read by scikit-learn, which links its diagram to this page.
     _doc_link_module = "ulmus"
     _doc_link_template = DOCUMENTATION + "/reference/generated/ulmus.{estimator_name}.html"
 
@@ -31,29 +32,27 @@ class Presentation:
         return {"estimator_name": type(self).__name__}
 
     def summary(self, *, columns: Sequence[str] | None = None) -> Summary:
-        """What was fitted, in words.
+        """Summary of the fit and its accuracy.
 
         Parameters
         ----------
         columns : sequence of str, optional
-            For each feature, the column of an original table that it was made from; the relevance
-            of the features of a column is added up, as if these were independent.
+            For each feature, the column of an original table that it was encoded from. The
+            relevances of the features of a column are added.
 
         Returns
         -------
         summary : Summary
-            ``print`` it, or read its fields: rows and inputs, the target, members and ridge, the
-            noise, the relevance of the inputs, left-out R2, RMSE and coverage, what the variance
-            of a prediction is made of, warnings (what ``check`` finds that is not green) and what
-            to do next. ``to_dict()`` is for JSON. Fits that keep no rows leave out what needs
-            them, and say so.
+            Text when printed. Its fields are rows and inputs, the target, members and ridge
+            parameter, the noise, the relevance of the inputs, leave-one-out R2, RMSE and coverage,
+            the components of the variance, warnings (diagnostics of ``check`` whose severity is
+            not ``"ok"``) and suggestions. ``to_dict()`` is for JSON. Fields that require the
+            training rows are omitted without them.
 
         Notes
         -----
-        It takes as long as ``check``: with at most 400 rows and a learned map about five times as
-        long as the fit, if no error bar was asked for before; else some seconds at most. Left-out
-        errors are exact and behind a map that has not seen the row where rows are so few; else
-        those of ``loo_residuals_``.
+        The leave-one-out errors are those of ``loo_residuals_``; with at most 400 rows and a
+        learned map, the map is relearned without the fold of the row.
 
         Examples
         --------
@@ -69,53 +68,53 @@ class Presentation:
         >>> bool(abs(summary.noise_sd - 0.3) < 0.03), summary.warnings
         (True, ())
         """
-        # Its metrics load parts of scikit-learn that a fit does not need.
+        # Imported here, because it loads parts of scikit-learn that a fit does not need.
         from ulmus.diagnostics import fit_summary
 
         check_is_fitted(self)
         names = self._feature_names()
         if columns is not None and len(columns) != len(names):
             raise ValueError(
-                f"columns has {len(columns)} entries for {len(names)} features; give the original "
-                "column of each feature."
+                f"columns must name the original column of each of the {len(names)} features, got "
+                f"{len(columns)} entries."
             )
         return fit_summary(self.fitted_, type(self).__name__, names, columns=columns)
 
     def _feature_names(self) -> list[str]:
-        """Names of the features, or x0, x1 and so on."""
+        """Names of the features, x0, x1, ... by default."""
         names: Any = getattr(self, "feature_names_in_", None)
         if names is None:
-            return [f"x{j}" for j in range(self.n_features_in_)]  # type: ignore[attr-defined]
+            return default_feature_names(self.n_features_in_)  # type: ignore[attr-defined]
         return list(map(str, names))
 
     # ------------------------------------------------------------ in a notebook
 
     def _repr_html_inner(self) -> str:
-        return super()._repr_html_inner() + self._light_html()  # type: ignore[misc]
+        return super()._repr_html_inner() + self._brief_summary_html()  # type: ignore[misc]
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
         if "text/html" in bundle:
-            bundle["text/html"] += self._light_html()
+            bundle["text/html"] += self._brief_summary_html()
         return bundle
 
-    def _light_html(self) -> str:
-        """The summary of a fit without anything that has to be computed; empty without a fit."""
+    def _brief_summary_html(self) -> str:
+        """The summary of a fit without its expensive parts; empty without a fit."""
         try:
             from ulmus.diagnostics import fit_summary
 
             names, title = self._feature_names(), type(self).__name__
             return fit_summary(self.fitted_, title, names, brief=True)._repr_html_()
-        except Exception:  # a notebook shows an estimator whatever state it is in
+        except Exception:  # a notebook displays an estimator in any state
             return ""
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
-        """scikit-learn's table of attributes, without computing one that is not known yet.
+        """scikit-learn's table of attributes, without computing the undersmoothing gap.
 
-        Newer versions read all attributes when they show an estimator.
+        Recent versions read all attributes to display an estimator.
         """
         shown, fit = copy(self), vars(self).get("fitted_")
         if isinstance(fit, Fit):
-            alarm = vars(fit).get("undersmoothing_gap", fit.kept_alarm)
-            shown.fitted_ = replace(fit, kept_alarm=float("nan") if alarm is None else alarm)
+            # Without points there is no undersmoothing gap to compute.
+            shown.fitted_ = replace(fit, points=fit.points[:0])
         return super(Presentation, shown)._get_fitted_attr_html(doc_link)  # type: ignore[misc]

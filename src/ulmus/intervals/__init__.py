@@ -1,8 +1,9 @@
-"""Intervals: bounds from predictions (``bounds.py``), and those of a fit.
+"""Intervals for new observations and for the function.
 
-``prediction.py`` is for new observations, ``confidence.py`` for values of a function,
-``standard_errors.py`` the variance of the prediction that both use. ``distribution.py`` is the
-predictive distribution, and ``shortest.py`` tells which of its intervals are the shortest.
+``bounds`` computes bounds from predictions and residuals. For a fit, ``standard_errors`` estimates
+the variance of predictions, ``confidence`` the intervals for the function, ``prediction`` those for
+new observations, ``kriging`` the same given neighbouring residuals, and ``distribution`` the
+predictive distribution.
 """
 
 from ulmus.intervals.bounds import (

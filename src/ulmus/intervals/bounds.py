@@ -1,20 +1,28 @@
-"""Interval bounds from predictions: normal, Student t, and conformal.
+"""Interval bounds from predictions: normal, Student t, conformal, and shortest.
 
-Arrays are NumPy; levels are a list, and bounds come as (2, k, ...) with the k levels second.
+Arrays are NumPy arrays; bounds have shape (2, k, ...) for k levels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
+
 FloatArray = npt.NDArray[np.float64]
 
-# A sample skewness this many standard errors from zero asks for intervals with unequal sides.
+# Residuals whose skewness exceeds so many standard errors get intervals with unequal tails.
 SKEWNESS_ERRORS = 3.0
+# Residuals are treated as symmetric unless a test of skewness has a smaller p-value than this.
+SYMMETRIC_P_VALUE = 0.005
+MIN_RESIDUALS = 20
+# Steps of probability in which the ends of shortest intervals move inwards.
+STEPS = 1000
 
 
 def normal_bounds(
@@ -64,7 +72,7 @@ def satterthwaite_dof(
     Parameters
     ----------
     noise, weights : ndarray of one shape
-        The estimates: one rests on the residuals, the other on the differences between members.
+        The estimates: from the residuals, and from the differences between members.
     residual_dof : float or ndarray of that shape
         Degrees of freedom of the first.
     weights_dof : int
@@ -88,10 +96,10 @@ def satterthwaite_dof(
     array([50. , 33.3])
     """
     total = noise + weights
-    # Shares, as squares of variances in extreme units are no numbers.
+    # Shares, because squares of variances in extreme units overflow.
     share = np.divide(weights, total, out=np.zeros_like(total), where=total > 0)
-    spent = (1 - share) ** 2 / np.maximum(residual_dof, 1.0) + share**2 / max(weights_dof, 1)
-    return np.where(total > 0, np.maximum(1 / spent, 1.0), np.inf)
+    inverse = (1 - share) ** 2 / np.maximum(residual_dof, 1.0) + share**2 / max(weights_dof, 1)
+    return np.where(total > 0, np.maximum(1 / inverse, 1.0), np.inf)
 
 
 def conformal_ranks(n: int, level: float, *, two_sided: bool) -> tuple[int, int]:
@@ -100,12 +108,12 @@ def conformal_ranks(n: int, level: float, *, two_sided: bool) -> tuple[int, int]
     Parameters
     ----------
     n : int
-        Number of left-out rows.
+        Number of residuals.
     level : float
         Level, between 0 and 1.
     two_sided : bool
-        Whether half the error is left on either side. Bounds made of absolute residuals have the
-        whole error on each side already, and take False.
+        Whether each tail has half of the error probability, as for signed residuals. False for
+        absolute residuals.
 
     Returns
     -------
@@ -128,40 +136,41 @@ def conformal_ranks(n: int, level: float, *, two_sided: bool) -> tuple[int, int]
     tail = (1 - level) / (2 if two_sided else 1)
     low, high = quantile_rank(n, tail, upper=False), quantile_rank(n, 1 - tail, upper=True)
     if not has_ranks(n, level, two_sided=two_sided):
-        needed = int(np.ceil(np.round(1 / tail - 1, 9)))
-        raise ValueError(
-            f"confidence_level={level:g} needs at least {needed} training rows for a jackknife "
-            f"interval, got {n}; lower the level, or use method='gaussian'."
+        required = int(np.ceil(np.round(1 / tail - 1, 9)))
+        text = f"requires at least {required} training rows for a conformal interval, got {n}"
+        remedies = "use a lower level", Setting("method", "gaussian")
+        raise InputError(
+            Message("too-few-rows", text, "confidence_level", float(f"{level:g}"), remedies)
         )
     return min(low, n) - 1, max(high, 1) - 1
 
 
 def has_ranks(n: int, level: float, *, two_sided: bool) -> bool:
-    """Whether n values are enough for the ranks of a level."""
+    """Whether the conformal ranks of a level exist among n values."""
     tail = (1 - level) / (2 if two_sided else 1)
     return quantile_rank(n, tail, upper=False) >= 1 and quantile_rank(n, 1 - tail, upper=True) <= n
 
 
 def quantile_rank(n: int, level: float, *, upper: bool) -> int:
-    """Rank among n sorted values, counted from 1, of a conformal quantile from below or above."""
-    # Rounding guards against (n + 1) * level being an integer but for the last digit.
-    place = np.round(level * (n + 1), 9)
-    return int(np.ceil(place) if upper else np.floor(place))
+    """Rank of a conformal quantile among n sorted values, from 1, rounded down or up."""
+    # Rounded first, because (n + 1) * level may miss an integer by round-off.
+    rank = np.round(level * (n + 1), 9)
+    return int(np.ceil(rank) if upper else np.floor(rank))
 
 
 def order_quantiles(values: FloatArray, levels: Sequence[float]) -> FloatArray:
     """Quantiles of the columns of (n, p) values, shape (levels, p).
 
-    A level q has the plotting position q (n + 1) among the sorted values, between which quantiles
-    are linear: of n + 1 exchangeable values, the last lies below the k-th of the others with
-    probability k / (n + 1). Both tails are alike, and levels beyond the outermost value get it.
+    The quantile of level q interpolates linearly at rank q (n + 1): of n + 1 exchangeable values,
+    the last lies below the k-th smallest of the others with probability k / (n + 1). Levels beyond
+    the extreme ranks get the extreme values.
     """
     n = len(values)
-    place = np.clip(np.round(np.array(levels) * (n + 1), 9) - 1, 0, n - 1)
-    low = np.floor(place).astype(int)
+    rank = np.clip(np.round(np.array(levels) * (n + 1), 9) - 1, 0, n - 1)
+    low = np.floor(rank).astype(int)
     high = np.minimum(low + 1, n - 1)
     ordered = np.partition(values, np.unique([low, high]), axis=0)
-    share = (place - low)[:, None]
+    share = (rank - low)[:, None]
     return (1 - share) * ordered[low] + share * ordered[high]
 
 
@@ -173,8 +182,8 @@ def conformal_bounds(
     Parameters
     ----------
     low, high : ndarray of shape (n, p)
-        For each point, the n values of which one becomes the lower or the upper bound: left-out
-        predictions less, and plus, left-out residuals.
+        For each point, the candidates for the lower and the upper bound: leave-one-out predictions
+        minus and plus leave-one-out residuals.
     ranks : iterable of k pairs of int
         For each level the ranks of :func:`conformal_ranks`.
 
@@ -199,10 +208,10 @@ def conformal_bounds(
 
 
 def uncrossed(bounds: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Bounds (2, k, p) of (n, p) values; at low levels those of jackknife+ may cross.
+    """Bounds (2, k, p) of (n, p) values; those of jackknife+ may cross at low levels.
 
-    They become the middle of the shortest interval of any level whose ends do not cross, which
-    lies inside all wider ones.
+    Crossed bounds are replaced by the midpoint of the shortest interval of any level that does not
+    cross, which lies inside all wider ones.
     """
     crossed = bounds[0] > bounds[1]
     columns = np.flatnonzero(np.any(crossed, axis=0))
@@ -211,8 +220,8 @@ def uncrossed(bounds: FloatArray, low: FloatArray, high: FloatArray) -> FloatArr
     down, up = np.sort(low[:, columns], axis=0)[::-1], np.sort(high[:, columns], axis=0)
     first = np.argmax(down <= up, axis=0)
     middle = np.zeros(bounds.shape[2])
-    locations = first, np.arange(len(columns))
-    middle[columns] = 0.5 * (down[locations] + up[locations])
+    position = first, np.arange(len(columns))
+    middle[columns] = 0.5 * (down[position] + up[position])
     return np.where(crossed, middle, bounds)
 
 
@@ -222,13 +231,13 @@ def is_skewed(residuals: FloatArray) -> bool:
     Parameters
     ----------
     residuals : ndarray of shape (n,)
-        Left-out residuals.
+        Leave-one-out residuals.
 
     Returns
     -------
     skewed : bool
-        Whether their skewness, with the outermost percent on either side clipped, is more than
-        three standard errors from zero. Never with fewer than 20 residuals.
+        Whether their skewness, after clipping at the 1 % and 99 % quantiles, differs from zero by
+        more than three standard errors. False for fewer than 20 residuals.
 
     Examples
     --------
@@ -239,11 +248,57 @@ def is_skewed(residuals: FloatArray) -> bool:
     (False, True)
     """
     n = len(residuals)
-    if n < 20 or np.ptp(residuals) == 0:
+    if n < MIN_RESIDUALS or np.ptp(residuals) == 0:
         return False
-    # Clipped, so that one wild residual of a symmetric heavy-tailed noise decides nothing.
+    # Clipped, so that a single outlier of symmetric heavy-tailed noise is not decisive.
     low, high = np.quantile(residuals, [0.01, 0.99])
     c = np.clip(residuals, low, high)
     c = (c - c.mean()) / c.std()
     error2 = np.mean(c**6) - 6 * np.mean(c**4) + 9
     return bool(np.mean(c**3) ** 2 > SKEWNESS_ERRORS**2 * error2 / n)
+
+
+def is_asymmetric(residuals: FloatArray) -> bool:
+    """Whether residuals are skewed; unlike for ``is_skewed``, a single outlier may be decisive."""
+    if len(residuals) < MIN_RESIDUALS or np.ptp(residuals) == 0:
+        return False
+    scaled = residuals / np.max(np.abs(residuals))
+    return is_skewed(residuals) or bool(stats.skewtest(scaled).pvalue < SYMMETRIC_P_VALUE)
+
+
+def shortest_tails(
+    quantile: Callable[[FloatArray], FloatArray], levels: Sequence[float] | FloatArray
+) -> FloatArray:
+    """Probability below the shortest interval of each level, shape (levels,).
+
+    Starting from the widest interval, the end with the lower density moves inwards. Intervals are
+    therefore nested, and do not depend on the other levels.
+    """
+    value = np.asarray(quantile((np.arange(STEPS) + 0.5) / STEPS))
+    low, high = 0, STEPS - 1
+    tails = np.empty(STEPS)
+    for k in range(STEPS - 1, -1, -1):
+        tails[k] = (low + 0.5) / STEPS
+        if k and value[low + 1] - value[low] > value[high] - value[high - 1]:
+            low += 1
+        else:
+            high -= 1
+    grid = np.append(np.arange(STEPS) / STEPS, 1.0)
+    return np.interp(levels, grid, np.append(tails, 0.0))
+
+
+def shortest_ranks(
+    n: int, levels: Sequence[float], quantile: Callable[[FloatArray], FloatArray]
+) -> list[tuple[int, int]]:
+    """Zero-based ranks of the ends of the shortest intervals among n sorted values.
+
+    The interval between ranks i and i + k covers a new value with probability k / (n + 1). Each
+    level gets the smallest sufficient k, and i from the shortest interval of that probability, so
+    that increasing k by one moves one end by one rank.
+    """
+    # Rounded first, because (n + 1) * level may miss an integer by round-off.
+    between = np.ceil(np.round(np.array(levels) * (n + 1), 9)).astype(int)
+    tails = shortest_tails(quantile, between / (n + 1))
+    low = np.floor(np.round(tails * (n + 1), 9) + 0.5).astype(int)
+    low = np.minimum(np.maximum(low, 1), n - between)
+    return [(int(i) - 1, int(i + k) - 1) for i, k in zip(low, between, strict=True)]

@@ -1,12 +1,11 @@
-"""Intervals and quantiles of a new observation: normal, or conformal from left-out rows.
+"""Prediction intervals and quantiles of a new observation: conformal, Student, or empirical.
 
-Everything comes as NumPy arrays in the units of y: quantiles (levels, p, K), bounds
-(2, levels, p, K).
+Arrays are NumPy arrays in the units of y: quantiles (levels, p, K), bounds (2, levels, p, K).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,157 +15,104 @@ from ulmus.core.arrays.backend import Array
 from ulmus.core.data.scaling import n_extrapolated
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.residual_distribution import residual_shape
-from ulmus.core.fit.training_data import TrainingRows
+from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import (
     POINT_ELEMENTS,
+    PredictionMoments,
     leave_one_out_shifts,
     out_of_fold_residuals,
     outside_design,
     prediction_moments,
     scaled_residuals,
 )
-from ulmus.exceptions import DegenerateFitWarning, ExtrapolationWarning, warn
+from ulmus.exceptions import DegenerateFitWarning, ExtrapolationWarning, InputError, warn
 from ulmus.intervals.bounds import (
     conformal_bounds,
     conformal_ranks,
     has_ranks,
+    is_asymmetric,
     is_skewed,
     normal_bounds,
     order_quantiles,
+    shortest_ranks,
+    shortest_tails,
     uncrossed,
 )
 from ulmus.intervals.distribution import observation_sd, predictive_distribution
-from ulmus.intervals.shortest import (
-    is_lopsided,
-    shortest_ranks,
-    shortest_tails,
-)
 from ulmus.intervals.standard_errors import PredictionVariance, prediction_variance
+from ulmus.messages import Message, Setting
 
 FloatArray = npt.NDArray[np.float64]
 
-# With so many rows, and so many for each degree of freedom, leaving one row out moves a
-# prediction by far less than the noise: "auto" then takes the prediction itself. Where rows are
-# left out in blocks, there must be so many blocks for each degree of freedom.
+# With so many rows, and so many rows (or blocks of rows) for each degree of freedom, leaving one
+# out shifts a prediction by far less than the noise, and "auto" ignores the shift.
 MANY_ROWS = 5000
 ROWS_PER_DOF = 20
-# Of points inside the design one in a thousand lies beyond the rows; a larger share is no chance.
+# About 0.1 % of the points inside the design have more leverage than the rows; more is
+# extrapolation.
 BEYOND_SHARE = 0.01
+# Shares of the error probability below and above an interval.
+TAILS = ("equal", "shortest")
 
 
-def gaussian_bounds(
-    fit: Fit, X: Array, levels: Sequence[float], variance: PredictionVariance | None = None
-) -> FloatArray:
+class IntervalRequest(NamedTuple):
+    """Arguments of a method of prediction intervals.
+
+    Parameters
+    ----------
+    fit : Fit
+        The fit.
+    X : array of shape (p, d)
+        Points.
+    levels : sequence of float
+        Confidence levels.
+    variance : PredictionVariance or None
+        Variance of the predictions, if known already.
+    tails : {"equal", "shortest"}
+        Shares of the error probability on the two sides.
+    """
+
+    fit: Fit
+    X: Array
+    levels: Sequence[float]
+    variance: PredictionVariance | None = None
+    tails: str = "equal"
+
+
+def gaussian_bounds(request: IntervalRequest) -> FloatArray:
     """Mean plus and minus a Student quantile times the sd of a new observation."""
+    fit, X, levels, variance, _ = request
     variance = prediction_variance(fit, X) if variance is None else variance
     sd, dof = observation_sd(fit, X, variance)
     return normal_bounds(variance.mean, sd, levels, dof)
 
 
-def distribution_bounds(fit: Fit, X: Array, levels: Sequence[float], shape: str) -> FloatArray:
-    """Quantiles of the predictive distribution as bounds, where no training rows are left."""
-    tails = np.empty((len(levels), 1, len(fit.ensemble.unit)))
-    tails[:] = (1 - np.array(levels)[:, None, None]) / 2
-    residuals = fit.kept_shape
-    if shape == "shortest" and residuals is not None:
-        for k in np.flatnonzero(residuals.shaped):
-            tails[:, 0, k] = shortest_tails(residuals.quantile(int(k)), levels)
-    distribution = predictive_distribution(fit, X)
-    above = 1 - np.array(levels)[:, None, None] - tails
-    return np.stack([distribution.ppf(tails), distribution.isf(above)])
-
-
-def prediction_bounds(
-    fit: Fit,
-    X: Array,
-    levels: Sequence[float],
-    method: str,
-    variance: PredictionVariance | None = None,
-    shape: str = "equal",
-) -> FloatArray:
-    """Intervals for new observations."""
-    rows = fit.rows
-    if rows is None and method not in ("auto", "gaussian"):
-        raise ValueError(
-            f"method={method!r} needs the training rows, which compress() dropped or a "
-            "streamed fit never kept; use method='gaussian', or fit in memory."
-        )
-    if method == "cv+" and fit.held_out:
-        return cross_bounds(fit, X, levels)
-    if method == "gaussian" or (rows is None and fit.kept_shape is None):
-        return gaussian_bounds(fit, X, levels, variance)
-    if rows is None:
-        return distribution_bounds(fit, X, levels, shape)
-    if method == "cv+":
-        # Without a learned map nothing is tuned but alpha, and each row is a fold of its own.
-        method = "jackknife+"
-    served = [level for level in levels if method != "auto" or _can_rank(rows, level)]
-    if len(served) == len(levels):
-        return _conformal(fit, rows, X, levels, method, shape, variance)
-    warn(
-        f"{int(np.sum(rows.judges))} training rows are too few for a jackknife interval of "
-        f"confidence_level {max(levels):g}; it is taken from a normal distribution, or from the "
-        "widest jackknife interval if that is wider.",
-        DegenerateFitWarning,
-    )
-    bounds = gaussian_bounds(fit, X, levels, variance)
-    # No level may be narrower than the largest that the rows can serve.
-    largest = 1 - 1 / (int(np.sum(rows.judges)) + 1)
-    conformal = _conformal(fit, rows, X, [*served, largest], method, shape, variance)
-    low, high = conformal[0, -1], conformal[1, -1]
-    bounds = np.stack([np.minimum(bounds[0], low), np.maximum(bounds[1], high)])
-    locations = [i for i, level in enumerate(levels) if level in served]
-    bounds[:, locations] = conformal[:, :-1]
+def jackknife_plus_bounds(request: IntervalRequest) -> FloatArray:
+    """Jackknife+ (Barber et al., 2021), from absolute leave-one-out residuals."""
+    fit, X, levels, variance, _ = request
+    rows = _require_rows(fit, "jackknife+")
+    residuals = np.abs(out_of_fold_residuals(fit, rows)[:, rows.calibration_rows])
+    ranks = [conformal_ranks(residuals.shape[1], level, two_sided=False) for level in levels]
+    moments = _moments(fit, rows, X, variance)
+    bounds = np.empty((2, len(levels), X.shape[0], len(residuals)))
+    for k, points, shift in _shifts(fit, rows, X):
+        margin = residuals[k][:, None]
+        values = -margin - shift, margin - shift
+        ends = uncrossed(conformal_bounds(*values, ranks), *values)
+        bounds[:, :, points, k] = moments.mean[k, points] + ends
     return bounds
 
 
-def _can_rank(rows: TrainingRows, level: float) -> bool:
-    return has_ranks(int(np.sum(rows.judges)), level, two_sided=False)
+def cv_plus_bounds(request: IntervalRequest) -> FloatArray:
+    """CV+ (Barber et al., 2021), from refits without each fold; jackknife+ without a learned map.
 
-
-def uses_predictions(fit: Fit) -> bool:
-    """Whether left-out predictions are so close to predictions that "auto" takes those."""
-    gamma = max(part.smoother.gamma for part in fit.ensemble.regressions)
-    rows = fit.rows
-    n = fit.n_rows if rows is None or rows.data.block_ids is None else rows.data.n_blocks
-    return fit.n_rows >= MANY_ROWS and n >= ROWS_PER_DOF * gamma
-
-
-def _conformal(
-    fit: Fit,
-    rows: TrainingRows,
-    X: Array,
-    levels: Sequence[float],
-    method: str,
-    shape: str,
-    variance: PredictionVariance | None,
-) -> FloatArray:
-    """Order statistics of left-out predictions plus and minus left-out residuals."""
-    used = rows.judges
-    scaled = method == "auto"
-    errors = scaled_residuals(fit, rows) if scaled else out_of_fold_residuals(fit, rows)[:, used]
-    plain = scaled and uses_predictions(fit)
-    spread = prediction_moments(fit, X, None if variance is None else variance.norm.T)
-    _warn_about_reach(fit, rows, X, spread.norm)
-    sides = [level_sides(e, levels, shape if scaled else "absolute") for e in errors]
-    bounds = np.empty((2, len(levels), X.shape[0], len(errors)))
-    for k, points, shift in _shifted(fit, rows, X, used, plain):
-        scale = spread.sd[k, points] if scaled else np.ones_like(spread.sd[k, points])
-        for signed, locations, ranks in sides[k]:
-            margin = errors[k] if signed else np.abs(errors[k])
-            low, high = (margin if signed else -margin)[:, None], margin[:, None]
-            if plain:
-                ends = conformal_bounds(low, high, ranks) * scale
-            else:
-                values = low * scale - shift, high * scale - shift
-                ends = uncrossed(conformal_bounds(*values, ranks), *values)
-            bounds[..., k][:, locations, points] = spread.mean[k, points] + ends
-    return bounds
-
-
-def cross_bounds(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
-    """CV+ (Barber et al., 2021): predictions without a fold, plus and minus its residuals."""
+    Without a learned map only alpha is selected, and each row is a fold of its own.
+    """
+    fit, X, levels, *_ = request
+    _require_rows(fit, "cv+")
     parts = fit.held_out
+    if not parts:
+        return jackknife_plus_bounds(request)
     residuals = np.abs(np.concatenate([part.residuals for part in parts], axis=1))
     means = [part.mean(X) for part in parts]
     counts = [part.residuals.shape[1] for part in parts]
@@ -183,62 +129,176 @@ def cross_bounds(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
     return bounds
 
 
-def _warn_about_reach(fit: Fit, rows: TrainingRows, X: Array, norm: FloatArray) -> None:
-    """Warn about points beyond the rows, unless single inputs have told already."""
-    beyond = int(np.sum(outside_design(rows, norm)))
-    if beyond > BEYOND_SHARE * norm.shape[1] and not n_extrapolated(X, fit.scale):
-        warn(
-            f"{beyond} of {norm.shape[1]} points are farther from the training rows, as the "
-            "hidden layers see them, than these are from one another; intervals there are wider, "
-            "and rest on extrapolation.",
-            ExtrapolationWarning,
-        )
+def auto_bounds(request: IntervalRequest) -> FloatArray:
+    """Scaled jackknife+ where the rows allow it, else Student or empirical quantiles."""
+    fit, levels, rows = request.fit, request.levels, request.fit.rows
+    if rows is None:
+        simple = fit.residual_shape is None
+        return gaussian_bounds(request) if simple else _distribution_bounds(request)
+    n = int(np.sum(rows.calibration_rows))
+    possible = [level for level in levels if has_ranks(n, level, two_sided=False)]
+    if len(possible) == len(levels):
+        return _scaled_bounds(request, rows)
+    text = (
+        f"{n} training rows are too few for a jackknife+ interval of confidence level "
+        f"{max(levels):g}; the wider one of the Student interval and the widest jackknife+ "
+        "interval is returned"
+    )
+    warn(Message("too-few-rows", text), DegenerateFitWarning)
+    bounds = gaussian_bounds(request)
+    # No interval is narrower than that of the largest possible level.
+    conformal = _scaled_bounds(request._replace(levels=[*possible, 1 - 1 / (n + 1)]), rows)
+    low, high = conformal[0, -1], conformal[1, -1]
+    bounds = np.stack([np.minimum(bounds[0], low), np.maximum(bounds[1], high)])
+    bounds[:, [i for i, level in enumerate(levels) if level in possible]] = conformal[:, :-1]
+    return bounds
 
 
-class Sides(NamedTuple):
-    """Levels of one kind: of signed or of absolute residuals, their places, and their ranks."""
+METHODS: dict[str, Callable[[IntervalRequest], FloatArray]] = {
+    "auto": auto_bounds,
+    "jackknife+": jackknife_plus_bounds,
+    "cv+": cv_plus_bounds,
+    "gaussian": gaussian_bounds,
+}
+
+
+def prediction_bounds(
+    fit: Fit,
+    X: Array,
+    levels: Sequence[float],
+    method: str,
+    variance: PredictionVariance | None = None,
+    tails: str = "equal",
+) -> FloatArray:
+    """Intervals for new observations by one of METHODS."""
+    return METHODS[method](IntervalRequest(fit, X, levels, variance, tails))
+
+
+def _require_rows(fit: Fit, method: str) -> TrainingRows:
+    if fit.rows is None:
+        text = "requires the training rows, which compress() and streamed fits do not keep"
+        remedies = Setting("method", "gaussian"), "fit in memory"
+        raise InputError(Message("no-training-rows", text, "method", method, remedies))
+    return fit.rows
+
+
+def uses_predictions(fit: Fit) -> bool:
+    """Whether "auto" ignores the shift of the predictions by single rows."""
+    gamma = max(part.smoother.gamma for part in fit.ensemble.regressions)
+    rows = fit.rows
+    n = fit.n_rows if rows is None or rows.data.block_ids is None else rows.data.n_blocks
+    return fit.n_rows >= MANY_ROWS and n >= ROWS_PER_DOF * gamma
+
+
+def _distribution_bounds(request: IntervalRequest) -> FloatArray:
+    """Quantiles of the predictive distribution, for a fit without training rows."""
+    fit, X, levels, _, tails = request
+    below = np.empty((len(levels), 1, len(fit.ensemble.unit)))
+    below[:] = (1 - np.array(levels)[:, None, None]) / 2
+    residuals = fit.residual_shape
+    if tails == "shortest" and residuals is not None:
+        for k in np.flatnonzero(residuals.shaped):
+            below[:, 0, k] = shortest_tails(residuals.quantile(int(k)), levels)
+    distribution = predictive_distribution(fit, X)
+    above = 1 - np.array(levels)[:, None, None] - below
+    return np.stack([distribution.ppf(below), distribution.isf(above)])
+
+
+def _scaled_bounds(request: IntervalRequest, rows: TrainingRows) -> FloatArray:
+    """Jackknife+ with residuals in units of their standard deviations."""
+    fit, X, levels, variance, tails = request
+    residuals = scaled_residuals(fit, rows)
+    moments = _moments(fit, rows, X, variance)
+    ranks_of = [tail_ranks(e, levels, tails) for e in residuals]
+    bounds = np.empty((2, len(levels), X.shape[0], len(residuals)))
+    for k, points, shift in _auto_shifts(fit, rows, X):
+        scale = moments.sd[k, points]
+        for signed, positions, ranks in ranks_of[k]:
+            high = (residuals[k] if signed else np.abs(residuals[k]))[:, None]
+            low = high if signed else -high
+            if shift is None:
+                ends = conformal_bounds(low, high, ranks) * scale
+            else:
+                values = low * scale - shift, high * scale - shift
+                ends = uncrossed(conformal_bounds(*values, ranks), *values)
+            bounds[..., k][:, positions, points] = moments.mean[k, points] + ends
+    return bounds
+
+
+class TailRanks(NamedTuple):
+    """Ranks of the bounds among signed or absolute residuals, for some of the levels.
+
+    Parameters
+    ----------
+    signed : bool
+        Whether residuals keep their sign, so that the two sides differ.
+    positions : list of int
+        Positions of the levels.
+    ranks : list of pairs of int
+        Ranks of their lower and upper bounds.
+    """
 
     signed: bool
-    locations: list[int]
+    positions: list[int]
     ranks: list[tuple[int, int]]
 
 
-def level_sides(residuals: FloatArray, levels: Sequence[float], shape: str) -> list[Sides]:
-    """Which levels have sides of their own, and the ranks of all of them.
+def tail_ranks(residuals: FloatArray, levels: Sequence[float], tails: str) -> list[TailRanks]:
+    """Ranks of all levels, among signed residuals if these are skewed.
 
-    Signed residuals are for the levels whose two-sided ranks exist; absolute ones serve the
-    rest. The largest of all absolute residuals reaches as far as any signed one, so levels stay
-    nested.
+    Levels whose two-sided ranks do not exist use absolute residuals. The largest absolute residual
+    is at least as large as any signed one, so intervals stay nested.
     """
     n = len(residuals)
-    shortest = shape == "shortest" and is_lopsided(residuals)
-    skewed = shortest or (shape == "equal" and is_skewed(residuals))
-    signed = [skewed and has_ranks(n, level, two_sided=True) for level in levels]
-    sides = []
-    for kind in set(signed):
-        locations = [i for i, s in enumerate(signed) if s == kind]
-        if kind and shortest:
+    shortest = tails == "shortest" and is_asymmetric(residuals)
+    skewed = shortest or (tails == "equal" and is_skewed(residuals))
+    is_signed = [skewed and has_ranks(n, level, two_sided=True) for level in levels]
+    parts = []
+    for signed in set(is_signed):
+        positions = [i for i, s in enumerate(is_signed) if s == signed]
+        own = [levels[i] for i in positions]
+        if signed and shortest:
             quantile = residual_shape(residuals[None], np.array([True])).quantile(0)
-            wanted = [levels[i] for i in locations]
-            ranks = shortest_ranks(n, wanted, quantile)
+            ranks = shortest_ranks(n, own, quantile)
         else:
-            ranks = [conformal_ranks(n, levels[i], two_sided=kind) for i in locations]
-        sides.append(Sides(kind, locations, ranks))
-    return sides
+            ranks = [conformal_ranks(n, level, two_sided=signed) for level in own]
+        parts.append(TailRanks(signed, positions, ranks))
+    return parts
 
 
-def _shifted(
-    fit: Fit, rows: TrainingRows, X: Array, used: npt.NDArray[np.bool_], plain: bool
-) -> Iterator[tuple[int, slice, FloatArray]]:
-    """Output, points, and shifts of the predictions by each row used, (n, p); (1, 1) if plain."""
-    K = len(rows.noise)
-    if plain:
-        for k in range(K):
-            yield k, slice(0, X.shape[0]), np.zeros((1, 1))
+def _moments(
+    fit: Fit, rows: TrainingRows, X: Array, variance: PredictionVariance | None = None
+) -> PredictionMoments:
+    """Means and standard deviations at points, with a warning about extrapolation."""
+    moments = prediction_moments(fit, X, None if variance is None else variance.norm.T)
+    beyond, n = int(np.sum(outside_design(rows, moments.leverage))), moments.leverage.shape[1]
+    # Points outside the range of single inputs have warned already.
+    if beyond > BEYOND_SHARE * n and not n_extrapolated(X, fit.scale):
+        text = (
+            f"{beyond} of {n} points are farther from the training rows, in the space of the "
+            "hidden features, than these are from one another; intervals there are wider, and "
+            "depend on extrapolation"
+        )
+        warn(Message("outside-design", text, topic="extrapolation"), ExtrapolationWarning)
+    return moments
+
+
+def _shifts(fit: Fit, rows: TrainingRows, X: Array) -> Iterator[tuple[int, slice, FloatArray]]:
+    """Output, points, and shifts of the predictions by leaving out each row, (n, p)."""
+    for block in leave_one_out_shifts(fit, rows, X):
+        for k in range(len(rows.noise)):
+            yield k, block.points, block.shift[k, rows.calibration_rows]
+
+
+def _auto_shifts(
+    fit: Fit, rows: TrainingRows, X: Array
+) -> Iterator[tuple[int, slice, FloatArray | None]]:
+    """The same, with None for shifts that are negligible."""
+    if not uses_predictions(fit):
+        yield from _shifts(fit, rows, X)
         return
-    for chunk in leave_one_out_shifts(fit, rows, X):
-        for k in range(K):
-            yield k, chunk.points, chunk.shift[k, used]
+    for k in range(len(rows.noise)):
+        yield k, slice(0, X.shape[0]), None
 
 
 def quantiles(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
@@ -246,25 +306,23 @@ def quantiles(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
     rows = fit.rows
     if rows is None:
         return predictive_distribution(fit, X).ppf(np.array(levels)[:, None, None])
-    used = rows.judges
-    n = int(np.sum(used))
+    n = int(np.sum(rows.calibration_rows))
     beyond = [level for level in levels if not 1 <= level * (n + 1) <= n]
     if beyond:
-        warn(
-            f"quantiles {beyond} lie beyond what {n} training rows show; the most extreme left-out "
-            "residual is used. predict_dist has smooth tails.",
-            DegenerateFitWarning,
+        text = (
+            f"quantiles {beyond} are beyond the resolution of {n} training rows; the most extreme "
+            "leave-one-out residual is used"
         )
-    errors = scaled_residuals(fit, rows)
-    spread = prediction_moments(fit, X)
-    _warn_about_reach(fit, rows, X, spread.norm)
-    values = np.empty((len(levels), X.shape[0], len(errors)))
-    plain = uses_predictions(fit)
-    for k, points, shift in _shifted(fit, rows, X, used, plain):
-        scale = spread.sd[k, points]
-        if plain:
-            ends = order_quantiles(errors[k][:, None], levels) * scale
+        remedy = "use predict_dist, whose tails are smooth"
+        warn(Message("extreme-quantiles", text, suggestions=(remedy,)), DegenerateFitWarning)
+    residuals = scaled_residuals(fit, rows)
+    moments = _moments(fit, rows, X)
+    values = np.empty((len(levels), X.shape[0], len(residuals)))
+    for k, points, shift in _auto_shifts(fit, rows, X):
+        scale = moments.sd[k, points]
+        if shift is None:
+            ends = order_quantiles(residuals[k][:, None], levels) * scale
         else:
-            ends = order_quantiles(errors[k][:, None] * scale - shift, levels)
-        values[:, points, k] = spread.mean[k, points] + ends
+            ends = order_quantiles(residuals[k][:, None] * scale - shift, levels)
+        values[:, points, k] = moments.mean[k, points] + ends
     return values

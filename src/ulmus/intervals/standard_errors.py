@@ -1,4 +1,4 @@
-"""Variance of the prediction at points and of functionals, as a value that is never negative."""
+"""Variance of predictions at points, and of functionals, never negative."""
 
 from __future__ import annotations
 
@@ -13,13 +13,26 @@ from ulmus.core.layer.functionals import Functionals
 from ulmus.core.query.joint_covariance import bilinear, outer_sums, semidefinite
 from ulmus.core.variance.estimates import PointParts, joined, model_variance, never_negative
 from ulmus.exceptions import NegativeVarianceWarning, warn
+from ulmus.messages import Message, Setting
 
 FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Variance:
-    """Prediction, its variance, the spread of members over their number, leverage; each (p, K)."""
+class PredictionVariance:
+    """Predictions and their variance, each (p, K).
+
+    Parameters
+    ----------
+    mean : ndarray
+        Predictions.
+    model : ndarray
+        Their variance.
+    redrawing : ndarray
+        Sample variance of the members divided by their number.
+    norm : ndarray
+        Squared norm of the mean smoother row.
+    """
 
     mean: FloatArray
     model: FloatArray
@@ -28,12 +41,14 @@ class Variance:
 
     @property
     def from_weights(self) -> FloatArray:
-        """The part of the variance that redrawing the hidden weights causes."""
+        """The part of the variance due to the random hidden weights."""
         return np.minimum(self.redrawing, self.model)
 
 
-def prediction_variance(fit: Fit, X: Array | Functionals, estimate: str | None = None) -> Variance:
-    """Mean and variance of the prediction, with what choosing alpha and the map adds to it.
+def prediction_variance(
+    fit: Fit, X: Array | Functionals, estimate: str | None = None
+) -> PredictionVariance:
+    """Mean and variance of the prediction, including that of the selected alpha and map.
 
     Negative estimates are replaced, with a warning.
     """
@@ -42,7 +57,7 @@ def prediction_variance(fit: Fit, X: Array | Functionals, estimate: str | None =
 
 def joint_variance(
     fit: Fit, X: Array | Functionals, estimate: str | None = None
-) -> tuple[Variance, FloatArray]:
+) -> tuple[PredictionVariance, FloatArray]:
     """The same with the joint covariance of the predictions, shape (K, p, p)."""
     name, own = fit.estimates[0] if estimate is None else estimate, []
 
@@ -59,20 +74,23 @@ def joint_variance(
     return variance, semidefinite(covariance, variance.model.T)
 
 
-def _variance(fit: Fit, parts: PointParts, choice: FloatArray, estimate: str | None) -> Variance:
+def _variance(
+    fit: Fit, parts: PointParts, choice: FloatArray, estimate: str | None
+) -> PredictionVariance:
     name = fit.estimates[0] if estimate is None else estimate
-    _warn_of_negative(parts, name)
+    _warn_about_negative(parts, name)
     variance = never_negative(name, parts) + choice
-    return Variance(parts.mean, variance, parts.spread / parts.n_members, parts.norm)
+    return PredictionVariance(parts.mean, variance, parts.spread / parts.n_members, parts.leverage)
 
 
-def _warn_of_negative(parts: PointParts, name: str) -> None:
+def _warn_about_negative(parts: PointParts, name: str) -> None:
     variance = model_variance(name, parts)
     n_negative = int(np.sum(variance < 0))
     if n_negative:
-        warn(
-            f"{n_negative} of {variance.size} variances estimated by {name!r} were "
-            "negative and are replaced by their positive-part form; more n_estimators make "
-            "this rare.",
-            NegativeVarianceWarning,
+        text = (
+            f"{n_negative} of {variance.size} variances estimated by {name!r} were negative and "
+            "are replaced by their positive-part form"
         )
+        remedy = Setting("n_estimators", phrase="use more {}")
+        message = Message("negative-variance", text, suggestions=(remedy,), topic="members")
+        warn(message, NegativeVarianceWarning)

@@ -1,0 +1,67 @@
+"""The fit and the tables that effects are computed from: those of an estimator or a Pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ulmus.core.fit.fit import Fit
+from ulmus.core.layer.functionals import Functionals
+from ulmus.effects.columns import InputTable, Table
+from ulmus.tables.frames import pandas_if_arrow
+
+
+class InferenceSource:
+    """Access to a fit, and conversion of a user's tables to its points.
+
+    Tables have the columns of the training data, and possibly further columns to group by.
+    """
+
+    def _inference_fit(self) -> Fit:
+        """The fit."""
+        raise NotImplementedError
+
+    def _table(self, X: Any) -> Table:
+        """A validated table."""
+        raise NotImplementedError
+
+    def _table_points(self, X: Any) -> Any:
+        """The rows of a table as validated points, with warnings about extrapolation."""
+        raise NotImplementedError
+
+    def _warn_about_points(self, functionals: Functionals) -> None:
+        """Warn about extrapolation at the points of functionals."""
+        raise NotImplementedError
+
+
+class EstimatorSource:
+    """The source of an estimator: tables of its own inputs."""
+
+    fitted_: Any
+    _checked_points: Any
+    _feature_names: Any
+    _valid_points: Any
+    _warn_about_extrapolation: Any
+
+    def _inference_fit(self) -> Fit:
+        return self.fitted_
+
+    def _table_points(self, X: Any) -> Any:
+        return self._checked_points(X)
+
+    def _table(self, X: Any) -> Table:
+        names = getattr(self, "feature_names_in_", None)
+        X = inputs = pandas_if_arrow(X)
+        if names is not None and hasattr(X, "columns") and set(names) <= set(X.columns):
+            inputs = X[list(names)]
+        return InputTable(X, inputs, self._valid_points(inputs), tuple(self._feature_names()))
+
+    def _warn_about_points(self, functionals: Functionals) -> None:
+        self._warn_about_extrapolation(point_blocks(functionals, self.fitted_))
+
+
+def point_blocks(functionals: Functionals, fit: Fit) -> Iterator[Any]:
+    """The points of functionals, in blocks."""
+    for piece in functionals.pieces:
+        for rows, _ in piece.blocks(slice(0, functionals.count), fit.ensemble.layer):
+            yield piece.points(rows)
