@@ -21,7 +21,7 @@ TREE = {
         ("an interval", "predict_interval(X)"),
         ("… with a proof, behind a learned map", 'predict_interval(X, method="cv+")'),
         ("… with a proof, without one", "the same, with alpha given"),
-        ("… short, though errors are skewed", 'predict_interval(X, shape="shortest")'),
+        ("… short, though errors are skewed", 'predict_interval(X, tails="shortest")'),
         ("the chance of passing a limit", "exceedance(X, limit)"),
         ("quantiles", "predict_quantiles(X, [0.1, 0.9])"),
         ("one number: its standard deviation", "predict(X, return_std=True)"),
