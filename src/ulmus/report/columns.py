@@ -10,12 +10,9 @@ import numpy.typing as npt
 
 from ulmus.plot._relevance import shortened
 from ulmus.report.numbers import number
+from ulmus.tables.columns import CategoryColumn, Column, dtype_column_type
 
 FloatArray = npt.NDArray[np.float64]
-
-NUMBERS, BOOLEANS, DATES, CATEGORIES = "numbers", "boolean", "dates", "categories"
-# Categories that are listed by name.
-MOST_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -61,14 +58,9 @@ class ObservedTarget:
         return bool(np.ptp(self.values) == 0)
 
 
-def column_kind(values: Any) -> str:
-    """Type of the values of a column of a data frame."""
-    kind = getattr(values.dtype, "kind", "O")
-    if kind == "b" or str(values.dtype) == "boolean":
-        return BOOLEANS
-    if kind in "iuf":
-        return NUMBERS
-    return DATES if kind in "mM" else CATEGORIES
+def column_class(values: Any) -> type[Column]:
+    """Column type of a Series by its dtype; texts and objects are categories."""
+    return dtype_column_type(values.dtype) or CategoryColumn
 
 
 def column_summaries(table: Any) -> tuple[ColumnSummary, ...]:
@@ -79,20 +71,10 @@ def column_summaries(table: Any) -> tuple[ColumnSummary, ...]:
 
 
 def _column(name: str, values: Any) -> ColumnSummary:
-    missing, kind = int(values.isna().sum()), column_kind(values)
-    present = values.dropna()
-    if len(present) == 0:
-        return ColumnSummary(name, kind, "no values", missing)
-    if kind == NUMBERS:
-        low, middle, high = (float(v) for v in np.quantile(present.astype(float), [0, 0.5, 1]))
-        text = f"{number(low)} to {number(high)}, median {number(middle)}"
-        return ColumnSummary(name, kind, text if high > low else f"always {number(low)}", missing)
-    if kind == DATES:
-        return ColumnSummary(name, kind, f"{present.min()} to {present.max()}", missing)
-    counts = present.astype(str).value_counts()
-    listed = [
-        f"{shortened(str(label))} ({count})" for label, count in counts.iloc[:MOST_LISTED].items()
-    ]
-    more = len(counts) - len(listed)
-    text = ", ".join(listed) + (f" and {more} more" if more else "")
-    return ColumnSummary(name, kind, text, missing)
+    found, present = column_class(values), values.dropna()
+    text = found.summary(present, _shown) if len(present) else "no values"
+    return ColumnSummary(name, found.plural, text, len(values) - len(present))
+
+
+def _shown(value: Any) -> str:
+    return number(value) if isinstance(value, float) else shortened(str(value))

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from ulmus.plot._curves import feature_columns
 from ulmus.plot._points import FEW_VALUES
-from ulmus.report.columns import DATES, NUMBERS, column_kind
+from ulmus.report.columns import column_class
 from ulmus.report.report_input import ReportInput
+from ulmus.tables import DateColumn
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -67,10 +68,10 @@ def partial_dependence(
 
 def _grid(column: Any) -> list[Any]:
     """Values of a column at which the curve is computed; none for dates."""
-    present, kind = column.dropna(), column_kind(column)
-    if kind == DATES:
+    present, found = column.dropna(), column_class(column)
+    if found is DateColumn:
         return []
-    if kind != NUMBERS:
+    if not found.continuous:
         counts = present.value_counts()
         kept = set(counts.index[:MOST_CATEGORIES])
         ordered = getattr(getattr(column, "cat", None), "categories", None)

@@ -34,9 +34,3 @@ __all__ = [
     "from_arrow",
     "infer_schema",
 ]
-
-from ulmus.tables import _transition  # noqa: F401
-
-
-def learned_schema(frames, *, marks=(), **how):  # type: ignore
-    return infer_schema(frames, na_values=marks or how.pop("na_values", ()), **how)

@@ -306,11 +306,3 @@ def _wider(dtype: Any) -> Any:
     if pa.types.is_integer(dtype):
         return pa.float64()
     return pa.string() if pa.types.is_null(dtype) else dtype
-
-
-# transition
-Reading, opened = CsvDialect, table_file
-TableFile.named = TableFile.named_columns  # type: ignore
-TableFile.with_texts = lambda self, names: self.with_text_columns(names)  # type: ignore
-TableFile.with_copies = lambda self, names: self.with_copied_columns(names)  # type: ignore
-TableFile.reading = property(lambda self: self.dialect)  # type: ignore

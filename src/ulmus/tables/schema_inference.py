@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from ulmus.exceptions import InputError
 from ulmus.messages import Message
 from ulmus.tables.cells import Cells, some
-from ulmus.tables.column_statistics import MAX_CATEGORIES, ColumnStatistics
 from ulmus.tables.columns import COLUMN_TYPES, CategoryColumn, Column, column_type
+from ulmus.tables.columns.statistics import MAX_CATEGORIES, ColumnStatistics
 from ulmus.tables.schema import MISSING_RULES, Schema, require_distinct
 
 
