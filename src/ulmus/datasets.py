@@ -1,4 +1,4 @@
-"""The simulated data of the paper: a sine in one dimension and Friedman's function in five.
+"""Simulated data of the paper: a sine of one input and Friedman's function of five.
 
 References
 ----------
@@ -23,18 +23,18 @@ FRIEDMAN_NOISE_VARIANCE = 0.5
 
 
 class Dataset(NamedTuple):
-    """Simulated rows, with the truth behind them.
+    """Simulated rows, with their true means and noise variances.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
         Inputs.
     y : ndarray of shape (n,)
-        Outputs, with noise.
+        Observations.
     f : ndarray of shape (n,)
-        Outputs without noise.
+        Means of the observations.
     noise_variance : ndarray of shape (n,)
-        Variance of the noise of each row.
+        Noise variance of each row.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def cube_inputs(rng: np.random.Generator, n: int) -> FloatArray:
 
 
 def sine(X: FloatArray) -> FloatArray:
-    """Sine of the only input.
+    """Sine of one input.
 
     Parameters
     ----------
