@@ -1,13 +1,12 @@
 """Mutation tests of the numerical core: does the test suite notice a small change of a formula?
 
 A mutant is the package with one operator, comparison, condition or constant of ``ulmus.core``
-changed. The tests that concern the changed module are run on it, quickest and most telling
-first; a mutant is killed by the first test that fails, or by taking too long, and what survives
-is either an equivalent formula or a gap in the tests. Mutants are written to a temporary copy
-of ``src``, never to the tree itself.
+changed. The tests of the changed module are run on it, the fastest and most sensitive first. A
+mutant is killed by the first test that fails, or by a timeout; one that survives is an equivalent
+formula or a gap in the tests. Mutants are written to a temporary copy of ``src``.
 
     python benchmarks/mutants.py --sample 120 --seed 0
-    python benchmarks/mutants.py --only rows --only noise/constant --sample 1000
+    python benchmarks/mutants.py --only ridge/residuals --only noise/constant --sample 1000
 """
 
 from __future__ import annotations
@@ -30,44 +29,65 @@ ROOT = Path(__file__).resolve().parents[1]
 CORE = Path("ulmus/core")
 TIMEOUT_S = 120
 
-# Tests that are asked of all modules, and those that are asked before them of some.
+# Test files, relative to ``tests`` and without ``.py``: those of all modules, and those that run
+# before them for some modules.
 EVERY = (
-    "test_forms test_block_passes test_core_gaps test_confidence test_partial_fit test_properties "
-    "test_selection test_numerics test_intervals test_blocks test_warnings test_bad_input "
-    "test_estimates"
+    "core/variance/test_quadratic_forms core/data/test_block_passes core/fit/test_fallbacks "
+    "intervals/test_confidence estimators/test_partial_fit estimators/test_properties "
+    "core/ridge/test_alpha core/arrays/test_numerics intervals/test_prediction "
+    "estimators/test_fit_blocks estimators/test_warnings estimators/test_bad_input "
+    "estimators/test_estimates"
 )
+UNDERSMOOTHING = "core/fit/test_fallbacks intervals/test_confidence statistics/test_intervals"
 FIRST = {
-    "backend": "test_devices test_backends",
-    "grams": "test_block_passes test_core_gaps test_devices",
-    "jackknife": "test_intervals test_noise_auto",
-    "layer": "test_layer",
-    "activations": "test_layer",
-    "arrays": "test_fit_arrays",
-    "linalg": "test_linalg test_block_passes test_numerics test_devices",
-    "noise/constant": "test_core_gaps test_selection",
-    "noise/labels": "test_noise_model test_noise_auto",
-    "noise/layer": "test_noise_auto",
-    "noise/model": "test_noise_model test_noise_auto test_intervals test_blocks",
-    "selection": "test_selection test_properties",
-    "smoother": "test_block_passes test_numerics test_precision",
-    "source": "test_partial_fit test_blocks",
-    "variance": "test_core_gaps test_estimates",
-    "wide": "test_core_gaps test_confidence test_interval_statistics",
-    "undersmoothed_forms": "test_core_gaps test_confidence test_interval_statistics",
+    "arrays/backend": "core/arrays/test_devices core/arrays/test_backends",
+    "arrays/linalg": (
+        "core/arrays/test_linalg core/data/test_block_passes core/arrays/test_numerics "
+        "core/arrays/test_devices"
+    ),
+    "data/cv_blocks": "core/data/test_cv_blocks core/ridge/test_block_leave_out",
+    "data/source": "estimators/test_partial_fit estimators/test_fit_blocks",
+    "fit/undersmoothing": UNDERSMOOTHING,
+    "input_map/marginal_likelihood": "core/input_map/test_marginal_likelihood",
+    "input_map/optimisation": "core/input_map/test_optimisation",
+    "input_map/sensitivity": "core/input_map/test_optimisation",
+    "layer/activations": "core/layer/test_hidden_layer",
+    "layer/hidden_layer": "core/layer/test_hidden_layer",
+    "layer/inputs": "core/layer/test_inputs",
+    "noise/constant": "core/fit/test_fallbacks core/ridge/test_alpha",
+    "noise_model/model": (
+        "core/noise_model/test_noise_model estimators/test_noise_auto intervals/test_prediction "
+        "estimators/test_fit_blocks"
+    ),
+    "query/kriging": "core/query/test_kriging",
+    "query/leave_out": "intervals/test_prediction estimators/test_noise_auto",
+    "query/sequential_design": "core/query/test_sequential_design",
+    "ridge/alpha": "core/ridge/test_alpha estimators/test_properties",
+    "ridge/member_pairs": (
+        "core/data/test_block_passes core/fit/test_fallbacks core/arrays/test_devices"
+    ),
+    "ridge/residuals": "core/ridge/test_block_leave_out",
+    "ridge/smoother": (
+        "core/data/test_block_passes core/arrays/test_numerics core/arrays/test_single_precision "
+        "core/ridge/test_weak_coordinates"
+    ),
+    "variance/estimates": "core/fit/test_fallbacks estimators/test_estimates",
+    "variance/undersmoothing": UNDERSMOOTHING,
 }
 
-# Sizes of work that change speed and memory, and results by round-off at most.
+# Sizes that change speed and memory, and results by round-off at most.
 SPEED_ONLY = {
-    *("BLOCK_ELEMENTS", "DEVICE_BLOCK_ELEMENTS", "DEVICE_TILE", "DEVICE_TILES_WANTED"),
-    *("POINT_ELEMENTS", "LAPACK_SIZE", "TRIANGLE_BLOCK", "CARD_TRIANGLE", "CARD_SVD_SIZE"),
-    *("SPAN_UNITS", "SPECTRAL_ROWS", "ENOUGH_ROWS", "ROWS_PER_UNIT", "PORTION_ELEMENTS"),
+    *("BLOCK_ELEMENTS", "DEVICE_BLOCK_ELEMENTS", "POINT_ELEMENTS", "CHUNK_ELEMENTS"),
+    *("CANDIDATE_ELEMENTS", "PORTION_ELEMENTS", "CARD_TRIANGLE", "CARD_SVD_SIZE"),
+    *("SPAN_UNITS", "SPECTRAL_ROWS"),
 }
-# Array libraries and devices: functions and arguments that are left alone, and words of conditions
-# that choose between ways to the same numbers.
+# Array libraries and devices: functions and arguments that are not mutated, and names in conditions
+# that choose between algorithms for the same numbers.
 PLUMBING = {
     *("like", "to_numpy", "is_foreign", "is_on_host", "reference_array", "row_blocks"),
     *("_torch_array", "row_products", "double_precision", "_svd_by_gram", "_halved", "portions"),
-    *("is_torch_namespace", "is_cupy_namespace", "SPAN_UNITS", "ndarray", "LAPACK_SIZE"),
+    *("_lapack_ridge_triangles", "sample_rows"),
+    *("is_torch_namespace", "is_cupy_namespace", "SPAN_UNITS", "ndarray"),
     *("axis", "keepdims", "dtype", "device", "lwork", "strict", "side", "lower"),
 }
 
@@ -95,7 +115,7 @@ class Mutant:
 
 
 def visited(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and what is below it, without types, messages, decorators and plumbing."""
+    """A node and its descendants, without types, messages, decorators and plumbing."""
     match node:
         case ast.Raise() | ast.JoinedStr() | ast.Import() | ast.ImportFrom() | ast.arg():
             return
@@ -164,17 +184,17 @@ def mutants_of(path: Path, module: str) -> list[Mutant]:
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    tree, found = ast.parse(source), []
+    tree, mutants = ast.parse(source), []
     for node, after in [*module_constants(tree), *(c for n in visited(tree) for c in changes(n))]:
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[node.end_lineno - 1] + node.end_col_offset
         before = source[start:end].decode()
-        # A minus one is a place counted from the end, or a length to be found out.
+        # -1 is the last axis or element, or an inferred length.
         if source[start - 1 : end] == b"-1":
             continue
         text = after if isinstance(node, ast.stmt) else f"({after})"
-        found.append(Mutant(module, node.lineno, start, end, " ".join(before.split()), text))
-    return sorted(set(found), key=lambda m: (m.start, m.end, m.after))
+        mutants.append(Mutant(module, node.lineno, start, end, " ".join(before.split()), text))
+    return sorted(set(mutants), key=lambda m: (m.start, m.end, m.after))
 
 
 def sampled(mutants: list[Mutant], size: int, seed: int) -> list[Mutant]:
@@ -186,10 +206,9 @@ def sampled(mutants: list[Mutant], size: int, seed: int) -> list[Mutant]:
 
 
 def tests_of(module: str) -> list[str]:
-    """Test files for a module that are there, each once."""
+    """Test files of a module, each once."""
     names = dict.fromkeys([*FIRST.get(module, "").split(), *EVERY.split()])
-    paths = [ROOT / "tests" / f"{name}.py" for name in names]
-    return [str(path) for path in paths if path.exists()]
+    return [str(ROOT / "tests" / f"{name}.py") for name in names]
 
 
 def passes(copy: Path, tests: list[str]) -> bool:
@@ -231,8 +250,8 @@ def main() -> None:
     arguments = parser.parse_args()
     core = ROOT / "src" / CORE
     names = [str(path.relative_to(core).with_suffix("")) for path in sorted(core.rglob("*.py"))]
-    wanted = [name for name in names if not arguments.only or name in arguments.only]
-    mutants = [mutant for name in wanted for mutant in mutants_of(core / f"{name}.py", name)]
+    modules = [name for name in names if not arguments.only or name in arguments.only]
+    mutants = [mutant for name in modules for mutant in mutants_of(core / f"{name}.py", name)]
     chosen = sampled(mutants, arguments.sample, arguments.seed)
     print(f"{len(chosen)} of {len(mutants)} mutants", flush=True)
     if arguments.list:
@@ -241,7 +260,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copy)
-        every = list(dict.fromkeys(test for name in wanted for test in tests_of(name)))
+        every = list(dict.fromkeys(test for name in modules for test in tests_of(name)))
         if not passes(copy, every):
             sys.exit("the tests fail without any change, or take too long")
         survivors, began = [], time.perf_counter()
