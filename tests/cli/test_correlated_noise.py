@@ -1,4 +1,4 @@
-"""Tables whose rows hang together on the command line: times, coordinates and groups by column."""
+"""Correlated errors on the command line: columns of times, coordinates and groups."""
 
 import numpy as np
 import pandas as pd
@@ -95,12 +95,12 @@ def test_a_dropped_column_still_tells_the_times(csv, table):
     assert_allclose(model.predict(inputs), same.predict(inputs), rtol=1e-8)
 
 
-def test_what_was_found_is_said(csv):
-    told = facts("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *SMALL, "--time", "day")
-    assert "along time over" in told["summary"]["dependence"]
+def test_the_estimated_covariance_is_printed(csv):
+    result = facts("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *SMALL, "--time", "day")
+    assert "along time over" in result["summary"]["noise_covariance"]
 
 
-def test_rows_that_hang_together_are_noticed_with_the_names_of_options(csv):
+def test_correlated_residuals_are_noted_with_the_names_of_options(csv):
     output = done("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *SMALL, "--drop", "day")
     note = next(line for line in output.stderr.splitlines() if "successive rows" in line)
     for text in ("--noise auto", "--time", "--groups for groups", "--coords in space"):
@@ -151,9 +151,9 @@ def test_missing_places(table, tmp_path):
     command += ("--drop", "site,day", "--time", "day", "--groups", "site")
     assert "data row 8 has no value of day, site" in refusal(*command)
     for how in ("--in-memory", "--stream"):
-        told = facts(*command, how, "--missing", "drop")
-        assert told["rows_left_out"] == 2
-        assert told["summary"]["n_rows"] == N - 2
+        result = facts(*command, how, "--missing", "drop")
+        assert result["rows_excluded"] == 2
+        assert result["summary"]["n_rows"] == N - 2
 
 
 # ---------------------------------------------------------------- refusals
@@ -162,15 +162,15 @@ def test_missing_places(table, tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--noise", "pink"), "noise must be one of 'auto', "),
+        (("--noise", "pink"), "--noise must be one of auto, "),
         (("--noise", "clustered"), "--noise clustered needs --groups"),
         (("--noise", "exponential"), "--noise exponential needs --coords"),
         (("--noise", "ar1", "--coords", "east"), "--coords has no use with --noise ar1"),
         (("--noise", "auto", "--time", "day"), "--time has no use with --noise auto"),
         (("--coords", "east", "--groups", "site"), "--groups has no use with --noise exponential"),
         (("--time", "hour"), "hour"),
-        (("--time", "site"), "--time site holds texts; name a column of numbers or dates"),
-        (("--coords", "east,day"), "--coords day holds dates; name a column of numbers"),
+        (("--time", "site"), "--time site contains categories; name a column of numbers or dates"),
+        (("--coords", "east,day"), "--coords day contains dates; name a column of numbers"),
         (("--time", "y"), "y is the target"),
         (("--coords", "east,north", "--stream"), "use --in-memory"),
         (("--groups", "x", "--stream"), "sort the table"),
@@ -188,5 +188,5 @@ def test_refusals(csv, options, says):
 
 def test_the_help_names_them():
     text = done("fit", "--help").output
-    for option in ("--time", "--coords", "--groups", "Rows that hang together", "newey-west"):
+    for option in ("--time", "--coords", "--groups", "Correlated errors", "newey-west"):
         assert option in text

@@ -45,7 +45,7 @@ def asked(folder):
 
     def asked(command, *options, data="t.csv"):
         said = facts(command, folder / "m.ulmus", folder / data, *options)
-        return pd.DataFrame(said["answer"])
+        return pd.DataFrame(said["effects"])
 
     return asked
 
@@ -59,8 +59,8 @@ def mean_change(folder, **changes):
 
 
 def test_a_name_with_a_comma_is_one_name(folder, asked, tmp_path):
-    assert list(asked("slope", "--variable", WIND).term) == [WIND]
-    assert list(asked("slope", "--variable", f'"{WIND}", {SUM}').term) == [WIND, SUM]
+    assert list(asked("slope", "--variables", WIND).term) == [WIND]
+    assert list(asked("slope", "--variables", f'"{WIND}", {SUM}').term) == [WIND, SUM]
     assert len(asked("average", "--by", WIND)) == air()[WIND].nunique()
     start = ("predict", folder / "m.ulmus", folder / "t.csv", "-o", tmp_path / "o.csv")
     done(*start, "--keep", WIND, "--keep", "site,day")
@@ -72,24 +72,24 @@ def test_a_name_with_a_comma_is_one_name(folder, asked, tmp_path):
 
 def test_a_change_of_a_column_with_signs_in_its_name(folder, asked):
     for name in (WIND, SUM):
-        answer = asked("compare", "--change", f"{name}=0.5,1")
+        answer = asked("compare", "--variables", f"{name}=0.5,1")
         assert list(answer.term) == [name]
         assert_allclose(answer.estimate[0], mean_change(folder, **{name: (0.5, 1)}))
 
 
 def test_categories_with_commas_stand_in_quotes(folder, asked):
-    answer = asked("compare", "--change", 'site=Zürich,"Lugano, Università"')
+    answer = asked("compare", "--variables", 'site=Zürich,"Lugano, Università"')
     expected = mean_change(folder, site=("Zürich", "Lugano, Università"))
     assert_allclose(answer.estimate[0], expected)
-    start = ("compare", folder / "m.ulmus", folder / "t.csv", "--change")
-    assert "--change site: 'Lugano' is none of the model's categories ('Lugano, Università', " in (
+    start = ("compare", folder / "m.ulmus", folder / "t.csv", "--variables")
+    assert "'Lugano' is not a category of 'site' ('Lugano, Università', " in (
         refusal(*start, "site=Zürich,Lugano, Università")
     )
 
 
 @pytest.mark.parametrize("change", ["rain", "rain=false,true", "rain=0,1"])
 def test_a_truth_value_changes_from_false_to_true(folder, asked, change):
-    answer = asked("compare", "--change", change)
+    answer = asked("compare", "--variables", change)
     assert_allclose(answer.estimate[0], mean_change(folder, rain=(False, True)))
 
 
@@ -98,25 +98,25 @@ def test_a_slope_is_that_of_numbers_and_dates(asked):
 
 
 def test_dates_can_be_compared(folder, asked):
-    answer = asked("compare", "--change", "day=2021-02-01,2022-02-01")
+    answer = asked("compare", "--variables", "day=2021-02-01,2022-02-01")
     assert_allclose(answer.estimate[0], mean_change(folder, day=("2021-02-01", "2022-02-01")))
     assert_allclose(
-        asked("compare", "--change", "day=30").estimate[0],
-        asked("compare", "--change", "day=30.0").estimate[0],
+        asked("compare", "--variables", "day=30").estimate[0],
+        asked("compare", "--variables", "day=30.0").estimate[0],
     )
-    start = ("compare", folder / "m.ulmus", folder / "t.csv", "--change")
+    start = ("compare", folder / "m.ulmus", folder / "t.csv", "--variables")
     assert refusal(*start, "day=2021-02-30,2021-03-01") == (
-        "--change: '2021-02-30' is no date; write it as 2026-12-31."
+        "'2021-02-30' is not a date; write it as 2026-12-31."
     )
     assert refusal(*start, f"{WIND}=low,high") == (
-        f"--change {WIND}=['low', 'high'] must be numbers, as the column is."
+        f"--variables {WIND}=['low', 'high'] must be numbers, as the column is."
     )
 
 
 def test_questions_about_tables_in_another_dialect(folder, asked):
     air().to_csv(folder / "latin.csv", sep="|", decimal=",", index=False, encoding="latin-1")
     given = ("--delimiter", "|", "--decimal", ",", "--encoding", "latin-1")
-    for question in (("average",), ("compare", "--change", "rain"), ("slope",)):
+    for question in (("average",), ("compare", "--variables", "rain"), ("slope",)):
         assert_allclose(
             asked(*question, *given, data="latin.csv").estimate, asked(*question).estimate
         )
@@ -129,11 +129,11 @@ def test_rows_that_are_left_out_are_said_and_rows_keep_their_numbers(folder, tmp
     table.loc[20, TARGET] = 50.0
     table.to_csv(tmp_path / "gaps.csv", index=False)
     start = (folder / "m.ulmus", tmp_path / "gaps.csv", "--missing", "drop")
-    assert "Left out: 2 rows with missing values." in facts("average", *start)["notes"]
+    assert "Excluded: 2 rows with missing values." in facts("average", *start)["notes"]
     page = tmp_path / "page.html"
     said = facts("report", *start, "-o", page)
     assert said["rows"] == N - 3
-    assert "Left out: 3 rows with missing values." in said["notes"]
+    assert "Excluded: 3 rows with missing values." in said["notes"]
     rows = re.sub(r"<[^>]+>", " ", page.read_text().partition("Largest errors")[2])
     assert re.search(r"leverage\s+21\s+50\s", rows), rows[:200]
     assert f"{WIND!r} has no value in data row 4;" in refusal(

@@ -48,27 +48,27 @@ def test_a_fit_is_that_of_python(folder):
 
 def test_predictions_are_those_of_python(folder):
     new, ask = sample(40, 1), loaded(folder)
-    frame = frame_of(folder, "--level", 0.8, "--quantiles", "0.1,0.5", "--exceed", "1, 1234567")
+    frame = frame_of(folder, "--confidence-level", 0.8, "--quantiles", "0.1,0.5", "--threshold", "1, 1234567")
     expected = ask.summary_frame(new, 0.8)
     assert_array_equal(frame[list(COLUMNS)], expected)
     assert list(frame.columns[6:]) == ["q0.1", "q0.5", "exceeds_1", "exceeds_1234567"]
     assert_array_equal(frame[["q0.1", "q0.5"]], ask.predict_quantiles(new, [0.1, 0.5]))
     assert_array_equal(frame["exceeds_1"], ask.exceedance(new, 1))
-    frame = frame_of(folder, "--of", "expectation")
+    frame = frame_of(folder, "--interval-target", "expectation")
     assert_array_equal(frame, ask.summary_frame(new, 0.95, target="expectation"))
-    assert (frame.pi_lower < frame["mean"]).all()
+    assert (frame.pred_low < frame["estimate"]).all()
 
 
 def test_a_fit_in_blocks_is_close(folder):
     kept, streamed = (loaded(folder, name) for name in ("m.ulmus", "s.ulmus"))
     assert_allclose(streamed.predict(sample()), kept.predict(sample()), rtol=1e-8, atol=1e-8)
     frame = frame_of(folder, model="s.ulmus")
-    assert_array_equal(frame["mean"], streamed.predict(sample(40, 1)))
+    assert_array_equal(frame["estimate"], streamed.predict(sample(40, 1)))
     assert np.isfinite(frame).all(axis=None)
 
 
 def test_settings_of_a_fit(folder):
-    model, how = folder / "p.ulmus", ("--noise", "homoskedastic", "--seed", 3, "--no-rows")
+    model, how = folder / "p.ulmus", ("--noise", "homoskedastic", "--random-state", 3, "--no-rows")
     done("fit", folder / "t.csv", "-t", "y", "-o", model, *SMALL, *how, "--drop", "day,wet")
     pipe = ulmus.load(model)
     assert pipe.steps[0][1].schema_.names == ("t", "kind", "count")
@@ -82,21 +82,21 @@ def test_facts_of_a_fit(folder):
     said = facts("fit", folder / "t.csv", "-t", "y", "-o", folder / "p.ulmus", *SMALL)
     assert said["model"] == str(folder / "p.ulmus")
     assert said["report"] is None
-    assert said["rows_left_out"] == 0
+    assert said["rows_excluded"] == 0
     assert said["columns"] == ["t", "kind", "day", "wet", "count"]
     assert said["summary"]["n_rows"] == 80
     assert said["notes"] == [
         "Dates became days since 1970 (times, parts of a day): day.",
         "Became categories, so many of each: kind (3).",
     ]
-    assert "use more --neurons" in said["summary"]["warnings"][0]["remedy"]
+    assert "use more --n-neurons" in said["summary"]["warnings"][0]["remedy"]
     assert not any("model." in text for text in said["summary"]["advice"])
 
 
 def test_weights_are_those_of_python(folder, tmp_path):
     table = sample().assign(w=np.arange(80) % 5 * 0.5)
     table.to_csv(tmp_path / "t.csv", index=False)
-    inputs = ("--columns", "t,kind", "--weight", "w")
+    inputs = ("--columns", "t,kind", "--sample-weight", "w")
     for way in ("--in-memory", "--stream"):
         start = ("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
         done(*start, *inputs, way)
@@ -115,14 +115,14 @@ def test_missing_values_when_fitting(tmp_path, way):
     table.loc[20, "kind"] = None
     table.loc[30, "count"] = -999
     table.to_csv(path, index=False)
-    start = ("fit", path, "-t", "y", *SMALL, way, "--na", -999, "-o")
+    start = ("fit", path, "-t", "y", *SMALL, way, "--na-values", -999, "-o")
     assert "the target 'y' has no value in data row 10" in refusal(*start, tmp_path / "e.ulmus")
     dropped = facts(*start, tmp_path / "d.ulmus", "--missing", "drop")
-    assert dropped["rows_left_out"] == 4
+    assert dropped["rows_excluded"] == 4
     assert dropped["summary"]["n_rows"] == 76
-    assert "Left out: 4 rows with missing values." in dropped["notes"]
+    assert "Excluded: 4 rows with missing values." in dropped["notes"]
     filled = facts(*start, tmp_path / "i.ulmus", "--missing", "impute")
-    assert filled["rows_left_out"] == 1  # without a target
+    assert filled["rows_excluded"] == 1  # without a target
     schema = ulmus.load(tmp_path / "i.ulmus").steps[0][1].schema_
     assert schema.columns[0].fill == table.t.median()
     assert schema.columns[1].fill == table.kind.mode()[0]
@@ -139,7 +139,7 @@ def test_missing_values_when_predicting(folder, tmp_path):
     assert "'t' has no value in data row 4; fill it, or choose --missing drop" in said
     assert not (tmp_path / "o.csv").exists()
     counts = facts(*start, "--missing", "drop", "--keep", "count")
-    assert (counts["rows"], counts["rows_left_out"]) == (37, 3)
+    assert (counts["rows"], counts["rows_excluded"]) == (37, 3)
     written = pd.read_csv(tmp_path / "o.csv")
     assert_array_equal(written["count"], new.drop([3, 5, 17])["count"])
     assert facts(*start, "--missing", "impute")["rows"] == 40
@@ -152,7 +152,7 @@ def test_numbers_that_are_names(folder, tmp_path):
     start = ("fit", folder / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
     done(*start, "--categorical", "count", "--columns", "t,count")
     column = ulmus.load(tmp_path / "m.ulmus").steps[0][1].schema_.columns[1]
-    assert column.kind == "category"
+    assert column.type_name == "category"
     assert column.categories == tuple("012345678")
     frame = frame_of(folder, model=tmp_path / "m.ulmus")
     sample(40, 1).to_parquet(tmp_path / "new.parquet")
@@ -162,21 +162,21 @@ def test_numbers_that_are_names(folder, tmp_path):
 
 QUESTIONS = {
     ("average",): lambda ask, X: ask.average(X),
-    ("average", "--by", "kind", "--level", "0.8"): lambda ask, X: ask.average(
+    ("average", "--by", "kind", "--confidence-level", "0.8"): lambda ask, X: ask.average(
         X, by=["kind"], confidence_level=0.8
     ),
-    ("average", "--by", "site,wet", "--of", "function"): lambda ask, X: ask.average(
+    ("average", "--by", "site,wet", "--interval-target", "function"): lambda ask, X: ask.average(
         X, by=["site", "wet"], target="function"
     ),
-    ("compare", "--change", "t=1,2"): lambda ask, X: ask.compare(X, {"t": (1, 2)}),
-    ("compare", "--change", "t=0.5"): lambda ask, X: ask.compare(X, {"t": 0.5}),
-    ("compare", "--change", "t=sd", "--change", "kind=a, c"): lambda ask, X: ask.compare(
+    ("compare", "--variables", "t=1,2"): lambda ask, X: ask.compare(X, {"t": (1, 2)}),
+    ("compare", "--variables", "t=0.5"): lambda ask, X: ask.compare(X, {"t": 0.5}),
+    ("compare", "--variables", "t=sd", "--variables", "kind=a, c"): lambda ask, X: ask.compare(
         X, {"t": "sd", "kind": ["a", "c"]}
     ),
-    ("compare", "--change", "kind", "--simultaneous"): lambda ask, X: ask.compare(
+    ("compare", "--variables", "kind", "--simultaneous"): lambda ask, X: ask.compare(
         X, {"kind": None}, simultaneous=True
     ),
-    ("slope", "--variable", "t,count"): lambda ask, X: ask.slope(X, ["t", "count"]),
+    ("slope", "--variables", "t,count"): lambda ask, X: ask.slope(X, ["t", "count"]),
     ("slope", "--by", "kind"): lambda ask, X: ask.slope(X, ["t", "day", "count"], by=["kind"]),
 }
 
@@ -187,10 +187,10 @@ QUESTIONS = {
 def test_answers_are_those_of_python(folder, tmp_path, question):
     table, ask = sample().assign(site=["north", "south"] * 40), loaded(folder)
     table.to_csv(tmp_path / "t.csv", index=False)
-    tidy, _ = ulmus.load(folder / "m.ulmus").steps[0][1].schema_.tidied(table)
+    tidy, _ = ulmus.load(folder / "m.ulmus").steps[0][1].schema_.convert(table)
     expected = QUESTIONS[question](ask, tidy)
     start = (question[0], folder / "m.ulmus", tmp_path / "t.csv", *question[1:])
-    answer = pd.DataFrame(facts(*start)["answer"])
+    answer = pd.DataFrame(facts(*start)["effects"])
     assert list(answer.columns) == list(expected.columns)
     assert_allclose(answer.estimate, expected.estimate, rtol=1e-12)
     assert_allclose(answer.std_error, expected.std_error, rtol=1e-12)
@@ -206,7 +206,7 @@ def test_a_model_saved_in_python_knows_its_columns(folder, tmp_path):
         model = cls(n_neurons=10, input_map=None, random_state=0)
         model.fit(table[["t", "count"]], table.y).save(tmp_path / "m.ulmus")
         frame = frame_of(folder, model=tmp_path / "m.ulmus")
-        assert_array_equal(frame["mean"], model.predict(sample(40, 1)[["t", "count"]]))
+        assert_array_equal(frame["estimate"], model.predict(sample(40, 1)[["t", "count"]]))
 
 
 def test_models_that_cannot_answer_about_tables(folder, tmp_path):

@@ -1,6 +1,7 @@
-"""What commands refuse, with one line and exit code 2, and what they tell about themselves."""
+"""Bad input is refused in one line with exit code 2; help, version and completion."""
 
 import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -61,31 +62,34 @@ OPTIONS = [
     (predict(model="t.csv"), "'t.csv' is not a model file of ulmus: it is no zip file."),
     (predict("--keep", "x"), "t.csv has no column 'x'. It has t, kind, day, wet, count, y."),
     (predict("--keep", "kin"), "t.csv has no column 'kin'; did you mean 'kind'?"),
-    (predict("--level", 1), "--level must lie between 0 and 1, exclusive, got [1.0]."),
+    (predict("--confidence-level", 1), "--confidence-level must lie between 0 and 1, exclusive, got 1.0."),
     (predict("--quantiles", "a"), "--quantiles takes numbers, got 'a'."),
-    (predict("--quantiles", "2"), "quantiles must lie between 0 and 1, exclusive, got [2.0]."),
-    (predict("--exceed", "nan"), "--exceed takes numbers, got nan."),
+    (predict("--quantiles", "2"), "--quantiles must lie between 0 and 1, exclusive, got [2.0]."),
+    (predict("--threshold", "nan"), "--threshold must be a finite number, got nan."),
     (predict("--delimiter", ";;"), "--delimiter must be one character, got ';;'."),
     (predict("--decimal", ""), "--decimal must be one character, got ''."),
     (predict("--delimiter", ";"), "t.csv has no column 't'. It has t,kind,day,wet,count,y."),
     (predict("--encoding", "klingon"), "--encoding klingon is not known; try latin-1."),
     (("average", "m.ulmus", "t.csv", "--by", "site"), "t.csv has no column 'site'"),
     (("average", "m.ulmus", "t.csv", "-o", "m.ulmus"), "m.ulmus is used already"),
-    (("average", "m.ulmus", "t.csv", "--level", 0), "--level must lie"),
-    (("slope", "m.ulmus", "t.csv", "--variable", "site"), "there is no column 'site'"),
-    (("slope", "m.ulmus", "t.csv", "--variable", "kind"), "kind"),
-    (("compare", "m.ulmus", "t.csv", "--change", "site=1"), "there is no column 'site'"),
-    (("compare", "m.ulmus", "t.csv", "--change", "kind=a,z"), "'z'"),
-    (("compare", "m.ulmus", "t.csv", "--change", "t=much"), "much"),
+    (("average", "m.ulmus", "t.csv", "--confidence-level", 0), "--confidence-level must lie"),
+    (("slope", "m.ulmus", "t.csv", "--variables", "site"), "there is no column 'site'"),
+    (
+        ("slope", "m.ulmus", "t.csv", "--variables", "kind"),
+        "--variables requests the slope of column 'kind', which is not numeric",
+    ),
+    (("compare", "m.ulmus", "t.csv", "--variables", "site=1"), "there is no column 'site'"),
+    (("compare", "m.ulmus", "t.csv", "--variables", "kind=a,z"), "'z'"),
+    (("compare", "m.ulmus", "t.csv", "--variables", "t=much"), "much"),
     (fit(target="z"), "t.csv has no column 'z'. It has t, kind"),
-    (fit(target="kind"), "the target 'kind' holds texts, such as "),
-    (fit(target="day"), "the target 'day' holds dates, such as '2024-01-01'; name a column"),
+    (fit(target="kind"), "the target 'kind' contains categories, such as "),
+    (fit(target="day"), "the target 'day' contains dates, such as '2024-01-01'; name a column"),
     (fit("--columns", "y"), "t.csv has no inputs besides the target 'y'; add columns."),
     (fit("--drop", "z"), "t.csv has no column 'z'"),
-    (fit("--weight", "kind"), "the weight 'kind' holds texts, such as "),
-    (fit("--weight", "y"), "--weight y is the target; name a column of row weights."),
+    (fit("--sample-weight", "kind"), "the weight 'kind' contains categories, such as "),
+    (fit("--sample-weight", "y"), "--sample-weight y is the target; name a column of row weights."),
     (fit("--categorical", "z"), "--categorical names the column 'z', which is no input"),
-    (fit("--noise", "loud"), "noise must be one of 'auto', "),
+    (fit("--noise", "loud"), "--noise must be one of auto, homoskedastic, "),
     (fit(output="t.csv"), "t.csv is used already; give the output another name."),
     (fit(output="."), ". is a folder; give the name of a file in it."),
     (fit("--report", "r.txt"), "r.txt: the output must end in .html or .htm."),
@@ -101,19 +105,22 @@ def test_bad_options(place, command, says):
 TABLES = {
     "empty": ("", "t.csv is empty; give a table with a line of column names."),
     "blank": ("\n\n", "t.csv cannot be read as csv"),
-    "no rows": ("t,kind,day,wet,count,y\n", "no"),
+    "no rows": ("t,kind,day,wet,count,y\n", "t.csv has no complete rows; nothing was written."),
     "ragged": ("t,kind,day,wet,count,y\n1,a\n", "Expected 6 columns, got 2"),
     "twice": ("t,t,kind,day,wet,count,y\n1,1,a,2024-01-01,true,1,1\n", "called 't'; rename"),
     "absent": ("t,kind,day,wet,y\n1,a,2024-01-01,true,1\n", "'count'"),
     "text": ("t,kind,day,wet,count,y\nx,a,2024-01-01,true,1,1\n", "'x' in data row 1"),
     "infinity": ("t,kind,day,wet,count,y\ninf,a,2024-01-01,true,1,1\n", "infinity in data row 1"),
     "unknown": ("t,kind,day,wet,count,y\n1,d,2024-01-01,true,1,1\n", "'d' in data row 1"),
-    "no truth": (
+    "no boolean": (
         "t,kind,day,wet,count,y\n1,a,2024-01-01,2,1,1\n",
-        "'2' in data row 1, where a truth",
+        "'2' in data row 1, where a boolean",
     ),
     "no date": ("t,kind,day,wet,count,y\n1,a,tomorrow,true,1,1\n", "'tomorrow' in data row 1"),
-    "open quote": ('t,kind,day,wet,count,y\n1,"a,2024-01-01,true,1,1\n', "t.csv"),
+    "open quote": (
+        't,kind,day,wet,count,y\n1,"a,2024-01-01,true,1,1\n',
+        "t.csv cannot be read as csv: ",
+    ),
     "zeros": ("t,kind,day,wet,count,y\n\0\0\0", "t.csv is not in utf-8"),
 }
 
@@ -124,7 +131,7 @@ def test_bad_tables(place, case):
     (place / "t.csv").write_text(text)
     assert says in refusal(*predict())
     refusal("average", "m.ulmus", "t.csv")
-    if case not in ("text", "infinity", "unknown", "no truth", "no date", "absent", "twice"):
+    if case not in ("text", "infinity", "unknown", "no boolean", "no date", "absent", "twice"):
         refusal(*fit())
 
 
@@ -152,7 +159,7 @@ def test_problems_of_single_cells_are_found_when_fitting(place):
     assert "the target 'y' has no value in data row 6" in refusal(*fit(data="x.csv"))
     weights = sample().assign(w=lambda t: t.y.where(t.index != 5).abs())
     weights.to_csv("x.csv", index=False)
-    said = refusal(*fit("--weight", "w", data="x.csv"))
+    said = refusal(*fit("--sample-weight", "w", data="x.csv"))
     assert "the weight 'w' has no value in data row 6" in said
     sample(1).to_csv("x.csv", index=False)
     assert "no column of the table can serve" in refusal(*fit(data="x.csv"))
@@ -169,7 +176,7 @@ def test_rows_are_counted_over_blocks(place, monkeypatch):
     table.loc[42, "kind"] = "z"
     table.to_feather("x.arrow")
     said = refusal(*predict(data="x.arrow"))  # after four blocks were written
-    assert "holds 'z' in data row 43, which is none of the model's categories (a, b, c)" in said
+    assert "contains 'z' in data row 43, which is not a category of the model (a, b, c)" in said
 
 
 def test_a_model_of_a_newer_version(place):
@@ -216,7 +223,7 @@ def test_a_full_disk_is_said_in_words(place, monkeypatch):
 
 def test_negative_weights_are_refused_with_their_row(place):
     sample().assign(w=[1.0] * 40 + [-1.0] * 40).to_csv("w.csv", index=False)
-    assert refusal(*fit("--weight", "w", data="w.csv")).startswith(
+    assert refusal(*fit("--sample-weight", "w", data="w.csv")).startswith(
         "the weight 'w' is negative in data row 41;"
     )
 
@@ -257,7 +264,7 @@ def test_help_teaches_by_examples():
 
 
 def test_usage_errors_are_short():
-    for arguments in (("fit",), ("predict", "a"), ("fit", "--members", 1), ("nothing",)):
+    for arguments in (("fit",), ("predict", "a"), ("fit", "--n-estimators", 1), ("nothing",)):
         result = run(*arguments)
         assert result.exit_code == 2
         assert "Traceback" not in result.output
@@ -269,12 +276,17 @@ def test_a_device_that_is_not_there(torch, place):
     assert "device" in refusal(*fit("--device", "nowhere"))
 
 
-def test_version_and_completion():
+def test_version_and_commands():
     assert done("--version").stdout == f"ulmus {ulmus.__version__}\n"
-    assert {command.callback.__name__ for command in app.registered_commands} > set(COMMANDS)
+    assert {command.callback.__name__ for command in app.registered_commands} == set(COMMANDS)
+
+
+def test_commands_and_options_are_completed():
     code = "from ulmus.cli import main; main()"
-    command = [sys.executable, "-c", code, "--show-completion", "bash"]
-    # Without it typer looks for the shell that runs the tests.
-    named = {"PATH": "/usr/bin:/bin", "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    said = subprocess.run(command, capture_output=True, text=True, env=named)
-    assert "complete" in said.stdout
+    for words, completion in (("ulmus pre", "predict"), ("ulmus fit --n-e", "--n-estimators")):
+        # What the script that a shell sources runs, whichever shell runs the tests.
+        names = {"_ULMUS_COMPLETE": "complete_bash", "COMP_WORDS": words}
+        environment = os.environ | names | {"COMP_CWORD": str(len(words.split()) - 1)}
+        command = [sys.executable, "-c", code]
+        output = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert output.stdout.split() == [completion]

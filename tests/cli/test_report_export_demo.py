@@ -58,7 +58,7 @@ def test_a_report_that_cannot_be_written(folder, tmp_path):
 def test_an_exported_graph_says_what_predict_says(folder, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     path = tmp_path / "m.onnx"
-    said = done("export", folder / "m.ulmus", "--onnx", path, "--level", 0.9).stdout
+    said = done("export", folder / "m.ulmus", "--onnx", path, "--confidence-level", 0.9).stdout
     assert "InferenceSession" in said
     assert "kind=" in said
     pipe = ulmus.load(folder / "m.ulmus")
@@ -79,7 +79,7 @@ def test_the_demonstration(tmp_path):
     files = {path.name for path in (tmp_path / "demo").iterdir()}
     assert files == {"diabetes.csv", "model.ulmus", "predictions.csv", "report.html"}
     assert "$ ulmus fit" in said
-    document = ulmus.model_file.load.model_document(tmp_path / "demo" / "model.ulmus")
+    document = ulmus.model_file.model_document(tmp_path / "demo" / "model.ulmus")
     assert document["target"] == "progression"
     assert json.dumps(document)
     assert len(read_csv(tmp_path / "demo" / "predictions.csv")) == 442

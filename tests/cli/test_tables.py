@@ -125,22 +125,22 @@ def test_decimal_signs_come_from_all_of_the_first_lines(predicted, expected):
     table = sample()
     table.loc[0, "t"] = 3
     text = csv_of(table).decode().replace(",", ";").replace(".", ",").replace("3,0", "3")
-    assert_allclose(predicted(text.encode())["mean"][1:], expected["mean"][1:], rtol=1e-12)
+    assert_allclose(predicted(text.encode())["estimate"][1:], expected["estimate"][1:], rtol=1e-12)
 
 
 def test_thousands_are_no_decimals(tmp_path):
     text = "a;b\n1,000;0.5\n2,000;1.5\n"
     (tmp_path / "t.csv").write_text(text)
-    table, notes = tables.opened(tmp_path / "t.csv")
-    assert table.reading.decimal is None
-    assert notes == [f"Columns of {tmp_path / 't.csv'} are parted by semicolons."]
+    table, notes = tables.table_file(tmp_path / "t.csv")
+    assert table.dialect.decimal is None
+    assert notes == [f"Columns of {tmp_path / 't.csv'} are separated by semicolons."]
 
 
 def test_what_was_found_out_is_said_and_can_be_given(folder, tmp_path):
     path, out = tmp_path / "t.csv", tmp_path / "o.csv"
     path.write_bytes(DIALECTS["decimal commas"](sample()))
     found = done("predict", folder / "m.ulmus", path, "-o", out)
-    assert "are parted by semicolons" in found.stderr
+    assert "are separated by semicolons" in found.stderr
     assert "have decimal commas" in found.stderr
     given = ("--delimiter", ";", "--decimal", ",")
     assert done("predict", folder / "m.ulmus", path, "-o", out, *given).stderr == ""
@@ -201,7 +201,7 @@ def test_a_single_row_is_no_rows(folder, tmp_path):
         "predict", folder / "m.ulmus", tmp_path / "two.csv", "-o", out, "--missing", "drop"
     )
     assert result.stdout == f"Wrote 1 row to {out}.\n"
-    assert "Left out: 1 row with missing values." in result.stderr
+    assert "Excluded: 1 row with missing values." in result.stderr
 
 
 def test_all_columns_can_be_kept(predicted):
@@ -234,7 +234,7 @@ def test_row_numbers_of_pandas_are_no_input(tmp_path, kind):
     table.to_csv(path) if kind == "csv" else table.to_parquet(path)
     said = facts("fit", path, "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
     assert said["columns"] == ["t", "kind", "day", "wet", "count"]
-    assert "Left out: a column without a name, such as the row numbers of pandas." in said["notes"]
+    assert "Dropped: a column without a name, such as the row numbers of pandas." in said["notes"]
 
 
 def test_names_with_dots_in_parquet(tmp_path):
@@ -260,7 +260,7 @@ def test_texts_that_are_views_can_be_used_and_kept(folder, tmp_path, expected, k
         done("predict", folder / "m.ulmus", path, "-o", output, "--keep", "kind")
         frame = READERS[out](output)
         assert list(frame.kind) == list(sample().kind)
-        assert_array_equal(frame["mean"], expected["mean"])
+        assert_array_equal(frame["estimate"], expected["estimate"])
 
 
 def test_types_that_cannot_be_written_are_refused(folder, tmp_path):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import ulmus
 from ulmus.cli.app import app
 
-SMALL = ("--members", 2, "--neurons", 10)
+SMALL = ("--n-estimators", 2, "--n-neurons", 10)
 
 
 def run(*arguments):

@@ -1,0 +1,131 @@
+"""Messages on the command line name its options, and only those that exist."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import SMALL, done, facts, read_csv, refusal, sample
+from numpy.testing import assert_array_equal
+
+import ulmus
+from ulmus.cli.console import Console, option_names
+from ulmus.cli.predict import COLUMNS
+from ulmus.messages import Message, Setting
+from ulmus.noise import AR1
+
+COMMANDS = ("fit", "predict", "report", "average", "compare", "slope", "export", "demo")
+
+
+@pytest.mark.parametrize(
+    ("command", "setting", "text"),
+    [
+        ("fit", ("n_estimators", 40), "--n-estimators 40"),
+        ("predict", ("n_estimators", 40), "--n-estimators 40 in ulmus fit"),
+        ("fit", ("n_neurons",), "--n-neurons"),
+        ("fit", ("input_map", None), "--input-map none"),
+        ("fit", ("noise", AR1()), "--noise"),
+        ("fit", ("coords", ("east", "north")), "--coords east,north"),
+        ("fit", ("in_memory",), "--in-memory"),
+        ("fit", ("stream", True), "--stream"),
+        ("predict", ("confidence_level", 0.1 + 0.2), "--confidence-level 0.3"),
+        ("predict", ("target", "expectation"), "--interval-target expectation"),
+        ("compare", ("variables", ["low", "high"], "t"), "--variables t=low,high"),
+        ("average", ("path", "m.ulmus"), "m.ulmus"),
+        ("fit", ("alpha", "loo"), None),
+        ("fit", ("target", "expectation"), None),  # --target is the column to predict
+        ("predict", ("method", "gaussian"), None),
+    ],
+)
+def test_a_setting_is_an_option_of_the_command_or_of_fit(command, setting, text):
+    assert Console(command).option(*setting) == text
+
+
+def test_options_are_those_of_the_commands():
+    for command in COMMANDS:
+        names = {option.name for option in option_names(command).values()}
+        for name in names - {"--help"}:
+            assert name in done(command, "--help").stdout
+    assert "--n-estimators" in {option.name for option in option_names("fit").values()}
+
+
+def test_suggestions_that_are_no_options_are_dropped():
+    suggestions = (
+        Setting("alpha", phrase="use a larger {}"),
+        Setting("n_neurons", phrase="use fewer {}"),
+    )
+    message = Message("rows", "there are few rows", suggestions=suggestions)
+    assert message.render(Console("fit").option) == "there are few rows; use fewer --n-neurons."
+
+
+# ---------------------------------------------------------------- what a fit of few rows prints
+
+
+def test_a_fit_of_60_rows_suggests_nothing_that_does_not_exist(tmp_path):
+    sample(60).to_csv(tmp_path / "t.csv", index=False)
+    start = ("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
+    text = " ".join(done(*start).output.split())
+    options = {option.name for option in option_names("fit").values()}
+    assert set(re.findall(r"--[a-z][a-z-]+", text)) <= options
+    for words in ("alpha, or", "larger alpha", "n_neurons", "n_estimators", "random_state="):
+        assert words not in text
+    # Rows are either said to help, or not.
+    assert not ("add rows" in text and "rows nor members" in text)
+
+
+# ---------------------------------------------------------------- intervals without undersmoothing
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Models without an undersmoothed fit: in single precision, and heteroskedastic in blocks."""
+    folder = tmp_path_factory.mktemp("console")
+    table = sample()[["t", "count", "y"]]
+    table.to_csv(folder / "t.csv", index=False)
+    model = ulmus.ELMEnsembleRegressor(2, 10, input_map=None, dtype="float32", random_state=0)
+    model.fit(table[["t", "count"]], table.y).save(folder / "single.ulmus")
+    start = ("fit", folder / "t.csv", "-t", "y", "-o", folder / "blocks.ulmus", *SMALL)
+    done(*start, "--stream", "--noise", "heteroskedastic")
+    return folder
+
+
+REASONS = {
+    "single.ulmus": "requires smaller ridge parameters than",
+    "blocks.ulmus": "requires residuals of the training rows, which this fit does not keep",
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_the_default_interval_falls_back_and_the_note_has_the_reason(folder, tmp_path, name):
+    result = facts("predict", folder / name, folder / "t.csv", "-o", tmp_path / "o.csv")
+    (note,) = (note for note in result["notes"] if "conf_low" in note)
+    assert REASONS[name] in note
+    assert "cover the expectation of the prediction and exclude its bias" in note
+    assert ("blocks" in note, "float32" in note) == (False, name == "single.ulmus")
+    inference = ulmus.inference(ulmus.load(folder / name))
+    rows = pd.read_csv(folder / "t.csv").astype({"count": float})
+    expected = inference.summary_frame(rows, 0.95, target="expectation")
+    assert_array_equal(read_csv(tmp_path / "o.csv")[list(COLUMNS)], expected)
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_an_explicit_interval_target_is_refused_instead_of_replaced(folder, tmp_path, name):
+    start = ("predict", folder / name, folder / "t.csv", "-o", tmp_path / "o.csv")
+    message = refusal(*start, "--interval-target", "function")
+    assert message.startswith("--interval-target function ")
+    assert REASONS[name] in message
+    assert "; use --interval-target expectation" in message
+    assert "dtype" not in message.partition(";")[2]
+    assert not (tmp_path / "o.csv").exists()
+    notes = facts(*start, "--interval-target", "expectation")["notes"]
+    assert not any("conf_low" in note for note in notes)
+
+
+def test_a_column_cannot_be_contrasted_twice(folder, tmp_path):
+    done("fit", folder / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
+    start = ("compare", tmp_path / "m.ulmus", folder / "t.csv")
+    message = refusal(*start, "--variables", "t=1,2", "--variables", "t=0,1")
+    assert message.startswith("--variables names t twice; give all values at once")
+    three = pd.DataFrame(facts(*start, "--variables", "t=0,1,2")["effects"])
+    assert list(three.contrast) == ["1 - 0", "2 - 0"]
+    assert np.isfinite(three.estimate).all()
