@@ -14,7 +14,7 @@ from ulmus.core.noise_covariance.reml import (
     LEAST_DOF,
     covariance_estimate,
     curvature_covariance,
-    kept_share,
+    retained_share,
     variance_dof,
 )
 from ulmus.core.noise_covariance.structure import CovarianceStructure, CovarianceTerm
@@ -73,8 +73,8 @@ def test_the_kept_share_is_the_variance_along_the_directions(share):
     lag = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
     S = share * np.exp(-lag / scale) + (1 - share) * np.eye(n)
     p = np.array([np.log(scale), np.log(share / (1 - share)) if share < 1 else 40.0])
-    assert_allclose(kept_share(AR, Locations(n=n), A, p), np.trace(A.T @ S @ A) / 8, rtol=1e-10)
-    assert kept_share(AR, Locations(n=n), A[:, :0], p) == 1
+    assert_allclose(retained_share(AR, Locations(n=n), A, p), np.trace(A.T @ S @ A) / 8, rtol=1e-10)
+    assert retained_share(AR, Locations(n=n), A[:, :0], p) == 1
 
 
 def test_degrees_of_freedom_are_those_of_repeated_series():
@@ -83,7 +83,7 @@ def test_degrees_of_freedom_are_those_of_repeated_series():
     logs = []
     for fit in fits:
         p = np.array([np.log(fit.scales[0]), np.log(fit.shares[0] / (1 - fit.shares[0]))])
-        logs.append(np.log(fit.sill * kept_share(AR, locations, A, p)))
+        logs.append(np.log(fit.sill * retained_share(AR, locations, A, p)))
     # The variance of 60 logarithms is known to 18 %; the curvature knows no choice of a nugget.
     assert 0.6 < 2 / np.var(logs) / np.median([fit.dof for fit in fits]) < 1.6
 

@@ -20,7 +20,6 @@ def test_serial_correlation_pairs_rows_of_a_group():
         rows = sorted(np.flatnonzero(groups == g), key=lambda i: time[i])
         products += [centred[i] * centred[j] for i, j in pairwise(rows)]
     ours = serial_correlation(e, Locations(time, groups=groups))
-    assert ours.n_pairs == len(products) == 26
     assert_allclose(ours.correlation, np.mean(products) / np.mean(centred**2))
     assert_allclose(ours.z, np.sum(products) / np.sqrt(np.sum(np.square(products))))
 
@@ -28,7 +27,7 @@ def test_serial_correlation_pairs_rows_of_a_group():
 def test_durbin_and_watson():
     tools = pytest.importorskip("statsmodels.stats.stattools", reason="needs statsmodels")
     e = np.random.default_rng(1).standard_normal(5000).cumsum() * 0.1
-    ours = serial_correlation(e, Locations(n=5000)).durbin_watson
+    ours = 2 * (1 - serial_correlation(e, Locations(n=5000)).correlation)
     assert_allclose(ours, tools.durbin_watson(e - e.mean()), atol=2e-3)
 
 
@@ -58,7 +57,6 @@ def test_neighbours_in_space_are_six_each_and_every_pair_counts_once():
         pairs |= {(min(i, j), max(i, j)) for j in nearest}
     products = [centred[i] * centred[j] for i, j in pairs]
     ours = variogram(e, coords)
-    assert ours.n_pairs == len(pairs)
     assert_allclose(ours.correlation, np.mean(products) / np.var(e))
     assert_allclose(ours.z, np.sum(products) / np.sqrt(np.sum(np.square(products))))
 

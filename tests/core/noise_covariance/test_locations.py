@@ -45,7 +45,7 @@ def test_coordinates_may_be_one_column():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({}, ["no rows", "give n"]),
+        ({}, ["locations", "number of rows n"]),
         ({"time": [0.0, np.nan]}, ["time", "row 1", "nan", "finite"]),
         ({"coords": [[0.0, 1.0], [np.inf, 0.0]]}, ["coords", "row 1", "inf"]),
         ({"time": [[0.0]]}, ["time", "(1, 1)", "(n,)"]),

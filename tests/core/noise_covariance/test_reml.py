@@ -226,13 +226,13 @@ def test_a_fit_tells_its_parameters_in_words():
     )
     words = str(fit)
     for word in (
-        "exponential along time + a nugget",
+        "exponential in time + nugget",
         "time scale",
         "std. error",
         "at bound",
         "structured variance",
         "400 rows",
-        "8 directions",
+        "392 residual degrees of freedom",
         "twice the gain",
     ):
         assert word in words
@@ -252,8 +252,8 @@ def test_a_perfect_fit_is_independent():
 @pytest.mark.parametrize(
     ("locations", "structure", "words"),
     [
-        (Locations(n=60), CovarianceStructure((SPACE,)), ["coords", "give coordinates"]),
-        (Locations(np.zeros(60)), CovarianceStructure((TIME,)), ["one place", "times that differ"]),
+        (Locations(n=60), CovarianceStructure((SPACE,)), ["coords", "give the coordinates"]),
+        (Locations(np.zeros(60)), CovarianceStructure((TIME,)), ["same time", "not identifiable", "time that differ"]),
         (
             Locations(np.arange(60) // 2),
             CovarianceStructure((TIME,), nugget=False),
@@ -262,7 +262,7 @@ def test_a_perfect_fit_is_independent():
         (
             Locations(coords=np.zeros((60, 2))),
             CovarianceStructure((SPACE,)),
-            ["one place in space", "coords that differ"],
+            ["same coordinates", "coords that differ"],
         ),
         (
             Locations(coords=np.ones((60, 2))),

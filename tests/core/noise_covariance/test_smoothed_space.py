@@ -50,7 +50,7 @@ def test_columns_are_added_until_all_are_found(monkeypatch, start):
 
 def test_a_smoother_may_keep_every_unit():
     C = smoother(700, alpha=1e-8)[:N]
-    assert smoothed_directions(blocks_of(C, 300), 1, cut=1e-6).shape[1] <= N
+    assert smoothed_directions(blocks_of(C, 300), 1, threshold=1e-6).shape[1] <= N
     orthonormal = np.linalg.qr(np.random.default_rng(1).standard_normal((700, 20)))[0]
     assert smoothed_directions(blocks_of(orthonormal.T, 300), 1).shape == (700, 20)
 

@@ -1,20 +1,23 @@
-r"""Noise that hangs together: along time, in space, in groups.
+r"""Covariance of the noise between rows: in time, in space, within groups.
 
 If the noise of the rows has covariance :math:`\Sigma = L L'`, every variance is a sum of products
 :math:`(Q_m L)(Q_l L)'`: with the coordinates of the rows replaced by ``root.applied(Q)``, all forms
-are those of independent noise of variance one. A module for each word:
+are those of independent noise of variance one. Rows enter by their locations only: nothing here
+depends on members, layers or fits.
 
-    places          where the rows are: times, coordinates, groups
-    kernels         correlation as a function of distance
-    running         running sums over rows, in blocks, for the roots of time and groups
-    roots           roots L of covariances, applied to coordinates of rows
-    spectral        a root by frequencies, of the quadratic spectral kernel
-    neighbours      a root for many rows in space, by nearest neighbours
-    families        what a covariance is made of: terms, their scales and shares, a nugget
-    whitening       solves with such covariances, in time, in space, for few rows and many
-    smoothed_space  the directions of the rows that the smoother keeps
-    likelihood      scales and shares from what the smoother leaves of y
-    fitted          what came out: parameters, their errors, the root they make
-    kriging         weights by which the noise of rows predicts noise elsewhere
-    checks          whether residuals hang together
+    locations           times, coordinates and groups of the rows
+    kernels             correlation as a function of distance
+    structure           parametric covariances: terms with scales and shares, a nugget
+    hac                 residual products weighted by a kernel (Newey-West, Conley, clusters)
+    spec                the covariance assumed for a fit, and the locations of its rows
+    reml                restricted likelihood of scales and shares, and its curvature
+    estimate            estimated scales and shares, and the covariance that they imply
+    smoothed_space      directions of the rows that the smoother retains
+    whitening           solves with a covariance: banded, dense or by nearest neighbours
+    roots               roots L of covariances, applied to coordinates of rows
+    recursions          cumulative sums over blocks of rows, for roots in time and groups
+    quadratic_spectral  a root by frequencies, of the quadratic spectral kernel
+    vecchia             a root for many rows in space, by nearest neighbours
+    kriging_weights     weights by which the noise of the rows predicts noise elsewhere
+    diagnostics         correlation of residuals: correlogram, variogram and tests
 """

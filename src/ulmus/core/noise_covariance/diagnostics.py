@@ -1,8 +1,8 @@
-r"""Whether residuals hang together: the correlation of neighbours in time and in space.
+r"""Correlation of residuals of neighbouring rows, in time and in space.
 
-Both scores are sums of products of residuals over pairs of neighbours, each over its own standard
-deviation, :math:`z = \sum e_i e_j / \sqrt{\sum e_i^2 e_j^2}`. If rows are independent, products of
-different pairs are uncorrelated, also where the variance of the noise varies or pairs share a row.
+Both scores are sums of residual products over pairs of neighbours, standardised as
+:math:`z = \sum e_i e_j / \sqrt{\sum e_i^2 e_j^2}`. If rows are independent, products of different
+pairs are uncorrelated, also if the noise variance differs between rows or pairs share a row.
 """
 
 from __future__ import annotations
@@ -16,30 +16,31 @@ from scipy.spatial.distance import pdist
 
 from ulmus.core.noise_covariance.locations import Locations
 
-# Nearest neighbours of a row that count as its neighbours in space.
+# Number of nearest rows that are the neighbours of a row in space.
 NEAREST = 6
-# A variogram reaches over this share of the box around the rows, and takes so many of them.
+# A variogram covers distances up to this share of the bounding box of the rows, and uses at most
+# this many of them.
 REACH, VARIOGRAM_ROWS = 1 / 3, 2000
 SEED = 0
-# Neighbours clearly hang together where both the score and the correlation are larger: neither was
-# in 1200 fits of independent rows, whose scores reached 2.7, also of tables sorted by an input.
-CERTAIN, SIZABLE = 4.5, 0.2
+# Residuals are reported as correlated if both the score and the correlation are larger. Scores of
+# 1200 fits of independent rows, also of tables sorted by an input, reached 2.7.
+SIGNIFICANT_SCORE, SIGNIFICANT_CORRELATION = 4.5, 0.2
 
 
-class _Neighbours:
-    """What neighbours in time and in space have in common: a correlation, and its score."""
+class _NeighbourCorrelation:
+    """A correlation of neighbouring rows, and its score."""
 
     correlation: float
     z: float
 
     @property
     def significant(self) -> bool:
-        """Whether rows hang together beyond doubt, and enough to matter."""
-        return self.z > CERTAIN and self.correlation > SIZABLE
+        """Whether the correlation is both statistically significant and large enough to matter."""
+        return self.z > SIGNIFICANT_SCORE and self.correlation > SIGNIFICANT_CORRELATION
 
 
 @dataclass(frozen=True)
-class SerialCorrelation(_Neighbours):
+class SerialCorrelation(_NeighbourCorrelation):
     """Correlation of successive rows.
 
     Parameters
@@ -47,33 +48,25 @@ class SerialCorrelation(_Neighbours):
     correlation : float
         Mean product of residuals of successive rows of a group, over their variance.
     z : float
-        Its score: normal with variance one if rows are independent, large if they hang together.
-    n_pairs : int
-        Number of pairs.
+        Its score: standard normal for independent rows, large for positively correlated ones.
     """
 
     correlation: float
     z: float
-    n_pairs: int
-
-    @property
-    def durbin_watson(self) -> float:
-        """The statistic of Durbin and Watson up to the ends of the series: 2 if independent."""
-        return 2 * (1 - self.correlation)
 
 
 @dataclass(frozen=True)
 class Correlogram:
-    """Correlation of rows by how many rows lie between them.
+    """Autocorrelation of residuals by lag, in rows.
 
     Parameters
     ----------
     lags : ndarray of shape (h,)
-        1 for successive rows of a group, 2 for those with one between them, and so on.
+        Lags within a group: 1 for successive rows.
     correlations : ndarray of shape (h,)
-        Mean product of residuals of such rows, over their variance.
+        Mean product of residuals at this lag, over their variance.
     deviations : ndarray of shape (h,)
-        Standard deviation that each has if rows are independent.
+        Standard deviation of each for independent rows.
     """
 
     lags: np.ndarray
@@ -82,8 +75,8 @@ class Correlogram:
 
 
 @dataclass(frozen=True)
-class Variogram(_Neighbours):
-    """Half the mean squared difference of residuals by distance, and the score of neighbours.
+class Variogram(_NeighbourCorrelation):
+    """Semivariance of residuals by distance, and the correlation of nearest neighbours.
 
     Parameters
     ----------
@@ -94,13 +87,11 @@ class Variogram(_Neighbours):
     counts : ndarray of shape (b,)
         Their number.
     variance : float
-        Variance of the residuals, which the semivariances of distant pairs come to.
+        Variance of the residuals, the limit of the semivariances of distant pairs.
     correlation : float
         Mean product of residuals of nearest neighbours, over the variance.
     z : float
-        Its score: normal with variance one if rows are independent, large if they hang together.
-    n_pairs : int
-        Number of pairs of nearest neighbours.
+        Its score: standard normal for independent rows, large for positively correlated ones.
     """
 
     distances: np.ndarray
@@ -109,7 +100,6 @@ class Variogram(_Neighbours):
     variance: float
     correlation: float
     z: float
-    n_pairs: int
 
 
 def serial_correlation(residuals: np.ndarray, locations: Locations) -> SerialCorrelation:
@@ -120,20 +110,20 @@ def serial_correlation(residuals: np.ndarray, locations: Locations) -> SerialCor
 
 
 def correlogram(residuals: np.ndarray, locations: Locations, n_lags: int) -> Correlogram:
-    """Correlations of rows of a group at lags 1 to ``n_lags``, as far as groups are so long."""
+    """Autocorrelations within groups at lags 1 to ``n_lags``, or to the longest group."""
     e = (residuals - np.mean(residuals))[locations.order]
-    found = []
+    values = []
     for lag in range(1, n_lags + 1):
         first = _followed(locations, lag)
         if len(first):
-            correlation, z, _ = _score(e, first, first + lag)
-            found.append((lag, correlation, correlation / z if z else 0.0))
-    lags, correlations, deviations = np.array(found).reshape(-1, 3).T
+            correlation, z = _score(e, first, first + lag)
+            values.append((lag, correlation, correlation / z if z else 0.0))
+    lags, correlations, deviations = np.array(values).reshape(-1, 3).T
     return Correlogram(lags.astype(int), correlations, deviations)
 
 
 def _followed(locations: Locations, lag: int) -> np.ndarray:
-    """Locations in the order of rows whose group goes on for so many rows more."""
+    """Positions in the order of rows whose group contains the row ``lag`` rows later."""
     codes = locations.codes[locations.order]
     return np.flatnonzero(codes[:-lag] == codes[lag:])
 
@@ -142,20 +132,20 @@ def variogram(residuals: np.ndarray, coords: np.ndarray, n_bins: int = 12) -> Va
     """Variogram of residuals (n,) at coordinates (n, c)."""
     e = residuals - np.mean(residuals)
     k = min(NEAREST, len(e) - 1)
-    # One of them is the row itself, though not always the first.
+    # One of them is the row itself, not necessarily the first.
     near = cKDTree(coords).query(coords, k=np.arange(1, k + 2))[1]
     first = np.repeat(np.arange(len(e)), k + 1)
     pairs = np.sort(np.column_stack([first, near.ravel()]), axis=1)
     pairs = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
-    correlation, z, n_pairs = _score(e, pairs[:, 0], pairs[:, 1])
+    correlation, z = _score(e, pairs[:, 0], pairs[:, 1])
     bins = _bins(e, coords, n_bins)
-    return Variogram(*bins, float(np.mean(e**2)), correlation, z, n_pairs)
+    return Variogram(*bins, float(np.mean(e**2)), correlation, z)
 
 
 def _bins(
     e: np.ndarray, coords: np.ndarray, n_bins: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean distance, semivariance and number of pairs in bins of equal width that have any."""
+    """Mean distance, semivariance and number of pairs in the non-empty bins of equal width."""
     if len(e) > VARIOGRAM_ROWS:
         some = np.random.default_rng(SEED).choice(len(e), VARIOGRAM_ROWS, replace=False)
         e, coords = e[some], coords[some]
@@ -172,10 +162,10 @@ def _bins(
     return means[0], means[1], counts[used]
 
 
-def _score(e: np.ndarray, i: np.ndarray, j: np.ndarray) -> tuple[float, float, int]:
-    """Correlation, score and number of pairs i and j of centred residuals."""
+def _score(e: np.ndarray, i: np.ndarray, j: np.ndarray) -> tuple[float, float]:
+    """Correlation and score of pairs i and j of centred residuals."""
     products, variance = e[i] * e[j], float(np.mean(e**2))
     if variance == 0 or not np.any(products):
-        return 0.0, 0.0, len(products)
+        return 0.0, 0.0
     z = float(np.sum(products)) / math.sqrt(float(np.sum(products**2)))
-    return float(np.mean(products)) / variance, z, len(products)
+    return float(np.mean(products)) / variance, z

@@ -1,4 +1,4 @@
-"""Fitted dependence of noise: its parameters, their errors, and the covariance they make."""
+"""An estimated noise covariance: its parameters, their standard errors, and the covariance."""
 
 from __future__ import annotations
 
@@ -14,35 +14,34 @@ from ulmus.core.noise_covariance.structure import CovarianceStructure
 
 @dataclass(frozen=True)
 class CovarianceEstimate:
-    """Scales and shares of a family, by restricted likelihood.
+    """Scales and shares of a covariance structure, by restricted likelihood.
 
     Parameters
     ----------
     structure : CovarianceStructure
-        What the covariance is made of.
+        The covariance structure.
     values : tuple of float
         Parameters, in the order of ``names``.
     standard_errors : tuple of float
-        Their standard errors; NaN for a parameter at its bound: a scale that is longer than the
-        rows can tell, a nugget that is not needed.
+        Their standard errors; NaN for a parameter at its bound: a scale beyond the range of the
+        rows, a nugget that is not needed.
     sill : float
-        Variance of a row's noise with these parameters, all parts together.
+        Variance of the noise of a row, the sum of all components.
     shares : tuple of float
-        Share of each term in it; the rest is the nugget's.
+        Share of each term in it; the remainder is the nugget.
     log_likelihood, independent_log_likelihood : float
         Restricted log likelihood, with these parameters and for independent noise.
     independent_variance : float
         Variance of the noise if it is independent.
     n_rows, n_removed : int
-        Number of rows, and of directions that the smoother keeps and the likelihood does not see.
+        Number of rows, and of directions that the smoother retains, which the likelihood excludes.
     independent : bool
-        Whether independent noise was preferred, as the parameters gained too little.
+        Whether independent noise was preferred, since the gain in likelihood is too small.
     dof : float
-        Degrees of freedom of the variance of what the smoother keeps of the noise: few where noise
-        hangs together over long distances.
+        Degrees of freedom of the variance of the noise that the smoother retains: few if noise is
+        correlated over long distances.
     sill_dof : float
-        Degrees of freedom of the variance of a row's noise: as many independent rows would tell it
-        as well.
+        Degrees of freedom of the variance of the noise of a row.
     """
 
     structure: CovarianceStructure
@@ -66,7 +65,7 @@ class CovarianceEstimate:
 
     @property
     def n_left(self) -> int:
-        """Directions that the parameters were told from."""
+        """Residual degrees of freedom from which the parameters are estimated."""
         return self.n_rows - self.n_removed
 
     @property
@@ -81,7 +80,7 @@ class CovarianceEstimate:
 
     @property
     def variance(self) -> float:
-        """Variance of a row's noise."""
+        """Variance of the noise of a row."""
         return self.independent_variance if self.independent else self.sill
 
     @property
@@ -91,16 +90,16 @@ class CovarianceEstimate:
 
     @property
     def structured_variance(self) -> float:
-        """Variance of what hangs together."""
+        """Variance of the correlated components."""
         return sum(self.structured_variances)
 
     @property
     def nugget_variance(self) -> float:
-        """Variance of what each row has for itself."""
+        """Variance of the independent component."""
         return max(self.variance - self.structured_variance, 0.0)
 
     def in_units(self, unit: float) -> CovarianceEstimate:
-        """The same for outputs that are this many times as large."""
+        """The same for outputs multiplied by ``unit``."""
         shift = self.n_left * math.log(unit)
         return replace(
             self,
@@ -111,7 +110,7 @@ class CovarianceEstimate:
         )
 
     def root(self, locations: Locations) -> Root:
-        """Root of the covariance of the noise of rows in the order of their places."""
+        """Root of the noise covariance of rows in the order of their locations."""
         if self.independent:
             return StackedRoot((IdentityRoot(),), (self.variance,))
         locations, nugget = locations.ordered, self.nugget_variance
@@ -123,9 +122,9 @@ class CovarianceEstimate:
         return StackedRoot(roots, weights)
 
     def covariance(self, locations: Locations, other: Locations | None = None) -> np.ndarray:
-        """Covariance of the noise of rows, or with that at other places, shape (n, n').
+        """Noise covariance of rows, or with the noise at other locations, shape (n, n').
 
-        The nugget is on the diagonal of the first and has no part in the second.
+        The nugget is included in the first only.
         """
         S = np.zeros((locations.n, (other or locations).n))
         parts = zip(self.structure.terms, self.scales, self.structured_variances, strict=True)
@@ -143,12 +142,12 @@ class CovarianceEstimate:
         lines += [
             f"{'structured variance':{width}}  {self.structured_variance:10.4g}",
             f"{'nugget variance':{width}}  {self.nugget_variance:10.4g}",
-            f"{self.n_rows} rows, of which the smoother keeps {self.n_removed} directions",
-            f"log likelihood {self.log_likelihood:.2f}, of independent noise "
+            f"{self.n_rows} rows, {self.n_left} residual degrees of freedom",
+            f"log likelihood {self.log_likelihood:.2f}, independent noise "
             f"{self.independent_log_likelihood:.2f}: twice the gain is {self.gain:.2f}",
         ]
         if self.independent:
-            lines.append("This is too little: the noise is taken as independent.")
+            lines.append("The gain is too small: the noise is assumed independent.")
         return "\n".join(lines)
 
 

@@ -1,7 +1,7 @@
-"""Covariances from products of residuals, weighted by a kernel: only its reach is assumed.
+"""Covariances from residual products weighted by a kernel, which assume a bandwidth only.
 
-Along time these are the estimates of Newey & West (1987) and Andrews (1991), in space that of
-Conley (1999), in groups the one of Liang & Zeger (1986).
+In time these are the estimates of Newey & West (1987) and Andrews (1991), in space that of Conley
+(1999), within groups that of Liang & Zeger (1986).
 """
 
 from __future__ import annotations
@@ -16,29 +16,30 @@ from ulmus.core.noise_covariance.locations import Locations, group_starts
 from ulmus.core.noise_covariance.quadratic_spectral import QuadraticSpectralRoot
 from ulmus.core.noise_covariance.roots import BartlettRoot, ClusterRoot, Root
 from ulmus.core.noise_covariance.structure import CovarianceTerm
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
 
 # Andrews (1991), equations 6.2 and 6.4: bandwidth = factor (a n)^power, with a from a first-order
 # autoregression of the residuals.
 ANDREWS = {"bartlett": (1.1447, 1 / 3), "quadratic-spectral": (1.3221, 1 / 5)}
-# Correlations of neighbours beyond this would ask for a bandwidth of more than all rows.
+# Larger correlations of neighbours would imply a bandwidth beyond all rows.
 LARGEST_CORRELATION = 0.97
 CLUSTERS = "clusters"
 
-# Kernels that reach this share of the distance of neighbours, or less, hold no products.
-SHORTEST_REACH = 0.1
+# A bandwidth below this share of the distance of neighbours includes no products.
+SHORTEST_BANDWIDTH = 0.1
 
 
 @dataclass(frozen=True)
 class HACSpec:
-    """Which products of residuals count.
+    """Weights of residual products.
 
     Parameters
     ----------
     kernel : {"bartlett", "quadratic-spectral", "spherical", "clusters"}
-        How products of residuals are weighted by distance; all within a group for the last.
+        Weights by distance; ``"clusters"`` includes all products within a group.
     bandwidth : float, optional
-        Distance at which the kernel ends (or fades); for times, by the rule of Andrews if not
-        given.
+        Distance at which the kernel ends; in time, chosen by the rule of Andrews if omitted.
     """
 
     kernel: str
@@ -46,44 +47,57 @@ class HACSpec:
 
     @property
     def serial(self) -> bool:
-        """Whether rows in their order are enough, so that they may come in blocks."""
+        """Whether sorted rows can be processed in blocks."""
         return self.kernel in ("bartlett", CLUSTERS)
 
     def require(self, locations: Locations) -> None:
-        """Refuse places at which the kernel has no meaning."""
+        """Raise an error for locations that the kernel does not apply to."""
         if self.kernel == "spherical":
             CovarianceTerm("space", Kernel("spherical")).require(locations)
         if self.kernel == "quadratic-spectral" and locations.groups is not None:
-            raise ValueError(
-                "kernel='qs' is for one series, and there are groups; use kernel='bartlett'."
+            raise InputError(
+                Message(
+                    "one-series",
+                    "applies to one series, and there are groups",
+                    "kernel",
+                    "qs",
+                    ("use kernel='bartlett'",),
+                    "noise covariance",
+                )
             )
         if self.bandwidth is not None and locations.groups is None:
-            self._require_reach(self.bandwidth, locations)
+            self._require_bandwidth(self.bandwidth, locations)
 
-    def _require_reach(self, bandwidth: float, locations: Locations) -> None:
-        """Refuse kernels that end before any neighbour, or beyond all rows.
+    def _require_bandwidth(self, bandwidth: float, locations: Locations) -> None:
+        """Raise an error for a bandwidth below the spacing of the rows or beyond their span.
 
-        In the first case noise is independent; in the second all products count, and residuals sum
-        to zero. Within groups all may count, as those of different groups do not.
+        The first implies independent noise. With the second all products are included, which sum
+        to nearly zero; within groups they may be, since products between groups are excluded.
         """
         in_space = self.kernel == "spherical"
         name, unit = ("cutoff", "coords") if in_space else ("bandwidth", "time")
         term = CovarianceTerm("space" if in_space else "time", Kernel("exponential"))
         step, span = term.spacing(locations), term.span(locations)
         if bandwidth > span:
-            raise ValueError(
-                f"{name}={bandwidth:.3g} is beyond the rows, which span {span:.3g}: all products "
-                f"of residuals would count, and cancel; use a smaller one, in the unit of {unit}."
+            raise _bandwidth_error(
+                name,
+                bandwidth,
+                f"exceeds the range of the {unit} ({span:.3g}): the weighted residual products sum "
+                "to zero and the variance is not identified",
+                f"use a smaller {name}, in the unit of {unit}",
             )
-        if bandwidth < SHORTEST_REACH * step and not term.has_ties(locations):
-            raise ValueError(
-                f"{name}={bandwidth:.3g} is far below the distance of neighbours, {step:.3g}, so "
-                f"that noise is independent; use a larger one, in the unit of {unit}, or "
-                "noise='heteroskedastic'."
+        if bandwidth < SHORTEST_BANDWIDTH * step and not term.has_ties(locations):
+            raise _bandwidth_error(
+                name,
+                bandwidth,
+                f"is far below the distance of neighbouring rows ({step:.3g}), which implies "
+                "independent noise",
+                f"use a larger {name}, in the unit of {unit}",
+                Setting("noise", "heteroskedastic"),
             )
 
     def root(self, locations: Locations, bandwidth: float) -> Root:
-        """Root of the weights of rows that are in their order."""
+        """Root of the weight matrix of rows in the order of their locations."""
         if self.kernel == CLUSTERS:
             return ClusterRoot(locations.codes)
         if self.kernel == "bartlett":
@@ -93,28 +107,28 @@ class HACSpec:
         return CovarianceTerm("space", Kernel("spherical")).root(locations, bandwidth)
 
     def estimate(self, residual: np.ndarray, locations: Locations) -> HACEstimate:
-        """The reach of the kernel for residuals (n,) of rows in their order."""
+        """The bandwidth for residuals (n,) of rows in the order of their locations."""
         n_groups = len(np.unique(locations.codes)) if locations.groups is not None else None
-        reach = self.bandwidth
-        if reach is None:
-            reach = 0.0 if self.kernel == CLUSTERS else _andrews(self.kernel, residual, locations)
-        return HACEstimate(self, float(reach), locations.n, n_groups)
+        width = self.bandwidth
+        if width is None:
+            width = 0.0 if self.kernel == CLUSTERS else _andrews(self.kernel, residual, locations)
+        return HACEstimate(self, float(width), locations.n, n_groups)
 
 
 @dataclass(frozen=True)
 class HACEstimate:
-    """A kernel, and the reach that was given or chosen for it.
+    """Weights of residual products, with a bandwidth.
 
     Parameters
     ----------
     spec : HACSpec
         The kernel.
     bandwidth : float
-        Its reach, in the unit of the places; no meaning for clusters.
+        Its bandwidth, in the unit of the locations; unused for clusters.
     n_rows : int
         Number of rows.
     n_groups : int, optional
-        Number of groups, where there are any.
+        Number of groups, if any.
     """
 
     spec: HACSpec
@@ -124,43 +138,53 @@ class HACEstimate:
 
     @property
     def independent(self) -> bool:
-        """Whether independent noise was preferred: never, as nothing is fitted."""
+        """Whether independent noise was preferred: never, as nothing is tested."""
         return False
 
     @property
     def dof(self) -> float:
-        """Degrees of freedom of variances: groups less one for clusters, else not limited."""
+        """Degrees of freedom of variances: groups less one for clusters, else infinite."""
         if self.spec.kernel != CLUSTERS or self.n_groups is None:
             return math.inf
         return max(self.n_groups - 1.0, 1.0)
 
     def in_units(self, unit: float) -> HACEstimate:
-        """The same for outputs in other units: nothing changes."""
+        """The same in other units of the outputs."""
         return self
 
     @property
     def small_sample(self) -> float:
-        """What few groups cost: G (n - 1) / ((G - 1) n) for clusters, else 1."""
+        """Small-sample factor G (n - 1) / ((G - 1) n) for clusters, else 1."""
         if self.spec.kernel != CLUSTERS or not self.n_groups or self.n_groups < 2:
             return 1.0
         return self.n_groups / (self.n_groups - 1) * (self.n_rows - 1) / self.n_rows
 
     def root(self, locations: Locations) -> Root:
-        """Root of the weights of rows in the order of their places."""
+        """Root of the weight matrix of rows in the order of their locations."""
         return self.spec.root(locations.ordered, self.bandwidth)
 
     def __str__(self) -> str:
         if self.spec.kernel == CLUSTERS:
-            return f"Noise: any covariance within {self.n_groups} groups of {self.n_rows} rows"
+            return (
+                f"Noise: arbitrary covariance within {self.n_groups} groups of {self.n_rows} rows"
+            )
         within = "" if self.n_groups is None else f" within {self.n_groups} groups"
         return (
-            f"Noise: products of residuals{within}, {self.spec.kernel} kernel of bandwidth "
+            f"Noise: residual products{within}, {self.spec.kernel} kernel of bandwidth "
             f"{self.bandwidth:.4g}, {self.n_rows} rows"
         )
 
 
+def _bandwidth_error(
+    name: str, bandwidth: float, text: str, *suggestions: str | Setting
+) -> InputError:
+    value = float(f"{bandwidth:.3g}")
+    message = Message("bandwidth", text, name, value, suggestions, "noise covariance")
+    return InputError(message)
+
+
 def _andrews(kernel: str, residual: np.ndarray, locations: Locations) -> float:
-    """Bandwidth in the unit of time, at least one step."""
+    """Bandwidth by the rule of Andrews in the unit of time, at least one step."""
     same = ~group_starts(locations.codes)[1:]
     before, after = residual[:-1][same], residual[1:][same]
     size = float(np.sum(before**2))

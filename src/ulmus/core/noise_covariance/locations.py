@@ -1,4 +1,4 @@
-"""Where the rows are: their times, their coordinates, and the groups they belong to."""
+"""Locations of the rows: their times, their coordinates and their groups."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.noise_covariance.vecchia import Neighbourhoods
+from ulmus.exceptions import InputError
+from ulmus.messages import Message
 
 
 @dataclass(frozen=True)
@@ -18,16 +20,16 @@ class Locations:
     Parameters
     ----------
     time : ndarray of shape (n,), optional
-        Times in any unit. Without them, rows of a group follow one another in steps of one.
+        Times in any unit. Without them, rows of a group are one unit apart.
     coords : ndarray of shape (n, c), optional
         Coordinates in space.
     groups : ndarray of shape (n,), optional
-        Integer codes of groups: several series, or clusters of rows. Without them all rows are
+        Integer codes of groups: several series, or clusters of rows. Without them, all rows form
         one group.
     n : int, optional
-        Number of rows; needed only where none of the others is given.
+        Number of rows; required only if the others are omitted.
     labels : ndarray of shape (g,) or tuple of str, optional
-        What the groups are called, by their codes 0, 1, ...: numbers, or words.
+        Names of the groups 0, 1, ...: numbers, or strings.
     """
 
     time: Any | None = None
@@ -37,33 +39,33 @@ class Locations:
     labels: np.ndarray | tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Check the arrays, and that they are of the same rows."""
-        given = {
+        """Check the arrays, and that they are of the same length."""
+        arrays = {
             "time": _finite("time", self.time, 1),
             "coords": _coordinates(self.coords),
             "groups": _codes(self.groups),
         }
-        lengths = {name: len(values) for name, values in given.items() if values is not None}
+        lengths = {name: len(values) for name, values in arrays.items() if values is not None}
         if self.n >= 0:
             lengths["n"] = self.n
         if not lengths:
-            raise ValueError("places of no rows: give n, the number of rows, or time, or coords.")
+            raise ValueError("locations require time, coords, groups or the number of rows n.")
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{name} of {length}" for name, length in lengths.items())
-            raise ValueError(f"places have {told} rows; give one value for each row.")
+            each = ", ".join(f"{name} of {length} rows" for name, length in lengths.items())
+            raise _error("lengths", f"locations have {each}", "give one value for each row")
         object.__setattr__(self, "n", next(iter(lengths.values())))
-        for name, values in given.items():
+        for name, values in arrays.items():
             object.__setattr__(self, name, values)
 
     @cached_property
     def order(self) -> np.ndarray:
-        """Rows by group, and by time within a group; ties stay in their order, shape (n,)."""
+        """Indices that sort the rows by group and by time within a group, stable, shape (n,)."""
         keys = [key for key in (self.time, self.groups) if key is not None]
         return np.lexsort(keys) if keys else np.arange(self.n)
 
     @cached_property
     def codes(self) -> np.ndarray:
-        """Groups, zero for all rows where none are given, shape (n,)."""
+        """Groups; zero for all rows if there are none, shape (n,)."""
         return np.zeros(self.n, dtype=int) if self.groups is None else self.groups
 
     @cached_property
@@ -91,12 +93,12 @@ class Locations:
 
     @cached_property
     def ordered(self) -> Locations:
-        """The same places in their order."""
+        """The same locations, sorted."""
         return self.taken(self.order)
 
 
 def group_starts(codes: np.ndarray) -> np.ndarray:
-    """Which rows are the first of a run of equal codes, shape (n,)."""
+    """Mask of the rows that are first in a run of equal codes, shape (n,)."""
     return np.concatenate([np.ones(min(1, len(codes)), dtype=bool), codes[1:] != codes[:-1]])
 
 
@@ -106,12 +108,12 @@ def _finite(name: str, values: Any, ndim: int) -> np.ndarray | None:
     array = np.asarray(values, dtype=float)
     if array.ndim != ndim:
         shape = "(n,)" if ndim == 1 else "(n, c)"
-        raise ValueError(f"{name} has shape {array.shape}; give an array of shape {shape}.")
+        text = f"{name} has shape {array.shape}"
+        raise _error(name, text, f"give an array of shape {shape}")
     bad = np.flatnonzero(~np.isfinite(array).all(axis=tuple(range(1, ndim))))
     if len(bad):
-        raise ValueError(
-            f"{name} of row {bad[0]} is {array[bad[0]]}; give finite numbers, or leave the row out."
-        )
+        text = f"{name} of row {bad[0]} is {array[bad[0]]}"
+        raise _error(name, text, "give finite numbers", "exclude the row")
     return array
 
 
@@ -127,8 +129,15 @@ def _codes(groups: Any) -> np.ndarray | None:
         return None
     array = np.asarray(groups)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(
-            f"groups has shape {array.shape} and dtype {array.dtype}; give integer codes of shape "
-            "(n,), for example those of numpy.unique(groups, return_inverse=True)."
+        raise _error(
+            "groups",
+            f"groups has shape {array.shape} and dtype {array.dtype}",
+            "give integer codes of shape (n,), for example those of "
+            "numpy.unique(groups, return_inverse=True)",
         )
     return array
+
+
+def _error(name: str, text: str, *suggestions: str) -> InputError:
+    message = Message(f"invalid-{name}", text, suggestions=suggestions, topic="noise covariance")
+    return InputError(message)

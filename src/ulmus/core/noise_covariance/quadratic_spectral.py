@@ -1,4 +1,4 @@
-"""The quadratic spectral kernel, by the frequencies it is made of."""
+"""A root of the quadratic spectral kernel, by its frequencies."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from scipy.special import roots_legendre
 from ulmus.core.arrays.backend import Array, like, row_blocks
 from ulmus.core.noise_covariance.recursions import require_rows
 from ulmus.core.noise_covariance.roots import Running, in_one_block, require_positive
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
 
-# Nodes of a quadrature rule, and the angle over which so many are exact to the last digits.
+# Nodes of a quadrature rule, and the angle over which it is exact to round-off.
 NODES, NODES_ANGLE = 64, 160.0
-# Frequencies for each row beyond which a bandwidth is far below the steps of time.
+# More frequencies per row imply a bandwidth far below the time step.
 MOST_FREQUENCIES = 20
 
 
 @dataclass(frozen=True)
 class QuadraticSpectralRoot:
-    r"""The kernel of Andrews (1991) along one series of times, regular or not.
+    r"""The kernel of Andrews (1991) for one series, regular or not.
 
     Its spectral density is a parabola up to a highest frequency,
 
     .. math:: k(dt) = \int_0^1 \tfrac32 (1 - u^2) \cos(\omega u \, dt)\, du, \qquad
               \omega = \frac{6 \pi}{5 \, \mathrm{bandwidth}},
 
-    and Gauss-Legendre quadrature, exact to round-off here, has positive weights: a cosine and a
-    sine for each node are the columns of the root.
+    and Gauss-Legendre quadrature, exact to round-off here, has positive weights: the columns of the
+    root are a cosine and a sine for each node.
 
     Parameters
     ----------
@@ -42,12 +44,18 @@ class QuadraticSpectralRoot:
     bandwidth: float
 
     def __post_init__(self) -> None:
-        """Refuse bandwidths far below the steps of time, for which noise is independent."""
+        """Raise an error for a bandwidth far below the time step."""
         require_positive("bandwidth", self.bandwidth)
         if self._n_panels * NODES > MOST_FREQUENCIES * len(self.time) + NODES:
-            raise ValueError(
-                f"bandwidth={self.bandwidth:.3g} is far below the steps of time, so that noise is "
-                "independent; use a larger bandwidth, or noise='homoskedastic'."
+            raise InputError(
+                Message(
+                    "bandwidth",
+                    "is far below the time step, which implies independent noise",
+                    "bandwidth",
+                    float(f"{self.bandwidth:.3g}"),
+                    ("use a larger bandwidth", Setting("noise", "homoskedastic")),
+                    "noise covariance",
+                )
             )
 
     @property
@@ -57,12 +65,12 @@ class QuadraticSpectralRoot:
 
     @property
     def _n_panels(self) -> float:
-        """Intervals of frequencies with a quadrature rule each; many where bandwidths are tiny."""
+        """Number of frequency intervals, each with a quadrature rule."""
         return max(1.0, float(np.ceil(self._highest * np.ptp(self.time) / NODES_ANGLE)))
 
     @cached_property
     def _nodes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Angular frequencies and roots of their weights."""
+        """Angular frequencies and square roots of their weights."""
         n_panels = int(self._n_panels)
         node, weight = roots_legendre(NODES)
         u = (np.arange(n_panels)[:, None] + (node + 1) / 2).ravel() / n_panels
@@ -79,18 +87,18 @@ class QuadraticSpectralRoot:
         return in_one_block(self, t, len(self.time))
 
     def running(self) -> Running:
-        """Sums over rows for each frequency."""
+        """Cumulative sums for each frequency."""
         return _RunningFrequencies(self)
 
 
 class _RunningFrequencies:
     def __init__(self, root: QuadraticSpectralRoot) -> None:
-        self._root, self._seen = root, 0
+        self._root, self._n_rows = root, 0
         self._sums: Array | None = None
 
     def add(self, t: Array) -> Array:
-        start, self._seen = self._seen, self._seen + t.shape[-1]
-        require_rows(self._seen, len(self._root.time))
+        start, self._n_rows = self._n_rows, self._n_rows + t.shape[-1]
+        require_rows(self._n_rows, len(self._root.time))
         width = 2 * len(self._root._nodes[0])
         for rows in row_blocks(t.shape[-1], width):
             L = self._root.columns(slice(start + rows.start, start + rows.stop))

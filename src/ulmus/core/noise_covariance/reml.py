@@ -1,13 +1,19 @@
-r"""How noise hangs together, from what the smoother leaves of y.
+r"""Restricted maximum likelihood (REML) of a noise covariance.
 
-Residuals of a smoother are no noise: it keeps the slow part of the noise as if it were function.
-So the directions A that it keeps are projected out of y exactly, and the covariance
-:math:`\sigma^2 S` is fitted to the rest by restricted likelihood (Patterson & Thompson, 1971),
+Residuals of a smoother underestimate the noise: the smoother retains its slow part as if it were
+signal. So the directions A that it retains are projected out of y exactly, and the covariance
+:math:`\sigma^2 S` is estimated from the remainder (Patterson & Thompson, 1971),
 
 .. math:: -2 l = (n - k)(\log 2 \pi q + 1) + \log|S| + \log|A'S^{-1}A|, \qquad
           q = \frac{y'Py}{n - k},
 
-with :math:`P = S^{-1} - S^{-1}A(A'S^{-1}A)^{-1}A'S^{-1}` and the variance at its best value, q.
+with :math:`P = S^{-1} - S^{-1}A(A'S^{-1}A)^{-1}A'S^{-1}` and the variance at its maximum
+likelihood value q.
+
+A variance v that is a function of the estimated parameters has about
+:math:`\nu = 2 / \operatorname{Var}(\log v)` degrees of freedom (Satterthwaite, 1946), from the
+curvature of the likelihood. The curvature ignores the bounds of the scales and overstates the
+variance of scales near the longest one; hence ``LEAST_DOF``.
 """
 
 from __future__ import annotations
@@ -28,36 +34,36 @@ from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.structure import CovarianceStructure, CovarianceTerm
 from ulmus.core.noise_covariance.whitening import NoiseWhitening, noise_whitening
 
-# The shortest scale is this share of the spacing of the rows: neighbours hardly correlate there.
+# The shortest scale, as a share of the spacing of the rows: neighbours are nearly uncorrelated.
 SHORTEST = 1 / 3
-# A longest scale leaves this share of its variance outside the smoother's space: noise that hangs
-# together over longer distances cannot be told from the function. Where the smoother sees nothing
-# but time, or two coordinates, that is somewhat less than the resolution of the smoother, the span
-# of the places over the number of directions, or over its root.
+# At the longest scale this share of the variance is outside the space of the smoother: noise of a
+# longer scale is not separable from the signal. If time, or two coordinates, are the only inputs,
+# the longest scale is somewhat below the resolution of the smoother, the span of the locations over
+# the number of directions, or over its square root.
 SURVIVING = 0.4
 BISECTIONS = 8
-# Logits of shares stay within this bound.
-LARGEST_LOGIT = 6.0
-# Starts of the search, as shares of the way between the bounds of each parameter.
+# Bound of the logits of shares.
+MAX_LOGIT = 6.0
+# Starting values of the optimiser, between the bounds of each parameter.
 STARTS = (0.25, 0.75)
 # Step of numerical derivatives.
 GRADIENT_STEP = 1e-4
-# A nugget must gain this much in twice the log likelihood (Akaike, 1974): with a needless one, a
-# weak correlation over a long distance is hard to tell from a strong one over a short distance.
+# A nugget must gain this much in twice the log likelihood (Akaike, 1974): with a superfluous one,
+# weak correlation of a long scale and strong correlation of a short scale are hardly separable.
 NUGGET_GAIN = 2.0
-# Dependence must gain the first of these for two parameters, which independent noise does once in
-# a hundred simulations, and as much again for each further one.
+# A covariance must gain the first of these for two parameters, which independent noise does in one
+# of a hundred simulations, and the second for each further parameter.
 LEAST_GAIN, FURTHER_GAIN = 6.0, 2.0
-# Directions that must be left.
+# Least residual degrees of freedom.
 FEWEST_LEFT = 10
-# Variances that cannot be told from none, in the units of the fit; their inverses are numbers.
+# Variances up to this are zero, in the units of the fit; its inverse does not overflow.
 SMALLEST_VARIANCE = 1e-200
-# Intervals from fewer degrees of freedom cover no more, and are wider than any scale within its
-# bounds would make them.
+# Intervals with fewer degrees of freedom do not cover more, and are wider than any scale within its
+# bounds implies.
 LEAST_DOF = 5.0
 # Step of numerical second derivatives, in logarithms of scales and in logits of shares.
 STEP = 0.05
-# What the likelihood is where it cannot be computed.
+# Minus the log likelihood if S is not positive definite.
 IMPOSSIBLE = 1e12
 
 Target = Callable[[np.ndarray], float]
@@ -71,7 +77,7 @@ class RestrictedLikelihood:
     Parameters
     ----------
     y : ndarray of shape (n,)
-        Outputs, in the order of the places.
+        Outputs, in the order of the locations.
     A : ndarray of shape (n, k)
         Orthonormal columns.
     whitening : Whitening
@@ -84,7 +90,7 @@ class RestrictedLikelihood:
 
     @cached_property
     def _columns(self) -> np.ndarray:
-        """A and y side by side, one column after another in memory as LAPACK reads them."""
+        """A and y side by side, in Fortran order for LAPACK."""
         return np.asfortranarray(np.column_stack([self.A, self.y]))
 
     def value_and_variance(
@@ -116,8 +122,8 @@ def covariance_estimate(
 ) -> CovarianceEstimate:
     """Scales and shares of noise from y (n,), without the directions A (n, k).
 
-    Where they explain y hardly better than independent noise does, it is independent noise. The
-    first directions are those that the smoother keeps most; the last stay where too few are left.
+    Independent noise is preferred if the gain in likelihood is small. Directions are sorted by
+    eigenvalue; the last ones are not excluded if too few degrees of freedom would remain.
     """
     structure.require(locations)
     A = A[:, : max(len(A) - FEWEST_LEFT, 0)]
@@ -137,8 +143,8 @@ def covariance_estimate(
     def log_sill(p: np.ndarray) -> float:
         return math.log(likelihood.value_and_variance(*parameters(structure, p))[1])
 
-    def log_kept(p: np.ndarray) -> float:
-        return log_sill(p) + math.log(kept_share(structure, locations, A, p))
+    def log_retained(p: np.ndarray) -> float:
+        return log_sill(p) + math.log(retained_share(structure, locations, A, p))
 
     return CovarianceEstimate(
         structure,
@@ -152,40 +158,45 @@ def covariance_estimate(
         n_rows=n,
         n_removed=k,
         independent=sill <= SMALLEST_VARIANCE or bool(2 * (alone - value) < needed),
-        dof=variance_dof(log_kept, best, covariance, n - k),
+        dof=variance_dof(log_retained, best, covariance, n - k),
         sill_dof=variance_dof(log_sill, best, covariance, n - k),
     )
 
 
 def scale_bounds(term: CovarianceTerm, locations: Locations, A: np.ndarray) -> tuple[float, float]:
-    """Logarithms of the shortest and the longest scale that the rows can tell."""
+    """Logarithms of the shortest and the longest identifiable scale."""
     shortest = math.log(SHORTEST * term.spacing(locations))
     longest = math.log(term.span(locations))
 
-    def survives(log_scale: float) -> bool:
-        return 1 - _kept(term, locations, math.exp(log_scale), A) / locations.n >= SURVIVING
+    def identifiable(log_scale: float) -> bool:
+        return (
+            1 - _retained_variance(term, locations, math.exp(log_scale), A) / locations.n
+            >= SURVIVING
+        )
 
-    if survives(longest):
+    if identifiable(longest):
         return shortest, longest
     low, high = shortest, longest
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if survives(middle) else (low, middle)
+        low, high = (middle, high) if identifiable(middle) else (low, middle)
     return shortest, max(low, shortest + math.log(2))
 
 
-def _kept(term: CovarianceTerm, locations: Locations, scale: float, A: np.ndarray) -> float:
-    """Sum over directions of the variance along them, for noise of variance one."""
+def _retained_variance(
+    term: CovarianceTerm, locations: Locations, scale: float, A: np.ndarray
+) -> float:
+    """Sum over the directions A of the variance along them, for noise of variance one."""
     return float(np.sum(term.root(locations, scale).applied(A.T) ** 2))
 
 
-def kept_share(
+def retained_share(
     structure: CovarianceStructure, locations: Locations, A: np.ndarray, p: np.ndarray
 ) -> float:
-    """Mean over directions A that the smoother keeps of the variance along them, over the sill."""
+    """Mean variance along the directions A that the smoother retains, over the sill."""
     scales, shares = parameters(structure, p)
     parts = zip(structure.terms, scales, shares, strict=True)
-    structured = sum(w * _kept(term, locations, scale, A) for term, scale, w in parts)
+    structured = sum(w * _retained_variance(term, locations, scale, A) for term, scale, w in parts)
     return structured / A.shape[1] + 1 - sum(shares) if A.shape[1] else 1.0
 
 
@@ -199,7 +210,7 @@ def parameters(
 
 
 def _target(likelihood: RestrictedLikelihood, structure: CovarianceStructure) -> Target:
-    """Minus the log likelihood of log scales and logits; what was computed once is remembered."""
+    """Minus the log likelihood as a function of log scales and logits, memoised."""
 
     @lru_cache
     def value(p: tuple[float, ...]) -> float:
@@ -211,23 +222,23 @@ def _target(likelihood: RestrictedLikelihood, structure: CovarianceStructure) ->
 def _box(structure: CovarianceStructure, scales: Box) -> Box:
     """Bounds of log scales and logits."""
     n_logits = structure.n_parameters - len(scales)
-    return [*scales, *[(-LARGEST_LOGIT, LARGEST_LOGIT)] * n_logits]
+    return [*scales, *[(-MAX_LOGIT, MAX_LOGIT)] * n_logits]
 
 
 def _best_with_or_without_nugget(
     target: Target, structure: CovarianceStructure, box: Box
 ) -> tuple[np.ndarray, float]:
-    """The best parameters; those without a nugget if one gains little."""
+    """Maximum likelihood parameters, without a nugget if its gain is small."""
     best, value = _best(target, box)
     if structure.nugget and len(structure.terms) == 1:
-        bare, bare_value = _best(target, [box[0], (LARGEST_LOGIT, LARGEST_LOGIT)])
+        bare, bare_value = _best(target, [box[0], (MAX_LOGIT, MAX_LOGIT)])
         if 2 * (bare_value - value) < NUGGET_GAIN:
             return bare, bare_value
     return best, value
 
 
 def _best(target: Target, box: Box) -> tuple[np.ndarray, float]:
-    """Log scales and logits of the greatest likelihood, and minus its logarithm."""
+    """Log scales and logits of maximum likelihood, and minus the log likelihood."""
     grids = [sorted({low + s * (high - low) for s in STARTS}) for low, high in box]
     starts = [np.array(start) for start in product(*grids)]
     values = [target(start) for start in starts]
@@ -240,7 +251,7 @@ def _best(target: Target, box: Box) -> tuple[np.ndarray, float]:
 def _standard_errors(
     structure: CovarianceStructure, best: np.ndarray, covariance: np.ndarray
 ) -> tuple[float, ...]:
-    """Standard errors of scales and shares, from those of logarithms and logits; NaN for none."""
+    """Standard errors of scales and shares, by the delta method; NaN at a bound."""
     scales, shares = parameters(structure, best)
     w = np.array(shares[: len(best) - len(scales)])
     jacobian = scipy.linalg.block_diag(np.diag(scales), np.diag(w) - np.outer(w, w))
@@ -252,9 +263,9 @@ def _standard_errors(
 def curvature_covariance(
     target: Target, best: np.ndarray, box: list[tuple[float, float]]
 ) -> np.ndarray:
-    """Covariance (m, m) of parameters at the least minus log likelihood.
+    """Covariance (m, m) of the parameters: the inverse curvature of minus the log likelihood.
 
-    It is zero for parameters at a bound of the box, about which the curvature says nothing.
+    It is zero for parameters at a bound of the box.
     """
     inside = np.min(np.abs(best[:, None] - np.array(box)), axis=1) > 2 * STEP
     steps = STEP * np.eye(len(best))[inside]
@@ -266,7 +277,7 @@ def curvature_covariance(
 
 
 def _mixed(target: Target, best: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
-    """Difference of the target over steps a and b, which is a second one if they are the same."""
+    """Second difference of the target over steps a and b."""
     signs = ((1, 1), (1, -1), (-1, 1), (-1, -1))
     return sum(s * r * target(best + s * a + r * b) for s, r in signs) / 4
 
@@ -274,19 +285,19 @@ def _mixed(target: Target, best: np.ndarray, a: np.ndarray, b: np.ndarray) -> fl
 def variance_dof(
     log_variance: Target, best: np.ndarray, covariance: np.ndarray, left: int
 ) -> float:
-    """Degrees of freedom of a variance that is a function of parameters and of the sill.
+    """Degrees of freedom of a variance that is a function of the parameters and the sill.
 
     Parameters
     ----------
     log_variance : callable
-        Its logarithm, with the sill at its best value for the parameters.
+        Its logarithm as a function of the parameters, with the sill at its maximum.
     best : ndarray of shape (m,)
         The parameters.
     covariance : ndarray of shape (m, m)
         Their covariance.
     left : int
-        Directions that the sill rests on: its logarithm has the variance 2 / left for parameters
-        that are known.
+        Residual degrees of freedom of the sill, whose logarithm has variance 2 / left given the
+        parameters.
     """
     known = np.flatnonzero(np.diagonal(covariance) > 0)
     slope = np.zeros(len(best))

@@ -1,10 +1,9 @@
-r"""Roots L of covariances of noise, applied to coordinates of rows.
+r"""Roots L of noise covariances, applied to coordinates of rows.
 
-``root.applied(t)`` is t L for t (..., n), whose last axis is the rows in the order of
-:attr:`Locations.order <ulmus.core.noise_covariance.locations.Locations.order>`. Roots along time and of groups
-are running sums: ``root.running()`` takes the rows in blocks, ``add`` returns the columns that are
-complete and ``last`` the rest of them, or None. Only products of t L with itself matter, so that a
-root may have more or fewer columns than rows, in any order.
+``root.applied(t)`` is t L for t (..., n), whose last axis is the rows sorted by location. Roots in
+time and of groups are cumulative sums: ``root.running()`` accepts the rows in blocks, ``add``
+returns the completed columns and ``last`` the remaining ones, or None. Only products of t L with
+itself are used, so that a root may have more or fewer columns than rows, in any order.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from ulmus.core.noise_covariance.recursions import Events, RunningGroups, Runnin
 
 # Steps of time shorter than this share of a bandwidth are round-off.
 SHORTEST_STEP = 1e-12
-# A Cholesky factor may need the diagonal raised by up to this share of itself; and a covariance may
-# have negative eigenvalues, by round-off, down to this share of the largest.
+# A Cholesky factorisation may add up to this share of the diagonal; eigenvalues down to minus this
+# share of the largest are round-off.
 LARGEST_JITTER, NEGATIVE_SHARE = 1e-9, 1e-6
 
 
@@ -36,27 +35,27 @@ class Root(Protocol):
 
 
 class Running(Protocol):
-    """A root at work on rows that come in blocks."""
+    """A root applied to rows in blocks."""
 
     def add(self, t: Array) -> Array:
         """The columns that further rows t (..., b) complete, shape (..., b')."""
 
     def last(self) -> Array | None:
-        """The rest of the columns, after all rows; None if there are none."""
+        """The remaining columns, after all rows; None if there are none."""
 
 
 @runtime_checkable
 class SequentialRoot(Root, Protocol):
-    """A root that takes rows in blocks."""
+    """A root that accepts rows in blocks."""
 
     def running(self) -> Running:
-        """A fresh start, before the first row."""
+        """State before the first row."""
 
 
 def in_one_block(root: SequentialRoot, t: Array, n: int) -> Array:
     """All columns of a root of n rows for all of them at once."""
     if t.shape[-1] != n:
-        raise ValueError(f"{t.shape[-1]} rows were given to a root of {n}; give all rows.")
+        raise ValueError(f"a root of {n} rows requires all of them, got {t.shape[-1]} rows.")
     running = root.running()
     columns, rest = running.add(t), running.last()
     return columns if rest is None else namespace(t).concat([columns, rest], axis=-1)
@@ -79,7 +78,7 @@ class IdentityRoot:
         return t
 
     def running(self) -> Running:
-        """Rows as they come."""
+        """State of the identity."""
         return _Identity()
 
 
@@ -87,10 +86,10 @@ class IdentityRoot:
 class ExponentialRoot:
     r"""Correlation exp(-|dt| / scale) within a group, none between groups.
 
-    Backwards in time, the noise of a row is :math:`\phi` times that of the next and an innovation
-    of variance :math:`1 - \phi^2`, with :math:`\phi = \exp(-dt / \mathrm{scale})`. So a row has the
-    share :math:`\exp(-(t_j - t_i) / \mathrm{scale})\sqrt{1 - \phi_{j + 1}^2}` of the innovation of
-    each row j after it.
+    Backwards in time, the noise of a row is :math:`\phi` times that of the next row plus an
+    innovation of variance :math:`1 - \phi^2`, with :math:`\phi = \exp(-dt / \mathrm{scale})`. The
+    innovation of each later row j enters row i with the coefficient
+    :math:`\exp(-(t_j - t_i) / \mathrm{scale})\sqrt{1 - \phi_{j + 1}^2}`.
 
     Parameters
     ----------
@@ -99,7 +98,7 @@ class ExponentialRoot:
     groups : ndarray of shape (n,)
         Codes; rows of a group are adjacent.
     scale : float
-        Time over which the correlation falls to 1/e.
+        Time over which the correlation decays to 1/e.
     """
 
     time: np.ndarray
@@ -107,7 +106,7 @@ class ExponentialRoot:
     scale: float
 
     def __post_init__(self) -> None:
-        """Refuse rows that are not in order and scales that are not positive."""
+        """Raise an error for unsorted rows and for scales that are not positive."""
         require_order(self.time, self.groups)
         require_positive("scale", self.scale)
 
@@ -116,7 +115,7 @@ class ExponentialRoot:
         return in_one_block(self, t, len(self.time))
 
     def running(self) -> Running:
-        """Running sums that fade."""
+        """Cumulative sums with exponential decay."""
         n, time = len(self.time), self.time
         step = np.append(np.diff(time), np.inf)[:n]
         step[np.append(group_starts(self.groups)[1:], True)[:n]] = np.inf
@@ -129,8 +128,8 @@ class ExponentialRoot:
 class BartlettRoot:
     """Correlation max(0, 1 - |dt| / bandwidth) within a group, none between groups.
 
-    It is the overlap of intervals of this length that begin at the times: with all their ends
-    merged, each row is in all pieces between its own ends, and a piece weighs its length.
+    It is the overlap of intervals of this length that begin at the times. The end points of all
+    intervals define pieces, each of which has its length as weight and contains some of the rows.
 
     Parameters
     ----------
@@ -139,8 +138,8 @@ class BartlettRoot:
     groups : ndarray of shape (n,)
         Codes; rows of a group are adjacent.
     bandwidth : float
-        Time from which there is no correlation. For times 0, 1, 2, ... the kernel of Newey and
-        West with ``maxlags`` has bandwidth ``maxlags + 1``.
+        Time beyond which the correlation is zero. For times 0, 1, 2, ... the kernel of Newey and
+        West with ``maxlags`` is that of bandwidth ``maxlags + 1``.
     """
 
     time: np.ndarray
@@ -148,7 +147,7 @@ class BartlettRoot:
     bandwidth: float
 
     def __post_init__(self) -> None:
-        """Refuse rows that are not in order and bandwidths that are not positive."""
+        """Raise an error for unsorted rows and for bandwidths that are not positive."""
         require_order(self.time, self.groups)
         require_positive("bandwidth", self.bandwidth)
 
@@ -157,7 +156,7 @@ class BartlettRoot:
         return in_one_block(self, t, len(self.time))
 
     def running(self) -> Running:
-        """Running sums that rows enter and leave."""
+        """Cumulative sums that rows enter and leave."""
         n = len(self.time)
         begin = self.time - np.min(self.time, initial=np.inf)
         row, sign = np.tile(np.arange(n), 2), np.repeat([1.0, -1.0], n)
@@ -173,7 +172,7 @@ class BartlettRoot:
 
 @dataclass(frozen=True)
 class ClusterRoot:
-    """Rows of a group are one: their noise has correlation one, and none between groups.
+    """Correlation one within a group, zero between groups.
 
     Parameters
     ----------
@@ -194,7 +193,7 @@ class ClusterRoot:
 
 @dataclass(frozen=True)
 class DenseRoot:
-    """Any covariance of few rows.
+    """Any covariance of a moderate number of rows.
 
     Parameters
     ----------
@@ -206,9 +205,9 @@ class DenseRoot:
 
     @cached_property
     def factor(self) -> np.ndarray:
-        """A Cholesky factor, with the least rise of the diagonal that it needs, shape (n, n).
+        """A Cholesky factor with the smallest sufficient jitter, shape (n, n).
 
-        Where even a billionth of the diagonal is too little it is a root by eigenvalues.
+        If a billionth of the diagonal is insufficient, a root by eigenvalues.
         """
         scale = np.sqrt(np.diagonal(self.matrix))
         scale = np.where(scale > 0, scale, 1.0)
@@ -222,8 +221,8 @@ class DenseRoot:
         values, vectors = np.linalg.eigh(R)
         if values[0] < -NEGATIVE_SHARE * values[-1]:
             raise ValueError(
-                f"the covariance of {len(R)} rows has an eigenvalue {values[0]:.2g} times its "
-                "largest; use a kernel that is positive semidefinite in this dimension."
+                f"the covariance of {len(R)} rows has the eigenvalue {values[0]:.2g}; use a kernel "
+                "that is positive semidefinite in this dimension."
             )
         return scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
 
@@ -234,7 +233,7 @@ class DenseRoot:
 
 @dataclass(frozen=True)
 class StackedRoot:
-    """A weighted sum of covariances: their roots side by side.
+    """A weighted sum of covariances, whose roots are placed side by side.
 
     Parameters
     ----------
@@ -248,11 +247,11 @@ class StackedRoot:
     weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse weights that are negative or not one for each root."""
+        """Raise an error unless there is a non-negative weight for each root."""
         if len(self.roots) != len(self.weights) or min(self.weights, default=-1.0) < 0:
             raise ValueError(
-                f"weights={self.weights} of {len(self.roots)} roots; give a weight for each, none "
-                "of them negative."
+                f"weights={self.weights} must be {len(self.roots)} non-negative numbers, one for "
+                "each root."
             )
 
     def applied(self, t: Array) -> Array:
@@ -260,7 +259,7 @@ class StackedRoot:
         return self._side_by_side(root.applied(t) for root in self.roots)
 
     def running(self) -> Running:
-        """All roots at work on the same rows; columns come by blocks of rows, then by root."""
+        """State of all roots; columns are sorted by blocks of rows, then by root."""
         return _RunningStack(self)
 
     def _side_by_side(self, columns: Iterable[Array]) -> Array:
@@ -287,7 +286,7 @@ class _RunningStack:
 
 
 def takes_blocks(root: Root) -> TypeGuard[SequentialRoot]:
-    """Whether a root can work on rows that come in blocks."""
+    """Whether a root accepts rows in blocks."""
     if isinstance(root, StackedRoot):
         return all(takes_blocks(part) for part in root.roots)
     return isinstance(root, SequentialRoot)
@@ -300,23 +299,23 @@ def _scaled(columns: Array, weight: float) -> Array:
 def _sequential(root: Root) -> SequentialRoot:
     if not isinstance(root, SequentialRoot):
         raise ValueError(
-            f"{type(root).__name__} needs all rows at once; fit in memory, or use noise along time "
-            "or in groups for rows that come in blocks."
+            f"{type(root).__name__} requires all rows at once; fit in memory, or use noise that is "
+            "correlated in time or within groups."
         )
     return root
 
 
 def require_order(time: np.ndarray, groups: np.ndarray) -> None:
-    """Refuse rows that are not by group, and by time within a group."""
+    """Raise an error unless rows are sorted by group and by time within a group."""
     starts = group_starts(groups)
     if np.sum(starts) > len(np.unique(groups)) or np.any(np.diff(time)[~starts[1:]] < 0):
         raise ValueError(
-            "rows are not in the order of their places, by group and by time within a group; sort "
-            "the table by these columns, or fit in memory."
+            "rows are not in the order of their groups, and of time within a group; sort the table "
+            "by these columns, or fit in memory."
         )
 
 
 def require_positive(name: str, value: float) -> None:
-    """Refuse a scale that is not a positive number."""
+    """Raise an error unless a scale is a positive finite number."""
     if not 0 < value < np.inf:
-        raise ValueError(f"{name}={value} is no scale; give a positive finite number.")
+        raise ValueError(f"{name} must be a positive finite number, got {value}.")

@@ -1,8 +1,8 @@
-r"""The directions of the rows that the smoother keeps.
+r"""Directions of the rows that the smoother retains.
 
 The mean smoother of the members is :math:`P = C'C / M` with C the coordinates of the rows in all
-members, one upon the other. Directions of large eigenvalue pass through it: what y has there is
-taken as function, noise included.
+members, stacked. It retains directions of large eigenvalue: there, signal and noise of y are not
+separable.
 """
 
 from __future__ import annotations
@@ -13,50 +13,52 @@ import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
 
-# Directions of which the smoother keeps this share or more are its own.
+# Directions of at least this eigenvalue are retained.
 RETAINED_SHARE = 0.1
-# Up to so many rows, P itself is small.
+# Up to this many rows, P is decomposed directly.
 MOST_ROWS = 600
-# Up to so many features of all members together, so is C C'.
+# Up to this many features of all members together, C C' is.
 MOST_FEATURES = 2000
-# Columns that the search starts with; there are twice as many until some have passed the cut.
+# Columns of the first subspace; their number doubles until an eigenvalue falls below the threshold.
 FIRST_COLUMNS = 64
-# Passes over the rows for each number of columns, and the change of the eigenvalues above the cut
-# at which there are enough of them.
-PASSES, SETTLED = 12, 1e-4
-# The random start is the same in each run.
+# Passes over the rows for each number of columns, and the change of the eigenvalues above the
+# threshold at which the iteration has converged.
+PASSES, TOLERANCE = 12, 1e-4
+# The random start is reproducible.
 SEED = 0
 
 Blocks = Callable[[], Iterable[Array]]
 
 
-def smoothed_directions(coordinates: Blocks, n_members: int, cut: float = RETAINED_SHARE) -> np.ndarray:
-    """Orthonormal eigenvectors of P with eigenvalues of at least ``cut``, shape (n, k).
+def smoothed_directions(
+    coordinates: Blocks, n_members: int, threshold: float = RETAINED_SHARE
+) -> np.ndarray:
+    """Orthonormal eigenvectors of P with eigenvalues of at least ``threshold``, shape (n, k).
 
     Parameters
     ----------
     coordinates : callable
-        Returns an iterator of blocks (M N', b) of C, in the order of the rows, as often as asked.
+        Returns an iterator of blocks (M N', b) of C, in the order of the rows.
     n_members : int
         Number of members M.
-    cut : float, default=0.1
+    threshold : float, default=0.1
         Smallest eigenvalue, between 0 and 1.
     """
     blocks = [to_numpy(block) for block in _first(coordinates, MOST_ROWS)]
     if sum(block.shape[1] for block in blocks) <= MOST_ROWS:
         C = np.concatenate(blocks, axis=1)
         values, vectors = np.linalg.eigh(C.T @ C / n_members)
-        return vectors[:, values >= cut][:, ::-1]
+        return vectors[:, values >= threshold][:, ::-1]
     few = blocks[0].shape[0] <= MOST_FEATURES
-    W = (_eigenvectors if few else _subspace)(coordinates, n_members, cut)
+    W = (_eigenvectors if few else _subspace)(coordinates, n_members, threshold)
     reached = [to_numpy(block.T @ W) for block in coordinates()]
     U, s, _ = np.linalg.svd(np.concatenate(reached) / n_members**0.5, full_matrices=False)
-    # Round-off must not decide about an eigenvalue twice.
-    return U[:, s**2 >= cut * (1 - 1e-9)]
+    # An eigenvalue at the threshold must not be dropped here by round-off.
+    return U[:, s**2 >= threshold * (1 - 1e-9)]
 
 
 def _first(coordinates: Blocks, most_rows: int) -> Iterable[Array]:
-    """Blocks until there are more rows than this."""
+    """Blocks until they contain more rows than this."""
     n = 0
     for block in coordinates():
         yield block
@@ -65,35 +67,35 @@ def _first(coordinates: Blocks, most_rows: int) -> Iterable[Array]:
             return
 
 
-def _eigenvectors(coordinates: Blocks, n_members: int, cut: float) -> Array:
-    """Eigenvectors (M N', k) of C C' / M with eigenvalues of at least ``cut``."""
+def _eigenvectors(coordinates: Blocks, n_members: int, threshold: float) -> Array:
+    """Eigenvectors (M N', k) of C C' / M with eigenvalues of at least ``threshold``."""
     product = sum(block @ block.T for block in coordinates())
     values, vectors = np.linalg.eigh(to_numpy(product) / n_members)
-    return like(vectors[:, values >= cut], product)
+    return like(vectors[:, values >= threshold], product)
 
 
-def _subspace(coordinates: Blocks, n_members: int, cut: float) -> Array:
+def _subspace(coordinates: Blocks, n_members: int, threshold: float) -> Array:
     """Orthonormal columns (M N', r) near the leading eigenvectors of C C' / M, r above k."""
     rng, n_columns = np.random.default_rng(SEED), FIRST_COLUMNS
     first = next(iter(coordinates()))
     W, values = first[:, :0], np.empty(0)
     while True:
-        W = _wider(coordinates, W, min(n_columns, first.shape[0]), rng)
+        W = _extended(coordinates, W, min(n_columns, first.shape[0]), rng)
         for _ in range(PASSES):
             before = values
-            W, values = _iterated(coordinates, W, n_members)
-            if _settled(before, values, cut):
+            W, values = _power_iteration(coordinates, W, n_members)
+            if _converged(before, values, threshold):
                 break
-        if values[-1] < cut or W.shape[1] == first.shape[0]:
+        if values[-1] < threshold or W.shape[1] == first.shape[0]:
             return W
         n_columns *= 2
 
 
-def _wider(coordinates: Blocks, W: Array, n_columns: int, rng: np.random.Generator) -> Array:
+def _extended(coordinates: Blocks, W: Array, n_columns: int, rng: np.random.Generator) -> Array:
     """W with random columns beside it, orthonormal.
 
-    They are random sums of rows, so that the same rows in other coordinates, those of a stream or
-    of other blocks, lead to the same space.
+    They are random sums of rows, so that the space does not depend on the coordinates, which differ
+    between streams and rows in memory.
     """
     xp, k = namespace(W), n_columns - W.shape[1]
     sums = sum(
@@ -102,7 +104,7 @@ def _wider(coordinates: Blocks, W: Array, n_columns: int, rng: np.random.Generat
     return xp.linalg.qr(xp.concat([W, sums], axis=1)).Q
 
 
-def _iterated(coordinates: Blocks, W: Array, n_members: int) -> tuple[Array, np.ndarray]:
+def _power_iteration(coordinates: Blocks, W: Array, n_members: int) -> tuple[Array, np.ndarray]:
     """W after one more product with C C' / M, and its eigenvalues within W, descending."""
     xp = namespace(W)
     product = xp.zeros_like(W)
@@ -113,9 +115,9 @@ def _iterated(coordinates: Blocks, W: Array, n_members: int) -> tuple[Array, np.
     return xp.linalg.qr(product).Q, values
 
 
-def _settled(before: np.ndarray, after: np.ndarray, cut: float) -> bool:
-    """Whether as many eigenvalues as before are above the cut, and hardly changed."""
-    above = after[after >= cut]
-    if np.sum(before >= cut) != len(above) or len(before) != len(after):
+def _converged(before: np.ndarray, after: np.ndarray, threshold: float) -> bool:
+    """Whether the eigenvalues above the threshold are as many as before, and hardly changed."""
+    above = after[after >= threshold]
+    if np.sum(before >= threshold) != len(above) or len(before) != len(after):
         return False
-    return bool(np.all(np.abs(above - before[: len(above)]) <= SETTLED))
+    return bool(np.all(np.abs(above - before[: len(above)]) <= TOLERANCE))

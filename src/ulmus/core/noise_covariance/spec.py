@@ -1,4 +1,4 @@
-"""What is assumed about how noise hangs together, before anything is fitted."""
+"""The noise covariance assumed for a fit, before its parameters are estimated."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ NoiseCovarianceEstimate = CovarianceEstimate | HACEstimate
 
 @dataclass(frozen=True)
 class CovarianceSpec:
-    """How noise hangs together, and where the rows are.
+    """A covariance structure and the locations of the rows.
 
     Parameters
     ----------
     structure : CovarianceStructure or HACSpec
-        A covariance with parameters, or a kernel for products of residuals.
-    places : Locations
-        Of all rows, those of weight zero too.
+        A parametric covariance, or a kernel for residual products.
+    locations : Locations
+        Locations of all rows, those of weight zero included.
     used : ndarray of shape (n,) or None
-        Which rows have a positive weight, where they are not in memory.
+        Mask of the rows of positive weight, for rows that are not in memory.
     """
 
     structure: CovarianceStructure | HACSpec
@@ -34,11 +34,11 @@ class CovarianceSpec:
 
     @property
     def parametric(self) -> CovarianceStructure | None:
-        """The covariance, if there is one."""
+        """The structure if its parameters are estimated by likelihood, else None."""
         return self.structure if isinstance(self.structure, CovarianceStructure) else None
 
     def taken(self, rows: np.ndarray) -> CovarianceSpec:
-        """The same of some rows, by index."""
+        """The same for a subset of the rows, by index."""
         used = None if self.used is None else self.used[rows]
         return CovarianceSpec(self.structure, self.locations.taken(rows), used)
 

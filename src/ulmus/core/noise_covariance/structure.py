@@ -1,4 +1,4 @@
-"""What a covariance of noise is made of: terms along time and in space, and a nugget."""
+"""Parametric noise covariances: a sum of terms in time and in space, and a nugget."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from ulmus.core.noise_covariance.kernels import Kernel
 from ulmus.core.noise_covariance.locations import Locations, group_starts
 from ulmus.core.noise_covariance.roots import DenseRoot, ExponentialRoot, Root
 from ulmus.core.noise_covariance.vecchia import NeighbourRoot
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
 
-# Rows up to which covariances in space are exact; beyond it rows have neighbours.
+# Rows up to which covariances in space are exact; beyond it nearest neighbours approximate them.
 MOST_DENSE = 2500
+AXIS_PARAMETERS = {"time": "time", "space": "coords"}
 
 
 @dataclass(frozen=True)
 class CovarianceTerm:
-    """A part of the noise that hangs together along one axis.
+    """A component of the noise that is correlated along one axis.
 
     Parameters
     ----------
     axis : {"time", "space"}
-        Along time, rows of different groups are independent; in space, groups do not matter.
+        In time, rows of different groups are independent; in space, groups are ignored.
     kernel : Kernel
-        How its correlation falls with distance.
+        Correlation as a function of distance.
     """
 
     axis: str
@@ -34,23 +37,30 @@ class CovarianceTerm:
 
     @property
     def serial(self) -> bool:
-        """Whether its inverse is banded in the order of the rows: an autoregression."""
+        """Whether its inverse is banded in the order of the rows: an AR(1) process."""
         return self.axis == "time" and self.kernel == Kernel("exponential")
 
     def require(self, locations: Locations) -> None:
-        """Refuse places without coordinates, and more of them than the kernel can have."""
+        """Raise an error if coordinates are missing or of too high a dimension."""
         if self.axis == "time":
             return
         if locations.coords is None:
-            raise ValueError("noise in space needs coords, got none; give coordinates of the rows.")
+            raise InputError(
+                Message(
+                    "missing-coords",
+                    "spatially correlated noise requires coords",
+                    suggestions=("give the coordinates of the rows",),
+                    topic="noise covariance",
+                )
+            )
         self.kernel.require_dimension(locations.coords.shape[1])
 
     def distances(self, locations: Locations, other: Locations | None = None) -> np.ndarray:
-        """Distances between rows, or from rows to others, shape (n, n')."""
+        """Distances between rows, or from rows to other locations, shape (n, n')."""
         return cdist(self._positions(locations), self._positions(other or locations))
 
-    def together(self, locations: Locations, other: Locations | None = None) -> np.ndarray:
-        """1 where two rows can hang together, 0 where they are of different groups, (n, n')."""
+    def same_series(self, locations: Locations, other: Locations | None = None) -> np.ndarray:
+        """1 where two rows can be correlated, 0 where their groups differ, shape (n, n')."""
         other = other or locations
         if self.axis == "space":
             return np.ones((locations.n, other.n))
@@ -59,22 +69,22 @@ class CovarianceTerm:
     def correlation(
         self, locations: Locations, scale: float, other: Locations | None = None
     ) -> np.ndarray:
-        """Correlations between rows, or of rows with others, shape (n, n')."""
+        """Correlations between rows, or of rows with other locations, shape (n, n')."""
         distances = self.distances(locations, other)
-        return self.kernel(distances, scale) * self.together(locations, other)
+        return self.kernel(distances, scale) * self.same_series(locations, other)
 
     def root(self, locations: Locations, scale: float) -> Root:
-        """Root of the correlation of rows that are in their order."""
+        """Root of the correlation of rows in the order of their locations."""
         if self.serial:
             return ExponentialRoot(locations.times, locations.codes, scale)
         if locations.n <= MOST_DENSE:
             return DenseRoot(self.correlation(locations, scale))
         if self.axis == "time":
-            raise ValueError(_too_many(locations.n))
+            raise _too_many(locations.n)
         return NeighbourRoot(locations.neighbours, lambda distance: self.kernel(distance, scale))
 
     def span(self, locations: Locations) -> float:
-        """Largest distance of two rows that can hang together, by the box around them."""
+        """Upper bound on the distance of two rows that can be correlated, by bounding boxes."""
         positions = self._positions(locations)
         if self.axis == "space":
             return float(np.linalg.norm(np.ptp(positions, axis=0)))
@@ -83,13 +93,13 @@ class CovarianceTerm:
         return max(float(np.ptp(part)) for part in np.split(ordered.times, starts[1:]))
 
     def gaps(self, locations: Locations, other: Locations) -> np.ndarray:
-        """Distances of others from the box around the rows: none is nearer to a row, (n',)."""
+        """Distances of other locations from the bounding box of the rows, shape (n',)."""
         rows, others = self._positions(locations), self._positions(other)
         outside = np.maximum(rows.min(axis=0) - others, others - rows.max(axis=0))
         return np.linalg.norm(np.maximum(outside, 0.0), axis=1)
 
     def spacing(self, locations: Locations) -> float:
-        """Median distance of rows to their nearest neighbour at another place."""
+        """Median distance of rows to their nearest neighbour at another location."""
         if self.axis == "space":
             positions = np.unique(self._positions(locations), axis=0)
             if len(positions) < 2:
@@ -100,7 +110,7 @@ class CovarianceTerm:
         return float(np.median(steps[steps > 0])) if np.any(steps > 0) else 0.0
 
     def has_ties(self, locations: Locations) -> bool:
-        """Whether two rows that can hang together are at the same place."""
+        """Whether two rows of the same series share a location."""
         positions = self._positions(locations)
         if self.axis == "time":
             positions = np.column_stack([positions, locations.codes])
@@ -114,14 +124,14 @@ class CovarianceTerm:
 
 @dataclass(frozen=True)
 class CovarianceStructure:
-    """A sum of terms, and noise of each row's own.
+    """A sum of correlated components, and independent noise.
 
     Parameters
     ----------
-    terms : tuple of Term
-        Parts that hang together.
+    terms : tuple of CovarianceTerm
+        Correlated components.
     nugget : bool, default=True
-        Whether each row has noise of its own as well.
+        Whether there is an independent component as well.
     """
 
     terms: tuple[CovarianceTerm, ...]
@@ -129,7 +139,7 @@ class CovarianceStructure:
 
     @property
     def n_parameters(self) -> int:
-        """A scale for each term, and a share for each part but one."""
+        """A scale for each term, and a share for each component but one."""
         return 2 * len(self.terms) - (0 if self.nugget else 1)
 
     @property
@@ -140,38 +150,63 @@ class CovarianceStructure:
         return scales + tuple(f"{term.axis} share" for term in shared)
 
     def require(self, locations: Locations) -> None:
-        """Refuse places at which the parameters cannot be told."""
+        """Raise an error for locations at which the parameters are not identifiable."""
         for term in self.terms:
             term.require(locations)
             if term.spacing(locations) == 0:
-                values = {"time": "times", "space": "coords"}[term.axis]
-                raise ValueError(
-                    f"all rows are at one place in {term.axis}, so that nothing tells how noise "
-                    f"hangs together; give {values} that differ, or noise='auto'."
-                )
+                raise _same_location(term.axis)
             if not self.nugget and term.has_ties(locations):
-                series = ", or groups for several series" if term.axis == "time" else ""
-                raise ValueError(
-                    f"nugget=False with several rows at the same place in {term.axis}, whose noise "
-                    f"would be the same; use nugget=True{series}."
-                )
+                raise _ties_without_nugget(term.axis)
         only_space = len(self.terms) == 1 and self.terms[0].axis == "space"
         if locations.n > MOST_DENSE and not (only_space or self.serial):
-            raise ValueError(_too_many(locations.n))
+            raise _too_many(locations.n)
 
     @property
     def serial(self) -> bool:
-        """Whether it is an autoregression and a nugget, for which n rows cost n."""
+        """Whether it is an AR(1) process and a nugget, for which n rows cost O(n)."""
         return len(self.terms) == 1 and self.terms[0].serial
 
     def __str__(self) -> str:
-        parts = [f"{term.kernel} along time" for term in self.terms if term.axis == "time"]
+        parts = [f"{term.kernel} in time" for term in self.terms if term.axis == "time"]
         parts += [f"{term.kernel} in space" for term in self.terms if term.axis == "space"]
-        return " + ".join([*parts, *(["a nugget"] if self.nugget else [])])
+        return " + ".join([*parts, *(["nugget"] if self.nugget else [])])
 
 
-def _too_many(n: int) -> str:
-    return (
-        f"{n} rows, and a sum of terms or a kernel other than 'exponential' along time takes at "
-        f"most {MOST_DENSE}; use one term, or a part of the rows."
+def _same_location(axis: str) -> InputError:
+    parameter = AXIS_PARAMETERS[axis]
+    quantity = {"time": "time", "space": "coordinates"}[axis]
+    return InputError(
+        Message(
+            "one-location",
+            f"all rows have the same {quantity}, so the error correlation is not identifiable",
+            suggestions=(f"give {parameter} that differ between rows", Setting("noise", "auto")),
+            topic="noise covariance",
+        )
+    )
+
+
+def _ties_without_nugget(axis: str) -> InputError:
+    quantity = {"time": "time", "space": "coordinates"}[axis]
+    series = ("give groups for several series",) if axis == "time" else ()
+    return InputError(
+        Message(
+            "ties-without-nugget",
+            f"implies equal errors of rows with the same {quantity}, of which there are several",
+            "nugget",
+            False,
+            ("use nugget=True", *series),
+            "noise covariance",
+        )
+    )
+
+
+def _too_many(n: int) -> InputError:
+    return InputError(
+        Message(
+            "too-many-rows",
+            f"{n} rows are too many for a sum of terms, or for a kernel in time other than "
+            f"'exponential', whose cost is cubic in the rows: at most {MOST_DENSE}",
+            suggestions=("use one term", "use a subset of the rows"),
+            topic="noise covariance",
+        )
     )

@@ -1,10 +1,10 @@
-r"""A root for many rows in space: each row is explained by its nearest earlier neighbours.
+r"""An approximate root for many rows in space, by nearest neighbours (Vecchia, 1988).
 
-In some order of the rows, the noise of each is a combination of that of its nearest earlier
-neighbours and an innovation (Vecchia, 1988), :math:`\epsilon = B \epsilon + D^{1/2} e` with B
+In some order of the rows, the noise of each is a linear combination of the noise of its nearest
+earlier neighbours and an innovation, :math:`\epsilon = B \epsilon + D^{1/2} e` with B
 strictly lower triangular and sparse. So :math:`\Sigma \approx L L'` with
 :math:`L = (I - B)^{-1} D^{1/2}`, and :math:`L^{-1} y` is a sparse product. A random order is nearly
-as good as the best known ones (Guinness, 2018).
+as accurate as the best known ones (Guinness, 2018).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from scipy.spatial import cKDTree
 from ulmus.core.arrays.backend import Array, like, row_blocks, to_numpy
 
 NEIGHBOURS = 30
-# The order of the rows is random, and the same in each run.
+# The order of the rows is random and reproducible.
 ORDER_SEED = 0
-# Share of the variance that is added to that of neighbours, which may be at the same place.
+# Share of the variance added to the diagonal, since neighbours may coincide.
 JITTER = 1e-10
 
 
@@ -38,7 +38,7 @@ class Neighbourhoods:
     order : ndarray of shape (n,)
         Rows in the order.
     index : ndarray of shape (n, m)
-        Positions in the order, nearest first; where there are fewer than m, the row itself.
+        Positions in the order, nearest first; padded with the row itself.
     """
 
     coords: np.ndarray
@@ -52,7 +52,7 @@ class Neighbourhoods:
         order = np.random.default_rng(ORDER_SEED).permutation(n)
         coords = coords[order]
         index = np.repeat(np.arange(n)[:, None], min(neighbours, max(n - 1, 1)), axis=1)
-        # Half of the rows before the end of a stretch are earlier than any row in it.
+        # At least half of the rows up to the end of a segment precede all rows of the segment.
         stop = 1
         while stop < n:
             start, stop = stop, min(2 * stop, n)
@@ -61,7 +61,7 @@ class Neighbourhoods:
 
 
 def _find(index: np.ndarray, tree: cKDTree, rows: np.ndarray) -> None:
-    """Write the nearest earlier neighbours of some rows, out of all rows in a tree."""
+    """Write the nearest earlier neighbours of some rows into ``index``."""
     m, k = index.shape[1], 3 * index.shape[1]
     while len(rows):
         k = min(k, tree.n)
@@ -69,7 +69,7 @@ def _find(index: np.ndarray, tree: cKDTree, rows: np.ndarray) -> None:
         earlier = near < rows[:, None]
         found = np.sum(earlier, axis=1)
         done = (found >= np.minimum(m, rows)) | (k == tree.n)
-        # A stable sort brings the earlier ones to the front and keeps them by distance.
+        # A stable sort moves earlier rows to the front and keeps them sorted by distance.
         front = np.argsort(~earlier[done], axis=1, kind="stable")[:, :m]
         nearest = np.take_along_axis(near[done], front, axis=1)
         valid = np.arange(front.shape[1]) < found[done, None]
@@ -78,43 +78,43 @@ def _find(index: np.ndarray, tree: cKDTree, rows: np.ndarray) -> None:
         rows, k = rows[~done], 2 * k
 
 
-def explained_by(
-    near: np.ndarray,
-    at: np.ndarray,
+def neighbour_weights(
+    neighbours: np.ndarray,
+    points: np.ndarray,
     covariance: Callable[[np.ndarray], np.ndarray],
     diagonal: float,
-    missing: np.ndarray | None = None,
+    padding: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shares of neighbours in the noise at some places, and the variance that they explain.
+    """Kriging weights of neighbours for the noise at some points, and the variance explained.
 
     Parameters
     ----------
-    near : ndarray of shape (b, m, c)
-        Coordinates of the neighbours of each place.
-    at : ndarray of shape (b, c)
-        The places.
+    neighbours : ndarray of shape (b, m, c)
+        Coordinates of the neighbours of each point.
+    points : ndarray of shape (b, c)
+        Coordinates of the points.
     covariance : callable
         Covariance as a function of an array of distances.
     diagonal : float
-        Variance of a neighbour, its own noise included.
-    missing : ndarray of bool, shape (b, m), optional
-        Neighbours that are none.
+        Variance of a neighbour, nugget included.
+    padding : ndarray of bool, shape (b, m), optional
+        Mask of entries that are no neighbours.
 
     Returns
     -------
-    shares, explained : ndarrays of shape (b, m) and (b,)
+    weights, explained : ndarrays of shape (b, m) and (b,)
     """
-    # One coordinate after another: the sum over so short an axis is slow.
-    gaps = (x[:, :, None] - x[:, None, :] for x in np.moveaxis(near, -1, 0))
+    # One coordinate after another: sums over a short axis are slow.
+    gaps = (x[:, :, None] - x[:, None, :] for x in np.moveaxis(neighbours, -1, 0))
     C = covariance(np.sqrt(sum(gap**2 for gap in gaps)))
-    c = covariance(np.linalg.norm(near - at[:, None, :], axis=-1))
-    if missing is not None:
-        C = np.where(missing[:, :, None] | missing[:, None, :], 0.0, C)
-        c = np.where(missing, 0.0, c)
-    own = np.arange(near.shape[1])
+    c = covariance(np.linalg.norm(neighbours - points[:, None, :], axis=-1))
+    if padding is not None:
+        C = np.where(padding[:, :, None] | padding[:, None, :], 0.0, C)
+        c = np.where(padding, 0.0, c)
+    own = np.arange(neighbours.shape[1])
     C[:, own, own] = diagonal
-    shares = np.linalg.solve(C, c[:, :, None])[:, :, 0]
-    return shares, np.sum(shares * c, axis=1)
+    weights = np.linalg.solve(C, c[:, :, None])[:, :, 0]
+    return weights, np.sum(weights * c, axis=1)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class NeighbourRoot:
     covariance : callable
         Covariance as a function of an array of distances.
     nugget : float, default=0.0
-        Variance of each row's own noise, in addition.
+        Additional variance of independent noise.
     """
 
     neighbours: Neighbourhoods
@@ -136,48 +136,47 @@ class NeighbourRoot:
     nugget: float = 0.0
 
     @cached_property
-    def _explained(self) -> tuple[scipy.sparse.csc_array, np.ndarray]:
+    def _regression(self) -> tuple[scipy.sparse.csc_array, np.ndarray]:
         """I - B, sparse, and the innovation variances D (n,)."""
         n, m = self.neighbours.index.shape
         B, D = np.empty((n, m)), np.empty(n)
         for rows in row_blocks(n, m**2):
-            B[rows], D[rows] = self._explained_rows(rows)
+            B[rows], D[rows] = self._row_regressions(rows)
         i, j = np.repeat(np.arange(n), m), self.neighbours.index.ravel()
         lower = scipy.sparse.coo_array((-B.ravel() * (i != j), (i, j)), shape=(n, n))
         return scipy.sparse.csc_array(lower + scipy.sparse.eye_array(n)), D
 
-    def _explained_rows(self, rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Shares of the neighbours and innovation variances of some rows, (b, m) and (b,)."""
+    def _row_regressions(self, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of the neighbours and innovation variances of some rows, (b, m) and (b,)."""
         coords, index = self.neighbours.coords, self.neighbours.index[rows]
         own = np.arange(len(coords))[rows, None]
-        near, at = coords[index], coords[rows]
         variance = float(self.covariance(np.zeros(1))[0])
         own_variance = variance * (1 + JITTER) + self.nugget
-        shares, explained = explained_by(
-            near, at, self.covariance, own_variance, missing=index == own
+        weights, explained = neighbour_weights(
+            coords[index], coords[rows], self.covariance, own_variance, padding=index == own
         )
-        return shares, np.maximum(own_variance - explained, JITTER * variance)
+        return weights, np.maximum(own_variance - explained, JITTER * variance)
 
     @property
     def log_det(self) -> float:
         """Log determinant of the covariance."""
-        return float(np.sum(np.log(self._explained[1])))
+        return float(np.sum(np.log(self._regression[1])))
 
     @cached_property
     def _solver(self) -> Callable[[np.ndarray], np.ndarray]:
-        # The matrix is its own factor: no row or column moves.
+        # The matrix is triangular: no row or column is permuted.
         keep = {"SymmetricMode": True}
-        factor = splu(self._explained[0].T.tocsc(), "NATURAL", diag_pivot_thresh=0.0, options=keep)
+        factor = splu(self._regression[0].T.tocsc(), "NATURAL", diag_pivot_thresh=0.0, options=keep)
         return factor.solve
 
     def applied(self, t: Array) -> Array:
         """t L for t (..., n), shape (..., n)."""
         rows = to_numpy(t).reshape(-1, t.shape[-1])[:, self.neighbours.order]
         columns = self._solver(np.ascontiguousarray(rows.T, dtype=float)).T
-        columns = columns * np.sqrt(self._explained[1])
+        columns = columns * np.sqrt(self._regression[1])
         return like(columns.reshape(t.shape), t)
 
     def whitened(self, Y: np.ndarray) -> np.ndarray:
         """Y (n, k) times the inverse of L, shape (n, k)."""
-        lower, D = self._explained
+        lower, D = self._regression
         return (lower @ Y[self.neighbours.order]) / np.sqrt(D)[:, None]

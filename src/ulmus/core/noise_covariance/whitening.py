@@ -1,7 +1,7 @@
 r"""Solves with covariances :math:`S = \sum_j w_j R_j + (1 - \sum_j w_j) I` of variance one.
 
 ``whitening(scales, shares, Y)`` is :math:`V Y` with :math:`V' V = S^{-1}`, and the log determinant
-of S. Rows are in the order of their places.
+of S. Rows are in the order of their locations.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ulmus.core.noise_covariance.locations import Locations, group_starts
 from ulmus.core.noise_covariance.structure import MOST_DENSE, CovarianceStructure
 from ulmus.core.noise_covariance.vecchia import NeighbourRoot
 
-# Raises the diagonal, so that smooth kernels without a nugget have a Cholesky factor.
+# Added to the diagonal, so that smooth kernels without a nugget have a Cholesky factor.
 JITTER = 1e-10
 
 
 class NoiseWhitening(Protocol):
-    """Whitened columns and the log determinant; LinAlgError where S has no factor."""
+    """Whitened columns and the log determinant; LinAlgError if S is not positive definite."""
 
     def __call__(
         self, scales: Sequence[float], shares: Sequence[float], Y: np.ndarray
@@ -30,7 +30,7 @@ class NoiseWhitening(Protocol):
 
 
 def noise_whitening(structure: CovarianceStructure, locations: Locations) -> NoiseWhitening:
-    """The cheapest exact one; by nearest neighbours for many rows in space."""
+    """The cheapest exact method; nearest neighbours for many rows in space."""
     if structure.serial:
         return SerialWhitening(locations)
     if locations.n <= MOST_DENSE:
@@ -39,9 +39,9 @@ def noise_whitening(structure: CovarianceStructure, locations: Locations) -> Noi
 
 
 class SerialWhitening:
-    r"""An autoregression in continuous time, and a nugget, by banded matrices.
+    r"""A continuous-time AR(1) process and a nugget, by banded matrices.
 
-    With F the matrix that takes :math:`\phi_i` times the row before from each row, and
+    With F the matrix that subtracts :math:`\phi_i` times the preceding row from each row, and
     :math:`D = \operatorname{diag}(1 - \phi_i^2)`, :math:`F R F' = D`. So
     :math:`F S F' = w D + (1 - w) F F'` is tridiagonal with a bidiagonal Cholesky factor C, and
     :math:`V = C^{-1} F`; the determinant of F is one.
@@ -71,7 +71,7 @@ class SerialWhitening:
     def _factor(
         self, scales: Sequence[float], shares: Sequence[float]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """C as a band (2, n), and the correlations of rows with those before them (n,)."""
+        """C in band storage (2, n), and the correlations of rows with the preceding ones (n,)."""
         (scale,), (w,) = scales, shares
         phi, phi2 = np.exp(-self._steps / scale), np.exp(-2 * self._steps / scale)
         band = np.zeros((2, len(phi)))
@@ -81,7 +81,7 @@ class SerialWhitening:
 
 
 def _differences(phi: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """F Y: each row less its share of the row before."""
+    """F Y."""
     FY = Y.copy(order="F")
     FY[1:] -= phi[1:, None] * Y[:-1]
     return FY
@@ -93,16 +93,16 @@ class DenseWhitening:
     def __init__(self, structure: CovarianceStructure, locations: Locations) -> None:
         self._kernels = [term.kernel for term in structure.terms]
         self._distances = [term.distances(locations) for term in structure.terms]
-        self._together = [term.together(locations) for term in structure.terms]
+        self._same_series = [term.same_series(locations) for term in structure.terms]
 
     def __call__(
         self, scales: Sequence[float], shares: Sequence[float], Y: np.ndarray
     ) -> tuple[np.ndarray, float]:
         """V Y (n, k) and log|S|."""
         S = np.zeros_like(self._distances[0])
-        parts = zip(self._kernels, self._distances, self._together, scales, shares, strict=True)
-        for kernel, distance, together, scale, share in parts:
-            S += share * kernel(distance, scale) * together
+        parts = zip(self._kernels, self._distances, self._same_series, scales, shares, strict=True)
+        for kernel, distance, same_series, scale, share in parts:
+            S += share * kernel(distance, scale) * same_series
         S[np.diag_indices_from(S)] = 1 + JITTER
         L = scipy.linalg.cholesky(S, lower=True, overwrite_a=True, check_finite=False)
         white = scipy.linalg.solve_triangular(L, Y, lower=True, check_finite=False)
@@ -110,16 +110,16 @@ class DenseWhitening:
 
 
 class NeighbourWhitening:
-    """One term in space and a nugget, each row explained by its nearest neighbours."""
+    """One term in space and a nugget, by the approximation of Vecchia (1988)."""
 
     def __init__(self, structure: CovarianceStructure, locations: Locations) -> None:
         (term,) = structure.terms
-        self._kernel, self._near = term.kernel, locations.neighbours
+        self._kernel, self._neighbours = term.kernel, locations.neighbours
 
     def __call__(
         self, scales: Sequence[float], shares: Sequence[float], Y: np.ndarray
     ) -> tuple[np.ndarray, float]:
         """V Y (n, k) and log|S|."""
         (scale,), (w,) = scales, shares
-        root = NeighbourRoot(self._near, lambda d: w * self._kernel(d, scale), nugget=1 - w)
+        root = NeighbourRoot(self._neighbours, lambda d: w * self._kernel(d, scale), nugget=1 - w)
         return root.whitened(Y), root.log_det
