@@ -22,12 +22,12 @@ NAMED = {
 def times(values: Any) -> np.ndarray:
     """Times as numbers: dates as days since 1970, durations as days; NaN where missing."""
     array = datetimes(_array("time", values))
-    return days_since_1970(array) if array.dtype.kind in "mM" else _numbers("time", array)
+    return days_since_1970(array) if array.dtype.kind in "mM" else _axis_numbers("time", array)
 
 
 def coordinates(values: Any) -> np.ndarray:
     """Coordinates as numbers."""
-    array = _numbers("coords", _array("coords", values))
+    array = _axis_numbers("coords", _array("coords", values))
     if array.ndim > 1 and array.shape[1] == 0:
         raise ValueError("coords has no columns; give at least one coordinate of each row.")
     return array
@@ -62,7 +62,7 @@ def _array(axis: str, values: Any) -> np.ndarray:
     return array
 
 
-def _numbers(axis: str, array: np.ndarray) -> np.ndarray:
+def _axis_numbers(axis: str, array: np.ndarray) -> np.ndarray:
     numbers = array.astype(float) if array.dtype.kind in "biuf" else _parsed(axis, array)
     finite = np.abs(numbers[np.isfinite(numbers)])
     if np.any(finite > LARGEST):
