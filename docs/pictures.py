@@ -1,6 +1,6 @@
-"""The pictures of docs/guide/report.md: screenshots of a report, made small.
+"""The pictures of docs/guide/report.md: screenshots of a report with few colours.
 
-``python docs/pictures.py [FOLDER]``, by default docs/_static/pictures. It needs chromium with its
+``python docs/pictures.py [FOLDER]``, by default docs/_static/pictures. It requires chromium with its
 driver, selenium, Pillow and `ulmus[report]`.
 """
 
@@ -22,14 +22,14 @@ from ulmus.report import write_report
 WIDTH, COLOURS, PATIENCE = 900, 48, 60
 # Parts of the page by the name of their picture.
 PARTS = {
-    "verdict": ".verdict",
+    "overview": ".overview",
     "observed": "figure:has([data-figure=observed])",
-    "honesty": "section[aria-labelledby=honesty] .pair",
-    "findings": "section[aria-labelledby=honesty] .findings",
-    "inputs": "figure:has([data-figure=relevance])",
-    "curve": "figure:has([data-figure=dependence])",
+    "calibration": "section[aria-labelledby=calibration] .pair",
+    "findings": "section[aria-labelledby=calibration] .findings",
+    "relevance": "figure:has([data-figure=relevance])",
+    "partial_dependence": "figure:has([data-figure=partial-dependence])",
     "variance": "figure:has([data-figure=variance])",
-    "enough": "section[aria-labelledby=enough] .pair",
+    "adequacy": "section[aria-labelledby=adequacy] .pair",
 }
 
 

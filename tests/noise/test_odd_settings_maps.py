@@ -55,8 +55,9 @@ def test_independent_rows_tell_misfit_as_without_a_precaution(noise):
     with pytest.warns(BiasWarning):
         found = careful.predict_interval(points, kind="confidence")
     assert_allclose(found, expected, rtol=1e-6)
-    light = {finding.name: finding.light for finding in careful.check().findings}
-    assert light["misfit"] == {one.name: one.light for one in plain.check().findings}["misfit"]
+    severity = {one.code: one.severity for one in careful.check().findings}
+    expected = {one.code: one.severity for one in plain.check().findings}
+    assert severity["misfit"] == expected["misfit"]
 
 
 # ---------------------------------------------------------------- advice that can be followed

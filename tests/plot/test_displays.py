@@ -319,7 +319,7 @@ def test_rows_have_their_own_names(sine):
     names = [f"site {i}" for i in range(60)]
     display = ResidualsDisplay.from_estimator(sine[0], labels=names, y_name="level", n_labels=1)
     assert display.ax_.texts[0].get_text() == names[largest_first(display.residuals)[0]]
-    assert display.ax_.get_xlabel() == "prediction of level without the row"
+    assert display.ax_.get_xlabel() == "leave-one-out prediction of level"
     with pytest.raises(ValueError, match=says("labels", "2", "60")):
         ResidualsDisplay.from_estimator(sine[0], labels=["a", "b"])
 

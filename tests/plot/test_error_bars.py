@@ -12,6 +12,7 @@ from scipy import stats
 from shared import says
 
 from ulmus.plot import CalibrationDisplay, EnsembleSizeDisplay, VarianceDisplay
+from ulmus.plot._calibration import BAND_LABEL
 from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
 
 pytestmark = pytest.mark.usefixtures("figures")
@@ -136,7 +137,7 @@ def test_variance_against_members_is_the_mean_over_points(model, data):
     slope = (variance[0] - variance[1]) / (1 / 2 - 1 / 4)
     assert_allclose(line(display.ax_, "infinitely many members")[1], variance[0] - slope / 2)
     enough = model.suggest_n_estimators(X)
-    assert_array_equal(line(display.ax_, f"enough: {enough}")[0], enough)
+    assert_array_equal(line(display.ax_, f"suggested: {enough}")[0], enough)
     assert_array_equal(line(display.ax_, "fitted: 4")[0], 4)
     assert_allclose(display.ax_.get_ylim()[0], 0)
 
@@ -194,7 +195,7 @@ def normal():
     return y, stats.norm(mean, 1), np.repeat(["calm", "wild"], 60)
 
 
-def test_the_histogram_counts_places_in_the_distributions(normal):
+def test_the_histogram_counts_pit_values(normal):
     y, distribution, _ = normal
     ax = CalibrationDisplay.from_predictions(y, distribution, n_bins=5).axes_[0]
     locations = [
@@ -202,7 +203,7 @@ def test_the_histogram_counts_places_in_the_distributions(normal):
     ]
     counts = [sum(b / 5 <= p < (b + 1) / 5 for p in locations) for b in range(5)]
     assert_allclose([bar.get_height() for bar in ax.patches[:5]], np.array(counts) / 120 * 5)
-    band = labelled(ax, "by chance, 19 of 20")
+    band = labelled(ax, BAND_LABEL)
     assert_allclose(
         [band.get_y(), band.get_y() + band.get_height()], np.multiply(chance_bounds(120, 0.2), 5)
     )
@@ -217,20 +218,20 @@ def test_coverage_counts_hits_at_each_level(normal):
         half = stats.norm.ppf((1 + level) / 2)
         hits = [abs(v - m) <= half for v, m in zip(y, distribution.mean(), strict=True)]
         assert share == pytest.approx(np.mean(hits))
-    x, low, high = area(ax, "by chance, 19 of 20")
+    x, low, high = area(ax, BAND_LABEL)
     middle = np.argmin(np.abs(x - 0.5))
     assert_allclose((low[middle], high[middle]), chance_bounds(120, 0.5))
 
 
-def test_groups_beyond_chance_stand_out(normal):
+def test_groups_outside_the_band_are_marked(normal):
     y, distribution, groups = normal
     display = CalibrationDisplay.from_predictions(y, distribution, groups=groups)
     ax = display.axes_[2]
     z = np.abs(y - distribution.mean())
     calm, wild = (np.mean(z[groups == name] <= stats.norm.ppf(0.95)) for name in ("calm", "wild"))
     assert_allclose(line(ax, "observed"), [[calm], [0]])
-    assert_allclose(line(ax, "beyond chance"), [[wild], [1]])
-    segments = labelled(ax, "by chance, 19 of 20").get_segments()
+    assert_allclose(line(ax, "outside the band"), [[wild], [1]])
+    segments = labelled(ax, BAND_LABEL).get_segments()
     for segment in segments:
         assert_allclose(segment[:, 0], chance_bounds(60, 0.9))
     assert tick_labels(ax.yaxis) == ["calm (n = 60)", "wild (n = 60)"]
@@ -253,7 +254,7 @@ def test_quantiles_are_as_good_as_distributions(normal):
     assert by_quantiles.groups == by_distribution.groups
 
 
-def test_an_estimator_is_asked_for_its_intervals_and_distributions(model, data):
+def test_an_estimator_computes_its_intervals_and_distributions(model, data):
     X = inside(data[0], 60)
     y = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.2 * np.random.default_rng(1).standard_normal(60)
     groups = np.where(X[:, 0] > 1, "high", "low")

@@ -20,12 +20,12 @@ COLUMNS = ("estimate", "std_error", "statistic", "p_value", "conf_low", "conf_hi
 
 @dataclass
 class Answerer:
-    """Effects in the frames that an estimator returns, and remembers what it was asked."""
+    """Effects in the frames that an estimator returns, and records the calls."""
 
     n_outputs: int = 1
     feature_names_in_: tuple = NAMES
     n_features_in_: int = 3
-    asked: list = field(default_factory=list)
+    calls: list = field(default_factory=list)
 
     def partial_dependence(
         self,
@@ -38,7 +38,7 @@ class Answerer:
         confidence_level=0.95,
         kind="average",
     ):
-        self.asked.append(
+        self.calls.append(
             {
                 "features": features,
                 "grid": grid_resolution,
@@ -109,7 +109,7 @@ def test_a_curve_has_its_bands_and_deciles(X):
     assert_allclose([segment[0, 0] for segment in ticks], expected)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "mean prediction of weight")
     assert legend(ax) == [WHOLE, POINTWISE]
-    assert [call["simultaneous"] for call in model.asked] == [False, True]
+    assert [call["simultaneous"] for call in model.calls] == [False, True]
 
 
 def test_what_is_asked_is_passed_on(X):
@@ -117,7 +117,7 @@ def test_what_is_asked_is_passed_on(X):
     display = PartialDependenceDisplay.from_estimator(
         model, X, [1], grid_resolution=11, centered=True, confidence_level=0.8, deciles=False
     )
-    (call,) = model.asked
+    (call,) = model.calls
     assert call == {
         "features": [1],
         "grid": 11,
@@ -178,8 +178,8 @@ def test_two_features_are_a_map_and_a_map_of_standard_errors(X):
     display = PartialDependenceDisplay.from_estimator(
         model, X, [("age", "bmi")], grid_resolution=12, simultaneous=True
     )
-    # A map has no band, so that one for the whole of it is not asked for.
-    assert [call["simultaneous"] for call in model.asked] == [False]
+    # A map has no band, so that one for the whole of it is not computed.
+    assert [call["simultaneous"] for call in model.calls] == [False]
     left, right = display.axes_
     for ax, values in ((left, display.terms[0].estimate), (right, display.terms[0].std_error)):
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "bmi")
@@ -252,9 +252,9 @@ def test_a_frame_without_features_is_refused(X):
 def test_slopes_are_stronger_where_the_band_excludes_zero(X, simultaneous, factor):
     model = Answerer()
     display = SlopeDisplay.from_estimator(model, X, "age", simultaneous=simultaneous)
-    assert {call["kind"] for call in model.asked} == {"slope"}
+    assert {call["kind"] for call in model.calls} == {"slope"}
     ax = display.ax_
-    for label, sign in (("rises: band above zero", 1), ("falls: band below zero", -1)):
+    for label, sign in (("increasing: band above zero", 1), ("decreasing: band below zero", -1)):
         x, drawn = line(ax, label)
         for value, slope in zip(x, drawn, strict=True):
             certain = sign * np.sin(value) > factor * (0.1 + 0.03 * value)
@@ -271,12 +271,12 @@ def test_a_certain_point_alone_is_marked():
     estimate = np.where(np.isin(x, [3, 7, 8]), 2.0, 0.0)
     curve = Curve("age", x, estimate, np.stack([estimate - 1, estimate + 1], axis=1))
     ax = SlopeDisplay(curve=curve).plot().ax_
-    assert labelled(ax, "rises: band above zero").get_markevery() == [3]
-    assert legend(ax) == [POINTWISE, "rises: band above zero"]
+    assert labelled(ax, "increasing: band above zero").get_markevery() == [3]
+    assert legend(ax) == [POINTWISE, "increasing: band above zero"]
 
 
 def test_slopes_at_few_values_are_marks(X):
     ax = SlopeDisplay.from_estimator(Answerer(), X + 1.0, "sex").ax_
-    x, slope = line(ax, "rises: band above zero")
+    x, slope = line(ax, "increasing: band above zero")
     assert_allclose(slope, np.sin(x))
-    assert labelled(ax, "rises: band above zero").get_markevery() == [0, 1]
+    assert labelled(ax, "increasing: band above zero").get_markevery() == [0, 1]

@@ -120,7 +120,7 @@ plt.show()
 report = models["one noise variance"].check(X.iloc[test], y.iloc[test])
 for finding in report.findings:
     if finding.name.startswith(("coverage", "spread")):
-        print(f"{finding.light:>6}  {finding.name}: {finding.says}")
+        print(f"{finding.severity:>7}  {finding.name}: {finding.message}")
 
 # %%
 # The second has green lights there. Its red ones are about the function, not the noise: residuals

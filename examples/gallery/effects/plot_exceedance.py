@@ -95,8 +95,8 @@ for low, high in pairwise(ends):
 # away, which ``target="function"`` allows for. ``model.check()`` has more to say:
 
 for finding in model.check().findings:
-    if finding.light != "green" or finding.name == "misfit":
-        print(f"{finding.name}: {finding.says}")
+    if finding.severity != "ok" or finding.name == "misfit":
+        print(f"{finding.name}: {finding.message}")
 
 # %%
 # Next

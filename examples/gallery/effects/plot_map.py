@@ -89,7 +89,7 @@ table.round(0).rename(columns={"nearest": "nearest quake", "depth": "mean depth"
 
 for finding in model.check().findings:
     if finding.name in ("coverage by input", "misfit", "bias", "residuals"):
-        print(f"[{finding.light}] {finding.name}: {finding.says}")
+        print(f"[{finding.severity}] {finding.name}: {finding.message}")
 
 # %%
 # Where the plate bends sharply, the fit smooths over it: ``bias`` compares it with a fit that

@@ -1,4 +1,4 @@
-"""Axes to draw on: those of the user, or a new figure's."""
+"""Axes to draw on: the user's, or those of a new figure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_COLUMNS = 3
 
 
 def pyplot() -> Any:
-    """The module ``matplotlib.pyplot``, or an error that says how to install it."""
+    """The module ``matplotlib.pyplot``, or an error with the command that installs it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:

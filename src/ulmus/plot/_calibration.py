@@ -1,4 +1,4 @@
-"""Whether predicted distributions and intervals keep their promise."""
+"""Calibration of predictive distributions and intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from ulmus.metrics import (
 )
 from ulmus.metrics._validation import check_shape, checked_target
 from ulmus.plot._axes import drawing_grid
-from ulmus.plot._marks import (
+from ulmus.plot._points import observed_output, one_output
+from ulmus.plot._style import (
     BLACK,
     BLUE,
     PALE,
@@ -29,25 +30,25 @@ from ulmus.plot._marks import (
     draw_legend,
     percent,
 )
-from ulmus.plot._points import observed_output, one_output
 
 LEVELS = np.arange(1, 20) / 20
-# Chance leaves the bands in one of twenty cases.
-CHANCE = 0.05
-# Inches that a group needs.
+# Samples of calibrated predictions lie outside the bands with this probability.
+OUTSIDE = 0.05
+BAND_LABEL = "95 % band if calibrated"
+# Height of a group in inches.
 GROUP_HEIGHT = 0.3
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CalibrationDisplay:
-    """Locations of observations in their distributions, and coverage against what was promised.
+    """Probability integral transform (PIT) of observations, and coverage by nominal level.
 
     Parameters
     ----------
     pit : ndarray of shape (n,)
-        Predicted distribution function at each observation: uniform if it is right.
+        Predictive distribution function at each observation: uniform if calibrated.
     levels, coverage : ndarray of shape (k,)
-        Levels of intervals, and the shares of observations that these hold.
+        Nominal levels of intervals, and their empirical coverage.
     groups : mapping of label to GroupCoverage, optional
         Coverage at ``group_level`` in groups of rows.
     group_level : float, default=0.9
@@ -92,18 +93,18 @@ class CalibrationDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Ask a fitted estimator about rows that it has not seen, and draw.
+        """Compute the calibration of a fitted estimator on new rows, and draw it.
 
-        Locations come from ``predict_dist``, and coverage from ``predict_interval``.
+        PIT values are those of ``predict_dist``, and coverage that of ``predict_interval``.
 
         Parameters
         ----------
         estimator : ELMRegressor or ELMEnsembleRegressor
             A fitted estimator.
         X : array-like of shape (n_samples, n_features)
-            New rows. Training rows would look better than they are; for these see ``check``.
+            New rows. Training rows would be optimistic; ``check`` evaluates them leave-one-out.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            What was observed there.
+            Observations.
         groups : array-like of shape (n_samples,), optional
             A label for each row; for a numeric variable see
             :func:`ulmus.metrics.quantile_groups`.
@@ -148,7 +149,7 @@ class CalibrationDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw distributions or quantiles that any model has predicted.
+        """Draw the calibration of distributions or quantiles of any model.
 
         Parameters
         ----------
@@ -202,14 +203,14 @@ class CalibrationDisplay:
     def plot(
         self, ax: Any = None, *, panels: Sequence[str] | None = None, n_bins: int = 10
     ) -> Self:
-        """Draw, with bands that right predictions leave by chance in one of twenty cases.
+        """Draw, with bands that contain 95 % of samples of calibrated predictions.
 
         Parameters
         ----------
         ax : matplotlib Axes or array of them, optional
             One for each panel; a new figure by default.
         panels : list of "pit", "coverage" and "groups", optional
-            What to draw; by default all that there is.
+            Panels to draw; all by default.
         n_bins : int, default=10
             Bins of the histogram.
 
@@ -218,24 +219,25 @@ class CalibrationDisplay:
         display : CalibrationDisplay
             Itself.
         """
-        known = {"pit": self._draw_pit, "coverage": self._draw_coverage}
+        panels_by_name = {"pit": self._draw_pit, "coverage": self._draw_coverage}
         if self.groups is not None:
-            known["groups"] = self._draw_groups
-        chosen = list(known) if panels is None else list(panels)
+            panels_by_name["groups"] = self._draw_groups
+        chosen = list(panels_by_name) if panels is None else list(panels)
         for name in chosen:
-            if name not in known:
+            if name not in panels_by_name:
                 raise ValueError(
-                    f"panels has {name!r}, but there are only {list(known)}; groups need labels."
+                    f"panels contains {name!r}, not one of {list(panels_by_name)}; 'groups' "
+                    "requires groups."
                 )
         n_groups = len(self.groups or ()) if "groups" in chosen else 0
         axes = drawing_grid(ax, len(chosen), GROUP_HEIGHT * n_groups)
         for one, name in zip(axes, chosen, strict=True):
-            known[name](one, n_bins)
+            panels_by_name[name](one, n_bins)
         self.axes_, self.figure_ = axes, axes[0].figure
         return self
 
     def _draw_pit(self, ax: Any, n_bins: int) -> None:
-        """Histogram of the places, whose bars would be equal if the distributions were right."""
+        """Histogram of the PIT values."""
         n = len(self.pit)
         low, high = chance_band(n, 1 / n_bins) * n_bins
         ax.hist(
@@ -246,9 +248,9 @@ class CalibrationDisplay:
             edgecolor=BLACK,
             linewidth=0.6,
         )
-        ax.axhspan(low, high, color=BLACK, alpha=0.15, linewidth=0, label="by chance, 19 of 20")
-        ax.axhline(1, color=BLACK, linestyle="--", linewidth=1, label="right distributions")
-        ax.set(xlabel="place in the predicted distribution", ylabel="density", xlim=(0, 1))
+        ax.axhspan(low, high, color=BLACK, alpha=0.15, linewidth=0, label=BAND_LABEL)
+        ax.axhline(1, color=BLACK, linestyle="--", linewidth=1, label="uniform")
+        ax.set(xlabel="PIT", ylabel="density", xlim=(0, 1))
         ax.set_ylim(top=1.3 * max(ax.dataLim.y1, high))
         draw_legend(ax, loc="upper center")
 
@@ -256,12 +258,10 @@ class CalibrationDisplay:
         """Coverage against level."""
         levels = np.linspace(0, 1, 201)[1:-1]
         low, high = chance_band(len(self.pit), levels)
-        ax.fill_between(
-            levels, low, high, color=BLACK, alpha=0.15, linewidth=0, label="by chance, 19 of 20"
-        )
-        ax.plot([0, 1], [0, 1], color=BLACK, linestyle="--", linewidth=1, label="as promised")
+        ax.fill_between(levels, low, high, color=BLACK, alpha=0.15, linewidth=0, label=BAND_LABEL)
+        ax.plot([0, 1], [0, 1], color=BLACK, linestyle="--", linewidth=1, label="nominal")
         ax.plot(self.levels, self.coverage, color=BLUE, marker="o", markersize=4, label="observed")
-        ax.set(xlabel="level of the intervals", ylabel="coverage", xlim=(0, 1), ylim=(0, 1))
+        ax.set(xlabel="nominal level", ylabel="empirical coverage", xlim=(0, 1), ylim=(0, 1))
         draw_legend(ax, loc="upper left")
 
     def _draw_groups(self, ax: Any, n_bins: int) -> None:
@@ -271,10 +271,10 @@ class CalibrationDisplay:
         counts = np.array([group.n_samples for group in groups.values()])
         share = np.array([group.coverage for group in groups.values()], dtype=float)
         low, high = chance_band(counts, self.group_level)
-        ax.hlines(locations, low, high, color=PALE, linewidth=9, label="by chance, 19 of 20")
-        ax.axvline(self.group_level, color=BLACK, linestyle="--", linewidth=1, label="as promised")
+        ax.hlines(locations, low, high, color=PALE, linewidth=9, label=BAND_LABEL)
+        ax.axvline(self.group_level, color=BLACK, linestyle="--", linewidth=1, label="nominal")
         outside = (share < low) | (share > high)
-        looks = ((~outside, "o", BLUE, "observed"), (outside, "D", VERMILION, "beyond chance"))
+        looks = ((~outside, "o", BLUE, "observed"), (outside, "D", VERMILION, "outside the band"))
         for here, marker, colour, label in looks:
             if np.any(here):
                 ax.plot(share[here], locations[here], marker, color=colour, label=label)
@@ -287,9 +287,9 @@ class CalibrationDisplay:
 
 
 def chance_band(n: Any, level: Any) -> FloatArray:
-    """Shares of n rows that 19 of 20 samples of honest hits lie between, shape (2, ...)."""
+    """Central 95 % interval of the share of n rows that calibrated intervals cover, (2, ...)."""
     law = stats.binom(n, level)
-    return np.stack([law.ppf(CHANCE / 2) / n, law.ppf(1 - CHANCE / 2) / n])
+    return np.stack([law.ppf(OUTSIDE / 2) / n, law.ppf(1 - OUTSIDE / 2) / n])
 
 
 def _group_coverage(y: FloatArray, ends: FloatArray, groups: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Curves and surfaces over features, read from the frames in which an estimator answers."""
+"""Curves and surfaces over features, read from the frames of ``partial_dependence``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ulmus.plot._marks import (
+from ulmus.plot._points import FEW_VALUES, feature_values
+from ulmus.plot._style import (
     BLACK,
     INNER,
     OUTER,
@@ -18,10 +19,9 @@ from ulmus.plot._marks import (
     draw_values,
     percent,
 )
-from ulmus.plot._points import FEW_VALUES, feature_values
 
-# Columns of an answer that are no features.
-ANSWER_COLUMNS = {"term", "contrast", "output", "estimate", "std_error", "statistic"} | {
+# Columns of an effects frame that are not features.
+EFFECT_COLUMNS = {"term", "contrast", "output", "estimate", "std_error", "statistic"} | {
     "p_value",
     "conf_low",
     "conf_high",
@@ -29,10 +29,10 @@ ANSWER_COLUMNS = {"term", "contrast", "output", "estimate", "std_error", "statis
 TICK_HEIGHT = 0.03
 
 
-def asked_frames(
+def partial_dependence_frames(
     estimator: Any, X: Any, names: Sequence[Any], *, simultaneous: bool, **settings: Any
 ) -> tuple[Any, Any]:
-    """A frame of partial dependence, and one whose bounds are for the whole curve, or None."""
+    """A frame of partial dependence, and one with simultaneous bounds, or None."""
     frame = estimator.partial_dependence(X, names, **settings)
     if not simultaneous:
         return frame, None
@@ -52,7 +52,7 @@ class Curve:
     bounds : ndarray of shape (p, 2)
         Interval at each point.
     whole : ndarray of shape (p, 2), optional
-        Band that covers the whole curve at once.
+        Simultaneous band.
     deciles : ndarray of shape (9,), optional
         Deciles of the feature among the rows.
 
@@ -79,7 +79,7 @@ class Curve:
     def from_frame(
         cls, frame: Any, whole: Any = None, output: int = 0, deciles: Sequence[FloatArray] = ()
     ) -> Self:
-        """Read a frame with one feature, and one whose bounds are for the whole curve."""
+        """Read a frame with one feature, and one with simultaneous bounds."""
         rows = frame_of_output(frame, output)
         (name,) = feature_columns(frame)
         grid = column(rows, name)
@@ -95,7 +95,7 @@ class Curve:
 
     @property
     def connected(self) -> bool:
-        """Whether the feature has so many values that a line through them makes sense."""
+        """Whether the feature has more than a few values, and is drawn as a line."""
         return len(self.grid) > FEW_VALUES
 
 
@@ -146,14 +146,14 @@ class Surface:
 
     @property
     def smooth_deciles(self) -> list[FloatArray | None]:
-        """Deciles of the features with so many values that ticks do not tell where data are."""
+        """Deciles of the features that are drawn as a line."""
         pairs = zip(self.grids, self.deciles, strict=True)
         return [deciles if len(grid) > FEW_VALUES else None for grid, deciles in pairs]
 
 
 def feature_columns(frame: Any) -> list[Any]:
     """Columns with values of features."""
-    found = [name for name in frame.columns if name not in ANSWER_COLUMNS]
+    found = [name for name in frame.columns if name not in EFFECT_COLUMNS]
     if not 1 <= len(found) <= 2:
         raise ValueError(
             f"a frame must have the columns of one or two features, got {found}; give one frame "
@@ -163,7 +163,7 @@ def feature_columns(frame: Any) -> list[Any]:
 
 
 def frame_of_output(frame: Any, output: int) -> Any:
-    """Rows of one output; a frame of one output has no column that says which."""
+    """Rows of one output; a frame of one output has no column ``output``."""
     outputs = list(dict.fromkeys(frame["output"])) if "output" in frame.columns else [0]
     if not 0 <= output < len(outputs):
         raise ValueError(

@@ -13,14 +13,14 @@ from ulmus.plot._axes import drawing_grid
 from ulmus.plot._curves import (
     Curve,
     Surface,
-    asked_frames,
     draw_curve,
     draw_deciles,
     feature_columns,
     feature_deciles,
+    partial_dependence_frames,
 )
-from ulmus.plot._marks import draw_legend
 from ulmus.plot._points import FEW_VALUES
+from ulmus.plot._style import draw_legend
 
 Feature = int | str
 N_CONTOURS = 12
@@ -28,7 +28,7 @@ N_CONTOURS = 12
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PartialDependenceDisplay:
-    """Curves over single features and surfaces over pairs, with their error bars.
+    """Partial dependence: curves of single features and surfaces of pairs, with error bars.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class PartialDependenceDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Ask a fitted estimator for its ``partial_dependence`` and draw.
+        """Compute the ``partial_dependence`` of a fitted estimator and draw it.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class PartialDependenceDisplay:
         centered : bool, default=False
             Whether curves show differences, as ``partial_dependence`` makes them.
         simultaneous : bool, default=False
-            Whether curves also get a band that covers the whole curve at once.
+            Whether to add a simultaneous band to curves.
         confidence_level : float, default=0.95
             Level of the bands.
         output : int, default=0
@@ -120,7 +120,9 @@ class PartialDependenceDisplay:
         for names in _feature_lists(features):
             deciles = feature_deciles(estimator, X, names)
             together = simultaneous and len(names) == 1
-            frames = asked_frames(estimator, X, names, simultaneous=together, **settings)
+            frames = partial_dependence_frames(
+                estimator, X, names, simultaneous=together, **settings
+            )
             terms.append(_term(*frames, output, deciles))
         what = "mean prediction" + ("" if y_name is None else f" of {y_name}")
         display = cls(

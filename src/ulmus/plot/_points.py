@@ -1,4 +1,4 @@
-"""Points along which an estimator is asked, and the names of what it answers about."""
+"""Points along a feature at which an estimator predicts, and names of features and outputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.arrays.backend import to_numpy
-from ulmus.plot._marks import FloatArray
+from ulmus.plot._style import FloatArray
 from ulmus.tables.frames import default_feature_names
 
 # A feature with at most so many values is drawn at these values, and nothing between them.
@@ -17,21 +17,21 @@ FEW_VALUES = 10
 OTHERS = ("median", "observed")
 
 
-class Points(NamedTuple):
-    """Points to ask about, and where answers are drawn.
+class PlotPoints(NamedTuple):
+    """Points of a curve, and their positions on the axis.
 
     Parameters
     ----------
     table : array or frame of shape (p, d)
         The points, in the form of the user's table.
     x : ndarray of shape (p,)
-        Their places on the axis.
+        Their positions on the axis.
     label : str
         Name of the axis.
     connected : bool
         Whether the points follow each other along a curve.
     rows : ndarray of shape (n,)
-        Locations of the user's own rows on the axis.
+        Positions of the user's own rows on the axis.
     """
 
     table: Any
@@ -43,7 +43,7 @@ class Points(NamedTuple):
 
 def points_along(
     estimator: Any, X: Any, feature: int | str | None, others: str, grid_resolution: int
-) -> Points:
+) -> PlotPoints:
     """Points along a feature, or the rows themselves where several features have none chosen.
 
     With ``others="median"`` the other features stay at their median (an observed value), with
@@ -54,18 +54,18 @@ def points_along(
     n_rows, n_features = X.shape if hasattr(X, "columns") else dense_table(X).shape
     if feature is None and n_features > 1:
         locations = np.arange(n_rows, dtype=float)
-        return Points(X, locations, "row", False, locations)
+        return PlotPoints(X, locations, "row", False, locations)
     values = dense_table(X)
     j = feature_number(estimator, X, 0 if feature is None else feature)
     name, column = feature_names(estimator, X)[j], values[:, j]
     if others == "observed":
-        return Points(X, column, name, False, column)
+        return PlotPoints(X, column, name, False, column)
     x = feature_grid(column, grid_resolution)
     middle = np.quantile(values, 0.5, axis=0, method="inverted_cdf")
     table = np.tile(middle, (len(x), 1))
     table[:, j] = x
     label = name if n_features == 1 else f"{name} (other features at their median)"
-    return Points(like_table(table, X), x, label, len(x) > FEW_VALUES, column)
+    return PlotPoints(like_table(table, X), x, label, len(x) > FEW_VALUES, column)
 
 
 def feature_grid(column: FloatArray, grid_resolution: int) -> FloatArray:
@@ -99,7 +99,7 @@ def feature_values(estimator: Any, X: Any, feature: int | str) -> FloatArray:
         return np.asarray(X[label], dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"feature={feature!r} holds no numbers to draw along an axis; draw the frame of "
+            f"feature={feature!r} is not numeric; draw the frame of "
             "estimator.partial_dependence(X, feature) as bars."
         ) from error
 
@@ -158,10 +158,10 @@ def observed_output(y: Any, output: int, n_rows: int) -> FloatArray:
     return values
 
 
-def target_name(y: Any, output: int, given: str | None) -> str:
-    """What the vertical axis is called: as given, or as a series or a frame names it, or y."""
-    if given is not None:
-        return given
+def target_name(y: Any, output: int, name: str | None) -> str:
+    """Name of the target: as passed, or that of a series or a column of a frame, or y."""
+    if name is not None:
+        return name
     if getattr(y, "columns", None) is not None:
         return str(y.columns[output])
     name = getattr(y, "name", None)

@@ -1,4 +1,4 @@
-"""Predictions along a feature, with a band for the function and one for new observations."""
+"""Predictions along a feature, with confidence and prediction intervals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import numpy as np
 
 from ulmus.metrics._validation import check_shape, checked_array
 from ulmus.plot._axes import drawing_axes
-from ulmus.plot._marks import (
+from ulmus.plot._points import (
+    FEW_VALUES,
+    observed_output,
+    one_output,
+    points_along,
+    target_name,
+)
+from ulmus.plot._style import (
     BLACK,
     GREY,
     INNER,
@@ -24,20 +31,13 @@ from ulmus.plot._marks import (
     percent,
     thinness,
 )
-from ulmus.plot._points import (
-    FEW_VALUES,
-    observed_output,
-    one_output,
-    points_along,
-    target_name,
-)
 
 TARGETS = {"function": "the function", "expectation": "the mean of the estimator"}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PredictionDisplay:
-    """Predictions with a band for the function and a band for new observations.
+    """Predictions with confidence intervals and prediction intervals.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class PredictionDisplay:
     confidence_level : float, default=0.95
         Level of the intervals.
     target : {"function", "expectation"}, default="function"
-        What the intervals ``confidence`` are for.
+        Target of the intervals ``confidence``.
     x_label, y_label : str
         Names of the axes.
 
@@ -105,7 +105,7 @@ class PredictionDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Ask a fitted estimator along a feature, or at the rows of a table, and draw.
+        """Predict along a feature, or at the rows of a table, and draw.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class PredictionDisplay:
         confidence_level : float, default=0.95
             Level of the intervals.
         target : {"function", "expectation"}, default="function"
-            What the inner band is for, as in ``predict_interval``.
+            Target of the confidence interval, as in ``predict_interval``.
         output : int, default=0
             Which of several outputs.
         y_name : str, optional
@@ -189,7 +189,7 @@ class PredictionDisplay:
         confidence, prediction : array-like of shape (p, 2), optional
             Intervals for the function, and for new observations.
         y : array-like of shape (p,), optional
-            Observations at the same places.
+            Observations at the same points.
         connected : bool, default=True
             Whether the predictions are points of one curve.
         confidence_level : float, default=0.95
@@ -213,7 +213,7 @@ class PredictionDisplay:
             if values is None:
                 return None
             array = checked_array(name, values, ndims=(1 + len(more),), infinite=True)
-            check_shape(name, array, (len(locations), *more), "give one entry for each place x")
+            check_shape(name, array, (len(locations), *more), "give one entry for each x")
             return array[order]
 
         display = cls(

@@ -1,4 +1,4 @@
-"""Which features matter for the prediction."""
+"""Feature relevance."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.plot._axes import FIGURE_SIZE, drawing_axes
-from ulmus.plot._marks import BLACK, SKY, FloatArray
 from ulmus.plot._points import feature_names
+from ulmus.plot._style import BLACK, SKY, FloatArray
 
 BAR_HEIGHT, FRAME_HEIGHT = 0.28, 0.9
 LONGEST_NAME = 30
@@ -57,7 +57,7 @@ class RelevanceDisplay:
         Parameters
         ----------
         estimator : ELMRegressor or ELMEnsembleRegressor
-            A fitted estimator with a learned map of its inputs.
+            A fitted estimator with a learned input map.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **options

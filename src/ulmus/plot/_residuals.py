@@ -1,4 +1,4 @@
-"""Leave-one-out residuals, and the rows that stand out."""
+"""Leave-one-out residuals and leverage."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from ulmus.metrics._validation import check_shape, checked_array
 from ulmus.plot._axes import drawing_axes
-from ulmus.plot._marks import BLUE, FloatArray, draw_legend
 from ulmus.plot._points import one_output
+from ulmus.plot._style import BLUE, FloatArray, draw_legend
 
 SMALLEST_DOT, LARGEST_DOT = 6.0, 110.0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ResidualsDisplay:
-    """Left-out residuals against left-out predictions, larger dots for rows of more leverage.
+    """Leave-one-out residuals against predictions, with dots that grow with the leverage.
 
     Parameters
     ----------
     predictions, residuals : ndarray of shape (n,)
-        Prediction of each row without it, and what was observed less that.
+        Leave-one-out predictions, and observations minus these.
     leverage : ndarray of shape (n,), optional
-        How much each row weighs in its own prediction, from 0 to 1.
+        Weight of each row in its own prediction, from 0 to 1.
     labels : sequence of length n, optional
         Names of the rows; their numbers by default.
     y_name : str, default="y"
@@ -95,8 +95,8 @@ class ResidualsDisplay:
         check_is_fitted(estimator)
         if not hasattr(estimator, "loo_residuals_"):
             raise ValueError(
-                "estimator has no training rows, which compress() drops and streamed fits never "
-                "keep; draw the residuals before compress(), or fit in memory with fit(X, y)."
+                "residuals require the training rows, which streamed fits and compress() do not "
+                "keep; draw them before compress(), or fit in memory with fit(X, y)."
             )
         return cls.from_predictions(
             one_output(estimator.loo_predictions_, output),
@@ -125,7 +125,7 @@ class ResidualsDisplay:
         Parameters
         ----------
         predictions, residuals : array-like of shape (n,)
-            Predictions, best of models that have not seen the row, and observations less these.
+            Predictions, preferably out-of-sample, and observations minus these.
         leverage : array-like of shape (n,), optional
             Leverage of the rows.
         labels : sequence of length n, optional
@@ -194,8 +194,8 @@ class ResidualsDisplay:
                 fontsize="small",
             )
         ax.set(
-            xlabel=f"prediction of {self.y_name} without the row",
-            ylabel=f"{self.y_name} less that prediction",
+            xlabel=f"leave-one-out prediction of {self.y_name}",
+            ylabel="leave-one-out residual",
         )
         self._explain_sizes(ax, dots)
         self.ax_, self.figure_ = ax, ax.figure

@@ -1,4 +1,4 @@
-"""Where the mean prediction rises with a feature, and where it falls."""
+"""The derivative of partial dependence along a feature, and where it differs from zero."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from typing import Any, Self
 import numpy as np
 
 from ulmus.plot._axes import drawing_axes
-from ulmus.plot._curves import Curve, asked_frames, draw_curve, draw_deciles, feature_deciles
-from ulmus.plot._marks import BLACK, GREEN, VERMILION, draw_legend, make_room
+from ulmus.plot._curves import (
+    Curve,
+    draw_curve,
+    draw_deciles,
+    feature_deciles,
+    partial_dependence_frames,
+)
+from ulmus.plot._style import BLACK, GREEN, VERMILION, draw_legend, make_room
 
-RISES, FALLS = "rises: band above zero", "falls: band below zero"
+RISES, FALLS = "increasing: band above zero", "decreasing: band below zero"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SlopeDisplay:
-    """The derivative of a partial dependence, drawn stronger where its sign is certain.
+    """The derivative of a partial dependence, emphasised where its band excludes zero.
 
     Parameters
     ----------
@@ -40,7 +46,7 @@ class SlopeDisplay:
     >>> bounds = np.stack([np.cos(x) - 0.1, np.cos(x) + 0.1], axis=1)
     >>> display = SlopeDisplay(curve=Curve("hours", x, np.cos(x), bounds)).plot()
     >>> [line.get_label() for line in display.ax_.lines[2:]]
-    ['rises: band above zero', 'falls: band below zero']
+    ['increasing: band above zero', 'decreasing: band below zero']
     """
 
     curve: Curve
@@ -64,7 +70,7 @@ class SlopeDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Ask a fitted estimator for ``partial_dependence(kind="slope")`` and draw.
+        """Compute ``partial_dependence(kind="slope")`` of a fitted estimator and draw it.
 
         Parameters
         ----------
@@ -77,8 +83,7 @@ class SlopeDisplay:
         grid_resolution : int, default=50
             Number of values of the feature.
         simultaneous : bool, default=False
-            Whether there is also a band that covers the whole curve at once; it then decides
-            where the sign is certain.
+            Whether to add a simultaneous band, which then decides where zero is excluded.
         confidence_level : float, default=0.95
             Level of the bands.
         output : int, default=0
@@ -96,7 +101,7 @@ class SlopeDisplay:
             Drawn.
         """
         deciles = feature_deciles(estimator, X, [feature])
-        frames = asked_frames(
+        frames = partial_dependence_frames(
             estimator,
             X,
             [feature],
@@ -144,15 +149,15 @@ class SlopeDisplay:
         return self
 
 
-def _draw_part(ax: Any, curve: Curve, certain: Any, **look: Any) -> None:
-    """Draw points of the curve whose sign is certain: a thick line, and marks where it has none."""
-    if not np.any(certain):
+def _draw_part(ax: Any, curve: Curve, selected: Any, **look: Any) -> None:
+    """Emphasise a part of the curve: a thick line, and marks at isolated points."""
+    if not np.any(selected):
         return
-    padded = np.concatenate([[False], certain, [False]])
-    marked = certain & ~padded[:-2] & ~padded[2:] if curve.connected else certain
+    padded = np.concatenate([[False], selected, [False]])
+    marked = selected & ~padded[:-2] & ~padded[2:] if curve.connected else selected
     ax.plot(
         curve.grid,
-        np.where(certain, curve.estimate, np.nan),
+        np.where(selected, curve.estimate, np.nan),
         linewidth=3.5 if curve.connected else 0.0,
         markevery=np.flatnonzero(marked).tolist(),
         zorder=3.5,

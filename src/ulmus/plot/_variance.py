@@ -1,4 +1,4 @@
-"""What the variance of a new observation is made of."""
+"""Components of the variance of a new observation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from ulmus.plot._axes import drawing_axes
-from ulmus.plot._marks import (
+from ulmus.plot._points import FEW_VALUES, one_output, points_along
+from ulmus.plot._style import (
     BLACK,
     BLUE,
     ORANGE,
@@ -21,16 +22,15 @@ from ulmus.plot._marks import (
     draw_legend,
     draw_values,
 )
-from ulmus.plot._points import FEW_VALUES, one_output, points_along
 
 OBSERVATION = "noise of a new observation"
-SHARED = "training noise, shared by members"
-OWN = "training noise, single members"
+SHARED = "training noise, common to members"
+OWN = "training noise, specific to members"
 WEIGHTS = "random hidden weights"
-CHOICE = "choice of alpha and map"
-MODEL = "the fit, its hidden weights as drawn"
+CHOICE = "selection of alpha and input map"
+MODEL = "the fit, given its hidden weights"
 
-# Neighbours in a stack differ in lightness, and hatches tell the others apart in grey.
+# Adjacent components differ in lightness, the others in their hatch.
 LOOKS: dict[str, dict[str, Any]] = {
     SHARED: {"facecolor": BLUE},
     OWN: {"facecolor": SKY, "hatch": "///"},
@@ -43,17 +43,17 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class VarianceDisplay:
-    """The parts of a variance on top of each other, along a feature or for each row.
+    """Stacked variance components, along a feature or for each row.
 
     Parameters
     ----------
     x : ndarray of shape (p,)
         Locations of the points on the axis.
     parts : mapping of str to ndarray of shape (p,)
-        Parts of the prediction's variance, by what they come from. Estimates of parts may be
-        negative; they are drawn as nothing, and the others so that they add up to the same.
+        Components of the variance of the prediction, by their source. Negative estimates are
+        drawn as zero, and the others scaled to the same sum.
     noise : ndarray of shape (p,)
-        Variance of a new observation around the function.
+        Noise variance of a new observation.
     connected : bool, default=True
         Whether the points follow each other along a curve and are drawn as areas; else as bars.
     x_label : str
@@ -97,12 +97,12 @@ class VarianceDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Ask a fitted estimator along a feature, or at the rows of a table, and draw.
+        """Compute the components along a feature, or at the rows of a table, and draw them.
 
         Parameters
         ----------
         estimator : ELMRegressor or ELMEnsembleRegressor
-            A fitted estimator. The variance of a single ELM has no parts besides the noise.
+            A fitted estimator. The variance of a single ELM has one component besides the noise.
         X : array-like of shape (n_samples, n_features)
             Rows that give the range of the feature and the medians of the others.
         feature : int or str, optional
@@ -126,7 +126,7 @@ class VarianceDisplay:
         noise = one_output(estimator.predict_var(points.table, component="noise"), output)
         display = cls(
             x=points.x,
-            parts=model_parts(estimator, points.table, output),
+            parts=model_components(estimator, points.table, output),
             noise=noise,
             connected=points.connected,
             x_label=points.label,
@@ -142,7 +142,7 @@ class VarianceDisplay:
             Where to draw; a new figure by default.
         noise : bool, default=True
             Whether the noise of a new observation is drawn on top. It is often far larger than
-            the variance of the prediction; without it the parts of that are easier to see.
+            the variance of the prediction, whose components are easier to see without it.
 
         Returns
         -------
@@ -174,8 +174,8 @@ class VarianceDisplay:
         return self
 
 
-def model_parts(estimator: Any, table: Any, output: int) -> dict[str, FloatArray]:
-    """Parts of the prediction's variance, from the bottom of the stack to its top."""
+def model_components(estimator: Any, table: Any, output: int) -> dict[str, FloatArray]:
+    """Components of the variance of the prediction, from the bottom of the stack to its top."""
     model = one_output(estimator.predict_var(table, component="model"), output)
     if not hasattr(estimator, "variance_components"):
         return {MODEL: model}
@@ -186,10 +186,10 @@ def model_parts(estimator: Any, table: Any, output: int) -> dict[str, FloatArray
 
 
 def positive_stack(parts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Parts without negative ones, in proportion, so that they add up to the same."""
+    """Components without negative ones, scaled to the same sum."""
     positive = {name: np.maximum(values, 0) for name, values in parts.items()}
-    wanted, total = sum(parts.values()), sum(positive.values())
-    share = np.divide(wanted, total, out=np.zeros_like(wanted), where=np.asarray(total) > 0)
+    before, total = sum(parts.values()), sum(positive.values())
+    share = np.divide(before, total, out=np.zeros_like(before), where=np.asarray(total) > 0)
     return {name: values * share for name, values in positive.items()}
 
 

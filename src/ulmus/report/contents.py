@@ -120,7 +120,7 @@ def report_contents(report_input: ReportInput, title: str, target_name: str) -> 
 def _map_saw_all(fit: Fit) -> bool:
     """Whether the input map behind leave-one-out predictions was optimised on these rows too."""
     learned = fit.input_map is not None and fit.input_map.relevance is not None
-    set_aside = fit.rows is not None and fit.rows.tuned is not None
+    set_aside = fit.rows is not None and fit.rows.map_rows is not None
     return learned and not set_aside and not fit.folded
 
 

@@ -18,8 +18,6 @@ from ulmus.plot._relevance import shortened
 
 FloatArray = npt.NDArray[np.float64]
 
-# Label of the central 95 % of values under the null hypothesis.
-CHANCE = "95% of samples"
 BAND = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
 
 

@@ -11,7 +11,7 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 
 from ulmus.core.arrays.backend import taken_rows
 from ulmus.core.data.scaling import extrapolated_rows
-from ulmus.core.fit.training_data import TrainingRows
+from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import row_sd, scaled_residuals
 from ulmus.diagnostics import DiagnosticReport, diagnostic_report
 from ulmus.diagnostics.baselines import leave_one_out_mean, linear_baseline
@@ -120,7 +120,7 @@ def _leave_one_out(report_input: ReportInput) -> Evaluation:
     fit, rows = report_input.fit, report_input.fit.rows
     assert rows is not None  # as evaluated_on is LEAVE_ONE_OUT
     data = leave_one_out_data(fit, rows)
-    index = np.flatnonzero(rows.judges)
+    index = np.flatnonzero(rows.calibration_rows)
     observed = rows.data.y[0, index]
     labels = (
         list(report_input.table.index) if report_input.is_training else range(rows.data.y.shape[1])

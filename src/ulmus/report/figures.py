@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.plot._calibration import LEVELS, chance_band
+from ulmus.plot._calibration import BAND_LABEL, LEVELS, chance_band
 from ulmus.plot._relevance import shortened
 from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
 from ulmus.report.columns import ObservedTarget
 from ulmus.report.drawing import (
-    CHANCE,
     Figure,
     FloatArray,
     Grid,
@@ -116,7 +115,7 @@ def coverage(evaluation: Evaluation) -> Figure:
         f"largest difference is {100 * abs(covered[largest] - LEVELS[largest]):.1f} percentage "
         f"points: {covered[largest]:.1%} at {share(LEVELS[largest])}. The grey band contains 95% "
         "of samples of calibrated intervals.",
-        [*band(LEVELS, low, high, CHANCE), dashes([0, 1], [0, 1], "nominal"), marks],
+        [*band(LEVELS, low, high, BAND_LABEL), dashes([0, 1], [0, 1], "nominal"), marks],
         axes("nominal level", "empirical coverage", axis, axis),
         Grid(("level", "coverage"), tuple(rows)),
     )
@@ -147,7 +146,7 @@ def pit(evaluation: Evaluation) -> Figure:
         f"uniform for calibrated distributions: each of {PIT_BINS} bins contains "
         f"{np.min(heights):.1%} to {np.max(heights):.1%} of the rows; 95% of samples of uniform "
         f"values lie between {low:.1%} and {high:.1%}.",
-        [bars, *band(ends, np.full(2, low), np.full(2, high), CHANCE), uniform],
+        [bars, *band(ends, np.full(2, low), np.full(2, high), BAND_LABEL), uniform],
         axes("PIT", "share of rows", y={"tickformat": ".0%"}),
         Grid(("PIT", "rows"), tuple(rows)),
     )

@@ -9,7 +9,7 @@ import numpy as np
 from ulmus.core.noise_covariance.diagnostics import Correlogram, Variogram, correlogram
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.diagnostics.checks.residual_correlation import space_variogram
-from ulmus.report.drawing import CHANCE, Figure, Grid, axes, band, dashes, numbers
+from ulmus.report.drawing import Figure, Grid, axes, band, dashes, numbers
 from ulmus.report.numbers import number
 from ulmus.report.report_input import ReportInput
 
@@ -68,7 +68,7 @@ def correlogram_figure(found: Correlogram) -> Figure:
     return Figure(
         f"Autocorrelation of leave-one-out residuals by lag in rows: {first}{outside} of "
         f"{len(lags)} lags lie outside the 95% band of independent rows.",
-        [*band(lags.astype(float), -reach, reach, CHANCE), bars],
+        [*band(lags.astype(float), -reach, reach, "95% band if independent"), bars],
         axes("lag (rows)", "autocorrelation", {"range": [0, len(lags) + 0.6]}),
         Grid(("lag", "autocorrelation", "95% band"), tuple(rows)),
     )

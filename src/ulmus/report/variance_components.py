@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from ulmus.core.variance.estimates import enough_members, variance_at
 from ulmus.diagnostics.checks.size import QUANTILE, TOLERANCE
-from ulmus.plot._size import ENDLESS, member_counts
-from ulmus.plot._variance import MODEL, OBSERVATION, model_parts, positive_stack
+from ulmus.plot._ensemble_size import INFINITE, member_counts
+from ulmus.plot._variance import MODEL, OBSERVATION, model_components, positive_stack
 from ulmus.report.report_input import ReportInput
 
 FloatArray = npt.NDArray[np.float64]
@@ -66,7 +66,7 @@ def variance_components(report_input: ReportInput) -> VarianceComponents:
     where = report_input.sample(SAMPLE_ROWS)
     table, inference = report_input.rows(where), report_input.inference
     if report_input.fit.ensemble.n_members > 1:
-        found = positive_stack(model_parts(inference, table, 0))
+        found = positive_stack(model_components(inference, table, 0))
     else:
         found = {MODEL: np.asarray(inference.predict_var(table, component="model"))}
     noise = np.mean(inference.predict_var(table, component="noise"))
@@ -83,5 +83,5 @@ def ensemble_size_curve(report_input: ReportInput) -> EnsembleSizeCurve | None:
     of_members = report_input.fit.parts(report_input.inference._points_of(table))
     suggested = enough_members(of_members, TOLERANCE, QUANTILE)
     counts = tuple(int(n) for n in member_counts(max(4 * fitted, 2 * suggested)))
-    *variance, limit = (float(np.mean(variance_at(of_members, n))) for n in (*counts, ENDLESS))
+    *variance, limit = (float(np.mean(variance_at(of_members, n))) for n in (*counts, INFINITE))
     return EnsembleSizeCurve(counts, np.array(variance), limit, fitted, suggested)

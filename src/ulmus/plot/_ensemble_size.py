@@ -1,4 +1,4 @@
-"""What more members of an ensemble would gain."""
+"""Variance of the prediction by ensemble size."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ulmus.plot._axes import drawing_axes
-from ulmus.plot._marks import BLUE, GREY, VERMILION, FloatArray, draw_legend
 from ulmus.plot._points import one_output
+from ulmus.plot._style import BLUE, GREY, VERMILION, FloatArray, draw_legend
 
-# An ensemble of this size is as good as an infinite one.
-ENDLESS = 10**9
+# Size that stands for an infinite ensemble.
+INFINITE = 10**9
 N_SIZES = 15
 
 
@@ -29,9 +29,9 @@ class EnsembleSizeDisplay:
     variance : ndarray of shape (k,)
         Variance of the prediction with so many members, mean over points.
     limit : float
-        The variance that no number of members gets below.
+        The variance of an infinitely large ensemble.
     fitted, suggested : int
-        Members of the fit, and members that are enough.
+        Members of the fit, and members that suffice.
 
     Attributes
     ----------
@@ -72,19 +72,19 @@ class EnsembleSizeDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Ask a fitted ensemble what other numbers of members would give, and draw.
+        """Compute the variance for other numbers of members, and draw it.
 
         Parameters
         ----------
         estimator : ELMEnsembleRegressor
             A fitted ensemble of at least two members.
         X : array-like of shape (n_samples, n_features)
-            Points that matter.
+            Points to average over.
         sizes : sequence of int, optional
             Numbers of members to draw; by default from 2 to well beyond those of the fit and
             those suggested.
         tolerance : float, default=0.05
-            As in ``suggest_n_estimators``, which looks at all outputs.
+            As in ``suggest_n_estimators``, which considers all outputs.
         output : int, default=0
             Which of several outputs to draw.
         ax : matplotlib Axes, optional
@@ -113,7 +113,7 @@ class EnsembleSizeDisplay:
         display = cls(
             n_estimators=chosen,
             variance=np.array([mean_variance(int(size)) for size in chosen]),
-            limit=mean_variance(ENDLESS),
+            limit=mean_variance(INFINITE),
             fitted=fitted,
             suggested=suggested,
         )
@@ -140,7 +140,7 @@ class EnsembleSizeDisplay:
         ax.axhline(self.limit, color=GREY, linestyle=":", label="infinitely many members")
         ax.axvline(self.fitted, color="black", linestyle="-", label=f"fitted: {self.fitted}")
         ax.axvline(
-            self.suggested, color=VERMILION, linestyle="--", label=f"enough: {self.suggested}"
+            self.suggested, color=VERMILION, linestyle="--", label=f"suggested: {self.suggested}"
         )
         ax.set_xscale("log")
         ax.xaxis.set_major_locator(_locator())

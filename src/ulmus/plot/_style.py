@@ -1,7 +1,7 @@
-"""Colours, bands and legends that all displays share.
+"""Colours, bands and legends of all displays.
 
-The colours are those of Okabe and Ito (2008), which colour-blind readers can tell apart. Bands and
-lines differ in line style and lightness too, for readers of a grey print.
+The colours are those of Okabe and Ito (2008), safe for colour-blind readers. Bands and lines differ
+in line style and lightness too, for greyscale prints.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ PALE = "#DDDDDD"
 MOST_THICK_BARS = 70
 
 
-class Band(NamedTuple):
-    """How a band looks: as an area between two curves, or as a bar at each point."""
+class BandStyle(NamedTuple):
+    """Style of a band: as an area between two curves, or as a bar at each point."""
 
     color: str
     opacity: float
@@ -37,12 +37,12 @@ class Band(NamedTuple):
     bar_width: float
 
 
-INNER = Band(BLUE, 0.4, "-", 4.0)
-OUTER = Band(SKY, 0.25, "--", 1.4)
+INNER = BandStyle(BLUE, 0.4, "-", 4.0)
+OUTER = BandStyle(SKY, 0.25, "--", 1.4)
 
 
 def draw_band(
-    ax: Any, x: FloatArray, bounds: FloatArray, style: Band, label: str, connected: bool
+    ax: Any, x: FloatArray, bounds: FloatArray, style: BandStyle, label: str, connected: bool
 ) -> None:
     """Draw bounds (p, 2): an area where points are connected, else a bar at each point."""
     low, high = bounds.T
@@ -90,7 +90,7 @@ def make_room(ax: Any) -> None:
 
 
 def draw_legend(ax: Any, **options: Any) -> None:
-    """Explain every label once, even where two displays share the axes."""
+    """A legend with every label once, also where two displays share the axes."""
     handles, labels = ax.get_legend_handles_labels()
     unique = dict(zip(labels, handles, strict=True))
     if unique:
@@ -98,5 +98,5 @@ def draw_legend(ax: Any, **options: Any) -> None:
 
 
 def percent(level: float) -> str:
-    """A level in words: 95 % for 0.95."""
+    """A level as text: 95 % for 0.95."""
     return f"{100 * level:.4g} %"
