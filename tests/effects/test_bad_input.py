@@ -1,4 +1,4 @@
-"""Bad questions get one error that names the parameter, what was given, and what to give."""
+"""Invalid arguments of effects raise one error that names the parameter, its value and a remedy."""
 
 import numpy as np
 import pandas as pd
@@ -90,7 +90,7 @@ COMPARE = [
     ({True: (1, 2)}, {}, "variables", "True"),
     ({"t": (1,)}, {}, "variables['t']", "two values"),
     ({"t": []}, {}, "variables['t']", "two values"),
-    ({"t": 0}, {}, "variables['t']", "not zero", "got 0"),
+    ({"t": 0}, {}, "variables['t']", "nonzero", "=0 "),
     ({"t": np.inf}, {}, "variables['t']", "step", "inf"),
     ({"t": True}, {}, "variables['t']", "step", "True"),
     ({"t": "range"}, {}, "variables['t']", "'sd', 'iqr', 'minmax'", "'range'"),
@@ -126,7 +126,7 @@ def test_a_column_that_does_not_vary_has_no_span(model, how):
 
 def test_a_ratio_to_zero():
     zero = plain_ensemble(3, 8, alpha=0.1, fit_intercept=False, random_state=0).fit(X, 0 * Y)
-    with pytest.raises(ValueError, match=says("ratio", "zero", "differences")):
+    with pytest.raises(ValueError, match=says("ratio", "zero", "comparison='difference'")):
         zero.compare(X, {0: (0.0, 0.5)}, comparison="ratio")
 
 
@@ -184,7 +184,7 @@ def test_an_activation_of_ones_own_has_no_slope():
     assert_allclose(own.average(X).estimate, own.predict(X).mean(), rtol=1e-10)
 
 
-TOGETHER = [
+JOINT = [
     ("predict_cov", (), {"component": "weights"}, "component", "'model', 'total', 'noise'"),
     ("predict_cov", (), {"estimate": "S9"}, "estimate", "'S3'", "'S9'"),
     ("predict_cov", (), {"estimate": "S2"}, "estimate='S2'", "'BR'", "fit again"),
@@ -208,9 +208,9 @@ TOGETHER = [
 
 
 @pytest.mark.parametrize(
-    ("method", "given", "how", "words"), [(m, g, how, words) for m, g, how, *words in TOGETHER]
+    ("method", "given", "how", "words"), [(m, g, how, words) for m, g, how, *words in JOINT]
 )
-def test_points_seen_together(method, given, how, words):
+def test_joint_inference_at_points(method, given, how, words):
     model = plain_ensemble(3, 8, alpha=0.1, random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match=says(*words)):
         getattr(model, method)(X, *given, **how)
@@ -219,7 +219,7 @@ def test_points_seen_together(method, given, how, words):
 # ---------------------------------------------------------------- tables
 
 
-QUESTIONS = {
+EFFECTS = {
     "functional": lambda m, X: m.functional(np.ones(len(X)), X),
     "average": lambda m, X: m.average(X),
     "compare": lambda m, X: m.compare(X, {0: 0.1}),
@@ -232,11 +232,11 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_every_question_checks_its_table(question):
-    ask = QUESTIONS[question]
+@pytest.mark.parametrize("effect", EFFECTS)
+def test_every_effect_validates_its_table(effect):
+    compute = EFFECTS[effect]
     with pytest.raises(NotFittedError):
-        ask(plain_ensemble(3, 8), X)
+        compute(plain_ensemble(3, 8), X)
     model = plain_ensemble(3, 8, alpha=0.1, random_state=0).fit(X, Y)
     for bad, words in [
         (X[:, :2], "2 features"),
@@ -246,11 +246,11 @@ def test_every_question_checks_its_table(question):
         (np.full((3, 3), "a"), "numeric|string|convert"),
     ]:
         with pytest.raises(ValueError, match=words):
-            ask(model, bad)
-    ask(model, X[:1])  # one row is a table
+            compute(model, bad)
+    compute(model, X[:1])  # one row is a table
 
 
-def test_a_failed_question_changes_nothing(model):
+def test_an_error_changes_nothing(model):
     before = model.average(FRAME, by="site")
     with pytest.raises(ValueError, match="place"):
         model.average(FRAME, by="place")
@@ -268,7 +268,7 @@ def test_sparse_rows_are_refused_where_torch_computes(torch):
         model.average(csr_array(X))
 
 
-def test_too_many_rows_to_see_together(model):
+def test_too_many_rows_for_a_joint_covariance(model):
     many = FRAME.iloc[np.arange(5001) % 40]
     for how in ({"simultaneous": True}, {"hypothesis": "equal"}):
         with pytest.raises(ValueError, match=says("5001", "simultaneous", "5000", "by")):
@@ -276,10 +276,10 @@ def test_too_many_rows_to_see_together(model):
     assert len(model.average(many, by="row")) == 5001
 
 
-# ---------------------------------------------------------------- what is unusual and allowed
+# ---------------------------------------------------------------- unusual and allowed
 
 
-def test_unusual_questions_that_have_answers(model):
+def test_unusual_arguments_that_are_valid(model):
     weights = np.ones((2, 40)) / 40
     expected = model.average(FRAME)
     for A in (weights, csr_array(weights), lil_array(weights), weights.tolist()):

@@ -1,4 +1,4 @@
-"""Questions about columns that the map of the inputs has left out get a warning, and no others."""
+"""Effects of columns that the input map drops warn, and no others."""
 
 import re
 import warnings
@@ -26,11 +26,11 @@ def table(n=120):
     return X, y
 
 
-def said(ask, *question, **options):
-    """What a question warns of, and its answer."""
+def warned(compute, *arguments, **options):
+    """Texts of the warnings, and the frame."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        frame = ask(*question, **options)
+        frame = compute(*arguments, **options)
     return [str(w.message) for w in caught if w.category is DegenerateFitWarning], frame
 
 
@@ -40,30 +40,30 @@ def with_map(X, y, diagonal, **parameters):
     return plain_ensemble(3, 15, **given | parameters).fit(X, y)
 
 
-def test_a_treatment_that_the_learned_map_left_out_is_named_with_the_remedy():
+def test_a_treatment_that_the_learned_map_drops_is_named_with_the_remedy():
     X, y = table()
     model = ELMEnsembleRegressor(3, 40, noise="homoskedastic", random_state=6).fit(X, y)
     assert model.feature_relevance_[3] == 0
-    (text,), frame = said(model.compare, X, {"treated": (0, 1)})
-    assert frame.estimate[0] == 0 < frame.std_error[0] < 0.1  # where the truth is .3
+    (text,), frame = warned(model.compare, X, {"treated": (0, 1)})
+    assert frame.estimate[0] == 0 < frame.std_error[0] < 0.1  # the true effect is .3
     assert re.search(
-        r"learned map .* left out 'treated'.* exactly 0 .*fit with input_map=None", text
+        r"learned input map drops 'treated'.* exactly 0 .*fit with input_map=None", text
     )
     free = ELMEnsembleRegressor(3, 40, input_map=None, random_state=6).fit(X, y)
-    nothing, frame = said(free.compare, X, {"treated": (0, 1)})
+    nothing, frame = warned(free.compare, X, {"treated": (0, 1)})
     assert nothing == []
     assert frame.conf_low[0] < 0.3 < frame.conf_high[0]
 
 
 @pytest.fixture(scope="module")
 def model():
-    """A model whose given map leaves out ``c`` and ``treated``."""
+    """A model whose given map drops ``c`` and ``treated``."""
     return with_map(*table(), [1.0, 1.0, 0.0, 0.0])
 
 
-def test_all_questions_about_a_column_warn_of_it(model):
+def test_all_effects_of_a_dropped_column_warn(model):
     X, _ = table()
-    for ask, question, options in (
+    for compute, columns, options in (
         (model.compare, "c", {}),
         (model.compare, {"c": (0.1, 0.2)}, {"comparison": "ratio"}),
         (model.slope, "c", {"by": "treated"}),
@@ -73,63 +73,62 @@ def test_all_questions_about_a_column_warn_of_it(model):
         (model.partial_dependence, ["a", "c"], {"grid_resolution": 3}),
         (model.compare, {"c": (0, 0.5)}, {"target": "function"}),
     ):
-        (text,), _ = said(ask, X, question, **options)
-        assert "given map of the inputs left out 'c', so" in text
-    (text,), _ = said(model.slope, X)
-    assert "left out 'c', 'treated', so" in text
+        (text,), _ = warned(compute, X, columns, **options)
+        assert "given input map drops 'c', so" in text
+    (text,), _ = warned(model.slope, X)
+    assert "drops 'c', 'treated', so" in text
 
 
-def test_questions_about_other_columns_do_not_warn(model):
+def test_effects_of_other_columns_do_not_warn(model):
     X, _ = table()
-    assert said(model.compare, X, "a", by="treated")[0] == []
-    assert said(model.slope, X, ["a", "b"])[0] == []
-    assert said(model.average, X, by="treated")[0] == []
-    assert said(model.functional, np.ones((1, 120)), X)[0] == []
+    assert warned(model.compare, X, "a", by="treated")[0] == []
+    assert warned(model.slope, X, ["a", "b"])[0] == []
+    assert warned(model.average, X, by="treated")[0] == []
+    assert warned(model.functional, np.ones((1, 120)), X)[0] == []
 
 
-def test_an_answer_over_many_blocks_of_rows_warns_too(model):
+def test_an_effect_over_many_blocks_of_rows_warns_once(model):
     X, _ = table(5000)
-    assert len(said(model.compare, X, "c")[0]) == 1
+    assert len(warned(model.compare, X, "c")[0]) == 1
 
 
-def test_levels_alone_have_no_slope_but_differences():
+def test_one_hot_indicators_have_no_slope_but_contrasts():
     X, y = table()
     X["site"] = np.arange(120) % 3
-    levels = {"expand_inputs": "one_hot"}
-    model = with_map(X, y, [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0], **levels)
-    (text,), frame = said(model.slope, X, "site")
+    model = with_map(X, y, [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0], expand_inputs="one_hot")
+    (text,), frame = warned(model.slope, X, "site")
     assert frame.estimate[0] == 0
-    assert re.search("keeps only levels of 'site'.* compare", text)
-    assert said(model.compare, X, {"site": (0, 1)})[0] == []
+    assert re.search("keeps only one-hot indicators of 'site'.* compare", text)
+    assert warned(model.compare, X, {"site": (0, 1)})[0] == []
 
 
 @pytest.mark.parametrize(
-    ("kept", "told"),
+    ("kept", "expected"),
     [
-        ([0.0, 0.0, 0.0], "left out 'kind', so"),
-        ([0.0, 0.0, 1.0], "left out 'kind' (b - a), so"),
-        ([0.0, 1.0, 0.0], "left out 'kind' (c - a), so"),
+        ([0.0, 0.0, 0.0], "drops 'kind', so"),
+        ([0.0, 0.0, 1.0], "drops 'kind' (b - a), so"),
+        ([0.0, 1.0, 0.0], "drops 'kind' (c - a), so"),
         ([1.0, 0.0, 0.0], None),
     ],
 )
-def test_categories_in_a_pipeline_whose_indicators_are_left_out(kept, told):
+def test_categories_in_a_pipeline_whose_indicators_are_dropped(kept, expected):
     X, y = table()
     X["kind"] = np.array(["a", "b", "c"])[np.arange(120) % 3]
     encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     model = plain_ensemble(3, 15, input_map=np.diag([*kept, 1, 1, 1, 1]), alpha=0.1)
     pipe = make_pipeline(encode, model).fit(X, y)
-    texts, frame = said(ulmus.inference(pipe).compare, X, "kind")
+    texts, frame = warned(ulmus.inference(pipe).compare, X, "kind")
     assert list(frame.contrast) == ["b - a", "c - a"]
-    assert len(texts) == (told is not None)
-    assert told is None or told in texts[0]
+    assert len(texts) == (expected is not None)
+    assert expected is None or expected in texts[0]
 
 
-def test_a_column_that_a_transformer_drops_is_not_laid_to_the_map():
+def test_a_column_that_a_transformer_drops_does_not_warn():
     X, y = table()
     drop = make_column_transformer(("drop", ["c"]), remainder="passthrough")
     model = plain_ensemble(3, 15, input_map=np.diag([1.0, 1.0, 0.0]), alpha=0.1)
     pipe = make_pipeline(drop, model).fit(X, y)
-    assert said(ulmus.inference(pipe).compare, X, "c")[0] == []
+    assert warned(ulmus.inference(pipe).compare, X, "c")[0] == []
 
 
 def test_the_command_line_warns_and_has_the_remedy(tmp_path):

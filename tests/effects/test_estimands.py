@@ -1,4 +1,4 @@
-"""Averages, differences, slopes and curves: each is what predict says about changed tables."""
+"""Averages, contrasts, slopes and curves agree with predictions of changed tables."""
 
 import tracemalloc
 
@@ -33,7 +33,7 @@ def model(data):
 
 @pytest.fixture(scope="module")
 def frame(data):
-    """The points with names, a column with few values and one that the model does not know."""
+    """The points with names, a column with few values and one that is no feature."""
     table = pd.DataFrame(data.X_new, columns=["t", "u", "v"], index=np.arange(100, 130))
     table["v"] = np.round(table.v)
     return table.assign(site=np.tile(["b", "a", "c"], 10))

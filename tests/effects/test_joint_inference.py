@@ -1,4 +1,4 @@
-"""Effects seen together: bands, tests, probabilities, draws, and where to measure next."""
+"""Joint inference: bands, tests, exceedance, simulation and sequential design."""
 
 import numpy as np
 import oracles
@@ -52,7 +52,7 @@ def test_the_critical_value_is_that_of_the_rectangle_probability(level, correlat
 
 
 @pytest.mark.parametrize("q", [2, 5, 40])
-def test_independent_answers_have_the_band_of_sidak(q):
+def test_independent_estimates_have_the_band_of_sidak(q):
     exact = stats.norm.isf((1 - 0.95 ** (1 / q)) / 2)
     ours = simultaneous_band(np.diag(np.linspace(0.1, 3, q)), 0.95)
     assert abs(ours.critical_value - exact) < 4 * ours.monte_carlo_error
@@ -65,7 +65,7 @@ def test_the_stated_error_is_that_of_order_statistics():
     assert_allclose(ours.monte_carlo_error, expected, rtol=0.2)
 
 
-def test_answers_that_are_one_or_certain_need_no_wider_band():
+def test_single_or_exact_estimates_need_no_wider_band():
     one = np.ones((4, 4))
     exact = stats.norm.isf(0.025)
     assert (
@@ -187,7 +187,7 @@ def test_tests_of_each_output(data):
 
 
 @noises
-def test_an_observation_exceeds_as_predict_dist_says(data, noise):
+def test_exceedance_of_an_observation_is_that_of_predict_dist(data, noise):
     fitted = small(noise=noise).fit(data.X, data.y)
     distribution = fitted.predict_dist(data.X_new)
     ours = fitted.exceedance(data.X_new, 2.3)
@@ -300,7 +300,7 @@ def test_next_points_are_those_of_the_core(model, data):
     assert_allclose(ours.attrs["before"], [before], rtol=1e-10)
 
 
-def test_candidates_are_the_targets_unless_told_and_keep_their_labels(data):
+def test_candidates_are_the_default_targets_and_keep_their_labels(data):
     names = ["t", "u", "v"]
     fitted = small().fit(pd.DataFrame(data.X, columns=names), data.y)
     table = pd.DataFrame(data.X_new, columns=names, index=np.arange(200, 230)).assign(site=GROUPS)

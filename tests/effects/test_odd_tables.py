@@ -1,4 +1,4 @@
-"""Effects about tables, units and levels that are odd but honest."""
+"""Effects of unusual tables, units and levels."""
 
 import numpy as np
 import pandas as pd
@@ -44,13 +44,13 @@ def frame(names, **others):
     ids=str,
 )
 @pytest.mark.parametrize("y", [Y, np.stack([Y, -Y], axis=1)], ids=["one", "two"])
-def test_no_column_of_an_answer_hides_another(names, y):
+def test_no_column_of_a_frame_hides_another(names, y):
     table = frame(names)
     model = small().fit(table, y)
-    answer = model.average(table, by=names)
+    effects = model.average(table, by=names)
     ours = 8 + (y.ndim == 2)
-    assert len(answer.columns) == ours + len(names)
-    labels = answer.iloc[:, 2:5].drop_duplicates().to_numpy()
+    assert len(effects.columns) == ours + len(names)
+    labels = effects.iloc[:, 2:5].drop_duplicates().to_numpy()
     assert_array_equal(labels, np.unique(table.to_numpy(), axis=0))
 
 
@@ -87,7 +87,7 @@ def test_columns_of_a_pipeline_may_be_numbers():
 
 
 @pytest.mark.parametrize("as_pipe", [False, True])
-def test_truth_values_are_compared_as_such(as_pipe):
+def test_booleans_are_compared_as_such(as_pipe):
     table = frame(["t", "u", "v"]).assign(b=X[:, 2] > 0, i=np.arange(N) % 4)
     model = small()
     ours = make_pipeline("passthrough", model) if as_pipe else model
@@ -126,7 +126,7 @@ def test_dates_stay_dates(unit):
     assert_array_equal(found.to_numpy(), np.array([0, 1], dtype="timedelta64[D]"))
 
 
-def test_a_grid_of_truth_values():
+def test_a_grid_of_booleans():
     table = frame(["t", "u", "v"]).assign(b=X[:, 2] > 0)
     model = small().fit(table, Y)
     assert model.partial_dependence(table, "b", grid=[True]).b.tolist() == [True]
@@ -185,7 +185,7 @@ def test_a_row_without_a_value_cannot_move(imputed):
     with pytest.raises(ValueError, match=says("'t'", "missing", "drop")):
         ours.slope(table)
     assert len(ours.slope(table, ["u", "v"])) == 2
-    with pytest.raises(ValueError, match=says("variables['t']='iqr'", "all rows lack")):
+    with pytest.raises(ValueError, match=says("variables['t']='iqr'", "missing in all rows")):
         ours.compare(table.assign(t=np.nan), {"t": "iqr"})
     with pytest.raises(ValueError, match=says("'t'", "no values", "grid")):
         ours.partial_dependence(table.assign(t=np.nan), "t")
@@ -230,11 +230,11 @@ def test_only_ratios_of_weights_count(unit):
 
 @pytest.mark.parametrize("size", [1e-200, 1e200])
 def test_weights_of_a_sum_have_squares(size):
-    with pytest.raises(ValueError, match=says("A reaches", f"{size:g}", "multiply")):
+    with pytest.raises(ValueError, match=says("A contains", f"{size:g}", "square", "multiply")):
         small().fit(X, Y).functional(np.full(N, size), X)
 
 
-# ------------------------------------------------------------------ together
+# ------------------------------------------------------------------ joint inference
 
 
 def test_a_hypothesis_has_rows():
@@ -259,10 +259,10 @@ def test_a_band_lies_between_one_interval_and_bonferroni(R, level):
         assert_allclose(found.critical_value, least, rtol=0.02)
 
 
-def test_intervals_of_one_answer_are_the_same_alone_and_together():
+def test_pointwise_and_simultaneous_intervals_of_one_estimate_agree():
     model = small().fit(X, Y)
-    alone, together = (model.average(X, simultaneous=s) for s in (False, True))
-    assert_allclose(together.conf_low, alone.conf_low, rtol=1e-12)
+    pointwise, band = (model.average(X, simultaneous=s) for s in (False, True))
+    assert_allclose(band.conf_low, pointwise.conf_low, rtol=1e-12)
 
 
 def estimates_of(center, covariance):
@@ -319,7 +319,7 @@ def test_folds_do_not_depend_on_the_units_of_outputs(scale, origin):
     assert_array_equal(rows, others)
 
 
-# ------------------------------------------------------------------ figures and marginaleffects
+# ------------------------------------------------------------------ figures
 
 
 @pytest.mark.usefixtures("figures")
@@ -332,25 +332,6 @@ def test_figures_of_tables_with_further_columns():
     assert SlopeDisplay.from_estimator(ours, table, "t").curve.name == "t"
     with pytest.raises(ValueError, match=says("feature='size'", "no numbers", "bars")):
         PartialDependenceDisplay.from_estimator(ours, table, ["size"])
-
-
-def test_marginaleffects_of_a_pipeline_are_refused_in_words():
-    adapted = pytest.importorskip("ulmus.marginaleffects").adapted
-    table = frame(["t", "u", "v"])
-    pipe = make_pipeline(StandardScaler(), small()).fit(table, Y)
-    for model in (pipe, ulmus.inference(pipe)):
-        words = says("estimator", type(model).__name__, "ulmus.inference")
-        with pytest.raises(ValueError, match=words):
-            adapted(model, table)
-
-
-def test_marginaleffects_of_columns_that_are_numbers():
-    marginaleffects = pytest.importorskip("marginaleffects")
-    from ulmus.marginaleffects import adapted
-
-    model, table = small().fit(X, Y), pd.DataFrame(X)
-    found = marginaleffects.avg_comparisons(adapted(model, table), variables={"1": [0.0, 0.5]})
-    assert_allclose(found["estimate"][0], model.compare(X, {1: (0.0, 0.5)}).estimate[0], rtol=1e-7)
 
 
 @pytest.mark.parametrize("parameter", ["by", "weights"])

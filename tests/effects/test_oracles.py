@@ -1,4 +1,4 @@
-"""Effects about functionals, against statsmodels and against explicit matrices of all rows."""
+"""Effects against statsmodels and against explicit matrices of all rows."""
 
 from typing import NamedTuple
 
@@ -80,8 +80,8 @@ def moved(X, value):
     return X
 
 
-# A question, and the combinations of coefficients that answer it.
-QUESTIONS = {
+# An effect, and the combinations of coefficients that it is.
+EFFECTS = {
     "average": (
         lambda m, X, how: m.average(X, **how),
         lambda p, X: p.rows(X).mean(axis=0, keepdims=True),
@@ -116,10 +116,10 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_one_member_answers_as_statsmodels(peer, question):
-    ask, combinations = QUESTIONS[question]
-    frame = ask(peer.model, peer.data.X_new, {"confidence_level": LEVEL})
+@pytest.mark.parametrize("effect", EFFECTS)
+def test_effects_of_one_member_are_those_of_statsmodels(peer, effect):
+    compute, combinations = EFFECTS[effect]
+    frame = compute(peer.model, peer.data.X_new, {"confidence_level": LEVEL})
     L = combinations(peer, peer.data.X_new)
     test = peer.regression.t_test(L)
     assert_allclose(frame.estimate, test.effect, rtol=1e-8)
@@ -166,14 +166,14 @@ def test_the_oracle_has_the_variances_of_the_oracle(oracle_problem, row_weights,
 def test_every_joint_estimate_is_the_oracle(fitted, size, hc, alpha, intercept, weighted):
     how = {"alpha": alpha, "fit_intercept": intercept, "weighted": weighted, "hc": hc}
     model, args, X = fitted(*size, variance="all", noise_variance="residual", **how)
-    asked = functionals.Functionals(
+    sums = functionals.Functionals(
         (value_functionals(InputTable(X, X, X, ("a", "b", "c")), csr_array(A.T)),)
     )
     for name in ESTIMATES:
         expected = oracles.covariance(name, *args, hc=hc)
         near = {"rtol": 1e-8, "atol": 1e-9 * np.abs(expected).max(), "err_msg": name}
         assert_allclose(raw_covariance(model.fitted_, X, name)[0], expected, **near)
-        ours = raw_covariance(model.fitted_, asked, name)[0]
+        ours = raw_covariance(model.fitted_, sums, name)[0]
         assert_allclose(ours, A @ expected @ A.T, **near)
 
 
@@ -418,7 +418,7 @@ def test_a_functional_is_widened_by_what_its_points_are(misfit):
     L = np.array([[1.0, -1.0]])
     combined = model.functional(weights, points, target="function", hypothesis=L)
     assert_widened(combined, np.abs(L) @ np.abs(weights) @ allowance)
-    # A bound of a function says nothing about its slope.
+    # An allowance for the function does not apply to its slope.
     assert_widened(model.slope(points, target="function"), 0.0)
     low = model.average(points, by="row", target="function").conf_low.tolist()
     exceeds = model.exceedance(points, low, of="mean", target="function")

@@ -64,13 +64,13 @@ def pipe(rows):
 
 
 @pytest.fixture(scope="module")
-def asked(pipe):
+def inference(pipe):
     return ulmus.inference(pipe)
 
 
 @pytest.fixture(scope="module")
 def table(rows):
-    """Rows to ask about; none of them lies at the end of a range."""
+    """New rows; none of them lies at the end of a range."""
     given = rows[0]
     return given[given.t.between(7, 28) & given.dose.between(1.3, 6)].iloc[:40]
 
@@ -78,8 +78,8 @@ def table(rows):
 # ---------------------------------------------------------------- the original columns
 
 
-def test_comparing_categories_is_predict_on_changed_frames(pipe, asked, table):
-    ours = asked.compare(table, {"kind": ["ash", "elm", "oak"]}, by="year")
+def test_comparing_categories_is_predict_on_changed_frames(pipe, inference, table):
+    ours = inference.compare(table, {"kind": ["ash", "elm", "oak"]}, by="year")
     assert ours.contrast.tolist() == np.repeat(["elm - ash", "oak - ash"], 2).tolist()
     X = table[NAMES]
     for kind, part in zip(("elm", "oak"), (ours[:2], ours[2:]), strict=True):
@@ -87,13 +87,13 @@ def test_comparing_categories_is_predict_on_changed_frames(pipe, asked, table):
         expected = pd.Series(difference).groupby(table.year.to_numpy()).mean()
         assert part.year.tolist() == [2001, 2002]
         assert_allclose(part.estimate, expected, rtol=1e-9)
-    every = asked.compare(table, "kind", by="year")
+    every = inference.compare(table, "kind", by="year")
     assert_array_equal(every.estimate, ours.estimate)
 
 
-def test_comparing_numbers_is_predict_on_changed_frames(pipe, asked, table):
+def test_comparing_numbers_is_predict_on_changed_frames(pipe, inference, table):
     X = table[NAMES]
-    ours = asked.compare(table, {"t": (10, 20), "dose": "iqr", "size": 0.1})
+    ours = inference.compare(table, {"t": (10, 20), "dose": "iqr", "size": 0.1})
     low, high = np.quantile(X.dose, [0.25, 0.75])
     expected = [
         np.mean(pipe.predict(X.assign(t=20.0)) - pipe.predict(X.assign(t=10.0))),
@@ -103,9 +103,9 @@ def test_comparing_numbers_is_predict_on_changed_frames(pipe, asked, table):
     assert_allclose(ours.estimate, expected, rtol=1e-9)
 
 
-def test_slopes_go_through_the_transformers(pipe, asked, table):
+def test_slopes_go_through_the_transformers(pipe, inference, table):
     X = table[NAMES]
-    ours = asked.slope(table, by="row")
+    ours = inference.slope(table, by="row")
     assert ours.term.unique().tolist() == ["t", "dose", "size"]
     assert ours.row[:40].tolist() == table.index.tolist()
     for name, slopes in ours.groupby("term"):
@@ -113,42 +113,44 @@ def test_slopes_go_through_the_transformers(pipe, asked, table):
         assert_allclose(slopes.estimate, (up - down) / 2e-4, rtol=1e-6, atol=1e-6)
 
 
-def test_curves_are_those_of_scikit_learn(pipe, asked, table):
+def test_curves_are_those_of_scikit_learn(pipe, inference, table):
     X = table[NAMES]
     for features, how in [("kind", {}), ("t", {"grid_resolution": 6})]:
-        ours = asked.partial_dependence(table, features, **how)
+        ours = inference.partial_dependence(table, features, **how)
         categories = {"categorical_features": ["kind"], "grid_resolution": 50} | how
         theirs = partial_dependence(pipe, X, [features], method="brute", **categories)
         assert_allclose(ours.estimate, theirs["average"].ravel(), rtol=1e-10)
         assert ours[features].tolist() == theirs["grid_values"][0].tolist()
-    both = asked.partial_dependence(table, ["kind", "t"], grid_resolution=5)
+    both = inference.partial_dependence(table, ["kind", "t"], grid_resolution=5)
     expected = [
         pipe.predict(X.assign(kind=kind, t=t)).mean()
         for kind, t in zip(both.kind, both.t, strict=True)
     ]
     assert len(both) == 15
     assert_allclose(both.estimate, expected, rtol=1e-10)
-    slope = asked.partial_dependence(table, "dose", grid=[2.0, 3.0], kind="slope")
-    up, down = (asked.partial_dependence(table, "dose", grid=[2 + s, 3 + s]) for s in (1e-4, -1e-4))
+    slope = inference.partial_dependence(table, "dose", grid=[2.0, 3.0], kind="slope")
+    up, down = (
+        inference.partial_dependence(table, "dose", grid=[2 + s, 3 + s]) for s in (1e-4, -1e-4)
+    )
     assert_allclose(slope.estimate, (up.estimate - down.estimate) / 2e-4, rtol=1e-6)
 
 
-def test_groups_by_a_column_that_the_model_does_not_use(pipe, asked, table):
-    ours = asked.average(table, by="year", weights="size")
+def test_groups_by_a_column_that_the_model_does_not_use(pipe, inference, table):
+    ours = inference.average(table, by="year", weights="size")
     X = table.assign(f=pipe.predict(table[NAMES]))
     expected = [np.average(part.f, weights=part["size"]) for _, part in X.groupby("year")]
     assert_allclose(ours.estimate, expected, rtol=1e-10)
-    mixed = asked.average(table[["year", *reversed(NAMES)]], by="year", weights="size")
+    mixed = inference.average(table[["year", *reversed(NAMES)]], by="year", weights="size")
     assert_array_equal(mixed.estimate, ours.estimate)
 
 
-def test_answers_have_the_error_bars_of_the_last_step(pipe, asked, table):
+def test_effects_have_the_error_bars_of_the_last_step(pipe, inference, table):
     Z, model = pipe[:-1].transform(table[NAMES]), pipe[-1]
-    ours, expected = asked.average(table), model.average(Z)
+    ours, expected = inference.average(table), model.average(Z)
     numbers = ["estimate", "std_error", "conf_low", "conf_high"]
     assert_allclose(ours[numbers], expected[numbers], rtol=1e-10)
     A = np.random.default_rng(0).standard_normal((2, len(table)))
-    ours, expected = asked.functional(A, table), model.functional(A, Z)
+    ours, expected = inference.functional(A, table), model.functional(A, Z)
     assert_allclose(ours[numbers], expected[numbers], rtol=1e-10)
     assert_allclose(ours.attrs["covariance"], expected.attrs["covariance"], rtol=1e-8)
 
@@ -156,25 +158,29 @@ def test_answers_have_the_error_bars_of_the_last_step(pipe, asked, table):
 # ---------------------------------------------------------------- points
 
 
-def test_questions_about_points_are_those_of_the_last_step(pipe, asked, table):
+def test_methods_for_points_are_those_of_the_last_step(pipe, inference, table):
     X = table[NAMES]
     Z, model = pipe[:-1].transform(X), pipe[-1]
-    assert_array_equal(asked.predict(X), model.predict(Z))
-    assert_array_equal(asked.predict(X, return_std=True)[1], model.predict(Z, return_std=True)[1])
-    assert_array_equal(asked.predict_interval(X, [0.5, 0.9]), model.predict_interval(Z, [0.5, 0.9]))
-    assert_array_equal(asked.predict_var(X, "model"), model.predict_var(Z, "model"))
-    assert_array_equal(asked.predict_quantiles(X, [0.1]), model.predict_quantiles(Z, [0.1]))
-    assert_array_equal(asked.predict_dist(X).std(), model.predict_dist(Z).std())
-    assert_array_equal(asked.variance_at(X, 9), model.variance_at(Z, 9))
-    assert_array_equal(asked.predict_cov(X), model.predict_cov(Z))
-    assert_array_equal(asked.predict_cov(X[:4], X[4:]), model.predict_cov(Z[:4], Z[4:]))
-    assert_array_equal(asked.exceedance(X, 4.0), model.exceedance(Z, 4.0))
-    draws = [m.simulate(p, 3, random_state=0) for m, p in ((asked, X), (model, Z))]
+    assert_array_equal(inference.predict(X), model.predict(Z))
+    assert_array_equal(
+        inference.predict(X, return_std=True)[1], model.predict(Z, return_std=True)[1]
+    )
+    assert_array_equal(
+        inference.predict_interval(X, [0.5, 0.9]), model.predict_interval(Z, [0.5, 0.9])
+    )
+    assert_array_equal(inference.predict_var(X, "model"), model.predict_var(Z, "model"))
+    assert_array_equal(inference.predict_quantiles(X, [0.1]), model.predict_quantiles(Z, [0.1]))
+    assert_array_equal(inference.predict_dist(X).std(), model.predict_dist(Z).std())
+    assert_array_equal(inference.variance_at(X, 9), model.variance_at(Z, 9))
+    assert_array_equal(inference.predict_cov(X), model.predict_cov(Z))
+    assert_array_equal(inference.predict_cov(X[:4], X[4:]), model.predict_cov(Z[:4], Z[4:]))
+    assert_array_equal(inference.exceedance(X, 4.0), model.exceedance(Z, 4.0))
+    draws = [m.simulate(p, 3, random_state=0) for m, p in ((inference, X), (model, Z))]
     assert_array_equal(*draws)
 
 
-def test_new_measurements_are_rows_of_the_original_table(pipe, asked, table):
-    ours = asked.next_points(table, n=2)
+def test_new_measurements_are_rows_of_the_original_table(pipe, inference, table):
+    ours = inference.next_points(table, n=2)
     Z, model = pipe[:-1].transform(table[NAMES]), pipe[-1]
     expected = model.next_points(Z, n=2)
     assert list(ours.columns) == ["step", "row", *NAMES, "variance"]
@@ -183,11 +189,11 @@ def test_new_measurements_are_rows_of_the_original_table(pipe, asked, table):
     assert_allclose(ours.variance, expected.variance, rtol=1e-12)
 
 
-def test_what_a_pipeline_cannot_answer(asked):
-    assert not hasattr(asked, "fit")
-    assert not hasattr(asked, "coef_")
-    assert "Pipeline" in repr(asked)
-    assert hasattr(asked, "variance_components")
+def test_attributes_that_a_pipeline_does_not_have(inference):
+    assert not hasattr(inference, "fit")
+    assert not hasattr(inference, "coef_")
+    assert "Pipeline" in repr(inference)
+    assert hasattr(inference, "variance_components")
     assert not hasattr(ulmus.inference(make_pipeline(one_member())), "variance_components")
 
 
@@ -195,9 +201,9 @@ def one_member():
     return plain_member(5, random_state=0).fit(np.arange(20.0)[:, None], np.arange(20.0))
 
 
-def test_answers_can_be_copied_and_pickled(asked, table):
-    expected = asked.average(table).estimate
-    for other in (copy.deepcopy(asked), pickle.loads(pickle.dumps(asked))):
+def test_inference_can_be_copied_and_pickled(inference, table):
+    expected = inference.average(table).estimate
+    for other in (copy.deepcopy(inference), pickle.loads(pickle.dumps(inference))):
         assert_array_equal(other.average(table).estimate, expected)
 
 
@@ -205,7 +211,7 @@ def test_answers_can_be_copied_and_pickled(asked, table):
 
 
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
-def test_a_search_answers_as_its_best_model(rows, table):
+def test_inference_of_a_search_is_that_of_its_best_model(rows, table):
     given, y = rows
     grid = {"model__alpha": [0.01, 10.0]}
     search = GridSearchCV(Pipeline([("encode", encoder()), ("model", small())]), grid, cv=2)
@@ -242,7 +248,7 @@ def test_arrays_without_names(make_table):
 
 
 def test_whole_numbers_without_names_can_take_other_values():
-    # Changed columns were cut down to whole numbers, and slopes were off by thousands.
+    # Changed columns were truncated to integers, and slopes were off by thousands.
     rng = np.random.default_rng(0)
     X = rng.integers(0, 20, (60, 2))
     pipe = make_pipeline(StandardScaler(), small()).fit(X, 0.3 * X[:, 0] + rng.normal(size=60))
@@ -262,7 +268,7 @@ def test_sparse_features_between_the_steps(rows, table):
     assert_allclose(ours.estimate, expected.mean(), rtol=1e-8)
 
 
-# ---------------------------------------------------------------- what cannot be asked
+# ---------------------------------------------------------------- invalid arguments
 
 
 @pytest.mark.parametrize(
@@ -279,21 +285,21 @@ def test_a_model_that_is_not_fitted():
             ulmus.inference(model)
 
 
-def test_tables_that_do_not_suit_the_pipeline(asked, table):
+def test_tables_that_do_not_suit_the_pipeline(inference, table):
     with pytest.raises(ValueError, match=says("X", "'dose'")):
-        asked.average(table.drop(columns="dose"))
+        inference.average(table.drop(columns="dose"))
     with pytest.raises(ValueError, match=says("X", "column names", "data frame")):
-        asked.average(table[NAMES].to_numpy())
+        inference.average(table[NAMES].to_numpy())
     with pytest.raises(ValueError, match=says("variables", "'year'", "'kind'")):
-        asked.compare(table, {"year": (2001, 2002)})
+        inference.compare(table, {"year": (2001, 2002)})
     with pytest.raises(ValueError, match=says("variables['kind']", "numbers", "elm")):
-        asked.compare(table, {"kind": "sd"})
+        inference.compare(table, {"kind": "sd"})
     with pytest.raises(ValueError, match=says("slope", "'kind'", "compare")):
-        asked.slope(table, "kind")
+        inference.slope(table, "kind")
     with pytest.raises(ValueError, match="birch"):
-        asked.compare(table, {"kind": ["elm", "birch"]})
+        inference.compare(table, {"kind": ["elm", "birch"]})
     with pytest.raises(ValueError, match=says("by='place'", "column")):
-        asked.average(table, by="place")
+        inference.average(table, by="place")
 
 
 def test_arrays_that_are_no_tables(make_table):
@@ -307,6 +313,6 @@ def test_arrays_that_are_no_tables(make_table):
         ours.average(X[:, :2])
 
 
-def test_far_values_warn_of_extrapolation(asked, table):
+def test_far_values_warn_of_extrapolation(inference, table):
     with pytest.warns(ulmus.exceptions.ExtrapolationWarning, match="outside"):
-        asked.compare(table, {"t": (10, 300)})
+        inference.compare(table, {"t": (10, 300)})

@@ -1,4 +1,4 @@
-"""The same answers from every way to fit, every array library and every kind of table."""
+"""The same effects from every way to fit, array library and type of table."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from ulmus import ELMEnsembleRegressor
 GROUPS = np.array(["a", "b", "a", "b", "b", "a", "a"])
 A = np.random.default_rng(5).standard_normal((3, 7))
 NUMBERS = ["estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high"]
-QUESTIONS = {
+EFFECTS = {
     "functional": lambda m, X: m.functional(A, X),
     "sparse functional": lambda m, X: m.functional(csr_array(A), X),
     "average": lambda m, X: m.average(X, by=GROUPS),
@@ -33,9 +33,9 @@ def small(**parameters):
 
 
 def assert_same(ours, expected, X_ours, X, rtol=1e-8):
-    """Two models answer all questions alike."""
-    for name, ask in QUESTIONS.items():
-        frame, other = ask(ours, X_ours), ask(expected, X)
+    """All effects of two models agree."""
+    for name, compute in EFFECTS.items():
+        frame, other = compute(ours, X_ours), compute(expected, X)
         numbers = other[NUMBERS].to_numpy()
         near = {"rtol": rtol, "atol": rtol * np.abs(numbers).mean(), "err_msg": name}
         assert_allclose(frame[NUMBERS], numbers, **near)
@@ -97,9 +97,9 @@ def test_single_precision_is_near(make_table, n):
     how = {"noise_variance": "residual", "alpha": 1.0}
     ours = small(dtype="float32", **how).fit(X, y)
     expected = small(**how).fit(X, y)
-    for ask in QUESTIONS.values():
+    for compute in EFFECTS.values():
         columns = ["estimate", "std_error"]
-        frame, other = ask(ours, X_new)[columns], ask(expected, X_new)[columns]
+        frame, other = compute(ours, X_new)[columns], compute(expected, X_new)[columns]
         assert_allclose(frame, other, rtol=0.02, atol=1e-3)
     assert_same(ours, ours, X_new.astype(np.float32), X_new, rtol=0.02)
 
@@ -159,13 +159,13 @@ def test_columns_in_another_order_and_further_columns(table):
     frame = pd.DataFrame(X_new, columns=["t", "u", "v"])
     other = frame[["v", "t", "u"]].assign(site=GROUPS)
     assert_same(named, named, other[["t", "u", "v"]], frame)
-    for ask in QUESTIONS.values():
-        assert_array_equal(ask(named, other)[NUMBERS], ask(named, frame)[NUMBERS])
+    for compute in EFFECTS.values():
+        assert_array_equal(compute(named, other)[NUMBERS], compute(named, frame)[NUMBERS])
 
 
 def test_single_precision_tables(table):
     X, y, _, X_new = table
     model = small(alpha=1.0).fit(X, y)
-    for ask in QUESTIONS.values():
-        ours = ask(model, X_new.astype(np.float32))
-        assert_allclose(ours.estimate, ask(model, X_new).estimate, rtol=1e-4, atol=1e-5)
+    for compute in EFFECTS.values():
+        ours = compute(model, X_new.astype(np.float32))
+        assert_allclose(ours.estimate, compute(model, X_new).estimate, rtol=1e-4, atol=1e-5)

@@ -163,7 +163,7 @@ def test_one_row_is_not_enough(data):
         plain_member().fit(data.X[:1], data.y[:1])
 
 
-# ---------------------------------------------------------------- questions to a fitted model
+# ---------------------------------------------------------------- methods of a fitted model
 
 
 def test_an_unfitted_model_says_so(data):
@@ -184,7 +184,7 @@ def test_an_estimate_that_was_not_computed(data, model):
 
 
 @pytest.mark.parametrize(
-    ("ask", "words"),
+    ("method", "words"),
     [
         (lambda m, X: m.predict_var(X, component="bias"), ("component", "'bias'", "'model'")),
         (lambda m, X: m.predict_var(X, estimate="S4"), ("estimate", "'S4'", "'S2'")),
@@ -194,17 +194,19 @@ def test_an_estimate_that_was_not_computed(data, model):
     ],
     ids=["component", "estimate", "size", "tolerance", "quantile"],
 )
-def test_unknown_questions_are_named_with_a_remedy(data, model, ask, words):
+def test_invalid_arguments_are_named_with_a_remedy(data, model, method, words):
     with pytest.raises(ValueError, match=says(*words)):
-        ask(model, data.X_new)
+        method(model, data.X_new)
 
 
 def test_one_member_cannot_be_compared_with_itself(data):
     with pytest.warns(DegenerateFitWarning, match=says("n_estimators=1", "n_estimators >= 2")):
         model = plain_ensemble(1, 8, random_state=0).fit(data.X, data.y)
-    for ask in (model.variance_components, model.member_correlation):
-        with pytest.raises(ValueError, match=says("n_estimators >= 2", "got 1", ask.__name__)):
-            ask(data.X_new)
+    for method in (model.variance_components, model.member_correlation):
+        with pytest.raises(
+            ValueError, match=says("n_estimators >= 2", "n_estimators=1", method.__name__)
+        ):
+            method(data.X_new)
     alone = plain_member(8, random_state=0).fit(data.X, data.y)
     assert_allclose(model.predict_var(data.X_new), alone.predict_var(data.X_new), rtol=1e-12)
 

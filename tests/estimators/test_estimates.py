@@ -139,7 +139,7 @@ def test_suggested_size_brings_the_weights_share_below_the_tolerance(fitted):
     _, U = oracles.pair_forms(*args)
     needed = np.sort(np.ceil(oracles.spread(*args) / (0.1 * U)))
     assert len(set(needed)) > 3
-    # Of seven points, the quantile q is at place 6q, counted from zero and rounded up.
+    # Of seven points, the quantile q has rank 6q, counted from zero and rounded up.
     for quantile, enough in [(0.9, needed[6]), (0.8, needed[5]), (0.5, needed[3])]:
         assert model.suggest_n_estimators(data.X_new, 0.1, quantile) == enough
 

@@ -1,4 +1,4 @@
-"""Estimators with a map of the inputs: what is given, learned, kept, and said about it."""
+"""Estimators with an input map: given, learned, saved and described."""
 
 import json
 import pickle
@@ -58,7 +58,7 @@ def model(table):
     return small().fit(X, y)
 
 
-def answers(model, X):
+def results(model, X):
     """What a model says of points."""
     return [
         *model.predict(X, return_std=True),
@@ -67,8 +67,8 @@ def answers(model, X):
     ]
 
 
-def assert_same_answers(one, other, X):
-    for a, b in zip(answers(one, X), answers(other, X), strict=True):
+def assert_same_results(one, other, X):
+    for a, b in zip(results(one, X), results(other, X), strict=True):
         assert_array_equal(a, b)
     for name in ("input_map_", *RELEVANCE):
         assert_array_equal(getattr(one, name), getattr(other, name))
@@ -422,11 +422,11 @@ def test_frames_and_their_names(table, model):
     assert_allclose(frame.predict(points), model.predict(X_new), rtol=1e-6)
 
 
-# ---------------------------------------------------------------- keeping and asking
+# ---------------------------------------------------------------- copies and inspection
 
 
 def test_a_pickled_model_is_the_same(table, model):
-    assert_same_answers(pickle.loads(pickle.dumps(model)), model, table[2])
+    assert_same_results(pickle.loads(pickle.dumps(model)), model, table[2])
 
 
 def test_a_model_comes_back_from_its_arrays(table, model):
@@ -434,7 +434,7 @@ def test_a_model_comes_back_from_its_arrays(table, model):
     copy = clone(model)
     copy.n_features_in_ = 4
     copy.fitted_ = from_arrays(arrays, json.loads(json.dumps(description, allow_nan=False)))
-    assert_same_answers(copy, model, table[2])
+    assert_same_results(copy, model, table[2])
 
 
 def test_compress_keeps_predictions_and_relevance(table, model):
@@ -482,13 +482,13 @@ def test_scores_alone_have_no_unseen_levels(table):
 def test_verbose_tells_how_the_map_was_found(table, capsys, verbose, lines):
     X, y, _ = table
     small(verbose=verbose).fit(X, y)
-    told = capsys.readouterr().out.splitlines()
-    assert bool(told) == lines
+    log = capsys.readouterr().out.splitlines()
+    assert bool(log) == lines
     if lines:
-        assert all(line.startswith("input map: ") for line in told)
-        told = [line.split(":")[1].strip() for line in told]
-        assert told[:-1] == ["one scale", "from common scale", "from gradients", "scales"]
-        assert re.fullmatch(r"\d+ of 10 inputs kept", told[-1])
+        assert all(line.startswith("input map: ") for line in log)
+        log = [line.split(":")[1].strip() for line in log]
+        assert log[:-1] == ["one scale", "from common scale", "from gradients", "scales"]
+        assert re.fullmatch(r"\d+ of 10 inputs kept", log[-1])
 
 
 def test_parameters_of_the_map_are_parameters_of_the_estimator():

@@ -160,7 +160,7 @@ def test_variance_of_one_member_is_statsmodels(data, least_squares, intercept, w
     assert_allclose(model.predict_var(data.X_new, "model"), expected.se_mean**2, rtol=1e-8)
 
 
-def test_leverage_and_left_out_residuals_are_statsmodels(least_squares):
+def test_leverage_and_leave_one_out_residuals_are_those_of_statsmodels(least_squares):
     model, theirs, _ = least_squares(True, None)
     influence = theirs.get_influence()
     assert_allclose(model.leverage_, influence.hat_matrix_diag, rtol=1e-8)

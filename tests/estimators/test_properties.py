@@ -26,7 +26,7 @@ alphas = st.sampled_from([0.0, 0.3])
 
 
 def ensemble(alpha=0.3, **parameters):
-    """A small ensemble with every estimate; the paper's noise estimate unless told."""
+    """A small ensemble with every estimate; the paper's noise estimate by default."""
     parameters = {"noise_variance": "residual", "variance": "all"} | parameters
     return plain_ensemble(4, 6, alpha=alpha, weight_scale=2.0, random_state=0, **parameters)
 
@@ -113,7 +113,7 @@ def test_scale_of_the_weights_does_not_matter_when_alpha_is_chosen(
 @few
 @given(seed=seeds, alpha=st.sampled_from([0.0, 0.3, "loo", "gcv"]), hc=hcs)
 @pytest.mark.parametrize("noise_variance", ["residual", "pilot"])
-def test_rows_of_weight_zero_are_left_out(make_table, noise_variance, seed, alpha, hc):
+def test_rows_of_weight_zero_are_ignored(make_table, noise_variance, seed, alpha, hc):
     data = make_table(60, seed=seed)
     keep = np.random.default_rng(seed).random(60) < 0.7
     keep[:2] = True  # the corners of the range
@@ -180,9 +180,9 @@ def test_constant_outputs_have_no_variance(make_table, noise_variance, seed, val
 # ---------------------------------------------------------------- row blocks
 
 
-def cut(X, y, root_weight, cuts):
-    """The same rows in blocks that end at the given places."""
-    edges = [0, *sorted(set(cuts)), len(X)]
+def in_blocks(X, y, root_weight, ends):
+    """The same rows in blocks that end at the given positions."""
+    edges = [0, *sorted(set(ends)), len(X)]
     return [
         Block(X[a:b], y[:, a:b], None if root_weight is None else root_weight[a:b])
         for a, b in itertools.pairwise(edges)
@@ -198,7 +198,7 @@ def alphas_of(fit):
 @few
 @given(
     seed=seeds,
-    cuts=st.lists(st.integers(1, 59), max_size=8),
+    ends=st.lists(st.integers(1, 59), max_size=8),
     alpha=st.sampled_from([0.0, 0.3, "loo", "gcv"]),
     hc=hcs,
     constant=st.booleans(),
@@ -206,19 +206,19 @@ def alphas_of(fit):
     dual=st.booleans(),
 )
 def test_any_split_into_blocks_gives_the_same_model(
-    make_table, make_layer, seed, cuts, alpha, hc, constant, weighted, dual
+    make_table, make_layer, seed, ends, alpha, hc, constant, weighted, dual
 ):
     data = make_table(60, seed=seed)
     layer = make_layer(4, 6, 3, seed=seed, constant=constant)
     Y = np.stack([data.y, 3 * data.X[:, 0] - 50])
     root = np.sqrt(data.w) if weighted else None
-    whole = cut(data.X, Y, root, [])
+    whole = in_blocks(data.X, Y, root, [])
     fits = [
         core_fit(layer, blocks, alpha=alpha, hc=hc, sample=sample, dual=dual)
         for blocks, sample in [
             (whole, whole[0]),
-            (cut(data.X, Y, root, cuts), whole[0]),
-            (cut(data.X, Y, root, [25, *cuts]), cut(data.X, Y, root, [25])[0]),
+            (in_blocks(data.X, Y, root, ends), whole[0]),
+            (in_blocks(data.X, Y, root, [25, *ends]), in_blocks(data.X, Y, root, [25])[0]),
         ]
     ]
     expected = raw_variances(fits[0], data.X_new)
@@ -230,15 +230,15 @@ def test_any_split_into_blocks_gives_the_same_model(
 
 
 @few
-@given(seed=seeds, cuts=st.lists(st.integers(1, 59), min_size=2, max_size=6), data=st.data())
-def test_moments_merge_in_any_order_and_grouping(make_table, make_layer, seed, cuts, data):
+@given(seed=seeds, ends=st.lists(st.integers(1, 59), min_size=2, max_size=6), data=st.data())
+def test_moments_merge_in_any_order_and_grouping(make_table, make_layer, seed, ends, data):
     table = make_table(60, seed=seed)
     layer = make_layer(3, 5, 3, seed=seed, constant=True)
     y, root = table.y[None, :], np.sqrt(table.w)
     whitening = sample_whitening(layer, Block(table.X[:30], y[:, :30], root[:30]))
     moments = FirstPass(whitening, OutputUnits(np.zeros(1), np.ones(1)), [slice(0, 3)])
-    whole = moments(cut(table.X, y, root, []))
-    parts = [moments([block]) for block in cut(table.X, y, root, cuts)]
+    whole = moments(in_blocks(table.X, y, root, []))
+    parts = [moments([block]) for block in in_blocks(table.X, y, root, ends)]
     parts = data.draw(st.permutations(parts))
     middle = data.draw(st.integers(1, max(1, len(parts) - 1)))
     groups = [group for group in (parts[:middle], parts[middle:]) if group]

@@ -1,4 +1,4 @@
-"""Wrong or ugly answers that once came silently, each with what must happen instead."""
+"""Results that were silently wrong once, each with what must happen instead."""
 
 import pickle
 import warnings
@@ -18,7 +18,7 @@ import ulmus
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.variance.estimates import ESTIMATES, Estimate
 from ulmus.exceptions import DegenerateFitWarning, ExtrapolationWarning
-from ulmus.tables.blocks import from_arrow
+from ulmus.tables import from_arrow
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_points_among_continuous_inputs_have_no_unseen_directions(table):
     fit = plain_ensemble(random_state=0).fit(X, y).fitted_
     rng = np.random.default_rng(1)
     parts = fit.undersmoothed_parts(np.clip(rng.standard_normal((300, 3)), -2, 2))
-    assert np.max(parts.unseen / parts.variance) < 1e-3
+    assert np.max(parts.null_space / parts.variance) < 1e-3
 
 
 # ---------------------------------------------------------------- tables in blocks
@@ -172,8 +172,8 @@ def test_something_that_is_no_list_of_blocks(blocks):
     ("column", "values", "words"),
     [
         ("day", pd.Timestamp("2020-01-01"), ["'day'", "dates"]),
-        ("kind", "loam", ["'kind'", "words or categories", "OneHotEncoder"]),
-        ("soil", pd.Categorical(["a", "b"] * 300), ["'soil'", "words or categories"]),
+        ("kind", "loam", ["'kind'", "texts or categories", "OneHotEncoder"]),
+        ("soil", pd.Categorical(["a", "b"] * 300), ["'soil'", "texts or categories"]),
     ],
 )
 def test_columns_that_hold_no_numbers_are_named(table, way, column, values, words):
@@ -210,7 +210,7 @@ def test_files_that_cannot_be_used(table, tmp_path):
     frame.to_parquet(path)
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "folder").mkdir()
-    for asked, words in [
+    for arguments_given, words in [
         ({"columns": ["a", "y"]}, ["'y'", "inputs and also target"]),
         ({"columns": ["a", "b"], "sample_weight": "b"}, ["'b'", "sample_weight"]),
         ({"columns": []}, ["columns", "at least one"]),
@@ -221,7 +221,7 @@ def test_files_that_cannot_be_used(table, tmp_path):
         ({"path": tmp_path / "table"}, ["'table'", "format", "parquet"]),
         ({"target": []}, ["target", "no column"]),
     ]:
-        arguments = {"path": path, "target": "y"} | asked
+        arguments = {"path": path, "target": "y"} | arguments_given
         with pytest.raises(ValueError, match=says(*words)):
             from_arrow(arguments.pop("path"), **arguments)
 
@@ -292,8 +292,9 @@ def test_an_empty_partition_has_no_predictions(table):
     for outputs in (y, np.column_stack([y, -y])):
         model = small().fit(X, outputs)
         points = da.from_array(X, chunks=((0, 300, 0, 300), (3,)))
-        for ask in (ulmus.dask.predict, ulmus.dask.predict_var):
-            assert_allclose(ask(model, points).compute(), getattr(model, ask.__name__)(X))
+        for method in (ulmus.dask.predict, ulmus.dask.predict_var):
+            ours = method(model, points).compute()
+            assert_allclose(ours, getattr(model, method.__name__)(X))
         named = small().fit(frame, outputs)
         rare = dd.from_pandas(frame, npartitions=40)
         rare = rare[rare["a"] > 2.2]
@@ -366,17 +367,17 @@ def test_units_beyond_all_numbers_are_refused(table):
 def test_a_warning_is_given_once(table):
     X, y = table
     model = small().fit(X, y)
-    asks = {
+    calls = {
         "predict": lambda: model.predict(X[:2] + 9),
         "summary_frame": lambda: model.summary_frame(X[:2] + 9),
         "predict_dist": lambda: model.predict_dist(X[:2] + 9),
         "predict_interval": lambda: model.predict_interval(X[:2] + 9),
         "predict_quantiles": lambda: model.predict_quantiles(X[:2] + 9, 0.5),
     }
-    for name, ask in asks.items():
+    for name, call in calls.items():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            ask()
+            call()
         kinds = [w.category for w in caught]
         assert kinds.count(ExtrapolationWarning) == 1, name
         assert {w.filename for w in caught} == {__file__}, name

@@ -50,7 +50,7 @@ def test_scikit_learn_checks(estimator, check):
 @few_rows
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 @parametrize_with_checks(TOGETHER)
-def test_scikit_learn_checks_of_noise_that_hangs_together(estimator, check):
+def test_scikit_learn_checks_of_correlated_noise(estimator, check):
     check(estimator)
 
 
@@ -89,7 +89,7 @@ def data(make_table):
 
 
 def all_predictions(model, X):
-    """Everything that can be asked of a fitted model at the points X."""
+    """All results of a fitted model at the points X."""
     out = {"mean": model.predict(X)}
     out["mean_again"], out["std"] = model.predict(X, return_std=True)
     for component in ("total", "model", "noise", "weights"):

@@ -53,13 +53,13 @@ def test_chunks_of_rows_and_points_change_nothing(fitted, monkeypatch, weighted)
     monkeypatch.setattr(backend, "BLOCK_ELEMENTS", 1)  # several blocks of rows
     model, _, X = fitted(n=150, y=y, weighted=weighted, alpha=0.3)
 
-    def answers():
+    def intervals():
         intervals = [model.predict_interval(X, LEVELS, method=m) for m in PREDICTION_METHODS]
         return [*intervals, model.predict_quantiles(X, LEVELS)]
 
-    whole = answers()
+    whole = intervals()
     monkeypatch.setattr(jackknife, "POINT_ELEMENTS", 150 * 2 * 3)  # three points at a time
-    for ours, expected in zip(answers(), whole, strict=True):
+    for ours, expected in zip(intervals(), whole, strict=True):
         assert_allclose(ours, expected, rtol=1e-12)
 
 
@@ -196,7 +196,7 @@ def test_shapes(fitted, K, noise):
 @members
 def test_levels_are_nested_and_bounds_in_order(fitted, M, noise):
     model, _, X = fitted(M, noise=noise)
-    levels = [0.9, 0.5, 0.8]  # in the order asked for
+    levels = [0.9, 0.5, 0.8]  # not sorted
     alone = [every_interval(model, X, level) for level in levels]
     for name, intervals in every_interval(model, X, levels).items():
         low, high = intervals[:, 0], intervals[:, 1]
@@ -218,9 +218,9 @@ def test_single_precision_in_and_out(fitted, noise):
     assert model.predict_quantiles(single, LEVELS).dtype == np.float32
 
 
-def same_intervals(together, alone, X, outputs):
+def same_intervals(joint, alone, X, outputs):
     """Whether a fit to several outputs has the intervals of fits to one each."""
-    for name, intervals in every_interval(together, X, LEVELS).items():
+    for name, intervals in every_interval(joint, X, LEVELS).items():
         for k, single in zip(outputs, alone, strict=True):
             expected = every_interval(single, X, LEVELS)[name]
             assert_allclose(intervals[:, k], expected, rtol=1e-6, atol=1e-9, err_msg=name)
@@ -231,9 +231,9 @@ def test_equal_outputs_in_other_units_have_equal_intervals(fitted, make_table, n
     # All choices (alpha of the wide networks, of the noise) are made for all outputs at once.
     y = make_table(60).y
     settings = {"n": 60, "noise": noise, "alpha": 0.3}
-    together, _, X = fitted(y=np.column_stack([y, 3 * y - 1]), **settings)
+    joint, _, X = fitted(y=np.column_stack([y, 3 * y - 1]), **settings)
     alone = [fitted(y=a, **settings)[0] for a in (y, 3 * y - 1)]
-    same_intervals(together, alone, X, [0, 1])
+    same_intervals(joint, alone, X, [0, 1])
 
 
 def test_outputs_do_not_change_one_another(fitted, make_table):
@@ -241,9 +241,9 @@ def test_outputs_do_not_change_one_another(fitted, make_table):
     rng = np.random.default_rng(0)
     columns = [make_table(150).y, rng.exponential(size=150), rng.standard_normal(150)]
     settings = {"n": 150, "alpha": 0.3, "noise_variance": "residual"}
-    together, _, X = fitted(y=np.column_stack(columns), **settings)
+    joint, _, X = fitted(y=np.column_stack(columns), **settings)
     for method in PREDICTION_METHODS:
-        ours = together.predict_interval(X, LEVELS, method=method)
+        ours = joint.predict_interval(X, LEVELS, method=method)
         for k, y in enumerate(columns):
             expected = fitted(y=y, **settings)[0].predict_interval(X, LEVELS, method=method)
             assert_allclose(ours[:, k], expected, rtol=0, atol=1e-8, err_msg=f"{method}, {k}")
@@ -287,7 +287,7 @@ COLUMNS = ["estimate", "std_error", "conf_low", "conf_high", "pred_low", "pred_h
 
 
 def assert_summary(frame, model, X, level):
-    """The columns are those of statsmodels, with the numbers of the other methods."""
+    """The columns contain the numbers of the other methods."""
     confidence = model.predict_interval(X, level, kind="confidence")
     prediction = model.predict_interval(X, level)
     se = np.sqrt(model.predict_var(X, component="model"))
@@ -336,7 +336,7 @@ def test_summary_without_pandas_is_a_record_array(fitted, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         ({"confidence_level": 95}, "confidence_level must lie between 0 and 1.* 95"),
         ({"confidence_level": [0.5, 1.0]}, "confidence_level must lie between 0 and 1"),
@@ -352,10 +352,10 @@ def test_summary_without_pandas_is_a_record_array(fitted, monkeypatch):
         ),
     ],
 )
-def test_bad_requests_name_the_parameter(fitted, asked, message):
+def test_bad_requests_name_the_parameter(fitted, arguments, message):
     model, _, X = fitted()
     with pytest.raises(ValueError, match=message):
-        model.predict_interval(X, **asked)
+        model.predict_interval(X, **arguments)
 
 
 def test_the_rows_a_level_needs():
@@ -419,7 +419,7 @@ def test_summary_frame_refuses_several_outputs_and_levels(fitted):
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "method",
     [
         lambda model, X: model.predict_interval(X),
         lambda model, X: model.predict_quantiles(X, 0.5),
@@ -435,6 +435,6 @@ def test_summary_frame_refuses_several_outputs_and_levels(fitted):
         "undersmoothing_gap_",
     ],
 )
-def test_nothing_to_say_before_fit(ask):
+def test_methods_require_a_fit(method):
     with pytest.raises(NotFittedError):
-        ask(plain_ensemble(), np.ones((3, 2)))
+        method(plain_ensemble(), np.ones((3, 2)))

@@ -153,14 +153,14 @@ def test_normal_intervals_are_the_shortest_already():
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         ({"shape": "narrow"}, "shape must be one of 'equal', 'shortest', got 'narrow'"),
         ({"tails": "shortest", "kind": "confidence"}, "tails='shortest'.*'confidence'.*'equal'"),
         ({"tails": "shortest", "method": "jackknife+"}, "'jackknife.*use tails='equal'"),
     ],
 )
-def test_bad_requests_name_the_parameter(asked, message):
+def test_bad_requests_name_the_parameter(arguments, message):
     model, X, _ = simulated(40, normal)
     with pytest.raises(ValueError, match=message):
-        model.predict_interval(X, **asked)
+        model.predict_interval(X, **arguments)

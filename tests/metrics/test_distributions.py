@@ -45,7 +45,7 @@ def test_crps_normal_of_a_point_mass_is_the_absolute_error(std):
     assert_allclose(metrics.crps_normal([3.0, 1.0, -2.0], [1.0, 1.0, 0.0], std), 4 / 3)
 
 
-def test_crps_and_log_score_prefer_the_truth(normal_targets):
+def test_crps_and_log_score_prefer_the_true_distribution(normal_targets):
     y, mean, std, _ = normal_targets
     for wrong_mean, wrong_std in [(mean + 0.7, std), (mean, 0.5 * std), (mean, 2 * std)]:
         assert metrics.crps_normal(y, mean, std) < metrics.crps_normal(y, wrong_mean, wrong_std)

@@ -1,4 +1,4 @@
-"""All metrics together: forms of prediction, properties common to all scores, errors."""
+"""All metrics: forms of prediction, properties common to all scores, errors."""
 
 import doctest
 

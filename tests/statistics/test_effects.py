@@ -1,4 +1,4 @@
-"""Error bars of answers over replications: a short version of benchmarks/effects.py."""
+"""Error bars of effects over replications: a short version of benchmarks/effects.py."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ NOISES = {
 }
 
 
-def answers(noise, r):
-    """Estimates, standard errors and bounds of four questions, and a curve with its band."""
+def effects(noise, r):
+    """Estimates, standard errors and bounds of four effects, and a curve with its band."""
     y = MEAN + NOISES[noise] * np.random.default_rng([1, r]).standard_normal(N_ROWS)
     model = plain_ensemble(5, 30, noise=noise, weight_scale=1.5, random_state=r).fit(X, y)
     frames = [
@@ -31,17 +31,17 @@ def answers(noise, r):
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_error_bars_of_answers_are_those_of_replications(noise):
-    runs = [answers(noise, r) for r in range(TIMES)]
+def test_error_bars_of_effects_are_those_of_replications(noise):
+    runs = [effects(noise, r) for r in range(TIMES)]
     estimate, se, low, high = np.moveaxis([rows for rows, _ in runs], 2, 0)
     # The standard deviation over 150 replications is known to 6 %: bands of three errors.
     ratio = np.mean(se, axis=0) / np.std(estimate, axis=0, ddof=1)
     assert np.all((ratio > 0.82) & (ratio < 1.2)), ratio
-    truth = np.mean(estimate, axis=0)
+    true_mean = np.mean(estimate, axis=0)
     # A coverage of .95 is known to .018; with so few rows, a chosen alpha costs another .02.
-    cover = np.mean((low <= truth) & (truth <= high), axis=0)
+    cover = np.mean((low <= true_mean) & (true_mean <= high), axis=0)
     assert np.all((cover > 0.875) & (cover < 0.995)), cover
     curve, below, above = np.moveaxis([curve for _, curve in runs], 2, 0)
     middle = np.mean(curve, axis=0)
-    together = np.mean(np.all((below <= middle) & (middle <= above), axis=1))
-    assert 0.875 < together < 0.995
+    joint = np.mean(np.all((below <= middle) & (middle <= above), axis=1))
+    assert 0.875 < joint < 0.995

@@ -103,7 +103,7 @@ def test_rows_of_weight_zero_have_no_part_in_the_noise():
     ],
     ids=["exponential", "-exponential", "gamma", "normal", "Laplace", "t3"],
 )
-def test_skewed_residuals_are_told_from_symmetric_ones(draw, skewed):
+def test_skewed_residuals_are_distinguished_from_symmetric_ones(draw, skewed):
     found = np.mean([is_skewed(draw(np.random.default_rng(seed))) for seed in range(200)])
     # Three standard errors from zero, so nearly never where there is no skewness.
     assert (found > 0.8) if skewed else (found < 0.05), found
@@ -178,15 +178,15 @@ def test_prediction_intervals_cover_new_observations(kind):
         X, X_new = rng.uniform(0, 1, (150, 3)), rng.uniform(0, 1, (POINTS, 3))
         y, y_new = (mean_of(A) + ERRORS[kind](rng, A) for A in (X, X_new))
         model = plain_ensemble(8, 50, noise=noise, random_state=r).fit(X, y)
-        for method, answers in inside.items():
+        for method, covered in inside.items():
             low, high = model.predict_interval(X_new, 0.9, method=method).T
-            answers.append((low <= y_new) & (y_new <= high))
+            covered.append((low <= y_new) & (y_new <= high))
         where_noisy.append(X_new[:, 0] > 2 / 3)
-    for method, answers in inside.items():
-        assert abs(np.mean(answers) - 0.9) < 0.03, method
+    for method, covered in inside.items():
+        assert abs(np.mean(covered) - 0.9) < 0.03, method
     if kind == "heteroskedastic":
         # Plain jackknife+ has one width everywhere; the model of the noise widens its intervals
-        # where they miss. Both are judged by the same 2,000 points (standard error 0.01).
+        # where they miss. Both are evaluated at the same 2,000 points (standard error 0.01).
         plus, auto = (np.mean(np.array(inside[m])[where_noisy]) for m in ("jackknife+", "auto"))
         assert plus + 0.05 < auto < 0.93
 

@@ -64,28 +64,30 @@ def exact_variance(terms, n_members):
     return np.sum(factors * mean, axis=0), np.sqrt(np.sum((factors * error) ** 2, axis=0))
 
 
-def replications(kind, n_members, seed, ask, **parameters):
-    """What ``ask`` says of R ensembles fitted to new noise with new weights."""
+def replications(kind, n_members, seed, results, **parameters):
+    """Results of R ensembles fitted to new noise with new weights."""
     rng = np.random.default_rng(seed)
-    answers = []
+    runs = []
     for r in range(R):
         y = TRUTH + SPREADS[kind] * rng.standard_normal(60)
         model = plain_ensemble(
             n_members, N, alpha=ALPHA, weight_scale=SCALE, random_state=seed + r, **parameters
         ).fit(X[:, None], y)
-        answers.append(ask(model, POINTS[:, None]))
-    return np.array(answers)
+        runs.append(results(model, POINTS[:, None]))
+    return np.array(runs)
 
 
 @pytest.fixture(scope="module")
 def known_noise():
     """BR, NHo, and BR's variance of 20 members, of ensembles of five; (R, 3, 9)."""
 
-    def ask(model, x):
+    def results(model, x):
         ours = [model.predict_var(x, "model", name) for name in ("BR", "NHo")]
         return [*ours, model.variance_at(x, 20, "BR")]
 
-    return replications("constant", M, 1000, ask, noise_variance=NOISE**2, variance=["BR", "NHo"])
+    return replications(
+        "constant", M, 1000, results, noise_variance=NOISE**2, variance=["BR", "NHo"]
+    )
 
 
 def test_simulated_variance_is_the_sum_of_the_three_terms(exact_terms):

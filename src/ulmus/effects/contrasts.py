@@ -115,7 +115,7 @@ def _span(term: str, column: np.ndarray, spec: str) -> Contrast:
         raise _error(term, spec, f"must be one of {spans}, two or more values, or a step")
     present = column[~np.isnan(column)]
     if len(present) == 0:
-        raise _error(term, spec, "requires values, and all rows are missing")
+        raise _error(term, spec, "requires values, but the column is missing in all rows")
     if spec == "sd":
         _require_no_missing(term, column, spec)
         half = np.std(column, ddof=1) / 2 if len(column) > 1 else 0.0

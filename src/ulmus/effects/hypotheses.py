@@ -54,7 +54,7 @@ def combined_estimates(estimates: Estimates, hypothesis: Any) -> tuple[Estimates
             L[row, b], L[row, a] = 1.0, -1.0
         labels = [f"{texts[b]} - {texts[a]}" for a, b in pairs]
     else:
-        L = _checked_matrix(hypothesis, len(texts))
+        L = _hypothesis_matrix(hypothesis, len(texts))
         labels = [_combination(row, texts) for row in L]
     K = estimates.errors.center.shape[1]
     jacobian = np.broadcast_to(L, (K, *L.shape))
@@ -134,7 +134,7 @@ def _combination(row: FloatArray, texts: list[str]) -> str:
     return " ".join(parts) if parts else "0"
 
 
-def _checked_matrix(hypothesis: Any, q: int) -> FloatArray:
+def _hypothesis_matrix(hypothesis: Any, q: int) -> FloatArray:
     try:
         L = np.atleast_2d(np.asarray(hypothesis, dtype=float))
     except (TypeError, ValueError) as error:
