@@ -1,7 +1,7 @@
-r"""Scores of uncertain predictions: coverage, width, proper scores and calibration.
+r"""Scores of probabilistic predictions: coverage, width, proper scores and calibration.
 
-A prediction comes in one of three forms, and a function's arguments say which one it reads.
-For a target of shape (n,), or (n, K) with K outputs:
+A prediction has one of three forms, which determine the arguments of a function. For a
+target of shape (n,), or (n, K) with K outputs:
 
 =========  =====================================  ============================================
 form       arguments                              shapes
@@ -13,9 +13,9 @@ normal     ``mean, std``                          (n,) or (n, K) each; ``std`` m
 =========  =====================================  ============================================
 
 :func:`normal_intervals`, :func:`quantile_intervals`, :func:`interval_quantiles` and
-:func:`quantile_normal` turn one form into another, so every score is open to all three, as in
+:func:`quantile_normal` convert one form to another, as in
 ``crps_quantiles(y, *interval_quantiles(intervals, levels))``. Scores are averages over rows,
-weighted by ``sample_weight`` of shape (n,) where given, and then plainly over outputs.
+weighted by an optional ``sample_weight`` of shape (n,), and then over outputs.
 """
 
 from ulmus.metrics._conversions import (

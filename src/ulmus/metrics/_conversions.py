@@ -1,4 +1,4 @@
-"""From one form of prediction to another: normal, quantiles, central intervals."""
+"""Conversions between forms of prediction: normal, quantiles, central intervals."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def quantile_intervals(quantile_predictions: ArrayLike, quantiles: ArrayLike) ->
     quantile_predictions : array-like of shape (n, q) or (n, K, q)
         Predicted quantiles, not decreasing along the last axis.
     quantiles : array-like of shape (q,)
-        Their levels, increasing and symmetric about 0.5; the median, if there, is left out.
+        Their levels, increasing and symmetric about 0.5; the median is ignored.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def interval_quantiles(intervals: ArrayLike, confidence_level: ArrayLike) -> Qua
     intervals : array-like of shape (n, 2) or (n, 2, k); (n, K, 2) or (n, K, 2, k)
         Lower and upper ends of central (equal-tailed) intervals.
     confidence_level : float or array-like of shape (k,)
-        Level of each, distinct, in (0, 1). A float says there is no last axis in ``intervals``.
+        Level of each, distinct, in (0, 1); a float if ``intervals`` has no axis of levels.
 
     Returns
     -------
@@ -180,9 +180,9 @@ def interval_quantiles(intervals: ArrayLike, confidence_level: ArrayLike) -> Qua
     array([0.5])
     """
     level = checked_levels("confidence_level", confidence_level, ndims=(0, 1))
-    given = checked_ends(intervals)
-    n_axes = max(given.ndim - 1 - level.ndim, 1)
-    lower, upper = checked_bounds(given, given.shape[:n_axes])
+    checked = checked_ends(intervals)
+    n_axes = max(checked.ndim - 1 - level.ndim, 1)
+    lower, upper = checked_bounds(checked, checked.shape[:n_axes])
     checked_interval_levels(level, lower.shape[n_axes:])
     flat = level.ravel()
     tau = np.concatenate([(1.0 - flat) / 2.0, (1.0 + flat) / 2.0])
@@ -196,7 +196,7 @@ def quantile_normal(quantile_predictions: ArrayLike, quantiles: ArrayLike) -> No
 
     .. math:: \min_{\mu, \sigma} \sum_j (Q_j - \mu - \sigma \Phi^{-1}(\tau_j))^2
 
-    Exact for the quantiles of a normal distribution; a stand-in for any other.
+    Exact for the quantiles of a normal distribution, an approximation for any other.
 
     Parameters
     ----------
@@ -219,8 +219,8 @@ def quantile_normal(quantile_predictions: ArrayLike, quantiles: ArrayLike) -> No
     """
     q, tau = checked_quantiles(quantile_predictions, quantiles, None)
     if len(tau) < 2:
-        raise ValueError(f"quantiles must hold 2 or more levels, got {tau.tolist()}; add one.")
+        raise ValueError(f"quantiles must contain at least 2 levels, got {tau.tolist()}; add one.")
     score = norm.ppf(tau)
     centred = score - score.mean()
-    std = np.maximum(q @ centred / np.sum(centred**2), 0.0)  # rounding alone can go below 0
+    std = np.maximum(q @ centred / np.sum(centred**2), 0.0)  # below 0 by round-off only
     return NormalPrediction(q.mean(axis=-1) - std * score.mean(), std)

@@ -166,15 +166,16 @@ def calibration_error(
 
     .. math:: \frac{1}{k} \sum_j | \text{coverage}_j - \text{confidence\_level}_j |
 
-    Zero is best; sampling alone gives about :math:`0.8 \sqrt{c (1 - c) / n}` at level c.
+    Zero is best; sampling variation alone results in about :math:`0.8 \sqrt{c (1 - c) / n}` at
+    level c.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
         Observed targets.
     intervals : array-like of shape (n, 2, k) or (n, 2); (n, K, 2, k) or (n, K, 2)
-        Lower and upper ends. Normal predictions come through :func:`normal_intervals`, quantiles
-        through :func:`quantile_intervals`, a list of k (n, 2) arrays through
+        Lower and upper ends. Convert normal predictions by :func:`normal_intervals`, quantiles by
+        :func:`quantile_intervals`, and a list of k (n, 2) arrays by
         ``np.stack(intervals, axis=-1)``.
     confidence_level : array-like of shape (k,) or float
         Level of each interval, in (0, 1).
@@ -196,9 +197,9 @@ def calibration_error(
     >>> from ulmus.metrics import calibration_error, normal_intervals
     >>> y = np.random.default_rng(0).normal(size=1000)
     >>> levels = np.linspace(0.05, 0.95, 19)
-    >>> honest = calibration_error(y, normal_intervals(0 * y, 1.0, levels), levels)
-    >>> proud = calibration_error(y, normal_intervals(0 * y, 0.5, levels), levels)
-    >>> honest < 0.03 < proud
+    >>> calibrated = calibration_error(y, normal_intervals(0 * y, 1.0, levels), levels)
+    >>> overconfident = calibration_error(y, normal_intervals(0 * y, 0.5, levels), levels)
+    >>> calibrated < 0.03 < overconfident
     True
     """
     share = coverage(y_true, intervals, sample_weight)
@@ -213,7 +214,7 @@ def coverage_by_group(
     groups: ArrayLike,
     sample_weight: ArrayLike | None = None,
 ) -> dict[Any, GroupCoverage]:
-    """Coverage within each group of rows: good coverage overall can hide bad coverage in a part.
+    """Coverage within each group of rows, which overall coverage may conceal.
 
     Parameters
     ----------
@@ -255,7 +256,7 @@ def coverage_by_group(
         keys, code = np.unique(label, return_inverse=True)
     except TypeError as error:
         raise ValueError(
-            f"groups must hold labels of one sortable type, got dtype {label.dtype} ({error}); "
+            f"groups must contain labels of one sortable type, got dtype {label.dtype} ({error}); "
             "use np.asarray(groups, dtype=str)."
         ) from error
     if np.any(keys != keys):
@@ -291,6 +292,6 @@ def quantile_groups(values: ArrayLike, n_groups: int = 10) -> NDArray[np.intp]:
     x = checked_array("values", values, ndims=(1,))
     if n_groups < 1 or n_groups != int(n_groups):
         raise ValueError(f"n_groups must be a whole number >= 1, got {n_groups}; 10 is usual.")
-    # Edges that are data values leave no bin empty.
+    # Edges that are data values result in no empty bin.
     edges = np.quantile(x, np.arange(1, n_groups) / n_groups, method="inverted_cdf")
     return np.asarray(np.searchsorted(np.unique(edges), x, side="left"), dtype=np.intp)

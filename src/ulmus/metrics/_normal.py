@@ -69,7 +69,7 @@ def log_score(
 
     The sign is that of the "test log-likelihood" tables on the UCI data sets [1]_; negate it for
     a loss. It depends on the units of the target. Quantiles and intervals have no density: take
-    the normal of :func:`quantile_normal` and say so.
+    the normal approximation of :func:`quantile_normal`.
 
     Parameters
     ----------
@@ -106,8 +106,8 @@ def log_score(
 def pit_normal(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike) -> FloatArray:
     r"""Probability integral transform :math:`\Phi((y - \mu) / \sigma)` of normal predictions.
 
-    The values are uniform on [0, 1] for a calibrated forecaster; a U-shaped histogram says the
-    predictions are too narrow, a hump too wide, a slope biased.
+    The values of calibrated predictions are uniform on [0, 1]. A U-shaped histogram indicates
+    predictions that are too narrow, a hump-shaped one too wide, and a slope bias.
 
     Parameters
     ----------

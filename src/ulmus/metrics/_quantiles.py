@@ -45,11 +45,11 @@ def crps_quantiles(
 
     Notes
     -----
-    This is the trapezoid rule on [0, 1] with a loss of zero at levels 0 and 1: its limit there
-    for a prediction with a finite mean whose support holds the target. Targets far outside the
-    outer quantiles are thus charged too little. The weights do not depend on the data, so at any
-    grid the expectation is least at the true quantiles. Compare models on the same grid only; a
-    coarse one, such as a single interval, scores too low.
+    This is the trapezoidal rule on [0, 1] with a loss of zero at levels 0 and 1, its limit for a
+    prediction with a finite mean whose support contains the target. The loss of targets far
+    outside the extreme quantiles is therefore underestimated. The weights do not depend on the
+    data, so for any grid the expectation is least at the true quantiles. Compare models on the
+    same grid only; a coarse grid, such as a single interval, underestimates the score.
 
     References
     ----------
@@ -84,9 +84,9 @@ def pit_quantiles(
     .. math:: \tau_j + (\tau_{j+1} - \tau_j) \frac{y - Q_j}{Q_{j+1} - Q_j},
               \qquad Q_j \le y \le Q_{j+1}
 
-    Where the quantiles leave a range of values open, its middle is returned: :math:`\tau_1 / 2`
+    Where the value is not determined, the middle of its range is returned: :math:`\tau_1 / 2`
     below the first quantile, :math:`(\tau_q + 1) / 2` above the last, and the mean of the outer
-    levels on tied quantiles. Histograms should have no bins narrower than the end ranges.
+    levels on tied quantiles. Bins of a histogram should not be narrower than the end ranges.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Checks of arrays, each message with parameter, value and remedy; the weighted mean."""
+"""Validation of arguments, and the weighted mean."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def checked_array(
 
 
 def check_shape(name: str, array: NDArray[Any], shape: tuple[int, ...], remedy: str) -> None:
-    """Refuse an array of another shape."""
+    """Raise an error for an array of another shape."""
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}; {remedy}.")
 
@@ -73,7 +73,7 @@ def checked_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
     if np.any(weight < 0) or not np.any(weight > 0):
         raise ValueError(
             f"sample_weight must be >= 0 with a positive sum, got minimum {weight.min()} and "
-            f"sum {weight.sum()}; leave it out for equal weights."
+            f"sum {weight.sum()}; omit it for equal weights."
         )
     return weight
 
@@ -154,12 +154,12 @@ def checked_quantiles(
     if np.any(np.diff(tau) <= 0):
         raise ValueError(
             f"quantiles must be strictly increasing, got {tau.tolist()}; sort them, and "
-            "quantile_predictions with them."
+            "quantile_predictions accordingly."
         )
     if np.any(np.diff(q, axis=-1) < 0):
         where = tuple(int(i) for i in np.argwhere(np.diff(q, axis=-1) < 0)[0])
         raise ValueError(
             f"quantile_predictions cross at index {where}: {q[where]} is above the next; "
-            "np.sort(quantile_predictions, axis=-1) is the usual repair."
+            "np.sort(quantile_predictions, axis=-1) repairs this."
         )
     return q, tau
