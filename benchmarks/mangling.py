@@ -6,8 +6,6 @@ import gzip
 import hashlib
 import io
 import json
-import re
-import zipfile
 
 import pyarrow as pa
 import pyarrow.feather
@@ -128,53 +126,63 @@ def arrow_names_swapped(rng, data):
 
 # ---------------------------------------------------------------- model files
 
-
-def _members(data):
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+ITEM_SIZES = {"F64": 8, "F32": 4, "I64": 8, "I32": 4, "BOOL": 1, "F16": 2, "C64": 8}
+NAMES = {"F64": "float64", "F32": "float32", "I64": "int64", "I32": "int32", "BOOL": "bool"}
 
 
-def _zipped(members):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name), data)
-    return file.getvalue()
+def _taken_apart(data):
+    """The document, and (dtype, shape, bytes) of every array by name."""
+    length = int.from_bytes(data[:8], "little")
+    header, body = json.loads(data[8 : 8 + length]), data[8 + length :]
+    document = json.loads(header.pop("__metadata__")["ulmus"])
+    return document, {
+        name: (info["dtype"], info["shape"], body[slice(*info["data_offsets"])])
+        for name, info in header.items()
+    }
 
 
-def _sealed(members):
-    """Members whose checksums are right again."""
-    document = json.loads(members["model.json"])
-    if isinstance(document, dict):
-        document.pop("sha256", None)
-        sums = document.get("arrays")
-        for name in sums if isinstance(sums, dict) else ():
-            if f"{name}.npy" in members:
-                sums[name] = hashlib.sha256(members[f"{name}.npy"]).hexdigest()
-        text = json.dumps(document, sort_keys=True, separators=(",", ":"))
-        document["sha256"] = hashlib.sha256(text.encode()).hexdigest()
-    return {**members, "model.json": json.dumps(document).encode()}
+def _joined(document, tensors):
+    """The bytes of a file."""
+    header, body = {"__metadata__": {"ulmus": json.dumps(document)}}, b""
+    for name, (dtype, shape, content) in tensors.items():
+        offsets = [len(body), len(body) + len(content)]
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+        body += content
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + body
 
 
-def _array_names(members):
-    return [name for name in members if name.endswith(".npy")]
+def _sealed(document, tensors):
+    """The document with checksums that are right again."""
+    if not isinstance(document, dict):
+        return document
+    document = {key: value for key, value in document.items() if key != "sha256"}
+    if isinstance(document.get("arrays"), dict):
+        sums = {name: _digest(*tensors[name]) for name in document["arrays"] if name in tensors}
+        document["arrays"] = {**document["arrays"], **sums}
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return {**document, "sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
-def members_swapped(rng, data):
-    members = _members(data)
-    a, b = rng.choice(_array_names(members), 2, replace=False)
-    return _zipped({**members, a: members[b], b: members[a]})
+def _digest(dtype, shape, content):
+    start = f"{NAMES.get(dtype, dtype)}{tuple(shape)}"
+    return hashlib.sha256(start.encode() + content).hexdigest()
 
 
-def member_lost(rng, data):
-    members = _members(data)
-    del members[rng.choice(list(members))]
-    return _zipped(members)
+def arrays_swapped(rng, data):
+    document, tensors = _taken_apart(data)
+    a, b = rng.choice(list(tensors), 2, replace=False)
+    return _joined(document, {**tensors, a: tensors[b], b: tensors[a]})
 
 
-def _edited(rng, members):
-    """Members of which one value of the document, anywhere in it, is another or lost."""
-    document = json.loads(members["model.json"])
+def array_lost(rng, data):
+    document, tensors = _taken_apart(data)
+    del tensors[rng.choice(list(tensors))]
+    return _joined(document, tensors)
+
+
+def _edited(rng, document):
+    """The document with one value, anywhere in it, replaced or lost."""
     parent, key = document, rng.choice(list(document))
     while isinstance(parent[key], (dict, list)) and parent[key] and rng.random() < 0.8:
         parent = parent[key]
@@ -184,55 +192,60 @@ def _edited(rng, members):
         del parent[key]
     else:
         parent[key] = ODD_VALUES[rng.integers(len(ODD_VALUES))]
-    return {**members, "model.json": json.dumps(document).encode()}
+    return document
 
 
 def document_edited(rng, data):
-    return _zipped(_edited(rng, _members(data)))
+    document, tensors = _taken_apart(data)
+    return _joined(_edited(rng, document), tensors)
 
 
 def document_edited_and_sealed(rng, data):
-    return _zipped(_sealed(_edited(rng, _members(data))))
+    document, tensors = _taken_apart(data)
+    return _joined(_sealed(_edited(rng, document), tensors), tensors)
 
 
-def _with_other_header(rng, members):
-    """Members of which one array has another header of the same length."""
-    name = rng.choice(_array_names(members))
-    changes = (
-        (rb"'<f8'", b"'<i8'"),
-        (rb"'<f8'", b"'>f8'"),
-        (rb"'[<|]..'", b"'|O8'"),
-        (rb"False", b"True "),
-        (rb"\((\d)", lambda found: b"(%d" % ((int(found[1]) + 1) % 10)),
-        (rb"\(", b"["),
-        (rb"'shape'", b"'share'"),
-        (rb"\x93NUMPY\x01", b"\x93NUMPY\x02"),
-    )
-    pattern, replacement = changes[rng.integers(len(changes))]
-    return {**members, name: re.sub(pattern, replacement, members[name], count=1)}
+def header_edited(rng, data):
+    """Another byte in the header, which is text."""
+    place = 8 + int(rng.integers(int.from_bytes(data[:8], "little")))
+    return data[:place] + bytes([rng.integers(32, 127)]) + data[place + 1 :]
 
 
-def array_header_edited(rng, data):
-    return _zipped(_with_other_header(rng, _members(data)))
+def _with_other_entry(rng, tensors):
+    """Arrays of which one has another dtype or shape, often of the same size."""
+    name = rng.choice(list(tensors))
+    dtype, shape, content = tensors[name]
+    dtype = dtype if rng.random() < 0.4 else str(rng.choice(list(ITEM_SIZES)))
+    shape = (shape[::-1], [len(content) // ITEM_SIZES[dtype]], [*shape, 1])[rng.integers(3)]
+    return {**tensors, name: (dtype, shape, content)}
 
 
-def array_header_edited_and_sealed(rng, data):
-    return _zipped(_sealed(_with_other_header(rng, _members(data))))
+def entry_edited(rng, data):
+    document, tensors = _taken_apart(data)
+    return _joined(document, _with_other_entry(rng, tensors))
+
+
+def entry_edited_and_sealed(rng, data):
+    document, tensors = _taken_apart(data)
+    tensors = _with_other_entry(rng, tensors)
+    return _joined(_sealed(document, tensors), tensors)
 
 
 def array_changed(rng, data):
-    members = _members(data)
-    name = rng.choice(_array_names(members))
-    return _zipped({**members, name: bits_flipped(rng, members[name])})
+    document, tensors = _taken_apart(data)
+    name = rng.choice([name for name, part in tensors.items() if part[2]])
+    dtype, shape, content = tensors[name]
+    return _joined(document, {**tensors, name: (dtype, shape, bits_flipped(rng, content))})
 
 
 MODEL = (
-    members_swapped,
-    member_lost,
+    arrays_swapped,
+    array_lost,
     document_edited,
     document_edited_and_sealed,
-    array_header_edited,
-    array_header_edited_and_sealed,
+    header_edited,
+    entry_edited,
+    entry_edited_and_sealed,
     array_changed,
 )
 WAYS = {
@@ -242,5 +255,5 @@ WAYS = {
     "arrow": (*BYTES, arrow_names_swapped),
     "ulmus": (*BYTES, *MODEL),
 }
-# Who writes the checksums too can change a model; nothing else can.
-SEALED = (document_edited_and_sealed, array_header_edited_and_sealed)
+# Whoever writes the checksums too can change a model; nothing else can.
+SEALED = (document_edited_and_sealed, entry_edited_and_sealed)

@@ -15,7 +15,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 from ulmus.integrations.onnx import graph as builder  # noqa: E402
 from ulmus.onnx import to_onnx  # noqa: E402
 
-OUTPUTS = ["mean", "se", "sd", "lower", "upper"]
+OUTPUTS = ["estimate", "std_error", "sd", "pred_low", "pred_high"]
 SMALL = {"random_state": 0, "input_map": None, "expand_inputs": None}
 
 
@@ -44,17 +44,17 @@ def by_graph(run, X):
 
 
 def by_model(model, X, level=0.95):
-    """What the graph should say."""
+    """What the graph should compute."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExtrapolationWarning)
         warnings.simplefilter("ignore", NegativeVarianceWarning)
         bounds = model.predict_interval(X, level, method="gaussian")
         return {
-            "mean": model.predict(X),
-            "se": np.sqrt(model.predict_var(X, component="model")),
+            "estimate": model.predict(X),
+            "std_error": np.sqrt(model.predict_var(X, component="model")),
             "sd": model.predict(X, return_std=True)[1],
-            "lower": bounds[..., 0],
-            "upper": bounds[..., 1],
+            "pred_low": bounds[..., 0],
+            "pred_high": bounds[..., 1],
         }
 
 
@@ -64,7 +64,7 @@ def require_agreement(model, *tables, level=0.95, graph=None):
     run = session(proto)
     for X in tables:
         ours, theirs = by_model(model, X, level), by_graph(run, X)
-        size = np.max(np.abs(ours["mean"]), axis=0)
+        size = np.max(np.abs(ours["estimate"]), axis=0)
         for name in OUTPUTS:
             assert theirs[name].shape == ours[name].shape
             assert theirs[name].dtype == np.float64
@@ -75,7 +75,7 @@ def require_agreement(model, *tables, level=0.95, graph=None):
 
 def evaluated(function, x):
     """A function that is written into a graph, at numbers x."""
-    graph = builder.Graph()
+    graph = builder.GraphBuilder()
     result = graph("Identity", function(graph, "x"))
     return session(graph.model({"x": [len(x)]}, {"y": (result, [len(x)])})).run(None, {"x": x})[0]
 

@@ -61,7 +61,7 @@ def test_knots_and_levels_themselves():
     (levels,) = inputs.levels
     for nudge in (0, 0.5, 1.5):
         tables.append(X[: len(levels.values)].copy())
-        tables[-1][:, levels.column] = levels.values + nudge * float(levels.reach)
+        tables[-1][:, levels.column] = levels.values + nudge * float(levels.tolerance)
     require_agreement(model, *tables, graph=graph)
 
 
@@ -269,8 +269,8 @@ def test_constant_output():
     X, _ = table(60)
     model = plain_ensemble(3, 10, random_state=0).fit(X, np.full(60, 4.0))
     values = by_graph(to_onnx(model), X)
-    assert_allclose(values["mean"], 4.0, rtol=1e-12)
-    assert_allclose(values["upper"], 4.0, rtol=1e-9)
+    assert_allclose(values["estimate"], 4.0, rtol=1e-12)
+    assert_allclose(values["pred_high"], 4.0, rtol=1e-9)
 
 
 # ---------------------------------------------------------------- where the rows came from
@@ -314,6 +314,6 @@ def test_single_precision_agrees_to_its_digits():
     model = ELMEnsembleRegressor(4, 30, dtype="float32", random_state=0).fit(*table(150))
     X = table(40, seed=1)[0]
     ours, theirs = by_model(model, X), by_graph(to_onnx(model), X)
-    size = np.max(np.abs(ours["mean"]))
+    size = np.max(np.abs(ours["estimate"]))
     for name in OUTPUTS:
         assert_allclose(theirs[name], ours[name], rtol=1e-2, atol=1e-3 * size)

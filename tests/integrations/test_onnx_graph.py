@@ -115,8 +115,8 @@ def test_usage_can_be_run(tmp_path):
     code = [line[4:] for line in usage(proto, path).split("Input")[0].splitlines()[2:]]
     names = {"table": X}
     exec("\n".join(code), names)
-    assert_allclose(names["mean"], model.predict(X), rtol=1e-6)
-    assert_allclose(names["upper"], by_model(model, X)["upper"], rtol=1e-6)
+    assert_allclose(names["estimate"], model.predict(X), rtol=1e-6)
+    assert_allclose(names["pred_high"], by_model(model, X)["pred_high"], rtol=1e-6)
 
 
 def test_every_activation_has_a_graph():

@@ -1,8 +1,8 @@
-"""Fit and predict Dask collections, on any cluster that ``distributed`` reaches.
+"""Fitting and predicting Dask collections, on any cluster of ``distributed``.
 
 Each partition becomes the same sums over rows as in memory; the sums are added pairwise on the
-workers, so that only matrices of the size of the model travel, and a partition whose worker is
-lost is computed again.
+workers, so that only matrices of the size of the model are transferred, and a partition whose
+worker is lost is computed again.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class DaskSource:
             level = [add(level[i : i + 2]) for i in range(0, len(level), 2)]
         total = level[0].compute()
         if total is None:
-            raise ValueError("X holds no rows; give at least two rows of data.")
+            raise ValueError("X has no rows; give at least two rows of data.")
         return total
 
     def sample(self, n_rows: int) -> Block:

@@ -1,4 +1,4 @@
-"""An adapter to skpro, which wants frames of quantiles and intervals, and distributions."""
+"""An adapter to skpro: frames of quantiles and intervals, and distributions."""
 
 # skpro has no type information, so its base class looks like Any.
 # mypy: disallow-subclassing-any=False, disable-error-code="import-not-found,import-untyped"
@@ -26,7 +26,7 @@ __all__ = ["ELMProbaRegressor"]
 class ELMProbaRegressor(BaseProbaRegressor):
     r"""An ulmus estimator as a probabilistic regressor of skpro.
 
-    skpro's own adapter for scikit-learn, ``SklearnProbaReg``, works as well, but knows only the
+    skpro's own adapter for scikit-learn, ``SklearnProbaReg``, works as well, but uses only the
     mean and the standard deviation: its intervals and quantiles are those of a normal
     distribution. Here they are the estimator's own, from leave-one-out residuals.
 
@@ -35,7 +35,7 @@ class ELMProbaRegressor(BaseProbaRegressor):
     estimator : ELMRegressor or ELMEnsembleRegressor
         The estimator; it is cloned before it is fitted.
     method : str, default="auto"
-        Kind of prediction interval, as in ``estimator.predict_interval``.
+        Method of prediction intervals, as in ``estimator.predict_interval``.
 
     Attributes
     ----------

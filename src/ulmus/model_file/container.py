@@ -133,6 +133,7 @@ def refusals(path: str | os.PathLike[str]) -> Iterator[None]:
         broken = isinstance(error, (SafetensorError, OSError))
         problem = "damaged or truncated" if broken else "not a valid model file"
         why = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        why = why.removeprefix("Error while deserializing header: ")
         if isinstance(error, KeyError):
             why = f"it lacks {why}"
         raise ModelFileError(f"{_shown(path)} is {problem}: {why[:300]}.") from error

@@ -1,8 +1,15 @@
 """A fitted model as an ONNX graph: predictions, error bars and intervals outside Python.
 
-The graph is written by hand with standard operators in double precision, a file for each part of
-the model: ``layer`` (inputs, scores, levels, units), ``forms`` (sums over pairs of members),
-``variance`` (of the prediction and of the noise) and ``bounds``; ``graph`` builds it.
+The graph is written with standard operators in double precision, one module for each part of the
+model: ``layer`` (inputs, normal scores, one-hot indicators, units), ``forms`` (sums over pairs of
+members), ``variance`` (of the prediction and of the noise) and ``bounds``; ``graph`` builds it.
+
+Tracing the core instead was tried with ndonnx 0.23, an array API namespace that records ONNX: it
+traces the inputs of the layer, and the layer (in-place writes included) for a fixed number of
+points. With a symbolic number of points ``shape[0]`` is None, and the reshape in the layer and the
+loops over blocks of points fail; means, forms and noise variances are collected as NumPy arrays,
+which ends a trace; and onnxruntime has no error function in double precision. The core would have
+to be written for a tracer, to replace 470 lines that the tests compare with it.
 """
 
 from __future__ import annotations
@@ -28,17 +35,17 @@ except ImportError as error:
     ) from error
 
 from ulmus.integrations.onnx.bounds import inverse_dof, student_quantile
-from ulmus.integrations.onnx.graph import Graph
+from ulmus.integrations.onnx.graph import GraphBuilder
 from ulmus.integrations.onnx.variance import noise_variance, prediction_variance
 
 __all__ = ["to_onnx", "usage"]
 
 OUTPUTS = {
-    "mean": "prediction",
-    "se": "standard error of the prediction",
+    "estimate": "prediction",
+    "std_error": "standard error of the prediction",
     "sd": "standard deviation of a new observation",
-    "lower": "lower bound of a new observation, level {}",
-    "upper": "upper bound of a new observation, level {}",
+    "pred_low": "lower bound of a new observation, level {}",
+    "pred_high": "upper bound of a new observation, level {}",
 }
 
 
@@ -58,31 +65,31 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
         The graph; ``onnx.save(proto, path)`` writes it. Its input ``X`` has shape (batch,
         n_features). Its outputs have shape (batch,), or (batch, n_outputs) after a fit to several:
 
-        ========= ====================================================================
-        ``mean``  ``predict(X)``
-        ``se``    the root of ``predict_var(X, component="model")``
-        ``sd``    ``predict(X, return_std=True)[1]``
-        ``lower`` ``predict_interval(X, confidence_level, method="gaussian")[:, 0]``
-        ``upper`` ``predict_interval(X, confidence_level, method="gaussian")[:, 1]``
-        ========= ====================================================================
+        ============= ================================================================
+        ``estimate``  ``predict(X)``
+        ``std_error`` the root of ``predict_var(X, component="model")``
+        ``sd``        ``predict(X, return_std=True)[1]``
+        ``pred_low``  ``predict_interval(X, confidence_level, method="gaussian")[:, 0]``
+        ``pred_high`` ``predict_interval(X, confidence_level, method="gaussian")[:, 1]``
+        ============= ================================================================
 
-        Its ``metadata_props`` hold ``ulmus_version``, ``confidence_level``, the ``estimate`` of
+        Its ``metadata_props`` are ``ulmus_version``, ``confidence_level``, the ``estimate`` of
         the variance and ``feature_names``, a list in JSON, or null.
 
     Notes
     -----
-    Results agree with the model's own to 1e-6 of their size, whatever the rows of a batch. A graph
-    gives no warnings: points far outside the training range are predicted as by the model, and
+    Results agree with those of the model to 1e-6 of their size, for any rows of a batch. A graph
+    emits no warnings: points far outside the training range are predicted as by the model, and
     NaN in a row of X makes all results of that row NaN. A model that was fitted in single
-    precision is computed in double precision here, and agrees with itself to the three digits that
-    it has.
+    precision is computed in double precision, and agrees to the three digits that it has.
 
-    The bounds are mean plus and minus :math:`t_{1 - a/2}(\nu)` times ``sd``, with degrees of
-    freedom :math:`\nu` that differ from point to point; the quantile is a polynomial in
-    :math:`1/\nu`, accurate to 1e-10.
+    The bounds are those of Student's distribution, which assumes Gaussian noise; ``"jackknife+"``
+    and the other methods of ``predict_interval`` require the training rows. They are ``estimate``
+    plus and minus :math:`t_{1 - a/2}(\nu)` times ``sd``, with degrees of freedom :math:`\nu` that
+    differ from point to point; the quantile is a polynomial in :math:`1/\nu`, accurate to 1e-10.
 
-    With at most 400 rows and a learned map, the map is learned again without each fifth of the
-    rows, as when error bars are first asked for; that takes five times as long as the fit.
+    With at most 400 rows and a learned map, the map is refitted without each fifth of the rows, if
+    no error bar was computed before; that takes five times as long as the fit.
 
     Examples
     --------
@@ -93,7 +100,7 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
     >>> proto = to_onnx(model, confidence_level=0.9)
     >>> [output.name for output in proto.graph.output]
-    ['mean', 'se', 'sd', 'lower', 'upper']
+    ['estimate', 'std_error', 'sd', 'pred_low', 'pred_high']
     """
     if not isinstance(model, BaseELM):
         raise ValueError(
@@ -102,7 +109,7 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
         )
     check_is_fitted(model)
     (level,) = checked_levels([confidence_level])
-    fit, graph = model.fitted_, Graph()
+    fit, graph = model.fitted_, GraphBuilder()
     results, shape = _results(graph, fit, level), ["batch", fit.ensemble.n_outputs]
     if fit.one_output:
         results = {name: graph("Squeeze", r, np.array([1])) for name, r in results.items()}
@@ -123,7 +130,7 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
     return proto
 
 
-def _results(graph: Graph, fit: Fit, level: float) -> dict[str, str]:
+def _results(graph: GraphBuilder, fit: Fit, level: float) -> dict[str, str]:
     """Results of the graph at its input X, each (p, K)."""
     variance = prediction_variance(graph, "X", fit)
     total = graph("Add", variance.model, noise_variance(graph, "X", fit))
@@ -131,11 +138,11 @@ def _results(graph: Graph, fit: Fit, level: float) -> dict[str, str]:
     quantile = student_quantile(graph, inverse_dof(graph, variance, total, fit), level)
     half = graph("Mul", quantile, sd)
     return {
-        "mean": variance.mean,
-        "se": graph("Sqrt", variance.model),
+        "estimate": variance.mean,
+        "std_error": graph("Sqrt", variance.model),
         "sd": sd,
-        "lower": graph("Sub", variance.mean, half),
-        "upper": graph("Add", variance.mean, half),
+        "pred_low": graph("Sub", variance.mean, half),
+        "pred_high": graph("Add", variance.mean, half),
     }
 
 
@@ -168,16 +175,16 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
     <BLANKLINE>
         session = onnxruntime.InferenceSession("model.onnx")
         X = np.asarray(table, dtype=np.float64)
-        mean, se, sd, lower, upper = session.run(None, {"X": X})
+        estimate, std_error, sd, pred_low, pred_high = session.run(None, {"X": X})
     <BLANKLINE>
     Input
-        X      double (batch, 1)  columns in the order of the table of the fit
+        X          double (batch, 1)  columns in the order of the table of the fit
     Outputs
-        mean   double (batch)     prediction
-        se     double (batch)     standard error of the prediction
-        sd     double (batch)     standard deviation of a new observation
-        lower  double (batch)     lower bound of a new observation, level 0.95
-        upper  double (batch)     upper bound of a new observation, level 0.95
+        estimate   double (batch)     prediction
+        std_error  double (batch)     standard error of the prediction
+        sd         double (batch)     standard deviation of a new observation
+        pred_low   double (batch)     lower bound of a new observation, level 0.95
+        pred_high  double (batch)     upper bound of a new observation, level 0.95
     """
     properties = {item.key: item.value for item in proto.metadata_props}
     names = json.loads(properties["feature_names"])
@@ -194,16 +201,16 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
         f'    {outputs} = session.run(None, {{"X": X}})',
         "",
         "Input",
-        _described(proto.graph.input[0], columns),
+        _line(proto.graph.input[0], columns),
         *(f"        {name}" for name in names or ()),
         "Outputs",
-        *(_described(value, OUTPUTS[value.name].format(level)) for value in proto.graph.output),
+        *(_line(value, OUTPUTS[value.name].format(level)) for value in proto.graph.output),
     ]
     return "\n".join(lines)
 
 
-def _described(value: Any, meaning: str) -> str:
+def _line(value: Any, meaning: str) -> str:
     """Name, type, shape and meaning of an input or output, on a line."""
     axes = value.type.tensor_type.shape.dim
     shape = ", ".join(axis.dim_param or str(axis.dim_value) for axis in axes)
-    return f"    {value.name:<6} double {f'({shape})':<11} {meaning}"
+    return f"    {value.name:<10} double {f'({shape})':<11} {meaning}"

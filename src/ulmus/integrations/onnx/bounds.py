@@ -6,15 +6,15 @@ import numpy as np
 from scipy import stats
 
 from ulmus.core.fit.fit import Fit
-from ulmus.integrations.onnx.graph import Graph
-from ulmus.integrations.onnx.variance import Variance
+from ulmus.integrations.onnx.graph import GraphBuilder
+from ulmus.integrations.onnx.variance import VarianceNodes
 from ulmus.intervals.distribution import LEAST_DOF, NORMAL_DOF
 
 # Of the polynomial for the logarithm of a Student quantile: to 1e-10 up to a level of 1 - 1e-12.
 QUANTILE_DEGREE = 24
 
 
-def inverse_dof(graph: Graph, variance: Variance, total: str, fit: Fit) -> str:
+def inverse_dof(graph: GraphBuilder, variance: VarianceNodes, total: str, fit: Fit) -> str:
     """One over the degrees of freedom of a new observation, (p, K), as ``observation_sd``."""
     weights = graph("Min", variance.redrawing, variance.model)
     some = graph("Greater", total, 0.0)
@@ -26,7 +26,7 @@ def inverse_dof(graph: Graph, variance: Variance, total: str, fit: Fit) -> str:
     return graph.clipped(spent, 1 / NORMAL_DOF, 1 / LEAST_DOF)
 
 
-def student_quantile(graph: Graph, inverse: str, level: float) -> str:
+def student_quantile(graph: GraphBuilder, inverse: str, level: float) -> str:
     """Half the width of an interval in standard deviations, by one over the degrees of freedom.
 
     Its logarithm is a smooth function of that, down to the normal distribution, and so nearly a

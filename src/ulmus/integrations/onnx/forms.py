@@ -1,7 +1,7 @@
-"""Forms over pairs of members in a graph, as ``core/variance/quadratic_forms.py`` and ``core/ridge/grams.py`` have them.
+"""Forms over pairs of members in a graph.
 
-No training row is written: a form that keeps rows is turned, so that only products of rows are
-left, or becomes its primal shape.
+They follow ``core/variance/quadratic_forms.py`` and ``core/ridge/member_pairs.py``. No training row
+is written: a form over rows is replaced by the triangular factor of the rows, or by its matrices.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.arrays.backend import to_numpy
-from ulmus.core.ridge.grams import PairGram
-from ulmus.core.ridge.pairing import COMMON, OWN, PAIRINGS, PairSums
+from ulmus.core.ridge.member_pairs import COMMON, OWN, PAIRINGS, PairGram, PairSums
 from ulmus.core.variance.quadratic_forms import JackknifeForm, PairForms, RowForm
-from ulmus.integrations.onnx.graph import Graph
+from ulmus.integrations.onnx.graph import GraphBuilder
 
 
 @dataclass(frozen=True)
-class Coordinates:
-    """Coordinates t of the points, and the sizes that a graph does not tell.
+class CoordinateNodes:
+    """Coordinates t of the points, with the sizes of their axes.
 
     Parameters
     ----------
@@ -35,20 +34,20 @@ class Coordinates:
     n_members: int
     n_units: int
 
-    def stacked(self, graph: Graph) -> str:
+    def stacked(self, graph: GraphBuilder) -> str:
         """The members side by side, shape (p, M N')."""
         by_point = graph("Transpose", self.t, perm=[1, 0, 2])
         return graph("Reshape", by_point, np.array([-1, self.n_members * self.n_units]))
 
-    def leading(self, graph: Graph, n_units: int) -> Coordinates:
+    def leading(self, graph: GraphBuilder, n_units: int) -> CoordinateNodes:
         """The first coordinates of each member alone."""
         if n_units == self.n_units:
             return self
-        cut = graph("Slice", self.t, np.array([0]), np.array([n_units]), np.array([2]))
-        return replace(self, t=cut, n_units=n_units)
+        few = graph("Slice", self.t, np.array([0]), np.array([n_units]), np.array([2]))
+        return replace(self, t=few, n_units=n_units)
 
 
-def means(graph: Graph, pair: PairForms, where: Coordinates) -> PairSums:
+def means(graph: GraphBuilder, pair: PairForms, where: CoordinateNodes) -> PairSums:
     """Means over members and over distinct members, each (p, K), as ``PairForms.means``."""
     parts = [sums(graph, form, where) for form in pair.forms]
     single, distinct = (graph.joined(list(a)) for a in zip(*parts, strict=True))
@@ -59,21 +58,21 @@ def means(graph: Graph, pair: PairForms, where: Coordinates) -> PairSums:
     )
 
 
-def sums(graph: Graph, form: Any, where: Coordinates) -> PairSums:
+def sums(graph: GraphBuilder, form: Any, where: CoordinateNodes) -> PairSums:
     """Sums over members and over distinct members, each (p, 1)."""
     if isinstance(form, JackknifeForm):
         return jackknife_sums(graph, form, where)
-    turned = turned_rows(form) if isinstance(form, RowForm) else None
-    if turned is not None:
-        return row_sums(graph, form, turned, where)
+    factor = row_factor(form) if isinstance(form, RowForm) else None
+    if factor is not None:
+        return row_sums(graph, form, factor, where)
     return gram_sums(graph, form.primal(), where)
 
 
-def turned_rows(form: RowForm) -> np.ndarray | None:
-    """A matrix (M N', r) whose product with its transpose is the sum over rows, where one is.
+def row_factor(form: RowForm) -> np.ndarray | None:
+    """A matrix (M N', r) whose product with its transpose is the sum over rows, if one exists.
 
-    It is the triangular factor of the rows, which is the same for any other rows with the same
-    products. Where members see different noise there is none.
+    It is the triangular factor of the rows, which rows with the same products share. Where the
+    noise differs between members there is none.
     """
     Q = to_numpy(form.Q).astype(float)
     if form.pairing == OWN.name:
@@ -87,14 +86,16 @@ def turned_rows(form: RowForm) -> np.ndarray | None:
     return R.T
 
 
-def row_sums(graph: Graph, form: RowForm, turned: np.ndarray, where: Coordinates) -> PairSums:
-    """Sums through the turned rows, as ``RowForm.sums``."""
-    z = graph("MatMul", where.stacked(graph), turned)
+def row_sums(
+    graph: GraphBuilder, form: RowForm, factor: np.ndarray, where: CoordinateNodes
+) -> PairSums:
+    """Sums through the factor of the rows, as ``RowForm.sums``."""
+    z = graph("MatMul", where.stacked(graph), factor)
     single = own_sums(graph, form.single, where)
     return PairSums(single, graph("Sub", _row_sum(graph, graph.square(z)), single))
 
 
-def gram_sums(graph: Graph, form: PairGram, where: Coordinates) -> PairSums:
+def gram_sums(graph: GraphBuilder, form: PairGram, where: CoordinateNodes) -> PairSums:
     """Sums by matrices, the upper half of them, as ``PairGram.sums``."""
     where = where.leading(graph, form.single.shape[1])
     single, side = own_sums(graph, form.single, where), where.n_units
@@ -112,13 +113,13 @@ def gram_sums(graph: Graph, form: PairGram, where: Coordinates) -> PairSums:
     return PairSums(single, graph("Mul", graph.added(products), 2.0))
 
 
-def own_sums(graph: Graph, single: Any, where: Coordinates) -> str:
+def own_sums(graph: GraphBuilder, single: Any, where: CoordinateNodes) -> str:
     """Sum over members of t' S t with matrices S (M, N', N'), shape (p, 1)."""
     product = graph("MatMul", where.t, to_numpy(single).astype(float))
     return _row_sum(graph, graph.sum(graph("Mul", product, where.t), 0))
 
 
-def jackknife_sums(graph: Graph, form: JackknifeForm, where: Coordinates) -> PairSums:
+def jackknife_sums(graph: GraphBuilder, form: JackknifeForm, where: CoordinateNodes) -> PairSums:
     """Sums with the paper's jackknife matrices, as ``JackknifeForm.sums``."""
     base, n = sums(graph, form.diagonal, where), float(form.n)
     g = graph("MatMul", where.t, to_numpy(form.c).astype(float))
@@ -139,5 +140,5 @@ def jackknife_sums(graph: Graph, form: JackknifeForm, where: Coordinates) -> Pai
     return PairSums(corrected(base.single, single), corrected(base.distinct, distinct))
 
 
-def _row_sum(graph: Graph, x: str) -> str:
+def _row_sum(graph: GraphBuilder, x: str) -> str:
     return graph.sum(x, 1, keepdims=True)

@@ -14,14 +14,14 @@ from onnx import TensorProto, helper
 
 # Widely supported, and recent enough for every operator used here in double precision.
 OPSET, IR_VERSION = 17, 8
-# A protobuf message holds at most two gigabytes; the rest is for the nodes.
+# A protobuf message has at most two gigabytes; the rest is for the nodes.
 LARGEST_BYTES = 2**31 - 2**24
 
 # The name of a result, or numbers that become a constant.
 Value = str | np.ndarray | float
 
 
-class Graph:
+class GraphBuilder:
     """Nodes in the order in which they are added, and constants in double precision.
 
     Equal constants are stored once, and so are equal nodes: a part of the model that is written
@@ -60,8 +60,8 @@ class Graph:
         self._bytes += n_bytes
         if self._bytes > LARGEST_BYTES:
             raise ValueError(
-                f"the graph needs more than {LARGEST_BYTES / 1e9:.1f} GB, the most that an ONNX "
-                "file can hold; fit with fewer n_neurons or n_estimators."
+                f"the graph needs more than {LARGEST_BYTES / 1e9:.1f} GB, the largest size of an "
+                "ONNX file; fit with fewer n_neurons or n_estimators."
             )
 
     # ------------------------------------------------------------ operators with arguments
@@ -79,11 +79,11 @@ class Graph:
         return self("Mul", x, x)
 
     def clipped(self, x: Value, low: Value, high: Value) -> str:
-        """Numbers held between two bounds, which are arrays or numbers."""
+        """Numbers clipped to two bounds, which are arrays or numbers."""
         return self("Min", self("Max", x, low), high)
 
     def chosen(self, condition: Value, x: Value, y: Value) -> str:
-        """X where the condition holds, else y."""
+        """X where the condition is true, else y."""
         return self("Where", condition, x, y)
 
     def columns(self, x: Value, which: Sequence[int] | np.ndarray) -> str:

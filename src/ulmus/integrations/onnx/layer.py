@@ -1,6 +1,6 @@
-"""The hidden layer in a graph: inputs, scores, levels, units, and linear functions of these.
+"""The hidden layer in a graph: inputs, normal scores, one-hot indicators, units.
 
-It follows ``core/layer/inputs.py``, ``core/layer/activations.py`` and ``core/layer/hidden_layer.py``. Points come first:
+It follows ``inputs``, ``activations`` and ``hidden_layer`` of ``core/layer``. Points come first:
 inputs are (p, d'), features (M, p, N).
 """
 
@@ -15,8 +15,8 @@ from scipy.special import erfcx
 
 from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.layer.hidden_layer import HiddenLayer
-from ulmus.core.layer.inputs import Inputs, Levels, Scores
-from ulmus.integrations.onnx.graph import Graph
+from ulmus.core.layer.inputs import Inputs, NormalScores, OneHot
+from ulmus.integrations.onnx.graph import GraphBuilder
 
 # The error function is one beyond this in double precision.
 ERF_REACH = 6.0
@@ -24,18 +24,18 @@ ERF_REACH = 6.0
 ERFCX_DEGREE, ERFCX_BEND = 18, 2.0
 
 
-def layer_inputs(graph: Graph, X: str, inputs: Inputs) -> str:
+def layer_inputs(graph: GraphBuilder, X: str, inputs: Inputs) -> str:
     """Inputs of the layer, shape (p, d'), as ``Inputs.__call__`` but not yet scaled."""
     parts = [graph("Sub", X, to_numpy(inputs.offset))]
     if inputs.scores:
-        parts.append(scores(graph, X, inputs.scores))
+        parts.append(normal_scores(graph, X, inputs.scores))
     if inputs.levels:
-        parts.append(levels(graph, X, inputs.levels))
+        parts.append(one_hot(graph, X, inputs.levels))
     return graph.joined(parts)
 
 
-def scores(graph: Graph, X: str, curves: Sequence[Scores]) -> str:
-    """Scores by all curves, shape (p, curves), as ``Scores.__call__``."""
+def normal_scores(graph: GraphBuilder, X: str, curves: Sequence[NormalScores]) -> str:
+    """Normal scores by all curves, shape (p, curves), as ``NormalScores.__call__``."""
     knots = _padded([curve.knots for curve in curves])
     last = np.array([float(curve.knots[-1]) for curve in curves])
     x = graph.columns(X, [curve.column for curve in curves])
@@ -72,17 +72,17 @@ def _padded(arrays: list[Any], width: int | None = None) -> np.ndarray:
     return out
 
 
-def levels(graph: Graph, X: str, several: Sequence[Levels]) -> str:
-    """Indicators of all levels, shape (p, levels), as ``Levels.__call__``."""
+def one_hot(graph: GraphBuilder, X: str, several: Sequence[OneHot]) -> str:
+    """Indicators of all levels, shape (p, levels), as ``OneHot.__call__``."""
     sizes = [int(part.values.shape[0]) for part in several]
     values = np.concatenate([to_numpy(part.values) for part in several])
     x = graph.columns(X, np.repeat([part.column for part in several], sizes))
     distance = graph("Abs", graph("Sub", x, values))
-    near = graph("LessOrEqual", distance, np.repeat([float(p.reach) for p in several], sizes))
+    near = graph("LessOrEqual", distance, np.repeat([float(p.tolerance) for p in several], sizes))
     return graph("Cast", near, to=TensorProto.DOUBLE)
 
 
-def _erf(graph: Graph, u: str) -> str:
+def _erf(graph: GraphBuilder, u: str) -> str:
     r"""Error function, since onnxruntime has none in double precision.
 
     :math:`1 - e^{-x^2}\,\mathrm{erfcx}(x)` for :math:`x = |u|`, with a polynomial in
@@ -101,11 +101,11 @@ def _erf(graph: Graph, u: str) -> str:
     return graph("Mul", graph("Sign", u), graph("Sub", 1.0, tail))
 
 
-def _rbf(graph: Graph, u: str) -> str:
+def _rbf(graph: GraphBuilder, u: str) -> str:
     return graph("Exp", graph("Neg", graph.square(graph.clipped(u, -40.0, 40.0))))
 
 
-ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
+ACTIVATIONS: dict[str, Callable[[GraphBuilder, str], str]] = {
     "logistic": lambda graph, u: graph("Sigmoid", u),
     "tanh": lambda graph, u: graph("Tanh", u),
     "relu": lambda graph, u: graph("Relu", u),
@@ -116,12 +116,12 @@ ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
 }
 
 
-def features(graph: Graph, X: str, layer: HiddenLayer) -> str:
+def features(graph: GraphBuilder, X: str, layer: HiddenLayer) -> str:
     """Hidden features without the constant one, shape (M, p, N), as ``HiddenLayer.__call__``."""
     if not isinstance(layer.activation, str):
         raise ValueError(
-            f"activation={layer.activation!r} is a function, which a graph cannot hold; fit with "
-            f"an activation by name: {', '.join(map(repr, ACTIVATIONS))}."
+            f"activation={layer.activation!r} is a function, which a graph cannot contain; fit "
+            f"with an activation by name: {', '.join(map(repr, ACTIVATIONS))}."
         )
     W = to_numpy(layer.W).astype(float)
     # The weights are scaled instead of the inputs: onnxruntime merges a matrix product with a
@@ -132,7 +132,7 @@ def features(graph: Graph, X: str, layer: HiddenLayer) -> str:
     return ACTIVATIONS[layer.activation](graph, graph("Add", u, to_numpy(layer.b)[:, None, :]))
 
 
-def linear(graph: Graph, h: str, layer: HiddenLayer, weights: Any) -> str:
+def linear(graph: GraphBuilder, h: str, layer: HiddenLayer, weights: Any) -> str:
     """Features times weights (M, N', K) within each member, shape (M, p, K).
 
     The constant feature is 1 at every point, and its weights are added.
@@ -142,7 +142,7 @@ def linear(graph: Graph, h: str, layer: HiddenLayer, weights: Any) -> str:
     return graph("Add", product, weights[:, :1, :]) if first else product
 
 
-def mean(graph: Graph, X: str, layer: HiddenLayer, coefficients: Any, shift: Any) -> str:
+def mean(graph: GraphBuilder, X: str, layer: HiddenLayer, coefficients: Any, shift: Any) -> str:
     """Mean over members of a linear function of the features, shape (p, K), as ``Fold.mean``."""
     h = features(graph, X, layer)
     total = graph.sum(linear(graph, h, layer, coefficients / layer.n_members), 0)

@@ -1,7 +1,7 @@
 """Prediction, its variance and the variance of the noise in a graph, each (p, K).
 
-It follows ``intervals/standard_errors.py``, ``core/ensemble/components.py``, ``core/variance/estimates.py`` and
-``core/noise_model/model.py``, for the default estimate of a fit.
+It follows ``intervals/standard_errors.py``, ``core/ensemble/components.py``,
+``core/variance/estimates.py`` and ``core/noise_model/model.py``, for the default estimate of a fit.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.ensemble.ensemble import Regression
 from ulmus.core.fit.fit import Fit
 from ulmus.core.noise_model.model import NoiseVarianceModel
-from ulmus.core.ridge.pairing import PairSums
+from ulmus.core.ridge.member_pairs import PairSums
 from ulmus.core.variance.estimates import ESTIMATES
-from ulmus.integrations.onnx.forms import Coordinates, means
-from ulmus.integrations.onnx.graph import Graph
+from ulmus.integrations.onnx.forms import CoordinateNodes, means
+from ulmus.integrations.onnx.graph import GraphBuilder
 from ulmus.integrations.onnx.layer import features, linear, mean
 
 
 @dataclass(frozen=True)
-class Variance:
+class VarianceNodes:
     """Prediction, its variance, and the spread of members over their number, each (p, K)."""
 
     mean: str
@@ -31,7 +31,7 @@ class Variance:
     redrawing: str
 
 
-def prediction_variance(graph: Graph, X: str, fit: Fit) -> Variance:
+def prediction_variance(graph: GraphBuilder, X: str, fit: Fit) -> VarianceNodes:
     """Mean and variance of the prediction, as the function of the same name."""
     ensemble, columns = fit.ensemble, []
     h = features(graph, X, ensemble.layer)
@@ -47,10 +47,10 @@ def prediction_variance(graph: Graph, X: str, fit: Fit) -> Variance:
     model, redrawing = (graph("Mul", a, unit**2) for a in (model, redrawing))
     if fit.folded:
         model = graph("Add", model, map_variance(graph, X, fit))
-    return Variance(center, model, redrawing)
+    return VarianceNodes(center, model, redrawing)
 
 
-def _ordered(graph: Graph, parts: list[str], regressions: Sequence[Regression]) -> str:
+def _ordered(graph: GraphBuilder, parts: list[str], regressions: Sequence[Regression]) -> str:
     """Results of the regressions in the order of the outputs, as ``Ensemble.ordered``."""
     if len(parts) == 1:
         return parts[0]
@@ -58,14 +58,16 @@ def _ordered(graph: Graph, parts: list[str], regressions: Sequence[Regression]) 
     return graph.columns(graph.joined(parts), order)
 
 
-def regression_variance(graph: Graph, t: str, part: Regression, fit: Fit) -> tuple[str, str, str]:
+def regression_variance(
+    graph: GraphBuilder, t: str, part: Regression, fit: Fit
+) -> tuple[str, str, str]:
     """The same for coordinates t (M, p, N') of one regression, in the fit's units."""
     estimate, M = fit.estimates[0], fit.ensemble.n_members
     values = graph("MatMul", t, to_numpy(part.smoother.q).astype(float))
     center = graph("Mul", graph.sum(values, 0), 1 / M)
     spread = graph.sum(graph.square(graph("Sub", values, center)), 0)
     redrawing = graph("Mul", spread, 1 / (max(M - 1, 1) * M))
-    where = Coordinates(t, M, fit.ensemble.layer.n_units)
+    where = CoordinateNodes(t, M, fit.ensemble.layer.n_units)
     pair = means(graph, part.forms[ESTIMATES[estimate].pairing], where)
     model = never_negative(graph, estimate, pair, redrawing, M)
     if np.any(part.alpha_deviation > 0):
@@ -73,7 +75,7 @@ def regression_variance(graph: Graph, t: str, part: Regression, fit: Fit) -> tup
     return center, model, redrawing
 
 
-def never_negative(graph: Graph, name: str, pair: PairSums, redrawing: str, M: int) -> str:
+def never_negative(graph: GraphBuilder, name: str, pair: PairSums, redrawing: str, M: int) -> str:
     """The estimate, and its positive part where it is negative, as the function of the name."""
     variance = graph("Add", _combined(graph, name, pair, M), redrawing)
     A, U = pair
@@ -85,14 +87,14 @@ def never_negative(graph: Graph, name: str, pair: PairSums, redrawing: str, M: i
     return graph.chosen(graph("Less", variance, 0.0), positive, variance)
 
 
-def _combined(graph: Graph, name: str, pair: PairSums, M: int) -> str:
+def _combined(graph: GraphBuilder, name: str, pair: PairSums, M: int) -> str:
     """How an estimate combines the two means; it is linear in them."""
     A, U = np.eye(2)
     shares = ESTIMATES[name].part(A, U, M)
     return graph.added([graph("Mul", a, share) for a, share in zip(pair, shares, strict=True)])
 
 
-def alpha_variance(graph: Graph, t: str, part: Regression, M: int) -> str:
+def alpha_variance(graph: GraphBuilder, t: str, part: Regression, M: int) -> str:
     """What choosing alpha adds in the fit's units, (p, K), as ``Ensemble.alpha_shifts``."""
     first, second = (
         graph.square(graph.sum(graph("MatMul", t, vectors / M), 0))
@@ -101,7 +103,7 @@ def alpha_variance(graph: Graph, t: str, part: Regression, M: int) -> str:
     return graph("Max", graph("Sub", first, second), 0.0)
 
 
-def map_variance(graph: Graph, X: str, fit: Fit) -> str:
+def map_variance(graph: GraphBuilder, X: str, fit: Fit) -> str:
     """What choosing the map adds, (p, K): the sample variance between the folds."""
     parts = [mean(graph, X, fold.layer, fold.coefficients, fold.shift) for fold in fit.folds]
     center = graph("Mul", graph.added(parts), 1 / len(parts))
@@ -109,7 +111,7 @@ def map_variance(graph: Graph, X: str, fit: Fit) -> str:
     return graph("Mul", squares, 1 / (len(parts) - 1))
 
 
-def noise_variance(graph: Graph, X: str, fit: Fit) -> str:
+def noise_variance(graph: GraphBuilder, X: str, fit: Fit) -> str:
     """Variance of a new observation around its prediction, (p, K), or (K,) if it is constant."""
     scale = fit.ensemble.unit.astype(float) ** 2 / fit.mean_weight
     if fit.noise_model is None:
@@ -118,7 +120,7 @@ def noise_variance(graph: Graph, X: str, fit: Fit) -> str:
     return graph("Mul", varying_noise(graph, X, fit.noise_model), scale)
 
 
-def varying_noise(graph: Graph, X: str, model: NoiseVarianceModel) -> str:
+def varying_noise(graph: GraphBuilder, X: str, model: NoiseVarianceModel) -> str:
     """Noise variance at weight 1 and in the fit's units, as ``NoiseVarianceModel.variance``."""
     used = [k for k, one in enumerate(model.logs) if one is not None]
     if not used:
