@@ -130,7 +130,7 @@ class Intervals(Kriging):
             )
             equal = (Setting("tails", "equal"),)
             raise InputError(Message("shortest-tails", text, "tails", tails, equal))
-        at = self._new_places(X, residual_kriging, time=time, coords=coords, groups=groups)
+        at = self._new_locations(X, residual_kriging, time=time, coords=coords, groups=groups)
         X = self._checked_points(X)
         if at is not None:
             require_kriged_kind(kind, method)

@@ -86,7 +86,7 @@ class Predicting(Kriging):
         >>> [float(np.std(y[missing] - mean).round(1)) for mean in (plain, kriged)]
         [1.7, 0.6]
         """
-        at = self._new_places(X, residual_kriging, time=time, coords=coords, groups=groups)
+        at = self._new_locations(X, residual_kriging, time=time, coords=coords, groups=groups)
         X = self._checked_points(X)
         if at is not None:
             return self._kriged(X, at, return_std)

@@ -181,7 +181,7 @@ def test_independent_noise_stays_independent():
     assert fit.structured_variance == 0
     assert fit.nugget_variance == fit.variance == fit.independent_variance
     assert_allclose(fit.root(locations).applied(np.eye(200)), np.sqrt(fit.variance) * np.eye(200))
-    assert "taken as independent" in str(fit)
+    assert "assumed independent" in str(fit)
 
 
 @pytest.mark.parametrize("terms", [(SPACE,), (TIME, SPACE), (TIME,)], ids=str)

@@ -14,8 +14,8 @@ from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core.noise_covariance import kriging_weights as weights_module
 from ulmus.core.query.kriging import leave_one_out_errors
 from ulmus.exceptions import ExtrapolationWarning
-from ulmus.model_file.npy import npy_parts
-from ulmus.model_file.serialisation import listed, restored
+from ulmus.model_file.container import DTYPES
+from ulmus.model_file.serialisation import from_arrays, to_arrays
 from ulmus.noise import AR1, Clustered, Conley, Exponential, Matern, NeweyWest
 
 N, P = 90, 15
@@ -222,7 +222,7 @@ def test_far_away_it_is_the_plain_prediction(kind):
     far = {"time": np.full(P, 1e5), "coords": np.full((P, 2), 1e5)}
     locations = {k: far.get(k, v) for k, v in problem.locations(problem.points).items()}
     X = problem.X[problem.points]
-    with pytest.warns(ExtrapolationWarning, match="residuals change nothing along it"):
+    with pytest.warns(ExtrapolationWarning, match="residuals do not change predictions"):
         near = model.predict(X, True, residual_kriging=True, **locations)
     assert_allclose(near, model.predict(X, True), rtol=1e-10)
 
@@ -359,7 +359,7 @@ def test_a_stored_fit_krigs_the_same(kind):
     problem = Problem(kind)
     model = problem.fitted(n_members=3)
     before = problem.kriged(model)
-    model.fitted_ = restored(*listed(model.fitted_))
+    model.fitted_ = from_arrays(*to_arrays(model.fitted_))
     assert_array_equal(problem.kriged(model), before)
 
 
@@ -398,10 +398,10 @@ def test_labels_of_groups_may_be_of_any_kind(labels):
     expected = problem.kriged(by_words)
     problem.groups = np.array(labels)[codes]
     model = problem.fitted(n_members=3)
-    arrays, description = listed(model.fitted_)
+    arrays, description = to_arrays(model.fitted_)
     for array in arrays.values():
-        npy_parts(array)  # a model file can hold it
-    model.fitted_ = restored(arrays, json.loads(json.dumps(description)))
+        assert array.dtype.name in DTYPES.values()  # a model file can contain it
+    model.fitted_ = from_arrays(arrays, json.loads(json.dumps(description)))
     assert_allclose(problem.kriged(model), expected, rtol=1e-10)
 
 
@@ -438,7 +438,7 @@ def test_what_cannot_be_kriged_is_refused():
 
     refused("needs coords")
     refused("time was given to predict.*no use", time=coords[:, 0], coords=coords)
-    refused("coords was given.*residual_kriging=True", coords=coords, residual_kriging=False)
+    refused("coords is used by.*residual_kriging=True", coords=coords, residual_kriging=False)
     refused("residual_kriging", residual_kriging="yes")
     refused("coords given to predict has 14 rows", coords=coords[1:])
     interval = {"ask": "predict_interval", "coords": coords}
@@ -451,8 +451,8 @@ def test_what_cannot_be_kriged_is_refused():
     ]:
         other = ELMEnsembleRegressor(3, 12, input_map=None, noise=noise, random_state=0)
         other.fit(problem.X[:N], problem.y[:N], **given)
-        refused("noise with a covariance", other, coords=coords)
-    refused("needs the training rows", model.compress(), coords=coords)
+        refused("noise with a parametric covariance", other, coords=coords)
+    refused("requires the training rows", model.compress(), coords=coords)
 
 
 def test_labels_of_groups_must_be_of_one_kind():

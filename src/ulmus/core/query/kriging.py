@@ -1,18 +1,18 @@
-r"""Predictions of new observations near the rows: the fit, and the noise that the rows tell.
+r"""Predictions of new observations from the fit and the kriged noise of the rows.
 
-Where noise hangs together, residuals of rows nearby say what the noise at a new place will be, and
-with the weights w of simple kriging the prediction is
+If noise is correlated, the residuals of rows predict the noise at a nearby location. With the
+weights w of simple kriging the prediction is
 
 .. math:: \hat f(x_0) + w'(y - \hat f(X)) = a(\hat f) + w'y, \qquad
           a(f) = f(x_0) - \sum_i w_i f(x_i).
 
 Its error is :math:`\epsilon_0 - w'\epsilon - z_a'\epsilon`, up to bias, with :math:`a(\hat f) =
-z_a'y`. As :math:`\Sigma w = c`, what kriging leaves of the noise is uncorrelated with the noise of
-the rows, so that both parts add up: the variance of an observation less :math:`c'w`, and the
-variance :math:`z_a'\Sigma z_a` of the functional a.
+z_a'y`. Since :math:`\Sigma w = c`, the error of kriging is uncorrelated with the noise of the rows,
+and two variances add up: that of an observation less :math:`c'w`, and :math:`z_a'\Sigma z_a` of the
+functional a.
 
-Rows have noise of covariance :math:`\Sigma` after they are multiplied by the roots of their
-weights, and a new observation is of mean weight.
+The covariance :math:`\Sigma` is that of rows multiplied by the square roots of their weights; a new
+observation has the mean weight.
 """
 
 from __future__ import annotations
@@ -27,58 +27,66 @@ from ulmus.core.arrays.backend import Array, namespace, taken_rows, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import Functionals, Piece, portion, portions
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
-from ulmus.core.noise_covariance.kriging_weights import left_out_weights, noise_weights
+from ulmus.core.noise_covariance.kriging_weights import noise_weights
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.variance.estimates import never_negative
+from ulmus.exceptions import InputError
+from ulmus.messages import Message
 
-ROWS_NOT_KEPT = (
-    "residual_kriging=True needs the training rows and their places, which compress() dropped or a "
-    "streamed fit never kept; fit in memory."
-)
-# Smaller correlations change nothing that can be seen.
+# Smaller correlations do not change predictions visibly.
 LEAST_CORRELATION = 1e-6
-# Rows that are left out for prediction intervals, evenly spaced.
-MOST_JUDGES = 2000
+# Largest number of rows, evenly spaced, whose leave-one-out errors calibrate prediction intervals.
+MAX_CALIBRATION_ROWS = 2000
 
 
 def fitted_covariances(fit: Fit) -> tuple[CovarianceEstimate, ...]:
-    """Covariances of the noise of each output, or a reason why there are none."""
-    found = fit.covariances
-    if not found:
-        raise ValueError(
-            "residual_kriging=True needs noise with a covariance, by which rows tell the noise "
-            "nearby; fit with noise=AR1(), Exponential() or Matern() of ulmus.noise."
+    """Noise covariance of each output; an error if the fit estimates none."""
+    if not fit.covariances:
+        raise _error(
+            "no-covariance",
+            "requires noise with a parametric covariance",
+            "fit with noise=AR1(), Exponential() or Matern() of ulmus.noise",
         )
-    return found
+    return fit.covariances
 
 
 def training_locations(fit: Fit) -> Locations:
-    """Where the rows are that a fit keeps."""
+    """Locations of the training rows; an error if the fit does not keep them."""
     if fit.rows is None or fit.rows.locations is None:
-        raise ValueError(ROWS_NOT_KEPT)
+        raise _error(
+            "no-training-rows",
+            "requires the training rows and their locations, which compress() drops and a streamed "
+            "fit does not keep",
+            "fit in memory",
+        )
     return fit.rows.locations
 
 
-def axes_out_of_reach(fit: Fit, at: Locations) -> list[str]:
-    """Axes along which all points are too far from the rows for residuals to tell anything."""
-    found = [one for one in fit.covariances if not one.independent]
-    if not found:
+def _error(code: str, text: str, suggestion: str) -> InputError:
+    message = Message(code, text, "residual_kriging", True, (suggestion,), "noise covariance")
+    return InputError(message)
+
+
+def axes_out_of_reach(fit: Fit, new_locations: Locations) -> list[str]:
+    """Axes along which all points are uncorrelated with all rows."""
+    correlated = [one for one in fit.covariances if not one.independent]
+    if not correlated:
         return []
-    trained, axes = training_locations(fit), []
-    for j, term in enumerate(found[0].structure.terms):
-        longest = max(one.scales[j] for one in found)
-        largest = np.max(term.kernel(term.gaps(trained, at), longest), initial=0.0)
+    rows, axes = training_locations(fit), []
+    for j, term in enumerate(correlated[0].structure.terms):
+        longest = max(one.scales[j] for one in correlated)
+        largest = np.max(term.kernel(term.gaps(rows, new_locations), longest), initial=0.0)
         axes += [term.axis] if largest < LEAST_CORRELATION else []
     return axes
 
 
-class Kriged(NamedTuple):
-    """Some points of one output, by the fit and the noise of the rows.
+class KrigedPoints(NamedTuple):
+    """Some points of one output, from the fit and the noise of the rows.
 
     Parameters
     ----------
     points : ndarray of shape (b,)
-        Which points.
+        Indices of the points.
     functionals : Functionals
         The functionals a.
     offset : ndarray of shape (b,)
@@ -93,21 +101,20 @@ class Kriged(NamedTuple):
     explained: np.ndarray
 
 
-def kriged(fit: Fit, X: Array, at: Locations, k: int) -> Iterator[Kriged]:
-    """All points X (p, d) at their places, in portions, for output k."""
-    rows = _OrderedRows(fit, k)
-    for points, weights, explained in noise_weights(rows.found, rows.locations, at):
+def kriged_points(fit: Fit, X: Array, new_locations: Locations, k: int) -> Iterator[KrigedPoints]:
+    """All points X (p, d) at their locations, in chunks, for output k."""
+    rows = _KrigingRows(fit, k)
+    for points, weights, explained in noise_weights(rows.covariance, rows.locations, new_locations):
         w = rows.scaled(weights, fit.mean_weight**-0.5)
-        here = scipy.sparse.eye_array(len(points), format="csr")
-        new = Piece(_taken(X, points), scipy.sparse.csr_array(here))
-        a = Functionals((new, rows.piece(-w)))
-        yield Kriged(points, a, w.T @ rows.y, explained / fit.mean_weight)
+        identity = scipy.sparse.csr_array(scipy.sparse.eye_array(len(points), format="csr"))
+        a = Functionals((Piece(_taken(X, points), identity), rows.piece(-w)))
+        yield KrigedPoints(points, a, w.T @ rows.y, explained / fit.mean_weight)
 
 
 class LeaveOneOutErrors(NamedTuple):
-    """Errors of kriged predictions of rows without themselves, and their variances, each (q,).
+    """Leave-one-out errors of kriged predictions, and their variances, each (q,).
 
-    Rows are multiplied by the roots of their weights.
+    Rows are multiplied by the square roots of their weights.
     """
 
     error: np.ndarray
@@ -115,40 +122,44 @@ class LeaveOneOutErrors(NamedTuple):
 
 
 def leave_one_out_errors(fit: Fit, k: int) -> LeaveOneOutErrors:
-    r"""Errors of output k at rows that are left out of the fit and of kriging, in closed form.
+    r"""Errors of output k at rows that are excluded from the fit and from kriging, in closed form.
 
-    With :math:`K = \Sigma^{-1}` and the functional a of the weights :math:`K_{ij} / K_{ii}`,
-    kriging without row i errs by :math:`a(y - \hat f)`. Without the row, member m predicts
-    :math:`t_{mi}'t_{mj} L_{mi}` less at row j, with L the left-out residuals, so that
-    :math:`L_{mi} t_{mi}'t_{ma}` is added, the mean over members. Variances are those of the
+    With :math:`K = \Sigma^{-1}` and the functional a of the weights :math:`K_{ij} / K_{ii}`, the
+    error of kriging without row i is :math:`a(y - \hat f)`. Excluding the row from member m lowers
+    its prediction at row j by :math:`t_{mi}'t_{mj} L_{mi}`, with the leave-one-out residuals L,
+    which adds the mean over members of :math:`L_{mi} t_{mi}'t_{ma}`. Variances are those of the
     whole fit.
     """
-    rows = _OrderedRows(fit, k)
-    judges, parts = rows.judges, []
-    for few, weights, explained in left_out_weights(rows.found, rows.locations, judges):
+    rows = _KrigingRows(fit, k)
+    index, parts = rows.calibration, []
+    new_locations = rows.locations.taken(index)
+    for few, weights, explained in noise_weights(
+        rows.covariance, rows.locations, new_locations, own=index
+    ):
         own = scipy.sparse.csr_array(
-            (np.ones(len(few)), (judges[few], np.arange(len(few)))), shape=weights.shape
+            (np.ones(len(few)), (index[few], np.arange(len(few)))), shape=weights.shape
         )
         a = rows.scaled(own - weights)
         functionals = Functionals((rows.piece(a),))
-        seen = fit.parts(functionals)
-        error = a.T @ rows.y - seen.mean[:, k] + rows.pulls(judges[few], functionals)
-        left = np.maximum(rows.noise - explained, 0.0)
-        parts.append((error, left + never_negative(fit.estimates[0], seen)[:, k]))
+        moments = fit.parts(functionals)
+        shift = rows.leave_one_out_shift(index[few], functionals)
+        remaining = np.maximum(rows.noise - explained, 0.0)
+        variance = remaining + never_negative(fit.estimates[0], moments)[:, k]
+        parts.append((a.T @ rows.y - moments.mean[:, k] + shift, variance))
     return LeaveOneOutErrors(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 
 
-class _OrderedRows:
-    """Rows of positive weight in the order of their places, as one output sees them."""
+class _KrigingRows:
+    """Rows of positive weight in the order of their locations, for one output."""
 
     def __init__(self, fit: Fit, k: int) -> None:
-        self.fit, self.k, self.found = fit, k, fitted_covariances(fit)[k]
+        self.fit, self.k, self.covariance = fit, k, fitted_covariances(fit)[k]
         locations = training_locations(fit)
         rows: Any = fit.rows
         self.data = rows.data
         self.index = locations.order[rows.data.used[locations.order]]
         self.locations = locations.taken(self.index)
-        self._judging = rows.judges[self.index]
+        self._calibrates = rows.calibration_rows[self.index]
 
     @property
     def y(self) -> np.ndarray:
@@ -157,19 +168,19 @@ class _OrderedRows:
 
     @property
     def noise(self) -> float:
-        """Variance of the noise of a row of weight 1, in the units of y."""
+        """Noise variance of a row of weight 1, in the units of y."""
         residual = self.fit.per_regression(lambda part: part.variance.residual)
         return float(residual[self.k] * self.fit.ensemble.unit[self.k] ** 2)
 
     @property
-    def judges(self) -> np.ndarray:
-        """Positions of rows that judge predictions, evenly spaced where there are many."""
-        judges = np.flatnonzero(self._judging)
-        few = min(len(judges), MOST_JUDGES)
-        return judges[np.linspace(0, len(judges) - 1, few).astype(int)]
+    def calibration(self) -> np.ndarray:
+        """Positions of the calibration rows, evenly spaced if there are many."""
+        rows = np.flatnonzero(self._calibrates)
+        few = min(len(rows), MAX_CALIBRATION_ROWS)
+        return rows[np.linspace(0, len(rows) - 1, few).astype(int)]
 
     def scaled(self, weights: Any, factor: float = 1.0) -> Any:
-        """Weights of noise as weights of the rows, shape (n, p)."""
+        """Weights of the noise as weights of the rows, shape (n, p)."""
         root = self.data.root_weight
         if root is None:
             return scipy.sparse.csr_array(weights * factor)
@@ -180,20 +191,21 @@ class _OrderedRows:
         """Rows with their weights in functionals."""
         return Piece(_taken(self.data.X, self.index), weights)
 
-    def pulls(self, rows: np.ndarray, functionals: Functionals) -> np.ndarray:
-        """What leaving out each of some rows adds to the error of its functional, shape (q,)."""
-        ensemble, pulls = self.fit.ensemble, []
+    def leave_one_out_shift(self, rows: np.ndarray, functionals: Functionals) -> np.ndarray:
+        """Change of the error of each functional if its row is excluded from the fit, (q,)."""
+        ensemble, shifts = self.fit.ensemble, []
+        i = next(i for i, p in enumerate(ensemble.regressions) if self.k in p.outputs)
+        part = ensemble.regressions[i]
         for few in portions(ensemble.layer, functionals):
             block = self.data.block(self.index[rows[few]])
             ((_, fits),) = ensemble.row_fits([block])
-            i = next(i for i, p in enumerate(ensemble.regressions) if self.k in p.outputs)
-            seen, part = fits[i].weighted, ensemble.regressions[i]
+            own = fits[i].weighted
             t = part.smoother.coordinates(portion(ensemble.layer, functionals, few))
-            xp, left_out = namespace(t), seen.loo[:, part.outputs.index(self.k), :]
-            pulls.append(to_numpy(xp.mean(left_out * xp.sum(seen.t * t, axis=1), axis=0)))
-        return np.concatenate(pulls) * ensemble.unit[self.k]
+            xp, loo = namespace(t), own.loo[:, part.outputs.index(self.k), :]
+            shifts.append(to_numpy(xp.mean(loo * xp.sum(own.t * t, axis=1), axis=0)))
+        return np.concatenate(shifts) * ensemble.unit[self.k]
 
 
 def _taken(X: Any, index: np.ndarray) -> Any:
-    """Points by their numbers among some rows of X."""
+    """Points by their positions among some rows of X."""
     return lambda rows: taken_rows(X, index[rows])
