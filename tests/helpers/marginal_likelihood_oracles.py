@@ -26,7 +26,7 @@ def table(K=1, weighted=False):
     return X, y + 0.3 * rng.normal(size=(K, n)), weight
 
 
-def judges(K=1, weighted=False, centred=True, activation="tanh", seeds=(0, 1)):
+def sample_probes(K=1, weighted=False, centred=True, activation="tanh", seeds=(0, 1)):
     """Networks for that table, one for each seed."""
     X, y, weight = table(K, weighted)
     sample = Block(X, y, None if weight is None else np.sqrt(weight))

@@ -17,7 +17,7 @@ from ulmus.core.layer.activations import ACTIVATIONS
 # ---------------------------------------------------------------- fits and predictions
 
 
-# Members this small do not follow the function, and say so.
+# Members this small underfit the function, which raises a warning.
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
 @pytest.mark.parametrize("n", [30, 150], ids=["fewer rows than features", "more"])
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_libraries_mix(xp, make_table):
     X, y, _, X_new = make_table(60)
     foreign, points = ensemble(6).fit(xp.asarray(X), y), xp.asarray(X_new)
     local = ensemble(6).fit(X, y)
-    for ours, at, kind in ((foreign, X_new, np.ndarray), (local, points, type(points))):
-        assert isinstance(ours.predict(at), kind)
+    for ours, at, library in ((foreign, X_new, np.ndarray), (local, points, type(points))):
+        assert isinstance(ours.predict(at), library)
         assert_close(ours.predict(at), local.predict(X_new))
         assert_close(ours.predict_var(at), local.predict_var(X_new))
 
@@ -123,9 +123,9 @@ def test_libraries_mix(xp, make_table):
 def test_members_can_be_compared(xp, make_table):
     X, y, _, X_new = make_table(90)
     ours, expected = ensemble(6).fit(xp.asarray(X), y), ensemble(6).fit(X, y)
-    for ask in ("variance_components", "member_correlation"):
-        ours_parts = getattr(ours, ask)(xp.asarray(X_new))
-        expected_parts = getattr(expected, ask)(X_new)
+    for method in ("variance_components", "member_correlation"):
+        ours_parts = getattr(ours, method)(xp.asarray(X_new))
+        expected_parts = getattr(expected, method)(X_new)
         for one, two in zip(ours_parts, expected_parts, strict=True):
             assert_close(one, two)
     assert_allclose(ours.undersmoothing_gap_, expected.undersmoothing_gap_, rtol=1e-7)

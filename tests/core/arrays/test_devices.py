@@ -18,8 +18,8 @@ from ulmus.core.ridge.member_pairs import COMMON, OTHERS, OWN, PairGram, member_
 
 @pytest.fixture
 def on_device(monkeypatch):
-    """Arrays count as living on a device, wherever they are."""
-    for module in ("backend", "grams"):
+    """All arrays count as arrays on a device."""
+    for module in ("arrays.backend", "ridge.member_pairs"):
         monkeypatch.setattr(f"ulmus.core.{module}.is_on_host", lambda array: False)
 
 
@@ -79,7 +79,7 @@ def test_grams_by_span_are_those_by_member(torch, monkeypatch, weights, pairs, M
         return total
 
     expected = gram()
-    for module in ("backend", "grams"):
+    for module in ("arrays.backend", "ridge.member_pairs"):
         monkeypatch.setattr(f"ulmus.core.{module}.is_on_host", lambda array: False)
     ours = gram()
     assert_allclose(ours.single.numpy(), expected.single.numpy(), rtol=1e-10, atol=1e-10)
@@ -87,7 +87,7 @@ def test_grams_by_span_are_those_by_member(torch, monkeypatch, weights, pairs, M
         assert_allclose(one.numpy(), two.numpy(), rtol=1e-10, atol=1e-10)
 
 
-# Six small members do not follow the function, and say so.
+# Six small members underfit the function, which raises a warning.
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
 @pytest.mark.parametrize("n", [30, 400], ids=["fewer rows than features", "more"])
 @pytest.mark.parametrize("hc", ["HC2", "HC3-exact", "pooled"])
@@ -98,7 +98,7 @@ def test_a_fit_by_the_ways_of_a_device(torch, make_table, on_device, n, hc, nois
     # NumPy arrays have no device: theirs are the ways of the host only without the patch.
     ours = ensemble(6, **how).fit(*map(torch.asarray, (X, y, w)))
     with pytest.MonkeyPatch.context() as host:
-        for module in ("backend", "grams"):
+        for module in ("arrays.backend", "ridge.member_pairs"):
             host.setattr(f"ulmus.core.{module}.is_on_host", lambda array: True)
         expected = ensemble(6, **how).fit(X, y, w)
         theirs = answers(expected, X_new)
@@ -139,13 +139,13 @@ def test_a_numpy_fit_loads_no_optional_package():
 @pytest.mark.parametrize("streamed", [False, True])
 def test_threads_do_not_multiply(make_table, streamed):
     X, y, _, _ = make_table(400)
-    seen = {}
+    threads = {}
 
     def blas_threads():
         return max(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
 
     def watched(u):
-        seen.setdefault(threading.current_thread(), set()).add(blas_threads())
+        threads.setdefault(threading.current_thread(), set()).add(blas_threads())
         return np.tanh(u)
 
     model = ensemble(6, activation=watched, n_jobs=2, variance="auto")
@@ -157,7 +157,7 @@ def test_threads_do_not_multiply(make_table, streamed):
         else:
             model.fit(X, y)
         assert blas_threads() == 2  # as it was before
-    in_passes = [n for thread, n in seen.items() if thread is not threading.main_thread()]
+    in_passes = [n for thread, n in threads.items() if thread is not threading.main_thread()]
     assert in_passes
     assert set.union(*in_passes) == {1}
 

@@ -66,14 +66,14 @@ def test_single_precision_with_a_hundred_units(smooth, request, device, noise_va
 
 
 @pytest.mark.parametrize("alpha", ["loo", "gcv", 1e-3, 0.0])
-@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.NegativeVarianceWarning")
 def test_single_precision_is_finite_where_layers_are_ill_conditioned(
-    make_table, request, kind, alpha
+    make_table, request, library, alpha
 ):
     X, y, _, X_new = make_table(300)
     model = plain_ensemble(4, 60, alpha=alpha, dtype="float32", random_state=0)
-    if kind == "torch":
+    if library == "torch":
         torch = request.getfixturevalue("torch")
         X, X_new = torch.asarray(X), torch.asarray(X_new)
     if alpha == 0:

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse
-from fit_comparison import block_ids, ensemble
+from fit_comparison import cut, ensemble
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -30,8 +30,8 @@ from ulmus.core.ridge.moments import FirstPass
 def passes(make_table):
     """Passes of a fit, by name, with the blocks of its rows."""
     X, y, w, _ = make_table(60)
-    fitted = ensemble(3, 6, hc="HC3-exact").fit_blocks(block_ids(X, y, w)).fitted_.ensemble
-    rows = [Block(a, b[None, :], np.sqrt(c)) for a, b, c in block_ids(X, y, w, size=9)]
+    fitted = ensemble(3, 6, hc="HC3-exact").fit_blocks(cut(X, y, w)).fitted_.ensemble
+    rows = [Block(a, b[None, :], np.sqrt(c)) for a, b, c in cut(X, y, w, size=9)]
     start = start_of(Block(X, y[None, :], np.sqrt(w)), fitted.layer)
     moments = FirstPass(start.whitening, start.units, [slice(0, 3)])
     factor = factor_of_moments(moments(rows), start.whitening)
@@ -111,7 +111,7 @@ def test_the_scale_is_that_of_scikit_learn(make_table, sparse, weighted, constan
     root = np.sqrt(w) if weighted else None
     blocks = [
         Block(scipy.sparse.csr_array(a) if sparse else a, b[None, :], c)
-        for a, b, c in block_ids(X, y, root)
+        for a, b, c in cut(X, y, root)
     ]
     # Weighted, scikit-learn itself stumbles over a constant; its scale is 1 there.
     varying = StandardScaler().fit(X[:, :3], sample_weight=w if weighted else None)
@@ -129,8 +129,7 @@ def test_the_scale_of_inputs_far_from_zero(make_table, sparse):
     X, y, _, _ = make_table(100)
     X = X + 1e5
     blocks = [
-        Block(scipy.sparse.csr_array(a) if sparse else a, b[None, :], None)
-        for a, b in block_ids(X, y)
+        Block(scipy.sparse.csr_array(a) if sparse else a, b[None, :], None) for a, b in cut(X, y)
     ]
     scale = feature_scale(blocks)
     assert_allclose(scale.mean, X.mean(axis=0), rtol=1e-12)
@@ -141,13 +140,13 @@ def test_an_estimator_scales_its_blocks(make_table):
     X, y, _, _ = make_table(100)
     X[:, 1] = 0.1
     expected = StandardScaler().fit(X)
-    inputs = ensemble().fit_blocks(block_ids(X, y)).fitted_.ensemble.layer.inputs
+    inputs = ensemble().fit_blocks(cut(X, y)).fitted_.ensemble.layer.inputs
     assert_allclose(inputs.offset, expected.mean_, rtol=1e-10, atol=1e-12)
     assert_allclose(inputs.scale, expected.scale_, rtol=1e-10)
 
 
 @pytest.mark.parametrize("size", [700, 1999])
-def test_a_map_learned_from_a_sample_does_not_depend_on_the_cut_into_blocks(size):
+def test_a_map_learned_from_a_sample_does_not_depend_on_the_blocks(size):
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(4500, 3))
     y = np.sin(4 * X[:, 0]) + X[:, 1] + (0.1 + 0.3 * X[:, 0]) * rng.standard_normal(4500)
@@ -155,7 +154,7 @@ def test_a_map_learned_from_a_sample_does_not_depend_on_the_cut_into_blocks(size
     blocks = [(X[i : i + size], y[i : i + size]) for i in range(0, len(X), size)]
     streamed = ELMEnsembleRegressor(3, 30, random_state=0).fit_blocks(blocks)
     for component in ("model", "noise"):
-        got, wanted = (
+        got, expected = (
             m.predict_var(X[:50], component=component) for m in (streamed, regroup_blocks)
         )
-        np.testing.assert_allclose(got, wanted, rtol=1e-7)
+        np.testing.assert_allclose(got, expected, rtol=1e-7)

@@ -1,4 +1,4 @@
-"""How rows are cut into blocks: sizes, order, groups, places that stay together, refusals."""
+"""Cross-validation blocks: sizes, order, groups, rows of equal location, errors."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from ulmus.core.data.cv_blocks import (
 
 
 def sizes(block_ids):
-    """Rows of each block; labels are 0, 1, ... without gaps."""
+    """Rows of each block; ids are 0, 1, ... without gaps."""
     assert_array_equal(np.unique(block_ids), np.arange(block_ids.max() + 1))
     return np.bincount(block_ids)
 
@@ -28,7 +28,7 @@ def sizes(block_ids):
 
 def test_segments_of_rows():
     assert_array_equal(time_blocks(np.arange(200.0), rows=20), np.arange(200) // 20)
-    # A rest is shared out: no segment has more rows than asked for, or hardly any.
+    # Numbers of rows are about equal, and none exceeds the limit.
     assert_array_equal(sizes(time_blocks(np.arange(22.0), rows=4)), [4, 4, 3, 4, 4, 3])
 
 
@@ -37,7 +37,7 @@ def test_times_in_any_order_and_labels_along_time(rng):
     assert_array_equal(time_blocks(time, rows=10), time // 10)
 
 
-def test_segments_of_time_are_as_long_as_asked_or_longer(rng):
+def test_segments_of_time_have_at_least_the_span(rng):
     time = np.sort(rng.uniform(0, 10, 300))
     block_ids = time_blocks(time, span=1.3)
     length = (time[-1] - time[0]) / 7
@@ -55,16 +55,16 @@ def test_no_segment_has_rows_of_two_groups(rng):
     time = rng.uniform(0, 10, 120)
     for how in ({"rows": 10}, {"span": 2.0}, {"scale": 0.2}, {}):
         block_ids = time_blocks(time, groups, **how)
-        for label in np.unique(block_ids):
-            assert len(set(groups[block_ids == label])) == 1
-        # Labels rise along the groups, and along time within them.
+        for block in np.unique(block_ids):
+            assert len(set(groups[block_ids == block])) == 1
+        # Ids increase along the groups, and along time within them.
         order = np.lexsort((time, groups))
         assert np.all(np.diff(block_ids[order]) >= 0)
     # Groups that are shorter than a segment are segments.
     assert len(sizes(time_blocks(np.arange(30.0), np.arange(30) // 3, rows=10))) == 10
 
 
-def test_rows_of_the_same_time_stay_together():
+def test_rows_of_equal_time_are_in_one_block():
     time = np.repeat(np.arange(30.0), 3)
     block_ids = time_blocks(time, rows=10)
     assert all(len(set(block_ids[time == t])) == 1 for t in time)
@@ -76,7 +76,7 @@ def test_rows_of_the_same_time_stay_together():
 def test_blocks_are_several_correlation_scales_long():
     time = np.arange(200.0)
     assert_array_equal(time_blocks(time, scale=3.9), time_blocks(time, span=SCALES * 3.9))
-    # Noise that hangs together too long for five such blocks gets the five largest.
+    # If the correlation is too long for five such blocks, there are five of the largest size.
     assert_array_equal(sizes(time_blocks(time, scale=60.0)), [40] * 5)
 
 
@@ -85,10 +85,10 @@ def test_blocks_are_several_correlation_scales_long():
 def test_default_blocks_have_at_most_a_fifth_of_the_rows(n):
     assert default_rows(n) == min(int(np.ceil(3 * n ** (1 / 3))), n // 5)
     for block_ids in (time_blocks(np.arange(n)), spatial_blocks(np.arange(2.0 * n).reshape(n, 2))):
-        found = sizes(block_ids)
-        assert len(found) >= FEWEST_BLOCKS
-        assert found.max() <= -(-n // 5)
-        assert found.max() <= default_rows(n) + 1
+        counts = sizes(block_ids)
+        assert len(counts) >= FEWEST_BLOCKS
+        assert counts.max() <= -(-n // 5)
+        assert counts.max() <= default_rows(n) + 1
 
 
 # ---------------------------------------------------------------- groups
@@ -122,22 +122,22 @@ def test_cells_do_not_overlap(rng):
         assert set(block_ids[inside]) == {k}
 
 
-def test_cells_are_as_wide_as_asked(rng):
+def test_cells_have_at_least_the_extent(rng):
     coords = rng.uniform(size=(2000, 2)) * [4.0, 1.0]
     block_ids = spatial_blocks(coords, extent=0.45)
     assert len(sizes(block_ids)) >= 8
-    for label in np.unique(block_ids):
-        assert np.all(np.ptp(coords[block_ids == label], axis=0) > 0.4)
+    for block in np.unique(block_ids):
+        assert np.all(np.ptp(coords[block_ids == block], axis=0) > 0.4)
     assert_array_equal(spatial_blocks(coords, scale=0.45 / SCALES), block_ids)
-    # Noise that hangs together too far for five such cells gets the five largest.
+    # If the correlation is too long for five such cells, there are five of the largest size.
     assert len(sizes(spatial_blocks(coords, scale=3.0))) == 5
 
 
-def test_rows_of_the_same_place_stay_together(rng):
+def test_rows_of_equal_location_are_in_one_block(rng):
     coords = np.repeat(rng.uniform(size=(20, 2)), 5, axis=0)
     block_ids = spatial_blocks(coords, rows=8)
-    for place in coords:
-        assert len(set(block_ids[np.all(coords == place, axis=1)])) == 1
+    for location in coords:
+        assert len(set(block_ids[np.all(coords == location, axis=1)])) == 1
 
 
 # ---------------------------------------------------------------- refusals

@@ -1,4 +1,4 @@
-"""Evidence of a map of the inputs, against normal densities and central differences."""
+"""Marginal likelihood of a map of the inputs, against normal densities and central differences."""
 
 import dataclasses
 import math
@@ -15,10 +15,10 @@ from marginal_likelihood_oracles import (
     d,
     difference,
     features,
-    judges,
     minus_log_density,
     n,
     outputs,
+    sample_probes,
     table,
 )
 from numpy.testing import assert_allclose, assert_array_equal
@@ -38,9 +38,9 @@ weightings = pytest.mark.parametrize("weighted", [False, True])
 @maps
 @centrings
 @weightings
-def test_evidence_is_the_normal_density_at_its_best_noise(L, centred, weighted):
+def test_marginal_likelihood_is_the_normal_density_at_its_best_noise(L, centred, weighted):
     _, y, weight = table(1, weighted)
-    network = judges(1, weighted, centred, seeds=[0])
+    network = sample_probes(1, weighted, centred, seeds=[0])
     H = features(network, L, 0, weight, centred)
     y = outputs(y, weight, centred)[:, 0]
     expected = minus_log_density(y, H, math.exp(LOG_ALPHA))
@@ -51,7 +51,7 @@ def test_evidence_is_the_normal_density_at_its_best_noise(L, centred, weighted):
 def test_outputs_add_up_and_networks_are_averaged(centred):
     K = 3
     _, y, weight = table(K, weighted=True)
-    network, total = judges(K, True, centred), 0.0
+    network, total = sample_probes(K, True, centred), 0.0
     for s in range(S):
         H = features(network, SCALES, s, weight, centred)
         for column in outputs(y, weight, centred).T:
@@ -61,7 +61,7 @@ def test_outputs_add_up_and_networks_are_averaged(centred):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_networks_have_weights_of_mean_one(seed):
-    network = judges(2, weighted=True)
+    network = sample_probes(2, weighted=True)
     _, y, weight = table(2, weighted=True)
     assert_allclose(network.weighting.root[:, 0] ** 2, weight / np.mean(weight), rtol=1e-9)
     assert_allclose(network.y, outputs(y, weight, True), rtol=1e-9, atol=1e-10)
@@ -75,24 +75,24 @@ def test_networks_have_weights_of_mean_one(seed):
     ("centred", "weighted"), [(True, False), (False, True), (True, True)], ids=str
 )
 def test_gradients_are_central_differences(activation, L, centred, weighted):
-    network = judges(2, weighted, centred, activation)
+    network = sample_probes(2, weighted, centred, activation)
     if activation == "relu":  # no unit passes its kink on the way
         for s in range(S):
             u = network.Z @ network._mapped(s, L) + network.b[s]
             assert np.min(np.abs(u)) > 1e-3
-    found = network.negative_log_likelihood(L, LOG_ALPHA)
+    result = network.negative_log_likelihood(L, LOG_ALPHA)
     by_map = np.empty_like(L)
     for index in np.ndindex(L.shape):
         by_map[index] = difference(
             lambda p: network.negative_log_likelihood(p, LOG_ALPHA).value, L, index
         )
-    assert_allclose(found.by_map, by_map, rtol=1e-5, atol=1e-7)
+    assert_allclose(result.by_map, by_map, rtol=1e-5, atol=1e-7)
     by_alpha = difference(lambda p: network.negative_log_likelihood(L, p[0]).value, [LOG_ALPHA], 0)
-    assert_allclose(found.by_log_alpha, by_alpha, rtol=1e-5)
+    assert_allclose(result.by_log_alpha, by_alpha, rtol=1e-5)
 
 
 def test_a_diagonal_matrix_is_its_diagonal():
-    network = judges()
+    network = sample_probes()
     scales, matrix = (
         network.negative_log_likelihood(L, LOG_ALPHA) for L in (SCALES, np.diag(SCALES))
     )
@@ -114,38 +114,38 @@ def in_library(network, xp, dtype):
 
 @maps
 @pytest.mark.parametrize("activation", ["tanh", "logistic", "rbf"])
-def test_evidence_in_other_libraries(xp, L, activation):
-    network = judges(2, True, True, activation)
+def test_marginal_likelihood_in_other_libraries(xp, L, activation):
+    network = sample_probes(2, True, True, activation)
     foreign = in_library(network, xp, xp.float64)
-    found, expected = (one.negative_log_likelihood(L, LOG_ALPHA) for one in (foreign, network))
-    assert isinstance(found.value, float)
-    assert isinstance(found.by_map, np.ndarray)
-    assert_allclose(found.value, expected.value, rtol=1e-10)
-    assert_allclose(found.by_map, expected.by_map, rtol=1e-8, atol=1e-10)
-    assert_allclose(found.by_log_alpha, expected.by_log_alpha, rtol=1e-8)
+    result, expected = (one.negative_log_likelihood(L, LOG_ALPHA) for one in (foreign, network))
+    assert isinstance(result.value, float)
+    assert isinstance(result.by_map, np.ndarray)
+    assert_allclose(result.value, expected.value, rtol=1e-10)
+    assert_allclose(result.by_map, expected.by_map, rtol=1e-8, atol=1e-10)
+    assert_allclose(result.by_log_alpha, expected.by_log_alpha, rtol=1e-8)
     sizes = [one.gradient_size(L, LOG_ALPHA) for one in (foreign, network)]
     assert_allclose(*sizes, rtol=1e-9)
     assert_allclose(foreign.feature_size, network.feature_size, rtol=1e-12)
 
 
-def test_evidence_in_single_precision(torch):
-    network = judges(2, True)
+def test_marginal_likelihood_in_single_precision(torch):
+    network = sample_probes(2, True)
     single = in_library(network, torch, torch.float32)
-    found, expected = (one.negative_log_likelihood(SCALES, LOG_ALPHA) for one in (single, network))
-    assert_allclose(found.value, expected.value, rtol=1e-4)
-    assert_allclose(found.by_map, expected.by_map, rtol=1e-2, atol=1e-3)
+    result, expected = (one.negative_log_likelihood(SCALES, LOG_ALPHA) for one in (single, network))
+    assert_allclose(result.value, expected.value, rtol=1e-4)
+    assert_allclose(result.by_map, expected.by_map, rtol=1e-2, atol=1e-3)
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch", "array_api_strict"])
-def test_features_that_repeat_without_ridge_have_no_evidence(library):
+def test_repeated_features_without_ridge_have_an_infinite_value(library):
     xp = pytest.importorskip(library)
-    network = judges()
+    network = sample_probes()
     twice = np.concatenate([network.W, network.W], axis=2)
     b = np.concatenate([network.b, network.b], axis=1)
     network = in_library(dataclasses.replace(network, W=twice, b=b), xp, xp.float64)
-    found = network.negative_log_likelihood(SCALES, -300.0)
-    assert found.value == math.inf
-    assert_array_equal(found.by_map, np.zeros(d))
+    result = network.negative_log_likelihood(SCALES, -300.0)
+    assert result.value == math.inf
+    assert_array_equal(result.by_map, np.zeros(d))
     assert network.coefficients(SCALES, -300.0) is None
     assert network.gradient_size(SCALES, -300.0) is None
     assert math.isfinite(network.negative_log_likelihood(SCALES, LOG_ALPHA).value)
@@ -153,7 +153,7 @@ def test_features_that_repeat_without_ridge_have_no_evidence(library):
 
 @maps
 def test_gradient_size_is_the_mean_squared_derivative_of_predictions(L):
-    network = judges(2, weighted=True)
+    network = sample_probes(2, weighted=True)
     b = network.coefficients(L, LOG_ALPHA)
     step, expected = 1e-5, []
     for j in range(d):
@@ -164,14 +164,14 @@ def test_gradient_size_is_the_mean_squared_derivative_of_predictions(L):
 
 
 def test_coefficients_are_ridge_regressions():
-    network = judges(2, weighted=True)
+    network = sample_probes(2, weighted=True)
     _, y, weight = table(2, weighted=True)
-    found = network.coefficients(SCALES, LOG_ALPHA)
+    result = network.coefficients(SCALES, LOG_ALPHA)
     for s in range(S):
         H = features(network, SCALES, s, weight, True)
         G = H.T @ H + math.exp(LOG_ALPHA) * np.eye(N)
         expected = np.linalg.solve(G, H.T @ outputs(y, weight, True))
-        assert_allclose(found[s], expected, rtol=1e-8, atol=1e-10)
+        assert_allclose(result[s], expected, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])
@@ -209,11 +209,11 @@ def test_networks_depend_neither_on_the_order_of_rows_nor_on_the_unit_of_weights
     for seed in range(20):
         rows = np.random.default_rng(seed).permutation(n)
         sample = Block(X[rows], y[:, rows], np.sqrt(unit * weight[rows]))
-        found = probe_networks(sample, inputs, law, [0], N, centred=True)
+        result = probe_networks(sample, inputs, law, [0], N, centred=True)
         for field in ("Z", "y"):
-            assert_array_equal(getattr(found, field), getattr(expected, field))
-        assert_array_equal(found.weighting.root, expected.weighting.root)
-        assert_array_equal(rows[found.order], expected.order)
+            assert_array_equal(getattr(result, field), getattr(expected, field))
+        assert_array_equal(result.weighting.root, expected.weighting.root)
+        assert_array_equal(rows[result.order], expected.order)
 
 
 @pytest.mark.parametrize("distribution", ["uniform", "normal"])
@@ -233,9 +233,9 @@ def test_torch_and_numpy_give_the_same_networks(torch):
     X, y, weight = table(2, weighted=True)
     law = UnitDistribution("normal", None, "tanh")
     made = []
-    for kind in (np.asarray, torch.asarray):
-        inputs = Inputs(kind(np.zeros(d)), kind(np.ones(d)))
-        sample = Block(kind(X), kind(y), kind(np.sqrt(weight)))
+    for convert in (np.asarray, torch.asarray):
+        inputs = Inputs(convert(np.zeros(d)), convert(np.ones(d)))
+        sample = Block(convert(X), convert(y), convert(np.sqrt(weight)))
         made.append(probe_networks(sample, inputs, law, [4, 5], N, centred=True))
     for field in (*"ZyWb", "weighting.root"):
         one, other = (to_numpy(attrgetter(field)(network)) for network in made)

@@ -11,7 +11,7 @@ from ulmus import ELMEnsembleRegressor
 from ulmus.core.data.source import Block
 from ulmus.core.fit import layer as fit_layer
 from ulmus.core.fit.spec import LayerSpec
-from ulmus.core.input_map import optimisation as tuning
+from ulmus.core.input_map import optimisation
 from ulmus.core.input_map.marginal_likelihood import probe_networks
 from ulmus.core.input_map.optimisation import LearnedMap, learned_map
 from ulmus.core.input_map.sensitivity import relevance
@@ -21,7 +21,7 @@ from ulmus.datasets import friedman
 from ulmus.exceptions import DegenerateFitWarning, ExtrapolationWarning
 
 
-def judges(X, y, n_units=64, activation="tanh"):
+def sample_probes(X, y, n_units=64, activation="tanh"):
     """Two networks that see standardised inputs."""
     inputs = Inputs(np.mean(X, axis=0), np.std(X, axis=0))
     law = UnitDistribution("normal", None, activation)
@@ -29,11 +29,11 @@ def judges(X, y, n_units=64, activation="tanh"):
 
 
 def silent(sentence):
-    """Say nothing."""
+    """Discard messages."""
 
 
-def found(X, y, kind="ard", **how):
-    return learned_map(judges(X, y, **how), kind, silent)
+def learned(X, y, structure="ard", **options):
+    return learned_map(sample_probes(X, y, **options), structure, silent)
 
 
 def small(**parameters):
@@ -41,7 +41,7 @@ def small(**parameters):
     return ELMEnsembleRegressor(3, 40, **{"random_state": 0, **parameters})
 
 
-# ---------------------------------------------------------------- what evidence finds
+# ---------------------------------------------------------------- learned maps
 
 
 def test_scales_tell_useful_inputs_from_useless_ones(rng):
@@ -51,7 +51,7 @@ def test_scales_tell_useful_inputs_from_useless_ones(rng):
     shares = model.feature_relevance_
     assert set(np.argsort(shares)[-2:]) == {1, 4}
     assert np.sum(shares[[0, 2, 3, 5]]) < 0.05
-    scales = np.diag(found(X, y).matrix)
+    scales = np.diag(learned(X, y).matrix)
     assert np.min(scales[[1, 4]]) > 3 * np.max(scales[[0, 2, 3, 5]])
 
 
@@ -60,19 +60,19 @@ def sum_of_inputs():
     """Networks for an output that depends on the sum of two inputs only."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
-    return judges(X, np.sin(2 * (X[:, 0] + X[:, 1])) + 0.1 * rng.normal(size=200))
+    return sample_probes(X, np.sin(2 * (X[:, 0] + X[:, 1])) + 0.1 * rng.normal(size=200))
 
 
-def test_a_matrix_has_more_evidence_where_a_sum_matters(sum_of_inputs):
-    kinds = [learned_map(sum_of_inputs, kind, silent) for kind in ("ard", "full")]
-    assert [one.kind for one in kinds] == ["ard", "full"]
+def test_a_matrix_has_a_larger_likelihood_if_a_sum_matters(sum_of_inputs):
+    maps = [learned_map(sum_of_inputs, structure, silent) for structure in ("ard", "full")]
+    assert [one.structure for one in maps] == ["ard", "full"]
     scales, matrix = (
-        sum_of_inputs.negative_log_likelihood(one.matrix, one.log_alpha).value for one in kinds
+        sum_of_inputs.negative_log_likelihood(one.matrix, one.log_alpha).value for one in maps
     )
     assert matrix < scales - 10
-    assert kinds[1].value < kinds[0].value
-    # What tells the first two inputs apart is squeezed, compared with their sum.
-    along, across = (np.linalg.norm(np.array(v) @ kinds[1].matrix) for v in ([1, 1, 0], [1, -1, 0]))
+    assert maps[1].value < maps[0].value
+    # The scale of the difference of the first two inputs is smaller than that of their sum.
+    along, across = (np.linalg.norm(np.array(v) @ maps[1].matrix) for v in ([1, 1, 0], [1, -1, 0]))
     assert along > 2 * across
 
 
@@ -109,13 +109,13 @@ def test_few_inputs_that_matter_are_found_among_many(seed, function):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(300, 24))
     y = function(X[:, 3], X[:, 10], X[:, 17]) + 0.1 * rng.normal(size=300)
-    network = judges(X, y, n_units=256)
+    network = sample_probes(X, y, n_units=256)
     scales = np.diag(learned_map(network, "ard", silent).matrix)
     assert set(np.argsort(scales)[-3:]) == {3, 10, 17}
 
 
 def test_gradients_give_the_second_start(sum_of_inputs):
-    search = tuning._Search(sum_of_inputs, silent)
+    search = optimisation._Search(sum_of_inputs, silent)
     L = search._by_gradients(search.common())
     assert np.min(L[:2]) > 2 * L[2]
 
@@ -126,7 +126,9 @@ def test_gradients_give_the_second_start(sum_of_inputs):
 def test_auto_is_a_matrix_where_rows_are_many(n_rows, n_inputs, kind):
     law = UnitDistribution("normal", None, "tanh")
     auto, ard, full = (
-        fit_layer._structure(LayerSpec(0, 1, 10, law, name, "auto", True, True, 0), n_inputs, n_rows)
+        fit_layer.map_structure(
+            LayerSpec(0, 1, 10, law, name, "auto", True, True, 0), n_inputs, n_rows
+        )
         for name in ("auto", "ard", "full")
     )
     assert (auto, ard, full) == (kind, "ard", "full")
@@ -169,7 +171,7 @@ def test_nothing_is_learned_about_very_many_inputs(monkeypatch, rng):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_that_share_the_networks_change_nothing(rng, threads):
     X = rng.normal(size=(40, 3))
-    network = replace(judges(X, X[:, 0] ** 2), n_threads=threads)
+    network = replace(sample_probes(X, X[:, 0] ** 2), n_threads=threads)
     value, by_map, _ = network.negative_log_likelihood(np.ones(3), 0.0)
     alone = replace(network, n_threads=1).negative_log_likelihood(np.ones(3), 0.0)
     assert value == alone.value
@@ -178,7 +180,7 @@ def test_threads_that_share_the_networks_change_nothing(rng, threads):
 
 def test_fewer_rows_are_a_table_of_their_own(rng):
     X = rng.normal(size=(60, 3))
-    network = judges(X, X[:, 0] ** 2 + X[:, 1]).fewer_rows(20)
+    network = sample_probes(X, X[:, 0] ** 2 + X[:, 1]).fewer_rows(20)
     assert network.y.shape == (20, 1)
     assert_allclose(np.mean(network.y, axis=0), 0, atol=1e-12)
     step = 1e-5 * np.array([1.0, 0.0, 0.0])
@@ -189,9 +191,9 @@ def test_fewer_rows_are_a_table_of_their_own(rng):
     assert_allclose(by_first, (values[0] - values[1]) / 2e-5, rtol=1e-5)
 
 
-def test_inputs_that_are_worth_nothing_are_left_out(rng):
+def test_irrelevant_inputs_are_dropped(rng):
     X = rng.normal(size=(300, 8))
-    matrix = found(X, np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=300)).matrix
+    matrix = learned(X, np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=300)).matrix
     scales = np.diag(matrix)
     assert np.all(scales[:2] > 0)
     assert np.sum(scales == 0) >= 4
@@ -202,7 +204,7 @@ def test_inputs_that_are_worth_nothing_are_left_out(rng):
 
 def test_relevance_is_the_change_by_values_of_other_rows(rng):
     X = rng.normal(size=(50, 3))
-    network = judges(X, X[:, 0] + 0.3 * X[:, 1] ** 2)
+    network = sample_probes(X, X[:, 0] + 0.3 * X[:, 1] ** 2)
     matrix, seed = np.diag([1.0, 0.8, 0.3]), 7
     one = LearnedMap("ard", matrix, np.diag(matrix), -1.0, 0.0, np.zeros((3, 0)))
     shares, deviation = relevance(network, one, np.array([0, 1, 1]), seed)
@@ -264,22 +266,24 @@ def test_degenerate_tables_are_fitted(name, input_map):
 
 def test_a_map_that_cannot_be_learned_is_the_identity_with_a_warning(rng, monkeypatch):
     def failing(*_):
-        raise FloatingPointError("the evidence is not finite")
+        raise FloatingPointError("the marginal likelihood is not finite")
 
     X, X_new = rng.normal(size=(80, 2)), rng.uniform(-1, 1, (9, 2))
     y = X[:, 0] ** 2
     monkeypatch.setattr(fit_layer, "learned_map", failing)
     model = small()
-    with pytest.warns(DegenerateFitWarning, match=r"evidence is not finite.*input_map=None"):
+    with pytest.warns(
+        DegenerateFitWarning, match=r"marginal likelihood is not finite.*input_map=None"
+    ):
         model.fit(X, y)
     assert_array_equal(model.input_map_, np.eye(2))
     how = {"input_map": None, "expand_inputs": None}
     assert_allclose(model.predict(X_new), small(**how).fit(X, y).predict(X_new), rtol=1e-10)
 
 
-def test_features_that_do_not_vary_say_so(rng):
+def test_constant_features_raise_a_warning(rng):
     X = rng.normal(size=(60, 2))
-    with pytest.warns(DegenerateFitWarning, match=r"do not vary.*extreme values"):
+    with pytest.warns(DegenerateFitWarning, match=r"constant or not finite.*extreme values"):
         model = small(activation="rbf", weight_scale=1e7).fit(X, X[:, 0])
     assert_array_equal(model.input_map_, np.eye(2))
 
@@ -332,5 +336,5 @@ def test_prediction_intervals_cover_behind_a_learned_map():
             low, high = model.predict_interval(X_new, 0.9).T
         inside.append(np.mean((low <= y_new) & (y_new <= high)))
     # Coverage varies by .05 from one table of 150 rows to the next, and its mean over ten by .015.
-    # Here it is .876: residuals do not know that their row had a say in the map.
+    # Here it is .876: residuals do not account for the effect of their row on the map.
     assert 0.86 < np.mean(inside) < 0.94

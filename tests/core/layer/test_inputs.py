@@ -1,4 +1,4 @@
-"""Inputs of the hidden layer: normal scores, indicators of levels, and what they come from."""
+"""Inputs of the hidden layer: normal scores, one-hot indicators, and their columns."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.data.source import Block
 from ulmus.core.data.subsample import SamplePass
 from ulmus.core.layer.hidden_layer import HiddenLayer
-from ulmus.core.layer.inputs import EXPANSIONS, KNOT_STEP, Inputs, OneHot, NormalScores, expanded
+from ulmus.core.layer.inputs import EXPANSIONS, KNOT_STEP, Inputs, NormalScores, OneHot, expanded
 
 N_ROWS = 80
 
@@ -166,33 +166,33 @@ def test_two_values_have_no_scores(values):
     assert (inputs.scores, inputs.levels, inputs.expands) == ((), (), False)
 
 
-# ---------------------------------------------------------------- levels
+# ---------------------------------------------------------------- one-hot indicators
 
 
 @pytest.mark.parametrize(
     ("n_values", "has_levels"), [(2, False), (3, True), (10, True), (11, False)]
 )
-def test_three_to_ten_values_are_levels(n_values, has_levels):
+def test_three_to_ten_values_have_indicators(n_values, has_levels):
     x = 0.1 * np.resize(np.arange(n_values), 60)
     assert bool(inputs_of(x[:, None]).levels) == has_levels
     assert not inputs_of(x[:, None], expansions=("normal_scores",)).levels
     assert not inputs_of(x[:, None], expansions=("one_hot",)).scores
 
 
-def test_a_level_is_one_where_its_value_is(table):
+def test_an_indicator_is_one_at_its_value(table):
     x = table[:, 2]
     (levels,) = inputs_of(x[:, None]).levels
     expected = [[1.0 if value == level else 0.0 for value in x] for level in (1.5, 2.5, 4.0, 7.0)]
     assert_array_equal(levels(x), expected)
 
 
-def test_a_level_in_single_precision_is_that_level():
+def test_indicators_match_values_in_single_precision():
     x = np.tile([0.1, 0.2, 0.3, 0.7], 5)
     (levels,) = inputs_of(x[:, None]).levels
     assert_array_equal(levels(x.astype(np.float32).astype(float)), levels(x))
 
 
-def test_an_unseen_value_has_no_level_and_is_counted(table):
+def test_an_unknown_value_has_no_indicator_and_is_counted(table):
     inputs = inputs_of(table)
     new = table[:5].copy()
     new[[1, 3, 4], 2] = [2.0, 8.0, 4.01]
@@ -306,7 +306,7 @@ def test_sparse_tables_are_not_expanded(rng):
     assert_array_equal(inputs.origin, [0, 1, 2])
 
 
-def test_values_that_hardly_repeat_are_no_levels():
+def test_values_that_hardly_repeat_have_no_indicators():
     x = np.repeat(np.arange(5.0), 2)[:, None]
     assert not inputs_of(x).levels
     assert inputs_of(np.repeat(x, 2, axis=0)).levels

@@ -80,7 +80,7 @@ def test_each_choice_and_variance_is_that_of_the_best_refit(
     assert_allclose(ours.variance[:, :, 0], variances, rtol=1e-8)
 
 
-def test_every_candidate_is_judged_by_the_variance_it_would_leave(make_table):
+def test_scores_of_candidates_are_the_variances_after_them(make_table):
     rows = rows_of(make_table)
     model = held().fit(*rows)
     trials = [with_row(held, model, rows, x)[0] for x in CANDIDATES]
@@ -160,7 +160,7 @@ def test_every_estimate_with_the_noise_of_old_rows_held(make_table, hidden, name
 @pytest.mark.parametrize("n", [30, 90], ids=["dual", "primal"])
 @pytest.mark.parametrize("noise", [AR1(), Exponential()])
 @weightings
-def test_noise_that_hangs_together_is_that_of_the_old_rows(make_table, hidden, noise, n, weighted):
+def test_correlated_noise_is_that_of_the_training_rows(make_table, hidden, noise, n, weighted):
     # A new row has the noise of a new observation, independent of the others.
     X, y, w = rows_of(make_table, n, weighted)
     rng, t = np.random.default_rng(0), np.arange(n)
@@ -169,18 +169,18 @@ def test_noise_that_hangs_together_is_that_of_the_old_rows(make_table, hidden, n
     locations = {"coords": t} if isinstance(noise, Exponential) else {"time": t}
     model = ensemble(4, 6, **HELD | {"noise": noise, "noise_variance": "pilot"})
     model.fit(X, y, w, **locations)
-    told = model.noise_covariance_
-    assert not told.independent
+    covariance = model.noise_covariance_
+    assert not covariance.independent
     ours = next_points(model.fitted_, CANDIDATES, TARGETS, 3)
     assert_allclose(ours.before[:, 0], model.predict_var(TARGETS, component="model"), rtol=1e-10)
     H, h, hc = (hidden(model, A, X) for A in (X, TARGETS, CANDIDATES))
-    S = told.structured_variance * np.exp(-distance / told.scales[0])
-    S += told.nugget_variance * np.eye(n)
+    S = covariance.structured_variance * np.exp(-distance / covariance.scales[0])
+    S += covariance.nugget_variance * np.eye(n)
     for step, i in enumerate(ours.rows):
         f = np.mean(oracles.predictions(H, [a[i : i + 1] for a in hc], y, 0.1, True, w))
         H = [np.vstack([a, b[i]]) for a, b in zip(H, hc, strict=True)]
         y, w = np.append(y, f), np.append(w, mean_weight(w))
-        S = block_diag(S, told.variance)
+        S = block_diag(S, covariance.variance)
         z = oracles.smoother_rows(H, h, 0.1, True, w, weighted=True)
         expected = oracles.s2(z, [S] * 4) + oracles.spread(H, h, y, 0.1, True, w) / 4
         assert_allclose(ours.variance[step, :, 0], expected, rtol=1e-6)
@@ -343,7 +343,7 @@ def test_the_fit_is_not_changed(make_table):
         assert_array_equal(first.variance, second.variance)
 
 
-def test_what_cannot_be_placed_is_refused(make_table):
+def test_invalid_designs_raise_errors(make_table):
     rows = rows_of(make_table)
     fit = held().fit(*rows).fitted_
     with pytest.raises(ValueError, match=says("n=0", "n >= 1")):

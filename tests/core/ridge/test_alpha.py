@@ -46,7 +46,7 @@ def test_alpha_minimises_the_score(make_table, hidden, criterion, size, intercep
 
 
 def test_alpha_leaves_out_interpolating_fits(make_table, hidden):
-    # More neurons than rows: the smallest alphas reproduce y and have no left-out residual.
+    # More neurons than rows: the smallest alphas reproduce y and have no leave-one-out residual.
     data = make_table(25)
     model = plain_member(40, weight_scale=3.0, noise_variance="residual", random_state=0)
     model.fit(data.X, data.y)
@@ -115,7 +115,7 @@ def test_several_outputs_are_fits_of_one_each(make_table):
 @weightings
 @intercepts
 @pytest.mark.parametrize("members", [1, 2, 5, 9])
-def test_pilot_noise_is_the_residual_noise_of_a_wider_rougher_network(
+def test_pilot_noise_is_the_residual_noise_of_an_undersmoothed_network(
     make_table, hidden, members, intercept, weighted
 ):
     # A hundredth of the best alpha leaves less squared bias in the residuals.
@@ -124,14 +124,14 @@ def test_pilot_noise_is_the_residual_noise_of_a_wider_rougher_network(
     model = plain_ensemble(members, 7, variance="NHo", weight_scale=2.0, random_state=0)
     model.set_params(fit_intercept=intercept).fit(data.X, data.y, sample_weight=w)
     first_group = member_groups(members, 7)[0]
-    wide = [np.hstack(hidden(model, data.X, data.X, w)[first_group])]
-    grid = alpha_grid(wide, intercept, w)
-    best = np.argmin([oracles.gcv_score(wide, data.y, a, intercept, w) for a in grid])
+    group = [np.hstack(hidden(model, data.X, data.X, w)[first_group])]
+    grid = alpha_grid(group, intercept, w)
+    best = np.argmin([oracles.gcv_score(group, data.y, a, intercept, w) for a in grid])
     assert 12 < best < len(grid) - 1
     pilot = grid[best] / 100
     # A fifth of the rows, at least, remain residual degrees of freedom.
-    assert oracles.dof(wide, pilot, intercept, w) < 0.8 * len(data.y)
-    expected = oracles.noise_variance(wide, data.y, pilot, intercept, w)
+    assert oracles.dof(group, pilot, intercept, w) < 0.8 * len(data.y)
+    expected = oracles.noise_variance(group, data.y, pilot, intercept, w)
     assert_allclose(model.noise_variance_, expected, rtol=1e-8)
     # A new observation is also as far from the prediction as the prediction is biased.
     H = hidden(model, data.X, data.X, w)
@@ -146,7 +146,7 @@ def test_pilot_noise_is_the_residual_noise_of_a_wider_rougher_network(
 @pytest.mark.parametrize("n_rows", [12, 25, 60])
 def test_pilot_noise_of_a_layer_that_could_interpolate(make_table, n_rows, weight_scale):
     # The true noise variance is 0.0975 on average. Twelve rows leave two or three residual
-    # degrees of freedom, so all that can be asked is the order of magnitude.
+    # degrees of freedom, so only the order of magnitude is tested.
     data = make_table(n_rows)
     model = plain_member(80, weight_scale=weight_scale, random_state=0).fit(data.X, data.y)
     assert 0.001 < model.noise_variance_ < 1

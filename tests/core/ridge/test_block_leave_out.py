@@ -1,4 +1,4 @@
-"""Rows that are left out in blocks, against refits without the block."""
+"""Leave-block-out, against refits without the block."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from shared import few, intercepts, weightings
 
 from ulmus.core.data import source
 from ulmus.core.data.cv_blocks import block_runs
-from ulmus.core.data.source import Block, RowBlocks, first_rows, reduced, whole
+from ulmus.core.data.source import Block, RowBlocks, first_rows, reduced, regroup_blocks
 from ulmus.core.ensemble.regression import RegressionSpec, start_of
 from ulmus.core.ensemble.stream import fitted_moments, fitted_stream
 from ulmus.core.fit.build import build
@@ -20,7 +20,7 @@ from ulmus.core.fit.refits import fold_rows
 from ulmus.core.fit.spec import FitSpec
 from ulmus.core.layer.inputs import Inputs
 from ulmus.core.query.leave_out import leave_one_out_shifts
-from ulmus.core.ridge import alpha as selection
+from ulmus.core.ridge import alpha as alpha_module
 from ulmus.core.ridge.alpha import RELATIVE_GRID
 from ulmus.core.ridge.moments import FirstPass
 from ulmus.core.ridge.residuals import leave_block_out
@@ -32,12 +32,12 @@ N, M, ALPHA = 60, 3, 0.2
 SIZES = [1, 1, 7, 7, 12, 1, 4, 4, 4, 4, 15]
 IN_ORDER = np.repeat(np.arange(len(SIZES)), SIZES)
 SCATTERED = np.random.default_rng(5).permutation(IN_ORDER)
-cuts = pytest.mark.parametrize("cut", [IN_ORDER, SCATTERED], ids=["in order", "scattered"])
+orders = pytest.mark.parametrize("block_ids", [IN_ORDER, SCATTERED], ids=["in order", "scattered"])
 
 
 @pytest.fixture
 def problem(make_table, make_layer, units):
-    """Function that returns rows with labels, a layer and what the oracles need."""
+    """Function that returns rows with block ids, a layer and what the oracles need."""
 
     def problem(block_ids, *, weighted=False, intercept=True, outputs=1, n_units=6):
         data = make_table(len(block_ids))
@@ -58,25 +58,25 @@ def fit_of(rows, layer, alpha=ALPHA, estimates=("BR",), min_gain_in_se=None):
     return build(rows, spec)
 
 
-def without_block(H, h, y, alpha, intercept, w, block_ids, label):
-    """Member predictions (M, p) of a refit without the rows of a label."""
-    gone = np.flatnonzero(block_ids == label)
+def without_block(H, h, y, alpha, intercept, w, block_ids, block):
+    """Member predictions (M, p) of a refit without the rows of a block."""
+    gone = np.flatnonzero(block_ids == block)
     return oracles.predictions_without(gone, H, h, y, alpha, intercept, w)
 
 
 def block_residuals(H, y, alpha, intercept, w, block_ids):
     out = np.empty((len(H), len(y)))
-    for label in np.unique(block_ids):
-        here = np.flatnonzero(block_ids == label)
+    for block in np.unique(block_ids):
+        here = np.flatnonzero(block_ids == block)
         h = [H_m[here] for H_m in H]
-        out[:, here] = y[here] - without_block(H, h, y, alpha, intercept, w, block_ids, label)
+        out[:, here] = y[here] - without_block(H, h, y, alpha, intercept, w, block_ids, block)
     return out
 
 
-# ---------------------------------------------------------------- left-out rows
+# ---------------------------------------------------------------- leave-block-out
 
 
-@cuts
+@orders
 @weightings
 @intercepts
 @pytest.mark.parametrize("n_units", [6, 40], ids=["few units", "many units"])
@@ -92,8 +92,8 @@ def test_residuals_and_expected_errors_are_those_of_refits(
         ours = fit.rows.loo[:, k] * fit.ensemble.unit[k]
         assert_allclose(ours, expected, rtol=0, atol=1e-8)
     errors = np.empty((M, N))
-    for label in np.unique(block_ids):
-        here = np.flatnonzero(block_ids == label)
+    for block in np.unique(block_ids):
+        here = np.flatnonzero(block_ids == block)
         rest = [np.delete(H_m, here, axis=0) for H_m in H]
         w_rest = None if w is None else np.delete(w, here)
         h = [H_m[here] for H_m in H]
@@ -128,8 +128,8 @@ def test_a_block_that_the_fit_reproduces_has_finite_residuals(problem):
 
 
 @weightings
-def test_labels_change_nothing_but_what_is_left_out(problem, weighted):
-    # Rows come in another order, and results of single rows must find their places again.
+def test_block_ids_change_only_leave_out_results(problem, weighted):
+    # Rows come in another order, and results of single rows are returned in the original order.
     rows, layer, _, X, _ = problem(SCATTERED, weighted=weighted)
     names = ("NHo", "BR", "NHe", "S2", "S3")
     ours, plain = (fit_of(r, layer, 0.2, names) for r in (rows, replace(rows, block_ids=None)))
@@ -163,11 +163,11 @@ def test_other_array_libraries(xp):
 @few
 def test_runs_are_all_rows_in_blocks_of_equal_size(sizes):
     block_ids = np.repeat(np.arange(len(sizes)), sizes)
-    found = list(block_runs(block_ids))
-    assert [run.size for run in found for _ in range(run.n_blocks)] == sizes
-    assert_array_equal(np.concatenate([block_ids[run.rows] for run in found]), block_ids)
+    runs = list(block_runs(block_ids))
+    assert [run.size for run in runs for _ in range(run.n_blocks)] == sizes
+    assert_array_equal(np.concatenate([block_ids[run.rows] for run in runs]), block_ids)
     values = np.arange(2 * len(block_ids)).reshape(1, 2, -1)
-    for run in found:
+    for run in runs:
         assert_array_equal(run.unstacked(run.stacked(values)), values[:, :, run.rows])
 
 
@@ -180,7 +180,7 @@ def squared_errors(H, y, alpha, intercept, w, block_ids):
     return np.sum((oracles.root_weights(len(y), w) * errors) ** 2)
 
 
-@cuts
+@orders
 @weightings
 @intercepts
 def test_alpha_has_the_least_errors_of_refits(problem, block_ids, weighted, intercept):
@@ -198,17 +198,17 @@ def test_alpha_has_the_least_errors_of_refits(problem, block_ids, weighted, inte
     assert all(np.all(part.alpha_deviation > 0) for part in fit.ensemble.regressions)
 
 
-def test_many_rows_are_judged_by_every_second_block(problem, monkeypatch):
-    monkeypatch.setattr(selection, "SCORED_ROWS", 25)
+def test_with_many_rows_every_second_block_is_scored(problem, monkeypatch):
+    monkeypatch.setattr(alpha_module, "SCORED_ROWS", 25)
     rows, layer, (H, _), _, _ = problem(SCATTERED, n_units=40)
-    y, judged, step = rows.y[0], SCATTERED % 2 == 0, RELATIVE_GRID[1] / RELATIVE_GRID[0]
+    y, scored, step = rows.y[0], SCATTERED % 2 == 0, RELATIVE_GRID[1] / RELATIVE_GRID[0]
     (alpha,) = {
         part.smoother.alpha for part in fit_of(rows, layer, "block-loo").ensemble.regressions
     }
 
     def score(alpha):
         errors = block_residuals(H, y, alpha, True, None, SCATTERED).mean(axis=0)
-        return np.sum(errors[judged] ** 2)
+        return np.sum(errors[scored] ** 2)
 
     assert all(score(alpha) < score(alpha * step**steps) for steps in (-6, -2, -1, 1, 2, 6))
     # All blocks together would have chosen another.
@@ -228,7 +228,7 @@ def test_other_array_libraries_choose_the_same(problem, xp):
 
 
 class Stream:
-    """Blocks of rows with labels that are read in order, on several threads."""
+    """Blocks of rows with block ids that are read in order, on several threads."""
 
     def __init__(self, blocks, n_threads=1):
         self.blocks, self.n_threads = blocks, n_threads
@@ -244,7 +244,7 @@ class Stream:
 
 
 def streamed(rows, size, n_threads=1):
-    """The rows in blocks of some size, which cut through the blocks of labels."""
+    """The rows in blocks of some size, which split cross-validation blocks."""
     pieces = [slice(i, i + size) for i in range(0, rows.n_rows, size)]
     blocks = [rows.block(piece)._replace(block_ids=rows.block_ids[piece]) for piece in pieces]
     return Stream(blocks, n_threads)
@@ -265,7 +265,7 @@ def test_a_stream_chooses_as_rows_in_memory_do(problem, weighted, size, n_thread
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=14))
 @few
-def test_whole_blocks_are_the_same_rows_with_labels_together(sizes):
+def test_regrouped_blocks_are_the_same_rows_without_split_ids(sizes):
     n = sum(sizes)
     block_ids = np.sort(np.random.default_rng(n).integers(0, 6, n))
     X, y = np.arange(n, dtype=float)[:, None], np.arange(n, dtype=float)[None, :]
@@ -274,13 +274,13 @@ def test_whole_blocks_are_the_same_rows_with_labels_together(sizes):
         Block(X[b - s : b], y[:, b - s : b], None, np.arange(b - s, b), block_ids[b - s : b])
         for s, b in zip(sizes, ends, strict=True)
     ]
-    found = [block for block in whole(blocks) if len(block.block_ids)]
-    assert_array_equal(np.concatenate([block.rows for block in found] or [[]]), np.arange(n))
-    for block in found:
+    regrouped = [block for block in regroup_blocks(blocks) if len(block.block_ids)]
+    assert_array_equal(np.concatenate([block.rows for block in regrouped] or [[]]), np.arange(n))
+    for block in regrouped:
         assert_array_equal(block.y[0], block.rows)
         assert_array_equal(block.block_ids, block_ids[block.rows])
-    labels = [label for block in found for label in np.unique(block.block_ids)]
-    assert len(labels) == len(set(labels))
+    ids = [one for block in regrouped for one in np.unique(block.block_ids)]
+    assert len(ids) == len(set(ids))
 
 
 def test_labels_that_come_back_are_refused():
@@ -295,12 +295,12 @@ def test_labels_that_come_back_are_refused():
 
     for blocks in ([labelled(0, 1, 0)], [labelled(1, 1), labelled(0)]):
         with pytest.raises(ValueError, match="in the order of their blocks"):
-            list(whole(blocks))
+            list(regroup_blocks(blocks))
 
 
 def test_block_loo_without_labels_is_refused(problem):
     rows, layer, *_ = problem(IN_ORDER)
-    with pytest.raises(ValueError, match=r"no labels.*use alpha='loo'"):
+    with pytest.raises(ValueError, match=r"requires blocks.*use alpha='loo'"):
         fit_of(replace(rows, block_ids=None), layer, "block-loo")
     start = start_of(rows.sample(N), layer)
     moments = rows.reduce(FirstPass(start.whitening, start.units, [slice(0, M)]))
@@ -312,7 +312,7 @@ def test_block_loo_without_labels_is_refused(problem):
 # ---------------------------------------------------------------- prediction intervals
 
 
-@cuts
+@orders
 @weightings
 @intercepts
 def test_shifts_and_bounds_are_those_of_refits(
@@ -321,7 +321,7 @@ def test_shifts_and_bounds_are_those_of_refits(
     rows, layer, (H, h), X, w = problem(
         block_ids, weighted=weighted, intercept=intercept, outputs=2
     )
-    # Several blocks of rows, with labels on both sides of their ends.
+    # Several blocks of rows, with block ids on both sides of their ends.
     pieces = [slice(i, min(i + 13, N)) for i in range(0, N, 13)]
     monkeypatch.setattr(source, "row_blocks", lambda *_: iter(pieces))
     fit = fit_of(rows, layer)
@@ -329,9 +329,9 @@ def test_shifts_and_bounds_are_those_of_refits(
     used = rows.used
     for k, y in enumerate(rows.y):
         f = np.empty((N, len(X)))
-        for label in np.unique(block_ids):
-            f[block_ids == label] = without_block(
-                H, h, y, ALPHA, intercept, w, block_ids, label
+        for block in np.unique(block_ids):
+            f[block_ids == block] = without_block(
+                H, h, y, ALPHA, intercept, w, block_ids, block
             ).mean(axis=0)
         assert_allclose(fit.mean(X)[k] - chunk.shift[k], f, rtol=0, atol=1e-8)
         size = np.abs(block_residuals(H, y, ALPHA, intercept, w, block_ids).mean(axis=0))[used]
@@ -350,7 +350,7 @@ def test_auto_rests_on_errors_expected_without_the_block(problem):
     assert not np.allclose(own, other, rtol=1e-3)
 
 
-def test_many_rows_in_few_blocks_do_not_take_predictions_for_left_out_ones(make_layer):
+def test_many_rows_in_few_blocks_do_not_use_in_sample_predictions(make_layer):
     rng = np.random.default_rng(0)
     X, n = rng.uniform(-1, 1, (5000, 1)), 5000
     y = np.sin(3 * X.T) + 0.1 * rng.standard_normal((1, n))
@@ -364,7 +364,7 @@ def test_many_rows_in_few_blocks_do_not_take_predictions_for_left_out_ones(make_
 # ---------------------------------------------------------------- the rest of a fit
 
 
-def test_a_fit_with_labels_is_listed_as_arrays(problem):
+def test_a_fit_with_block_ids_is_saved_as_arrays(problem):
     rows, layer, _, X, _ = problem(SCATTERED)
     fit = fit_of(rows, layer)
     again = from_arrays(*to_arrays(fit))
@@ -385,8 +385,8 @@ def test_rows_of_a_block_are_in_one_fold(problem):
     rows, *_ = problem(SCATTERED, weighted=True)
     parts = fold_rows(rows, 0)
     assert_array_equal(np.sort(np.concatenate(parts)), np.flatnonzero(rows.used))
-    labels = [set(SCATTERED[part]) for part in parts]
-    assert sum(map(len, labels)) == len(set().union(*labels))
+    ids = [set(SCATTERED[part]) for part in parts]
+    assert sum(map(len, ids)) == len(set().union(*ids))
 
 
 def test_dependent_noise_is_smoothed_more_by_blocks(make_layer):

@@ -1,4 +1,4 @@
-"""Coordinates that are left out of pairs of members: what they would have added."""
+"""Coordinates skipped in products of pairs of members: their contribution is negligible."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_error_bars_do_not_need_weak_coordinates(monkeypatch, way, noise):
         assert_allclose(*bounds, rtol=1e-4, atol=1e-5)
 
 
-def test_files_and_answers_leave_them_out_too():
+def test_files_and_effects_skip_them_too():
     X, y = table()
     model = fitted(X, y, "rows", noise="homoskedastic", alpha=1.0)
     covariance = model.predict_cov(X[:5])

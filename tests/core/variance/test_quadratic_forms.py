@@ -173,7 +173,7 @@ def test_pairs_alone_are_the_sums_without_single_members(parts):
 
 @pytest.mark.parametrize("members", [1, 2, 3, 5, 20, 21])
 @pytest.mark.parametrize("neurons", [1, 100, 250, 500, 900, 5000])
-def test_groups_are_wide_and_bounded(members, neurons):
+def test_groups_have_bounded_sizes(members, neurons):
     groups = member_groups(members, neurons)
     assert [m for group in groups for m in range(group.start, group.stop)] == list(range(members))
     sizes = [group.stop - group.start for group in groups]

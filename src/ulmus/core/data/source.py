@@ -43,10 +43,10 @@ class Block(NamedTuple):
     def taken(self, rows: np.ndarray) -> Block:
         """Some of the rows, by index."""
         xp = namespace(self.y)
-        where = xp.asarray(rows, device=self.y.device)
-        weight = None if self.root_weight is None else xp.take(self.root_weight, where)
+        index = xp.asarray(rows, device=self.y.device)
+        weight = None if self.root_weight is None else xp.take(self.root_weight, index)
         ids = (None if a is None else a[rows] for a in (self.rows, self.block_ids))
-        return Block(taken_rows(self.X, rows), xp.take(self.y, where, axis=1), weight, *ids)
+        return Block(taken_rows(self.X, rows), xp.take(self.y, index, axis=1), weight, *ids)
 
     @property
     def n_observed(self) -> int:
@@ -73,7 +73,7 @@ class Source(Protocol):
         """At most ``n_rows`` rows of positive weight."""
 
     def for_width(self, width: int) -> Self:
-        """The same rows in blocks of a size that suits so many hidden features."""
+        """The same rows in blocks sized for ``width`` hidden features."""
 
 
 @runtime_checkable
@@ -184,7 +184,7 @@ class RowBlocks:
         return reduced(row_pass, self, self.n_threads)
 
     def for_width(self, width: int) -> RowBlocks:
-        """The same rows in blocks of a size that suits so many hidden features."""
+        """The same rows in blocks sized for ``width`` hidden features."""
         return replace(self, width=width)
 
     def without_blocks(self) -> RowBlocks:

@@ -84,7 +84,7 @@ def _unknown_derivative(u: Array) -> Both:
     raise InputError(
         Message(
             "unknown-derivative",
-            "the derivative of a callable activation is not known",
+            "the derivative of a callable activation is unknown",
             suggestions=(Setting("activation", "tanh", "use an activation by name, such as {}"),),
         )
     )

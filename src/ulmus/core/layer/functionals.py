@@ -128,28 +128,30 @@ def _product(h: Array, weights: Any) -> Array:
     return h @ like(weights.toarray(), h)
 
 
-def count(where: Array | Functionals) -> int:
+def count(points: Array | Functionals) -> int:
     """Number of points or functionals."""
-    return where.count if isinstance(where, Functionals) else int(where.shape[0])
+    return points.count if isinstance(points, Functionals) else int(points.shape[0])
 
 
-def features(layer: HiddenLayer, where: Array | Functionals) -> Iterator[Array]:
+def features(layer: HiddenLayer, points: Array | Functionals) -> Iterator[Array]:
     """Features (M, N', b) of points (p, d) or functionals, in portions."""
-    if isinstance(where, Functionals):
-        yield from where.features(layer)
+    if isinstance(points, Functionals):
+        yield from points.features(layer)
         return
-    for rows in row_blocks(where.shape[0], layer.width, layer.W):
-        yield layer(taken_rows(where, rows))
+    for rows in row_blocks(points.shape[0], layer.width, layer.W):
+        yield layer(taken_rows(points, rows))
 
 
-def portions(layer: HiddenLayer, where: Array | Functionals) -> list[slice]:
+def portions(layer: HiddenLayer, points: Array | Functionals) -> list[slice]:
     """Slices of points or functionals whose features fit in memory."""
-    size, n = max(1, CHUNK_ELEMENTS // layer.width), count(where)
+    size, n = max(1, CHUNK_ELEMENTS // layer.width), count(points)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def portion(layer: HiddenLayer, where: Array | Functionals, few: slice) -> Array:
+def portion(layer: HiddenLayer, points: Array | Functionals, few: slice) -> Array:
     """Features of one portion, shape (M, N', b)."""
-    if not isinstance(where, Functionals):
-        return layer(taken_rows(where, few))
-    return next(where.features(layer)) if few == slice(0, where.count) else where.summed(layer, few)
+    if not isinstance(points, Functionals):
+        return layer(taken_rows(points, few))
+    return (
+        next(points.features(layer)) if few == slice(0, points.count) else points.summed(layer, few)
+    )

@@ -221,7 +221,7 @@ class UndersmoothedNetworks:
 
 
 def _group_slices(widths: list[int], n_neurons: int) -> list[slice]:
-    """Members of groups with so many units each."""
+    """Members of groups with numbers of units ``widths``."""
     edges = np.cumsum([0, *widths]) // n_neurons
     return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
