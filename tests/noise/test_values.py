@@ -75,7 +75,7 @@ def test_labels_are_words_or_numbers():
         (AR1(), {"time": "x"}, ("time='x'", "one value", "AR1(time=")),
         (AR1(), {"time": 3.0}, ("time=3.0", "one value")),
         (AR1(), {"time": ["2020-01-01"] * 9}, ("time of row 0", "'2020-01-01'", "dates first")),
-        (AR1(), {"time": [datetime(2020, 1, 1), *[None] * 8]}, ("time of row 1", "nan", "leave")),
+        (AR1(), {"time": [datetime(2020, 1, 1), *[None] * 8]}, ("time of row 1", "nan", "exclude")),
         (AR1(), {"time": [MONTHS[0], *[2.0] * 8]}, ("time of row 0", "number or date")),
         (Exponential(), {"coords": ["x", "z"]}, ("coords of row 0", "'x'", "Exponential(coords=")),
         (Exponential(), {"coords": [[1.0, 2.0], [1.0]]}, ("coords is no array", "each row")),
