@@ -102,7 +102,7 @@ def test_a_sorted_table_warns_only_where_its_function_is_not_followed():
     followed = plain_ensemble(4, 40, weight_scale=5.0, random_state=0)
     assert not messages(lambda: followed.fit(x[:, None], y))
     (message,) = messages(lambda: plain_ensemble(4, 4, random_state=0).fit(x[:, None], y))
-    assert "does not follow the function" in message
+    assert "sorted by an input" in message
 
 
 def test_few_rows_beside_a_rough_layer_are_told():

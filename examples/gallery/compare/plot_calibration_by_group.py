@@ -119,7 +119,7 @@ plt.show()
 
 report = models["one noise variance"].check(X.iloc[test], y.iloc[test])
 for finding in report.findings:
-    if finding.name.startswith(("coverage", "spread")):
+    if finding.topic == "calibration":
         print(f"{finding.severity:>7}  {finding.name}: {finding.message}")
 
 # %%

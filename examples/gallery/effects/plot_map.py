@@ -88,7 +88,7 @@ table.round(0).rename(columns={"nearest": "nearest quake", "depth": "mean depth"
 # -------------------------
 
 for finding in model.check().findings:
-    if finding.name in ("coverage by input", "misfit", "bias", "residuals"):
+    if finding.name in ("coverage by input", "misfit", "bias", "residual distribution"):
         print(f"[{finding.severity}] {finding.name}: {finding.message}")
 
 # %%

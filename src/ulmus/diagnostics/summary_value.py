@@ -280,7 +280,8 @@ class Summary:
         units = f"{self.n_neurons} hidden units ({self.activation})"
         members = "one network of" if self.n_estimators == 1 else f"{self.n_estimators} members of"
         maps = {None: "no input map", "given": "input map given"}
-        return f"{members} {units}; {maps.get(self.input_map, f'input map {self.input_map}')}."
+        learned = f"input map optimised ({self.input_map})"
+        return f"{members} {units}; {maps.get(self.input_map, learned)}."
 
     def _target(self, k: int) -> str:
         mean, sd = self._of("target_mean", k), self._of("target_sd", k)
@@ -316,7 +317,7 @@ class Summary:
             return f"RMSE {rmse:.3g}; the target does not vary."
         mean, covered = self._of("rmse_of_mean", k), self._of("coverage", k)
         return (
-            f"R2 {r2:.3f}; RMSE {rmse:.3g}, that of the mean {mean:.3g}; {covered:.1%} of the rows "
+            f"R2 {r2:.3f}; RMSE {rmse:.3g} ({mean:.3g} for the mean); {covered:.1%} of the rows "
             f"in their {self.coverage_level:.0%} intervals (nominal by construction)."
         )
 

@@ -13,24 +13,10 @@ from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.reml import FEWEST_LEFT
 from ulmus.exceptions import CorrelatedErrorsWarning, DegenerateFitWarning, warn
 from ulmus.messages import Message, Setting, named
+from ulmus.noise.suggestions import CORRELATED_NOISE
 
 # A series with so many of its rows at the same times as others may be several series.
 MOST_TIED = 0.5
-# Noise models of ulmus.noise, each with the option of the command line that implies it.
-CORRELATED_NOISE = (
-    Setting(
-        "time",
-        phrase="use {} for a time series",
-        python="use noise=AR1() of ulmus.noise for a time series",
-    ),
-    Setting("groups", phrase="{} for groups", python="Clustered() for groups"),
-    Setting("coords", phrase="{} in space", python="Exponential() in space"),
-    Setting(
-        "n_neurons",
-        phrase="more {} if the table is only sorted by an input, along which the fit does not "
-        "follow the function",
-    ),
-)
 
 
 def print_progress(text: str) -> None:

@@ -154,7 +154,7 @@ def _new(report_input: ReportInput) -> Evaluation:
     fit, index = report_input.fit, random_rows(np.arange(len(report_input.table)), MOST_NEW)
     assert report_input.y is not None  # as evaluated_on is NEW
     table, observed = report_input.rows(index), report_input.y[index]
-    points = report_input.inference._points_of(table)
+    points = report_input.inference._table_points(table)
     # A model of one output may have been fitted to a y with two axes.
     mean, sd = (
         np.asarray(a, dtype=float).reshape(len(index))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.plot._calibration import BAND_LABEL, LEVELS, chance_band
+from ulmus.plot._calibration import LEVELS, chance_band
 from ulmus.plot._relevance import shortened
 from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
 from ulmus.report.columns import ObservedTarget
@@ -30,6 +30,7 @@ from ulmus.report.relevance import MOST_INPUTS, RelevanceShares
 from ulmus.report.variance_components import EnsembleSizeCurve, VarianceComponents
 
 BINS, PIT_BINS = 30, 10
+BAND_LABEL = "95% band if calibrated"
 PATTERN = {"size": 6, "solidity": 0.25}
 # Adjacent components differ in lightness and in their pattern.
 LOOKS = {

@@ -31,7 +31,7 @@ SECTIONS = (
     Section("data", "Data"),
     Section("accuracy", "Accuracy"),
     Section("calibration", "Calibration", ("calibration",)),
-    Section("correlation", "Residual correlation", ("correlation",)),
+    Section("correlation", "Residual autocorrelation", ("correlation",)),
     Section("relevance", "Feature relevance and partial dependence"),
     Section("variance", "Variance components"),
     Section("adequacy", "Model adequacy", ("fit", "inputs", "size", "warnings")),

@@ -144,7 +144,7 @@ def prepare_input(model: Any, X: Any, y: Any) -> ReportInput:
         evaluated_on = NOTHING if observed is None else NEW
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExtrapolationWarning)  # the report has a table of them
-        points = methods._points_of(table if takes_frame else table.to_numpy())
+        points = methods._table_points(table if takes_frame else table.to_numpy())
     outside = extrapolated_rows(points, last.fitted_.scale)
     inside = np.arange(len(table)) if np.all(outside) else np.flatnonzero(~outside)
     return ReportInput(

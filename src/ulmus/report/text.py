@@ -45,7 +45,7 @@ def overview(contents: ReportContents) -> str:
 def _accuracy(contents: ReportContents, evaluation: Evaluation) -> str:
     model, *baselines = evaluation.scores
     which = "Leave-one-out" if contents.evaluated_on == LEAVE_ONE_OUT else "On new rows"
-    against = " and ".join(f"{number(s.rmse, 3)} of {s.name}" for s in baselines)
+    against = " and ".join(f"{number(s.rmse, 3)} for {s.name}" for s in baselines)
     against = f", compared with {against}" if against else ""
     rmse = f"an RMSE of {number(model.rmse, 3)}{against}"
     if contents.target is not None and contents.target.is_constant:
@@ -250,7 +250,7 @@ def outliers(contents: ReportContents) -> str:
     """How to read the tables of rows."""
     if contents.evaluation is None:
         return "Not available: outliers require observations."
-    errors = "A large standardised error is an outlier: a wrong measurement, or a misfit."
+    errors = "Large standardised errors indicate wrong measurements or a misfit."
     if contents.evaluated_on == NEW:
         return (
             f"{errors} The leverage of a new row measures its distance from the training rows; "

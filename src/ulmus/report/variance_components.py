@@ -80,7 +80,7 @@ def ensemble_size_curve(report_input: ReportInput) -> EnsembleSizeCurve | None:
     if fitted < 2:
         return None
     table = report_input.rows(report_input.sample(SAMPLE_ROWS))
-    of_members = report_input.fit.parts(report_input.inference._points_of(table))
+    of_members = report_input.fit.parts(report_input.inference._table_points(table))
     suggested = enough_members(of_members, TOLERANCE, QUANTILE)
     counts = tuple(int(n) for n in member_counts(max(4 * fitted, 2 * suggested)))
     *variance, limit = (float(np.mean(variance_at(of_members, n))) for n in (*counts, INFINITE))

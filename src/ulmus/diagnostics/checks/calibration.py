@@ -69,7 +69,7 @@ def coverage_finding(test: CoverageTest, k: int) -> tuple[Finding, list[Coverage
     ]
     at = table[GROUP_INDEX].coverage
     if data.leave_one_out:
-        message = "nominal by construction for leave-one-out rows; groups and new rows are tests."
+        message = "nominal by construction; coverage by group, or of new rows, is a test."
         return finding("coverage", "ok", at, message), table
     if data.noiseless[k]:
         return finding("coverage", "ok", at, NO_NOISE), table

@@ -38,7 +38,7 @@ def misfit_findings(fit: Fit, k: int) -> list[Finding]:
         "misfit",
         severity,
         agreement,
-        f"residuals of neighbours agree by {agreement:.1f} standard errors; their sums reach "
+        f"agreement of neighbouring residuals z = {agreement:.1f}; their sums reach "
         f"{float(misfit.largest_sum[k]):.1f} standard deviations.",
         "The networks do not follow the function everywhere.",
         (

@@ -11,8 +11,7 @@ from ulmus.core.noise_covariance.hac import CLUSTERS, HACEstimate
 from ulmus.diagnostics.calibration_data import noiseless
 from ulmus.diagnostics.checks.calibration import NO_NOISE
 from ulmus.diagnostics.finding import Finding, finding
-from ulmus.messages import Setting
-from ulmus.noise import AR1, Clustered, Exponential, NeweyWest
+from ulmus.noise.suggestions import CORRELATED_NOISE
 
 # A score and a correlation from which rows treated as independent are a warning.
 DOUBTFUL, VISIBLE = 3.0, 0.1
@@ -21,23 +20,10 @@ VISIBLE_NUGGET = 0.005
 AXES = {"time": "along time", "space": "in space"}
 # Dates are counted in days, and rows without times in steps from row to row.
 UNITS = {"time": "units of time", "space": "units of distance"}
-INDEPENDENT = (
-    "Error bars for independent errors are then too small, above all those of averages.",
-    (
-        Setting("noise", AR1(), "use {} for a time series"),
-        Setting("noise", Clustered(), "{} for clusters"),
-        Setting("noise", Exponential(), "{} for spatial data"),
-        Setting("n_neurons", phrase="a larger {} if the rows are merely sorted by an input"),
-    ),
-)
+TOO_SMALL = "Error bars for independent errors are too small, above all those of averages."
 NO_GAIN = (
-    "The likelihood gain of the specified noise covariance is too small to estimate it; the errors "
-    "may be correlated otherwise.",
-    (
-        Setting("noise", AR1(), "compare with {}"),
-        Setting("noise", NeweyWest(), "{} for a time series"),
-        Setting("noise", Clustered(), "{} for clusters"),
-    ),
+    "The likelihood gain of the specified noise covariance is too small to estimate it; errors may "
+    "be correlated otherwise."
 )
 
 
@@ -57,8 +43,9 @@ def correlation_findings(fit: Fit, k: int) -> list[Finding]:
     tested = serial if spatial is None or serial.z > spatial.z else spatial
     message = f"{_test_text(tested)}."
     if estimate is None:
-        return [finding(code, _severity(tested), tested.z, message, *INDEPENDENT)]
-    return [finding(code, "warning" if tested.significant else "ok", tested.z, message, *NO_GAIN)]
+        return [finding(code, _severity(tested), tested.z, message, TOO_SMALL, CORRELATED_NOISE)]
+    severity = "warning" if tested.significant else "ok"
+    return [finding(code, severity, tested.z, message, NO_GAIN, CORRELATED_NOISE)]
 
 
 def space_variogram(fit: Fit, k: int) -> Variogram | None:

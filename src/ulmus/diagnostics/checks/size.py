@@ -33,7 +33,7 @@ def rows_finding(fit: Fit, k: int) -> Finding:
         "rows",
         "error" if ratio < FEWEST_PER_DOF else severity,
         ratio,
-        f"{n} rows, {ratio:.1f} per effective degree of freedom ({gamma:.1f}).",
+        f"{n} rows for {gamma:.1f} effective degrees of freedom, {ratio:.1f} per degree.",
         "Standard errors estimated from few rows are themselves uncertain.",
         ("add rows", *select_alpha(fit)),
     )
@@ -51,7 +51,7 @@ def members_finding(fit: Fit, X: Array) -> Finding:
         "members",
         "warning" if enough > MORE_MEMBERS * M else "ok",
         float(enough),
-        f"{M} members; {enough} limit the variance that random weights add to {TOLERANCE:.0%}.",
+        f"{M} members; with {enough}, random weights add {TOLERANCE:.0%} to the variance.",
         "Error bars include it, but predictions depend visibly on the seed.",
         (Setting("n_estimators", enough),),
     )
