@@ -361,6 +361,8 @@ def structure(name, **fields):
 NOISE = ("parameters", "noise")
 LAYER = ("fit", "fields", "ensemble", "fields", "layer")
 ROWS = ("fit", "fields", "rows", "fields")
+SPEC = ("fit", "fields", "spec", "fields")
+ESTIMATES = (*SPEC, "regression", "fields", "estimates")
 FIRST = ("fit", "fields", "ensemble", "fields", "regressions", "tuple", 0, "fields")
 
 
@@ -393,9 +395,9 @@ FIRST = ("fit", "fields", "ensemble", "fields", "regressions", "tuple", 0, "fiel
         (with_value(*LAYER, "fields", "constant", value=1), "constant cannot be a int"),
         (with_value(*LAYER, "fields", "activation", value="exec"), "not a valid model file"),
         (with_value(*LAYER, "fields", "W", "array", value="no"), "there is no array 'no'"),
-        (with_value("fit", "fields", "estimates", value={"tuple": []}), "contradict each other"),
-        (with_value("fit", "fields", "estimates", value={"tuple": ["X"]}), "it lacks 'X'"),
-        (with_value("fit", "fields", "one_output", value="yes"), "one_output cannot be a str"),
+        (with_value(*ESTIMATES, value={"tuple": []}), "contradict each other"),
+        (with_value(*ESTIMATES, value={"tuple": ["X"]}), "it lacks 'X'"),
+        (with_value(*SPEC, "one_output", value="yes"), "one_output cannot be a str"),
         (with_value(*FIRST, "outputs", value={"tuple": []}), "are of the outputs [], not of 1"),
         (with_value(*FIRST, "outputs", "tuple", 0, value=3), "are of the outputs [3], not"),
         (with_value("fit", "fields", "scale", value=None), "scale cannot be a NoneType"),

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save as serialised
 
 from ulmus.exceptions import ModelFileError
 from ulmus.version import __version__
@@ -72,14 +72,17 @@ def write_container(
     """Write a document and arrays; equal ones give equal bytes."""
     stored = {name: _storable(array) for name, array in arrays.items()}
     digests = {name: array_digest(array) for name, array in stored.items()}
-    content = {"format": FORMAT, "ulmus": __version__, **document, "arrays": digests}
-    text = json.dumps({**content, "sha256": document_digest(content)}, allow_nan=False)
+    unsealed = {"format": FORMAT, "ulmus": __version__, **document, "arrays": digests}
+    text = json.dumps({**unsealed, "sha256": document_digest(unsealed)}, allow_nan=False)
     if len(text) > LARGEST_DOCUMENT:
         raise ValueError(
             f"the description of the model has {len(text)} bytes, and a model file has room for "
             f"{LARGEST_DOCUMENT}; use columns with fewer categories."
         )
-    save_file(stored, path, metadata={DOCUMENT: text})
+    # The library's own writing to a path makes another file, with permissions of its own.
+    content = serialised(stored, metadata={DOCUMENT: text})
+    with open(path, "wb") as file:
+        file.write(content)
 
 
 def _storable(array: np.ndarray) -> np.ndarray:
