@@ -135,14 +135,14 @@ def test_the_command_line_warns_and_has_the_remedy(tmp_path):
     X, y = table()
     X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
     start = ("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
-    question = ("compare", tmp_path / "m.ulmus", tmp_path / "t.csv", "--change", "treated=0,1")
-    facts(*start, "--seed", "6", "--map")
-    answer = facts(*question)
-    assert answer["answer"][0]["estimate"] == 0
-    (note,) = answer["notes"]
-    assert "left out 'treated'" in note
-    assert "fit with --no-map" in note
-    facts(*start, "--no-map")
-    answer = facts(*question)
-    assert answer["notes"] == []
-    assert answer["answer"][0]["estimate"] > 0
+    compare = ("compare", tmp_path / "m.ulmus", tmp_path / "t.csv", "--variables", "treated=0,1")
+    facts(*start, "--random-state", "6")
+    result = facts(*compare)
+    assert result["effects"][0]["estimate"] == 0
+    (note,) = result["notes"]
+    assert "drops 'treated'" in note
+    assert "fit with --input-map none" in note
+    facts(*start, "--input-map", "none")
+    result = facts(*compare)
+    assert result["notes"] == []
+    assert result["effects"][0]["estimate"] > 0

@@ -330,7 +330,7 @@ def test_figures_of_tables_with_further_columns():
     shown = PartialDependenceDisplay.from_estimator(ours, table[["size", "v", "t", "u"]], ["v"])
     assert_allclose(shown.terms[0].deciles, np.quantile(table.v, np.arange(1, 10) / 10))
     assert SlopeDisplay.from_estimator(ours, table, "t").curve.name == "t"
-    with pytest.raises(ValueError, match=says("feature='size'", "no numbers", "bars")):
+    with pytest.raises(ValueError, match=says("feature='size'", "not numeric", "bars")):
         PartialDependenceDisplay.from_estimator(ours, table, ["size"])
 
 

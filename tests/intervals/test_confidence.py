@@ -59,13 +59,13 @@ def test_satterthwaite_of_one_variance_alone():
     assert np.all(np.isinf(satterthwaite_dof(0 * one, 0 * one, 20.0, 4)))
 
 
-# More neurons in a group than rows: the wide networks need ridge.
-WIDE = {"n": 60, "N": 30, "alpha": 0.1, "weight_scale": 3.0}
+# More neurons in a group than rows: the undersmoothed networks require a ridge.
+MANY_NEURONS = {"n": 60, "N": 30, "alpha": 0.1, "weight_scale": 3.0}
 
 
-def wide_alpha(model):
-    """Ridge parameter of the wide networks, chosen by the library."""
-    (networks,) = model.fitted_.networks
+def undersmoothed_alpha(model):
+    """Ridge parameter of the undersmoothed networks, selected by the library."""
+    (networks,) = model.fitted_.undersmoothing.networks
     return networks.alphas[0]
 
 
@@ -100,8 +100,8 @@ def side_by_side(H):
 
 
 @intercepts
-def test_wide_networks_smooth_less_than_the_best_predictor(fitted, intercept):
-    model, (H, _, y, *_), _ = fitted(5, fit_intercept=intercept, **WIDE)
+def test_undersmoothed_networks_smooth_less_than_the_best_predictor(fitted, intercept):
+    model, (H, _, y, *_), _ = fitted(5, fit_intercept=intercept, **MANY_NEURONS)
     scores, traces, grid = [], [], []
     for H_g in side_by_side(H):
         centred = H_g - H_g.mean(axis=0) if intercept else H_g
@@ -115,20 +115,20 @@ def test_wide_networks_smooth_less_than_the_best_predictor(fitted, intercept):
     tolerated = np.flatnonzero(scores <= 1.05 * scores[best])[0]
     doubled = np.flatnonzero(traces <= 2 * traces[best])[0]
     assert 0 < min(tolerated, doubled) < best
-    assert_allclose(wide_alpha(model), grid[min(tolerated, doubled)], rtol=1e-8)
+    assert_allclose(undersmoothed_alpha(model), grid[min(tolerated, doubled)], rtol=1e-8)
 
 
 @weightings
 @intercepts
 @noises
 @pytest.mark.parametrize("M", [1, 5])
-def test_intervals_for_the_function_are_those_of_wide_networks(
+def test_intervals_for_the_function_are_those_of_undersmoothed_networks(
     fitted, M, noise, intercept, weighted
 ):
     model, (H, h, y, _, _, w), X = fitted(
-        M, noise=noise, fit_intercept=intercept, weighted=weighted, **WIDE
+        M, noise=noise, fit_intercept=intercept, weighted=weighted, **MANY_NEURONS
     )
-    alpha, n, G = wide_alpha(model), oracles.n_rows(y, w), len(member_groups(M, 30))
+    alpha, n, G = undersmoothed_alpha(model), oracles.n_rows(y, w), len(member_groups(M, 30))
     rest = (alpha, intercept, w)
     groups = [([a], [b]) for a, b in zip(side_by_side(H), side_by_side(h), strict=True)]
     f = np.array([oracles.predictions(*group, y, *rest)[0] for group in groups])

@@ -348,7 +348,7 @@ def test_summary_without_pandas_is_a_record_array(fitted, monkeypatch):
         ({"kind": "confidence", "target": "truth"}, "target must be one of 'function'.*'truth'"),
         (
             {"confidence_level": 0.99, "method": "jackknife+"},
-            "0.99 needs at least 99 training rows.* got 40.*'gaussian'",
+            "0.99 requires at least 99 training rows.* got 40.*'gaussian'",
         ),
     ],
 )
@@ -412,7 +412,7 @@ def test_bad_quantiles(fitted, quantiles):
 
 def test_summary_frame_refuses_several_outputs_and_levels(fitted):
     model, _, X = fitted(y=np.random.default_rng(0).standard_normal((40, 2)))
-    with pytest.raises(ValueError, match=r"one output.*call predict_interval"):
+    with pytest.raises(ValueError, match=r"single output.*use predict_interval"):
         model.summary_frame(X)
     with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1"):
         fitted()[0].summary_frame(X, [0.5, 0.9])

@@ -90,7 +90,7 @@ def test_shortest_intervals_cover_and_are_short(draw):
     inside, width = [], []
     for seed in range(20):
         model, X, y = simulated(200, draw, seed)
-        bounds = [model.predict_interval(X, 0.9, shape=s) for s in ("equal", "shortest")]
+        bounds = [model.predict_interval(X, 0.9, tails=s) for s in ("equal", "shortest")]
         bounds.append(model.compress().predict_interval(X, 0.9, tails="shortest"))
         inside.append([np.mean((b[:, 0] <= y) & (y <= b[:, 1])) for b in bounds])
         width.append([np.mean(b[:, 1] - b[:, 0]) for b in bounds])
@@ -107,15 +107,15 @@ def test_shortest_intervals_cover_and_are_short(draw):
 
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWarning")
-@pytest.mark.parametrize("shape", ["equal", "shortest"])
+@pytest.mark.parametrize("tails", ["equal", "shortest"])
 @pytest.mark.parametrize("n", [20, 40, 100, 200])
-def test_skewed_residuals_serve_every_level_with_nested_intervals(shape, n):
+def test_skewed_residuals_serve_every_level_with_nested_intervals(tails, n):
     # Two-sided ranks end at lower levels than one-sided ones.
     levels = [0.5, 0.8, 0.9, 0.95, 0.975, 0.98, 0.99, 0.995, 0.999]
     for seed in range(10):
         model, X, _ = simulated(n, exponential, seed)
         for _ in range(2):
-            low, high = np.moveaxis(model.predict_interval(X, levels, shape=shape), 1, 0)
+            low, high = np.moveaxis(model.predict_interval(X, levels, tails=tails), 1, 0)
             assert np.all(np.diff(low) <= 1e-9)
             assert np.all(np.diff(high) >= -1e-9)
             model.compress()
@@ -155,7 +155,7 @@ def test_normal_intervals_are_the_shortest_already():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"shape": "narrow"}, "shape must be one of 'equal', 'shortest', got 'narrow'"),
+        ({"tails": "narrow"}, "tails must be one of 'equal', 'shortest', got 'narrow'"),
         ({"tails": "shortest", "kind": "confidence"}, "tails='shortest'.*'confidence'.*'equal'"),
         ({"tails": "shortest", "method": "jackknife+"}, "'jackknife.*use tails='equal'"),
     ],

@@ -144,7 +144,7 @@ NAN = [0.0, np.nan]
         (lambda: metrics.mean_width([[0, 1], [2]]), r"intervals must be an array of numbers"),
         (lambda: metrics.coverage(Y, ENDS, [1]), r"sample_weight must have shape \(2,\), got \(1"),
         (lambda: metrics.coverage(Y, ENDS, [1, -1]), r"sample_weight must be >= 0.*minimum -1.0"),
-        (lambda: metrics.coverage(Y, ENDS, [0, 0]), r"positive sum.*leave it out"),
+        (lambda: metrics.coverage(Y, ENDS, [0, 0]), r"positive sum.*omit it"),
         (lambda: metrics.crps_quantiles(Y, Q, [0.1, 0.9], [-1, 0]), r"sample_weight must be >= 0"),
         (lambda: metrics.interval_score(Y, ENDS, 95), r"confidence_level .*got 95.0; write 95 %"),
         (lambda: metrics.interval_score(Y, ENDS, [0.9]), r"confidence_level must have shape \(\)"),
@@ -163,7 +163,7 @@ NAN = [0.0, np.nan]
         (lambda: metrics.coverage_by_group(Y, ENDS, NAN), r"groups contains NaN"),
         (
             lambda: metrics.coverage_by_group(Y, ENDS, np.array(["a", None], dtype=object)),
-            r"groups must hold labels of one sortable type.*dtype=str",
+            r"groups must contain labels of one sortable type.*dtype=str",
         ),
         (lambda: metrics.quantile_groups(Y, 0), r"n_groups must be .*got 0"),
         (lambda: metrics.quantile_groups(Y, 2.5), r"n_groups must be .*got 2.5"),
@@ -184,7 +184,7 @@ NAN = [0.0, np.nan]
         ),
         (lambda: metrics.quantile_intervals(Q, [0.1, 0.8]), r"quantiles must pair up.*\[0.1, 0.8"),
         (lambda: metrics.quantile_intervals([[0.0]], [0.5]), r"quantiles must pair up"),
-        (lambda: metrics.quantile_normal([[0.0]], [0.5]), r"quantiles must hold 2 or more"),
+        (lambda: metrics.quantile_normal([[0.0]], [0.5]), r"quantiles must contain at least 2"),
     ],
 )
 def test_errors_name_parameter_value_and_remedy(call, message):

@@ -33,8 +33,8 @@ def warn_about_dropped(fit: Fit, estimand: Estimand) -> None:
             f"the input map keeps only one-hot indicators of {_names(flat, changes)}, whose "
             "derivative is exactly 0"
         )
-        remedy = "compare values of the column instead"
-        warn(Message("one-hot-slope", text, suggestions=(remedy,)), DegenerateFitWarning)
+        instead = ("compare values of the column instead",)
+        warn(Message("one-hot-slope", text, suggestions=instead), DegenerateFitWarning)
 
 
 def _kept_inputs(fit: Fit, *, one_hot: bool) -> np.ndarray:
