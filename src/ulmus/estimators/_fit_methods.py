@@ -223,7 +223,7 @@ class FitMethods:
 
     @property
     def _log(self) -> Log:
-        return print_progress if self.verbose else quiet  # type: ignore[attr-defined]
+        return print_progress if self.verbose else quiet
 
     def _set_features(self, n_features: int, names: Any) -> None:
         self.n_features_in_ = n_features

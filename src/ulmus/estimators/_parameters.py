@@ -17,22 +17,14 @@ from ulmus.core.layer.activations import ACTIVATIONS
 from ulmus.core.layer.hidden_layer import DISTRIBUTIONS, HiddenLayer, UnitDistribution
 from ulmus.core.layer.inputs import EXPANSIONS
 from ulmus.core.noise import noise_of_estimate
-from ulmus.core.noise_covariance.structure import CovarianceStructure
 from ulmus.core.ridge.residuals import DISCOUNTS
 from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting, invalid, named
 from ulmus.noise import CorrelatedNoise
+from ulmus.noise.assumptions import INDEPENDENT, noise_assumption
 
-# Standard errors by which a model of the noise variance must beat a constant; None for no model.
-MIN_GAIN_IN_SE = {"auto": 2.5, "homoskedastic": None, "heteroskedastic": 0.0}
 HC_NAMES = (*DISCOUNTS, "pooled")
-# What "auto" means: the least biased estimate, or the only one left for a single member.
-AUTO_ESTIMATE = {
-    "auto": ("BR", "NHo"),
-    "homoskedastic": ("BR", "NHo"),
-    "heteroskedastic": ("S2", "S1"),
-}
 
 
 def checked_count(name: str, value: Any, minimum: int = 1) -> int:
@@ -85,7 +77,7 @@ def checked_alpha(value: Any, noise: Any) -> float | str:
         raise InputError(
             invalid("alpha", "must be a number >= 0, 'loo', 'block-loo' or 'gcv'", value)
         )
-    if value == "block-loo" and not isinstance(noise, CorrelatedNoise):
+    if value == "block-loo" and not noise_assumption(noise).correlated:
         text = ("leaves out blocks of correlated rows, and ", named("noise", noise), " has none")
         remedies = ("use a class of ulmus.noise, such as AR1()", Setting("alpha", "loo"))
         raise InputError(Message("blocks-without-noise", text, "alpha", value, remedies))
@@ -93,21 +85,17 @@ def checked_alpha(value: Any, noise: Any) -> float | str:
 
 
 def checked_noise(value: Any) -> None:
-    """Refuse what is no kind of noise."""
+    """Raise an error unless the value is a noise assumption with valid parameters."""
     if isinstance(value, CorrelatedNoise):
         value.structure()
     elif isinstance(value, type) and issubclass(value, CorrelatedNoise):
-        raise ValueError(f"noise={value.__name__} is a class; give an object, {value.__name__}().")
-    elif not isinstance(value, str) or value not in MIN_GAIN_IN_SE:
-        options = ", ".join(map(repr, MIN_GAIN_IN_SE))
+        requirement = f"must be an object, {value.__name__}(), and is a class"
+        raise InputError(invalid("noise", requirement, value))
+    elif not isinstance(value, str) or value not in INDEPENDENT:
+        options = ", ".join(map(repr, INDEPENDENT))
         raise InputError(
             invalid("noise", f"must be one of {options}, or an object of ulmus.noise", value)
         )
-
-
-def min_gain_in_se(noise: Any) -> float | None:
-    """Standard errors by which a model of the noise variance must beat a constant, or None."""
-    return None if isinstance(noise, CorrelatedNoise) else MIN_GAIN_IN_SE[noise]
 
 
 def checked_activation(value: Any) -> Any:
@@ -201,11 +189,10 @@ def checked_noise_variance(value: Any, n_outputs: int, noise: Any) -> str | np.n
     """Return the name of an estimate, or the known variance of each output."""
     if isinstance(value, str):
         return checked_choice("noise_variance", value, ("pilot", "residual"))
-    if isinstance(noise, CorrelatedNoise) and isinstance(noise.structure(), CovarianceStructure):
-        raise ValueError(
-            f"noise_variance={value!r} is known, and noise={noise!r} fits a variance with its "
-            "covariance; use noise_variance='pilot', or another kind of noise."
-        )
+    if noise_assumption(noise).estimates_variance:
+        text = ("is a known variance, and ", named("noise", noise), " estimates it")
+        remedies = (Setting("noise_variance", "pilot"), "use another noise assumption")
+        raise InputError(Message("known-variance", text, "noise_variance", value, remedies))
     known = np.asarray(value)
     valid = known.dtype.kind in "fiu" and known.shape in ((), (n_outputs,))
     if not valid or not np.all(np.isfinite(known)) or np.any(known < 0):
@@ -218,13 +205,13 @@ def checked_noise_variance(value: Any, n_outputs: int, noise: Any) -> str | np.n
 
 def resolved_estimates(variance: Any, noise: Any, n_members: int) -> tuple[str, ...]:
     """Return the names of the estimates to compute, the default one first."""
-    together = isinstance(noise, CorrelatedNoise)
-    for_many, for_one = ("BD", "ND") if together else AUTO_ESTIMATE[noise]
-    default = for_many if n_members > 1 else for_one
-    known = _estimates_of(together)
+    single = n_members == 1
+    assumption, independent = noise_assumption(noise), INDEPENDENT["homoskedastic"]
+    default = assumption.estimates[single]
+    known = _estimates_of(assumption.correlated)
     if isinstance(variance, str) and variance == "auto":
-        # What independence would say is there to compare with.
-        return (default, "BR" if n_members > 1 else "NHo") if together else (default,)
+        # The estimate for independent noise is computed for comparison.
+        return (default, independent.estimates[single]) if assumption.correlated else (default,)
     if isinstance(variance, str) and variance == "all":
         usable = [name for name in known if ESTIMATES[name].min_members <= n_members]
         return (default, *(name for name in usable if name != default))
@@ -264,11 +251,9 @@ def checked_estimate(estimate: Any, fit: Fit) -> str:
         return computed[0]
     checked_choice("estimate", estimate, ESTIMATES)
     if estimate not in _estimates_of(together):
-        rows = "rows that hang together" if together else "independent rows"
-        raise ValueError(
-            f"estimate={estimate!r} is no estimate for {rows}; use one of those computed in fit: "
-            f"{', '.join(map(repr, computed))}."
-        )
+        text = f"does not apply to {'correlated' if together else 'independent'} noise"
+        remedy = f"use one of those computed in fit: {', '.join(map(repr, computed))}"
+        raise InputError(Message("other-noise", text, "estimate", estimate, (remedy,)))
     if estimate not in computed:
         raise ValueError(
             f"estimate={estimate!r} was not computed in fit, only "
@@ -290,9 +275,8 @@ def require_members(name: str, n_members: int) -> None:
 
 def needs_residuals(noise: Any, variance: Any) -> bool:
     """Whether an estimate of the model requires a second pass over the rows."""
-    if isinstance(noise, CorrelatedNoise) or noise == "heteroskedastic":
-        return True
-    names = variance if isinstance(variance, (list, tuple)) else [variance]
+    default = noise_assumption(noise).estimates[0]
+    names = [default, *(variance if isinstance(variance, (list, tuple)) else [variance])]
     return any(
         name == "all" or (name in ESTIMATES and noise_of_estimate(name).needs_residuals)
         for name in names
@@ -368,7 +352,7 @@ def fit_spec(
     return FitSpec(
         layer=_layer_spec(estimator, n_features) if layer is None else layer,
         regression=regression,
-        min_gain_in_se=min_gain_in_se(estimator.noise),
+        min_gain_in_se=noise_assumption(estimator.noise).min_gain_in_se,
         map_fraction=checked_fraction("tuning_fraction", estimator.tuning_fraction),
         one_output=one_output,
         parameters=layer_parameters(estimator),

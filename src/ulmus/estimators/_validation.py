@@ -178,7 +178,14 @@ def blocks_with_locations(
         return source, checked_covariance_spec(estimator, 0, None, arguments)
     if not estimator.noise.structure().serial:
         text = "requires all rows at once, and fit_blocks reads them block by block"
-        remedies = ("use AR1(), NeweyWest() or Clustered()", "fit all rows in memory")
+        remedies = (
+            Setting(
+                "noise",
+                phrase="use {} ar1, newey-west or clustered",
+                python="use AR1(), NeweyWest() or Clustered()",
+            ),
+            Setting("in_memory", python="fit all rows in memory"),
+        )
         raise InputError(Message("needs-all-rows", text, "noise", estimator.noise, remedies))
     names = [name for name in estimator.noise.names().values() if name is not None]
     columns, used = source.row_columns(names)

@@ -3,7 +3,7 @@
 import numpy as np
 import oracles
 import pytest
-from fit_comparison import block_ids
+from fit_comparison import cut
 from numpy.testing import assert_allclose
 from scipy import stats
 from shared import ensemble, weightings
@@ -176,7 +176,7 @@ def test_a_streamed_noise_model_is_the_one_in_memory(weighted):
     w = w if weighted else None
     for outputs in (y, np.column_stack([y, X[:, 1] + y**2])):
         kept = ensemble(7, 10, noise="heteroskedastic").fit(X, outputs, w)
-        streamed = ensemble(7, 10, noise="heteroskedastic").fit_blocks(block_ids(X, outputs, w))
+        streamed = ensemble(7, 10, noise="heteroskedastic").fit_blocks(cut(X, outputs, w))
         both = [m.predict_var(points, component="noise") for m in (kept, streamed)]
         assert_allclose(*both, rtol=1e-7)
 
@@ -211,7 +211,7 @@ def test_rows_of_weight_zero_are_left_out_of_the_noise_model():
     assert np.ptp(expected) > 0
     zero = ensemble(5, 10, **how).fit(X, wild, np.where(used, w, 0.0))
     assert_allclose(zero.predict_var(points, component="noise"), expected, rtol=1e-6)
-    streamed = ensemble(5, 10, **how).fit_blocks(block_ids(X, wild, np.where(used, w, 0.0)))
+    streamed = ensemble(5, 10, **how).fit_blocks(cut(X, wild, np.where(used, w, 0.0)))
     assert_allclose(streamed.predict_var(points, component="noise"), expected, rtol=1e-6)
 
 

@@ -100,7 +100,10 @@ def _stream_of(fit: Fit) -> Stream:
     if fit.stream is not None:
         return fit.stream
     if fit.rows is None:
-        cause = "partial_fit requires the sums or rows of the earlier fit, which it does not keep"
+        cause = (
+            "partial_fit requires the rows of the earlier fit or their sums, which compress drops "
+            "and fit_blocks does not keep"
+        )
         remedy = "start a new estimator with partial_fit, or fit again"
         raise InputError(Message("rows-not-kept", cause, suggestions=(remedy,)))
     layer, rows = fit.ensemble.layer, fit.rows.data

@@ -190,7 +190,7 @@ def _input_map(
     if spec.input_map is None:
         return None, 1.0
     if not isinstance(spec.input_map, str):
-        return InputMap(_checked_matrix(spec.input_map, len(inputs.origin)), "given"), 1.0
+        return InputMap(_checked_map(spec.input_map, len(inputs.origin)), "given"), 1.0
     if sample is None:
         return None, 1.0
     identity = InputMap(np.eye(len(inputs.origin)), "common")
@@ -209,7 +209,7 @@ def _optimised(
     probes = probe_networks(sample.block, inputs, units, seeds, n_units, centred=spec.constant)
     if probes is None:
         return None
-    structure = _structure(spec, len(inputs.origin), sample.n_rows)
+    structure = map_structure(spec, len(inputs.origin), sample.n_rows)
     if sample.covariance is None:
         found = learned_map(probes, structure, log)
     else:
@@ -219,7 +219,7 @@ def _optimised(
     return InputMap(found.matrix, found.structure, *shares), dof_share
 
 
-def _structure(spec: LayerSpec, n_inputs: int, n_rows: int) -> str:
+def map_structure(spec: LayerSpec, n_inputs: int, n_rows: int) -> str:
     """A full matrix where rows are many for its entries, else one scale for each input."""
     if spec.input_map != "auto":
         return str(spec.input_map)
@@ -234,7 +234,7 @@ def auto_neurons(n_rows: int, n_members: int, reference: Array, dof_share: float
     return int(max(FEWEST_UNITS, min(growth * np.sqrt(n_rows), most, affordable)))
 
 
-def _checked_matrix(matrix: np.ndarray, n_inputs: int) -> np.ndarray:
+def _checked_map(matrix: np.ndarray, n_inputs: int) -> np.ndarray:
     if matrix.shape != (n_inputs, n_inputs):
         cause = (
             f"must have one row and one column for each of the {n_inputs} inputs of the hidden "

@@ -85,7 +85,9 @@ def _rows_not_kept() -> NoUndersmoothedFitError:
         "with heteroskedastic estimates requires residuals of the training rows, which this fit "
         "does not keep (streamed, compressed or saved without rows)"
     )
-    return _unavailable("rows-not-kept", cause, (EXPECTATION, "fit in memory"))
+    return _unavailable(
+        "rows-not-kept", cause, (EXPECTATION, Setting("in_memory", python="fit in memory"))
+    )
 
 
 def _group_products(ensemble: Ensemble, data: RowBlocks | None) -> list[Callable[[slice], Array]]:
