@@ -103,7 +103,7 @@ def test_the_default_interval_falls_back_and_the_note_has_the_reason(folder, tmp
     assert "cover the expectation of the prediction and exclude its bias" in note
     assert ("blocks" in note, "float32" in note) == (False, name == "single.ulmus")
     inference = ulmus.inference(ulmus.load(folder / name))
-    rows = pd.read_csv(folder / "t.csv").astype({"count": float})
+    rows = pd.read_csv(folder / "t.csv")[["t", "count"]].astype(float)
     expected = inference.summary_frame(rows, 0.95, target="expectation")
     assert_array_equal(read_csv(tmp_path / "o.csv")[list(COLUMNS)], expected)
 

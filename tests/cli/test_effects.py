@@ -1,4 +1,4 @@
-"""Questions from the shell about tables with awkward names, dates, truth values and gaps."""
+"""Effects of columns with awkward names, dates, booleans and missing values."""
 
 import re
 
@@ -40,28 +40,28 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def asked(folder):
-    """Function that asks a question about the table, and has the answer as a frame."""
+def effects(folder):
+    """Function that runs a command on the table and returns its effects as a frame."""
 
-    def asked(command, *options, data="t.csv"):
-        said = facts(command, folder / "m.ulmus", folder / data, *options)
-        return pd.DataFrame(said["effects"])
+    def effects(command, *options, data="t.csv"):
+        result = facts(command, folder / "m.ulmus", folder / data, *options)
+        return pd.DataFrame(result["effects"])
 
-    return asked
+    return effects
 
 
 def mean_change(folder, **changes):
     """The mean difference of predictions between two tables, by way of Python."""
-    ask, high, low = ulmus.inference(ulmus.load(folder / "m.ulmus")), air(), air()
+    model, high, low = ulmus.inference(ulmus.load(folder / "m.ulmus")), air(), air()
     for name, (before, after) in changes.items():
         low[name], high[name] = before, after
-    return np.mean(ask.predict(high) - ask.predict(low))
+    return np.mean(model.predict(high) - model.predict(low))
 
 
-def test_a_name_with_a_comma_is_one_name(folder, asked, tmp_path):
-    assert list(asked("slope", "--variables", WIND).term) == [WIND]
-    assert list(asked("slope", "--variables", f'"{WIND}", {SUM}').term) == [WIND, SUM]
-    assert len(asked("average", "--by", WIND)) == air()[WIND].nunique()
+def test_a_name_with_a_comma_is_one_name(folder, effects, tmp_path):
+    assert list(effects("slope", "--variables", WIND).term) == [WIND]
+    assert list(effects("slope", "--variables", f'"{WIND}", {SUM}').term) == [WIND, SUM]
+    assert len(effects("average", "--by", WIND)) == air()[WIND].nunique()
     start = ("predict", folder / "m.ulmus", folder / "t.csv", "-o", tmp_path / "o.csv")
     done(*start, "--keep", WIND, "--keep", "site,day")
     assert list(pd.read_csv(tmp_path / "o.csv"))[:3] == [WIND, "site", "day"]
@@ -70,15 +70,15 @@ def test_a_name_with_a_comma_is_one_name(folder, asked, tmp_path):
     assert WIND not in facts(*start, "--drop", WIND)["columns"]
 
 
-def test_a_change_of_a_column_with_signs_in_its_name(folder, asked):
+def test_a_change_of_a_column_with_signs_in_its_name(folder, effects):
     for name in (WIND, SUM):
-        answer = asked("compare", "--variables", f"{name}=0.5,1")
+        answer = effects("compare", "--variables", f"{name}=0.5,1")
         assert list(answer.term) == [name]
         assert_allclose(answer.estimate[0], mean_change(folder, **{name: (0.5, 1)}))
 
 
-def test_categories_with_commas_stand_in_quotes(folder, asked):
-    answer = asked("compare", "--variables", 'site=Zürich,"Lugano, Università"')
+def test_categories_with_commas_stand_in_quotes(folder, effects):
+    answer = effects("compare", "--variables", 'site=Zürich,"Lugano, Università"')
     expected = mean_change(folder, site=("Zürich", "Lugano, Università"))
     assert_allclose(answer.estimate[0], expected)
     start = ("compare", folder / "m.ulmus", folder / "t.csv", "--variables")
@@ -88,41 +88,41 @@ def test_categories_with_commas_stand_in_quotes(folder, asked):
 
 
 @pytest.mark.parametrize("change", ["rain", "rain=false,true", "rain=0,1"])
-def test_a_truth_value_changes_from_false_to_true(folder, asked, change):
-    answer = asked("compare", "--variables", change)
+def test_a_boolean_changes_from_false_to_true(folder, effects, change):
+    answer = effects("compare", "--variables", change)
     assert_allclose(answer.estimate[0], mean_change(folder, rain=(False, True)))
 
 
-def test_a_slope_is_that_of_numbers_and_dates(asked):
-    assert list(asked("slope").term) == [WIND, SUM, "day"]
+def test_a_slope_is_that_of_numbers_and_dates(effects):
+    assert list(effects("slope").term) == [WIND, SUM, "day"]
 
 
-def test_dates_can_be_compared(folder, asked):
-    answer = asked("compare", "--variables", "day=2021-02-01,2022-02-01")
+def test_dates_can_be_compared(folder, effects):
+    answer = effects("compare", "--variables", "day=2021-02-01,2022-02-01")
     assert_allclose(answer.estimate[0], mean_change(folder, day=("2021-02-01", "2022-02-01")))
     assert_allclose(
-        asked("compare", "--variables", "day=30").estimate[0],
-        asked("compare", "--variables", "day=30.0").estimate[0],
+        effects("compare", "--variables", "day=30").estimate[0],
+        effects("compare", "--variables", "day=30.0").estimate[0],
     )
     start = ("compare", folder / "m.ulmus", folder / "t.csv", "--variables")
     assert refusal(*start, "day=2021-02-30,2021-03-01") == (
-        "'2021-02-30' is not a date; write it as 2026-12-31."
+        "--variables day: '2021-02-30' is not a date; write it as 2026-12-31."
     )
     assert refusal(*start, f"{WIND}=low,high") == (
-        f"--variables {WIND}=['low', 'high'] must be numbers, as the column is."
+        f"--variables {WIND}=low,high must be numbers, as the column is."
     )
 
 
-def test_questions_about_tables_in_another_dialect(folder, asked):
+def test_tables_in_another_csv_dialect(folder, effects):
     air().to_csv(folder / "latin.csv", sep="|", decimal=",", index=False, encoding="latin-1")
     given = ("--delimiter", "|", "--decimal", ",", "--encoding", "latin-1")
     for question in (("average",), ("compare", "--variables", "rain"), ("slope",)):
         assert_allclose(
-            asked(*question, *given, data="latin.csv").estimate, asked(*question).estimate
+            effects(*question, *given, data="latin.csv").estimate, effects(*question).estimate
         )
 
 
-def test_rows_that_are_left_out_are_said_and_rows_keep_their_numbers(folder, tmp_path):
+def test_excluded_rows_are_noted_and_rows_keep_their_numbers(folder, tmp_path):
     table = air()
     table[WIND] = table[WIND].where(~table.index.isin([3, 7]))
     table.loc[5, TARGET] = np.nan

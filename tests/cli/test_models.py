@@ -1,4 +1,4 @@
-"""Commands about models: fitting, predicting and asking are what Python does."""
+"""Fits, predictions and effects of the commands equal those of Python."""
 
 import json
 
@@ -47,15 +47,17 @@ def test_a_fit_is_that_of_python(folder):
 
 
 def test_predictions_are_those_of_python(folder):
-    new, ask = sample(40, 1), loaded(folder)
-    frame = frame_of(folder, "--confidence-level", 0.8, "--quantiles", "0.1,0.5", "--threshold", "1, 1234567")
-    expected = ask.summary_frame(new, 0.8)
+    new, model = sample(40, 1), loaded(folder)
+    frame = frame_of(
+        folder, "--confidence-level", 0.8, "--quantiles", "0.1,0.5", "--threshold", "1, 1234567"
+    )
+    expected = model.summary_frame(new, 0.8)
     assert_array_equal(frame[list(COLUMNS)], expected)
     assert list(frame.columns[6:]) == ["q0.1", "q0.5", "exceeds_1", "exceeds_1234567"]
-    assert_array_equal(frame[["q0.1", "q0.5"]], ask.predict_quantiles(new, [0.1, 0.5]))
-    assert_array_equal(frame["exceeds_1"], ask.exceedance(new, 1))
+    assert_array_equal(frame[["q0.1", "q0.5"]], model.predict_quantiles(new, [0.1, 0.5]))
+    assert_array_equal(frame["exceeds_1"], model.exceedance(new, 1))
     frame = frame_of(folder, "--interval-target", "expectation")
-    assert_array_equal(frame, ask.summary_frame(new, 0.95, target="expectation"))
+    assert_array_equal(frame, model.summary_frame(new, 0.95, target="expectation"))
     assert (frame.pred_low < frame["estimate"]).all()
 
 
@@ -86,10 +88,10 @@ def test_facts_of_a_fit(folder):
     assert said["columns"] == ["t", "kind", "day", "wet", "count"]
     assert said["summary"]["n_rows"] == 80
     assert said["notes"] == [
-        "Dates became days since 1970 (times, parts of a day): day.",
-        "Became categories, so many of each: kind (3).",
+        "Dates encoded as days since 1970 (times as fractions of a day): day.",
+        "Encoded as categories (number of levels): kind (3).",
     ]
-    assert "use more --n-neurons" in said["summary"]["warnings"][0]["remedy"]
+    assert "use a larger --n-neurons" in said["summary"]["warnings"][0]["suggestion"]
     assert not any("model." in text for text in said["summary"]["advice"])
 
 
@@ -136,7 +138,9 @@ def test_missing_values_when_predicting(folder, tmp_path):
     new.to_csv(tmp_path / "n.csv", index=False)
     start = ("predict", folder / "m.ulmus", tmp_path / "n.csv", "-o", tmp_path / "o.csv")
     said = refusal(*start)
-    assert "'t' has no value in data row 4; fill it, or choose --missing drop" in said
+    assert (
+        "'t' has no value in data row 4; fill it, use --missing drop to exclude such rows" in said
+    )
     assert not (tmp_path / "o.csv").exists()
     counts = facts(*start, "--missing", "drop", "--keep", "count")
     assert (counts["rows"], counts["rows_excluded"]) == (37, 3)
@@ -160,47 +164,47 @@ def test_numbers_that_are_names(folder, tmp_path):
     assert_array_equal(frame, again)
 
 
-QUESTIONS = {
-    ("average",): lambda ask, X: ask.average(X),
-    ("average", "--by", "kind", "--confidence-level", "0.8"): lambda ask, X: ask.average(
+EFFECTS = {
+    ("average",): lambda model, X: model.average(X),
+    ("average", "--by", "kind", "--confidence-level", "0.8"): lambda model, X: model.average(
         X, by=["kind"], confidence_level=0.8
     ),
-    ("average", "--by", "site,wet", "--interval-target", "function"): lambda ask, X: ask.average(
-        X, by=["site", "wet"], target="function"
+    ("average", "--by", "site,wet", "--interval-target", "function"): lambda model, X: (
+        model.average(X, by=["site", "wet"], target="function")
     ),
-    ("compare", "--variables", "t=1,2"): lambda ask, X: ask.compare(X, {"t": (1, 2)}),
-    ("compare", "--variables", "t=0.5"): lambda ask, X: ask.compare(X, {"t": 0.5}),
-    ("compare", "--variables", "t=sd", "--variables", "kind=a, c"): lambda ask, X: ask.compare(
+    ("compare", "--variables", "t=1,2"): lambda model, X: model.compare(X, {"t": (1, 2)}),
+    ("compare", "--variables", "t=0.5"): lambda model, X: model.compare(X, {"t": 0.5}),
+    ("compare", "--variables", "t=sd", "--variables", "kind=a, c"): lambda model, X: model.compare(
         X, {"t": "sd", "kind": ["a", "c"]}
     ),
-    ("compare", "--variables", "kind", "--simultaneous"): lambda ask, X: ask.compare(
+    ("compare", "--variables", "kind", "--simultaneous"): lambda model, X: model.compare(
         X, {"kind": None}, simultaneous=True
     ),
-    ("slope", "--variables", "t,count"): lambda ask, X: ask.slope(X, ["t", "count"]),
-    ("slope", "--by", "kind"): lambda ask, X: ask.slope(X, ["t", "day", "count"], by=["kind"]),
+    ("slope", "--variables", "t,count"): lambda model, X: model.slope(X, ["t", "count"]),
+    ("slope", "--by", "kind"): lambda model, X: model.slope(X, ["t", "day", "count"], by=["kind"]),
 }
 
 
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWarning")
-@pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
-def test_answers_are_those_of_python(folder, tmp_path, question):
-    table, ask = sample().assign(site=["north", "south"] * 40), loaded(folder)
+@pytest.mark.parametrize("effect", EFFECTS, ids=" ".join)
+def test_effects_are_those_of_python(folder, tmp_path, effect):
+    table, model = sample().assign(site=["north", "south"] * 40), loaded(folder)
     table.to_csv(tmp_path / "t.csv", index=False)
     tidy, _ = ulmus.load(folder / "m.ulmus").steps[0][1].schema_.convert(table)
-    expected = QUESTIONS[question](ask, tidy)
-    start = (question[0], folder / "m.ulmus", tmp_path / "t.csv", *question[1:])
-    answer = pd.DataFrame(facts(*start)["effects"])
-    assert list(answer.columns) == list(expected.columns)
-    assert_allclose(answer.estimate, expected.estimate, rtol=1e-12)
-    assert_allclose(answer.std_error, expected.std_error, rtol=1e-12)
+    expected = EFFECTS[effect](model, tidy)
+    start = (effect[0], folder / "m.ulmus", tmp_path / "t.csv", *effect[1:])
+    effects = pd.DataFrame(facts(*start)["effects"])
+    assert list(effects.columns) == list(expected.columns)
+    assert_allclose(effects.estimate, expected.estimate, rtol=1e-12)
+    assert_allclose(effects.std_error, expected.std_error, rtol=1e-12)
     done(*start, "-o", tmp_path / "a.csv")
     written = pd.read_csv(tmp_path / "a.csv")
     assert_allclose(written.conf_low, expected.conf_low, rtol=1e-12)
     assert "estimate" in done(*start).stdout
 
 
-def test_a_model_saved_in_python_knows_its_columns(folder, tmp_path):
+def test_a_model_saved_in_python_has_its_columns(folder, tmp_path):
     table = sample()[["t", "count", "y"]]
     for cls in (ulmus.ELMEnsembleRegressor, ulmus.ELMRegressor):
         model = cls(n_neurons=10, input_map=None, random_state=0)
@@ -209,7 +213,7 @@ def test_a_model_saved_in_python_knows_its_columns(folder, tmp_path):
         assert_array_equal(frame["estimate"], model.predict(sample(40, 1)[["t", "count"]]))
 
 
-def test_models_that_cannot_answer_about_tables(folder, tmp_path):
+def test_models_that_tables_cannot_be_matched_with(folder, tmp_path):
     X, model = sample()[["t", "count"]], ulmus.ELMEnsembleRegressor(2, 10, input_map=None)
     start = ("predict", tmp_path / "m.ulmus", folder / "t.csv", "-o", tmp_path / "o.csv")
     model.fit(X.to_numpy(), sample().y).save(tmp_path / "m.ulmus")
@@ -219,7 +223,7 @@ def test_models_that_cannot_answer_about_tables(folder, tmp_path):
     assert not (tmp_path / "o.csv").exists()
 
 
-def test_quiet_says_nothing(folder, tmp_path):
+def test_quiet_prints_nothing(folder, tmp_path):
     model, out = tmp_path / "m.ulmus", tmp_path / "o.csv"
     for command in (
         ("fit", folder / "t.csv", "-t", "y", "-o", model, *SMALL),

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import zipfile
 
 import numpy as np
 import pandas as pd
@@ -52,35 +51,53 @@ def fit(*options, data="t.csv", target="y", output="old.ulmus"):
 
 OPTIONS = [
     (predict(data="no.csv"), "no.csv does not exist; check the name."),
-    (predict(data="."), ".: the ending does not tell what table it is; use .csv, .csv.gz"),
-    (predict(data="t.xlsx"), "t.xlsx: the ending does not tell"),
-    (predict(output="old.xlsx"), "old.xlsx: the ending does not tell"),
-    (predict(output="no/o.csv"), "no/o.csv lies in a folder that does not exist; make it first."),
-    (predict(output="t.csv"), "t.csv is used already; give the output another name."),
-    (predict(output="./t.csv"), "t.csv is used already"),
+    (predict(data="."), "the ending of . does not identify a table format; use .csv, .csv.gz"),
+    (predict(data="t.xlsx"), "the ending of t.xlsx does not identify a table format"),
+    (predict(output="old.xlsx"), "the ending of old.xlsx does not identify a table format"),
+    (predict(output="no/o.csv"), "no/o.csv is in a folder that does not exist; create it first."),
+    (predict(output="t.csv"), "t.csv is an input; give the output another name."),
+    (predict(output="./t.csv"), "t.csv is an input"),
     (predict(model="no.ulmus"), "'no.ulmus' does not exist; give the name of a model file."),
-    (predict(model="t.csv"), "'t.csv' is not a model file of ulmus: it is no zip file."),
+    (
+        predict(model="t.csv"),
+        "'t.csv' is not a model file of ulmus: it is not in the safetensors format.",
+    ),
     (predict("--keep", "x"), "t.csv has no column 'x'. It has t, kind, day, wet, count, y."),
     (predict("--keep", "kin"), "t.csv has no column 'kin'; did you mean 'kind'?"),
-    (predict("--confidence-level", 1), "--confidence-level must lie between 0 and 1, exclusive, got 1.0."),
+    (
+        predict("--confidence-level", 1),
+        "--confidence-level must lie between 0 and 1, exclusive, got 1.0.",
+    ),
     (predict("--quantiles", "a"), "--quantiles takes numbers, got 'a'."),
-    (predict("--quantiles", "2"), "--quantiles must lie between 0 and 1, exclusive, got [2.0]."),
-    (predict("--threshold", "nan"), "--threshold must be a finite number, got nan."),
-    (predict("--delimiter", ";;"), "--delimiter must be one character, got ';;'."),
-    (predict("--decimal", ""), "--decimal must be one character, got ''."),
+    (predict("--quantiles", "2"), "--quantiles must lie between 0 and 1, exclusive, got 2.0."),
+    (predict("--threshold", "nan"), "--threshold takes numbers, got 'nan'."),
+    (predict("--delimiter", ";;"), "--delimiter ;; must be one character."),
+    (predict("--decimal", ""), "--decimal must be one character."),
     (predict("--delimiter", ";"), "t.csv has no column 't'. It has t,kind,day,wet,count,y."),
-    (predict("--encoding", "klingon"), "--encoding klingon is not known; try latin-1."),
+    (predict("--encoding", "klingon"), "--encoding klingon is not a known encoding; try latin-1."),
     (("average", "m.ulmus", "t.csv", "--by", "site"), "t.csv has no column 'site'"),
-    (("average", "m.ulmus", "t.csv", "-o", "m.ulmus"), "m.ulmus is used already"),
+    (("average", "m.ulmus", "t.csv", "-o", "m.ulmus"), "m.ulmus is an input"),
     (("average", "m.ulmus", "t.csv", "--confidence-level", 0), "--confidence-level must lie"),
-    (("slope", "m.ulmus", "t.csv", "--variables", "site"), "there is no column 'site'"),
+    (
+        ("slope", "m.ulmus", "t.csv", "--variables", "site"),
+        "--variables names 'site', which is not a column of the model: 't', 'kind', ",
+    ),
     (
         ("slope", "m.ulmus", "t.csv", "--variables", "kind"),
-        "--variables requests the slope of column 'kind', which is not numeric",
+        "--variables kind is not numeric and has no slope; use compare with two of its values.",
     ),
-    (("compare", "m.ulmus", "t.csv", "--variables", "site=1"), "there is no column 'site'"),
-    (("compare", "m.ulmus", "t.csv", "--variables", "kind=a,z"), "'z'"),
-    (("compare", "m.ulmus", "t.csv", "--variables", "t=much"), "much"),
+    (
+        ("compare", "m.ulmus", "t.csv", "--variables", "site=1"),
+        "--variables names 'site', which is not a column of the model: 't', 'kind', ",
+    ),
+    (
+        ("compare", "m.ulmus", "t.csv", "--variables", "kind=a,z"),
+        "--variables kind: 'z' is not a category of 'kind' ('a', 'b', 'c')",
+    ),
+    (
+        ("compare", "m.ulmus", "t.csv", "--variables", "t=much"),
+        "--variables t=much must be one of 'sd', 'iqr', 'minmax', two or more values, or a step.",
+    ),
     (fit(target="z"), "t.csv has no column 'z'. It has t, kind"),
     (fit(target="kind"), "the target 'kind' contains categories, such as "),
     (fit(target="day"), "the target 'day' contains dates, such as '2024-01-01'; name a column"),
@@ -88,12 +105,15 @@ OPTIONS = [
     (fit("--drop", "z"), "t.csv has no column 'z'"),
     (fit("--sample-weight", "kind"), "the weight 'kind' contains categories, such as "),
     (fit("--sample-weight", "y"), "--sample-weight y is the target; name a column of row weights."),
-    (fit("--categorical", "z"), "--categorical names the column 'z', which is no input"),
+    (fit("--categorical", "z"), "--categorical names the column 'z', which is not an input"),
     (fit("--noise", "loud"), "--noise must be one of auto, homoskedastic, "),
-    (fit(output="t.csv"), "t.csv is used already; give the output another name."),
-    (fit(output="."), ". is a folder; give the name of a file in it."),
+    (fit(output="t.csv"), "t.csv is an input; give the output another name."),
+    (fit(output="."), ". is a folder; give a file in it."),
     (fit("--report", "r.txt"), "r.txt: the output must end in .html or .htm."),
-    (fit("--report", "m.html", output="m.html"), "m.html is used already"),
+    (
+        fit("--report", "m.html", output="m.html"),
+        "--report m.html is the model file; give the report another name.",
+    ),
 ]
 
 
@@ -108,7 +128,7 @@ TABLES = {
     "no rows": ("t,kind,day,wet,count,y\n", "t.csv has no complete rows; nothing was written."),
     "ragged": ("t,kind,day,wet,count,y\n1,a\n", "Expected 6 columns, got 2"),
     "twice": ("t,t,kind,day,wet,count,y\n1,1,a,2024-01-01,true,1,1\n", "called 't'; rename"),
-    "absent": ("t,kind,day,wet,y\n1,a,2024-01-01,true,1\n", "'count'"),
+    "absent": ("t,kind,day,wet,y\n1,a,2024-01-01,true,1\n", "t.csv has no column 'count'."),
     "text": ("t,kind,day,wet,count,y\nx,a,2024-01-01,true,1,1\n", "'x' in data row 1"),
     "infinity": ("t,kind,day,wet,count,y\ninf,a,2024-01-01,true,1,1\n", "infinity in data row 1"),
     "unknown": ("t,kind,day,wet,count,y\n1,d,2024-01-01,true,1,1\n", "'d' in data row 1"),
@@ -121,7 +141,10 @@ TABLES = {
         't,kind,day,wet,count,y\n1,"a,2024-01-01,true,1,1\n',
         "t.csv cannot be read as csv: ",
     ),
-    "zeros": ("t,kind,day,wet,count,y\n\0\0\0", "t.csv is not in utf-8"),
+    "zeros": (
+        "t,kind,day,wet,count,y\n\0\0\0",
+        "t.csv is not a text in utf-8; set its encoding, for example --encoding",
+    ),
 }
 
 
@@ -149,11 +172,13 @@ def test_problems_of_single_cells_are_found_when_fitting(place):
     table.loc[33, "t"] = "seven"
     table.to_csv("x.csv", index=False)
     said = refusal(*fit(data="x.csv"))
-    assert said.startswith("column 't' holds 'seven' in data row 34, where a number should be;")
-    assert said.endswith("name it as a mark of missing values (--na of ulmus fit).")
+    assert said.startswith(
+        "column 't' contains 'seven' in data row 34, where a number is expected;"
+    )
+    assert said.endswith("; correct it, or add it to --na-values.")
     table.loc[33, "t"] = "-inf"
     table.to_csv("x.csv", index=False)
-    assert "'t' holds infinity in data row 34" in refusal(*fit(data="x.csv"))
+    assert "'t' contains infinity in data row 34" in refusal(*fit(data="x.csv"))
     assert "data row 34" in refusal(*fit("--stream", data="x.csv"))
     sample().assign(y=lambda t: t.y.where(t.index != 5)).to_csv("x.csv", index=False)
     assert "the target 'y' has no value in data row 6" in refusal(*fit(data="x.csv"))
@@ -165,7 +190,7 @@ def test_problems_of_single_cells_are_found_when_fitting(place):
     assert "no column of the table can serve" in refusal(*fit(data="x.csv"))
     sample(3).assign(t=[1, 2, None], wet=[True, None, False]).to_csv("x.csv", index=False)
     said = refusal(*fit("--missing", "drop", data="x.csv"))
-    assert said == "x.csv has 1 complete rows; a model needs more."
+    assert said == "x.csv has 1 complete row; a model requires at least 2."
 
 
 def test_rows_are_counted_over_blocks(place, monkeypatch):
@@ -180,24 +205,22 @@ def test_rows_are_counted_over_blocks(place, monkeypatch):
 
 
 def test_a_model_of_a_newer_version(place):
-    with zipfile.ZipFile("m.ulmus") as old, zipfile.ZipFile("x.ulmus", "w") as new:
-        for name in old.namelist():
-            data = old.read(name)
-            if name == "model.json":
-                data = data.replace(b'"format": 1', b'"format": 2', 1)
-            new.writestr(name, data)
+    old, new = rb"\"format\": 2", rb"\"format\": 3"
+    content = (place / "m.ulmus").read_bytes()
+    assert content.count(old) == 1
+    (place / "x.ulmus").write_bytes(content.replace(old, new))
     said = refusal(*predict(model="x.ulmus"))
-    assert "was written in format 2" in said
+    assert "was written in format 3" in said
     assert said.endswith("upgrade ulmus.")
 
 
 def test_links_to_inputs_are_inputs(place):
     (place / "link.csv").symlink_to("t.csv")
-    assert "link.csv is used already" in refusal(*predict(output="link.csv"))
+    assert "link.csv is an input" in refusal(*predict(output="link.csv"))
     (place / "hard.csv").hardlink_to("t.csv")
-    assert "hard.csv is used already" in refusal(*predict(output="hard.csv"))
+    assert "hard.csv is an input" in refusal(*predict(output="hard.csv"))
     (place / "loop.csv").symlink_to("loop.csv")
-    assert "loop.csv' is not a regular file" in refusal(*predict(output="loop.csv"))
+    assert "loop.csv is not a regular file" in refusal(*predict(output="loop.csv"))
     assert pd.read_csv("t.csv").shape == (80, 6)
 
 
@@ -217,7 +240,7 @@ def test_a_full_disk_is_said_in_words(place, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space")
 
-    monkeypatch.setattr("ulmus.tables.writers.replaced", full)
+    monkeypatch.setattr("ulmus.tables.writers.atomic_write", full)
     assert refusal(*predict(), code=1) == "no space left on device."
 
 

@@ -1,4 +1,4 @@
-"""Tables of all kinds go in and out of the commands with the same numbers."""
+"""Tables of all formats are read and written with the same numbers."""
 
 import gzip
 
@@ -163,7 +163,9 @@ def test_texts_in_another_encoding(folder, tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(csv_of(sample()).replace(b",b,", "é".encode("latin-1").join([b","] * 2)))
     said = refusal("fit", path, "-t", "y", "-o", tmp_path / "m.ulmus")
-    assert said.endswith("column 'kind' is not in utf-8; name its --encoding, for example latin-1.")
+    assert said.endswith(
+        "'kind' is not in utf-8; set its encoding, for example --encoding latin-1."
+    )
 
 
 def test_quoted_commas_and_newlines_are_categories(tmp_path):
@@ -271,7 +273,7 @@ def test_types_that_cannot_be_written_are_refused(folder, tmp_path):
         writer.write_table(table)
     for out in ("csv", "parquet"):
         start = ("predict", folder / "m.ulmus", tmp_path / "t.arrow", "-o", tmp_path / f"o.{out}")
-        assert "cannot hold all of --keep" in refusal(*start, "--keep", "span")
+        assert "cannot store all columns of --keep" in refusal(*start, "--keep", "span")
         assert not (tmp_path / f"o.{out}").exists()
 
 
@@ -280,17 +282,20 @@ def test_lists_can_be_kept_where_the_format_has_them(folder, tmp_path):
     table.to_parquet(tmp_path / "t.parquet")
     start = ("predict", folder / "m.ulmus", tmp_path / "t.parquet", "--keep", "some", "-o")
     done(*start, tmp_path / "o.parquet")
-    assert "'some' holds lists or the like; write .parquet" in refusal(*start, tmp_path / "o.csv")
+    assert "'some' contains nested values; write .parquet" in refusal(*start, tmp_path / "o.csv")
 
 
 def test_large_tables_are_read_in_blocks_and_it_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "MOST_CELLS_IN_MEMORY", 100)
+    monkeypatch.setattr(tables, "MAX_CELLS_IN_MEMORY", 100)
     path, model = tmp_path / "t.parquet", tmp_path / "m.ulmus"
     sample().to_parquet(path)
     notes = facts("fit", path, "-t", "y", "-o", model, *SMALL)["notes"]
-    assert f"{path} has about 480 cells and is read in blocks: no row is kept, " in notes[0]
+    assert (
+        f"{path} has about 480 cells and is read in blocks: training rows are not stored"
+        in notes[0]
+    )
     notes = facts("average", model, path, "--by", "kind")["notes"]
-    assert f"{path} is large: 80 of its 80 rows are used, evenly spread." in notes
+    assert f"{path} is large: 80 evenly spaced rows of 80 are used." in notes
     notes = facts("fit", path, "-t", "y", "-o", model, "--in-memory", *SMALL)["notes"]
     assert not any("blocks" in note for note in notes)
 

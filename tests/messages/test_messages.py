@@ -128,7 +128,9 @@ def literal_messages(path):
     """Codes and texts of the messages that a module makes, where both are literals."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Message":
-            literal = [one for one in node.args[:2] if isinstance(one, (ast.Constant, ast.JoinedStr))]
+            literal = [
+                one for one in node.args[:2] if isinstance(one, (ast.Constant, ast.JoinedStr))
+            ]
             if len(literal) == 2:
                 yield tuple(map(ast.unparse, literal))
 
