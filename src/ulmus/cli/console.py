@@ -161,7 +161,8 @@ class CommandOption(NamedTuple):
     def text(self, value: Any, item: str | None) -> str:
         """The option as it is typed, with a value and the column that it is for."""
         values = value if isinstance(value, (list, tuple)) else [value]
-        shown = "" if value is ANY or self.is_flag else ",".join(map(_typed, values))
+        is_plain = all(one is None or isinstance(one, (str, int, float)) for one in values)
+        shown = "" if self.is_flag or not is_plain else ",".join(map(_typed, values))
         if item is not None:
             shown = f"{item}={shown}" if shown else item
         return f"{self.name} {shown}".rstrip()

@@ -15,7 +15,7 @@ from ulmus.cli.console import Console
 from ulmus.cli.loaded_model import LoadedModel, load_model, sample_rows
 from ulmus.tables import Column, NumberColumn
 from ulmus.tables.formats import file_format
-from ulmus.tables.writers import require_place, write_frame
+from ulmus.tables.writers import require_output_path, write_frame
 
 # Computes the effects of a model at the rows of a table, with the options of all effects.
 Estimand = Callable[[LoadedModel, Any, dict[str, Any]], Any]
@@ -35,7 +35,7 @@ class EffectsCommand:
         """Estimate, and print or write the result."""
         console, output = self.console, self.options.output
         if output is not None:
-            require_place(output, inputs=[self.data, self.model])
+            require_output_path(output, inputs=[self.data, self.model])
             file_format(output)
         with console.working("Estimating"):
             model = load_model(self.model, self.options.missing)

@@ -24,7 +24,7 @@ from ulmus.cli.train import (
 )
 from ulmus.estimators import ELMEnsembleRegressor
 from ulmus.pipelines import inference
-from ulmus.tables.writers import require_place
+from ulmus.tables.writers import require_output_path
 
 PANEL = "Model"
 
@@ -117,9 +117,11 @@ def fit(
     ulmus fit series.csv -t level -o level.ulmus --time date --groups station
     ```
     """
-    require_place(output, inputs=[data])
+    require_output_path(output, inputs=[data])
     if report is not None:
-        require_place(report, [".html", ".htm"], inputs=[data, output])
+        require_output_path(report, [".html", ".htm"], inputs=[data])
+        if report.resolve() == output.resolve():
+            raise ValueError(f"--report {report} is the model file; give the report another name.")
         import_module("ulmus.report")  # fails before the fit if a package is missing
     table = open_table(data, reading, console)
     config = train_config(table, target, columns, errors)

@@ -149,7 +149,9 @@ class LocationColumns:
         out = {}
         for axis, names in self.axes.items():
             cells = [Cells(name, frame[name], na_values, first_row) for name in names]
-            each = [_groups(one) if axis == "groups" else _numbers(one, axis) for one in cells]
+            each = [
+                _groups(one) if axis == "groups" else _location_values(one, axis) for one in cells
+            ]
             out[axis] = np.column_stack(each) if axis == "coords" else each[0]
         return out
 
@@ -169,7 +171,7 @@ def missing_locations(values: dict[str, np.ndarray], n_rows: int) -> np.ndarray:
     return missing
 
 
-def _numbers(cells: Cells, axis: str) -> np.ndarray:
+def _location_values(cells: Cells, axis: str) -> np.ndarray:
     found = column_type(cells) or NumberColumn
     allowed = found is NumberColumn or (axis == "time" and found.continuous)
     if allowed and issubclass(found, NumericColumn):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,10 @@ from ulmus.cli import options
 from ulmus.cli.console import Console, counted_rows
 from ulmus.cli.loaded_model import LoadedModel, load_model, note_excluded
 from ulmus.exceptions import NoUndersmoothedFitError
+from ulmus.tables.cells import number_of
 from ulmus.tables.files import TableFile
 from ulmus.tables.formats import file_format
-from ulmus.tables.writers import require_place, require_types, table_writer
+from ulmus.tables.writers import require_output_path, require_supported_types, table_writer
 
 COLUMNS = ("estimate", "std_error", "conf_low", "conf_high", "pred_low", "pred_high")
 
@@ -68,7 +70,7 @@ def predict(
     ulmus predict model.ulmus new.parquet -o out.parquet --quantiles 0.1,0.9 --threshold 120
     ```
     """
-    require_place(output, inputs=[data, model])
+    require_output_path(output, inputs=[data, model])
     file_format(output)
     columns = PredictionColumns(
         confidence_level,
@@ -146,7 +148,7 @@ class PredictCommand:
         """Predict and write block by block; returns the numbers of rows written and excluded."""
         fields = [self.table.schema.field(name) for name in self.copied]
         schema = pa.schema([*fields, *(pa.field(n, pa.float64()) for n in self.columns.names)])
-        require_types(output, fields)
+        require_supported_types(output, fields)
         n_written = n_excluded = 0
         total = max(1, self.table.n_cells // len(self.table.names))
         counting = self.console.counting("Predicting", total)
@@ -177,10 +179,11 @@ class PredictCommand:
 
 
 def _numbers(option: str, arguments: list[str] | None) -> tuple[float, ...]:
-    try:
-        return tuple(dict.fromkeys(float(text) for text in options.column_names(arguments)))
-    except ValueError as error:
-        raise ValueError(f"{option} takes numbers, got {', '.join(arguments or ())!r}.") from error
+    texts = options.column_names(arguments)
+    numbers = tuple(dict.fromkeys(map(number_of, texts)))
+    if None in numbers or any(map(math.isnan, numbers)):
+        raise ValueError(f"{option} takes numbers, got {', '.join(texts)!r}.")
+    return numbers
 
 
 def _copied_columns(

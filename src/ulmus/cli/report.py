@@ -10,7 +10,7 @@ import typer
 from ulmus.cli import options
 from ulmus.cli.console import Console
 from ulmus.cli.loaded_model import load_model
-from ulmus.tables.writers import require_place
+from ulmus.tables.writers import require_output_path
 
 
 @options.command
@@ -38,7 +38,7 @@ def report(
     ulmus report model.ulmus new.csv -o report.html --title "Ozone, 2026"
     ```
     """
-    require_place(output, [".html", ".htm"], inputs=[data, model])
+    require_output_path(output, [".html", ".htm"], inputs=[data, model])
     from ulmus.report import write_report
 
     with console.working("Reading"):
