@@ -142,7 +142,7 @@ def test_block_ids_change_only_leave_out_results(problem, weighted):
     ours, plain = (fit_of(r, layer, 0.2, ["S2"]) for r in (rows, replace(rows, block_ids=None)))
     assert_allclose(ours.rows.omega, plain.rows.omega, rtol=1e-8)
     assert_allclose(
-        ours.undersmoothedfold_rows(X).noise, plain.undersmoothedfold_rows(X).noise, rtol=1e-6
+        ours.undersmoothed_parts(X).noise, plain.undersmoothed_parts(X).noise, rtol=1e-6
     )
 
 
@@ -283,8 +283,8 @@ def test_regrouped_blocks_are_the_same_rows_without_split_ids(sizes):
     assert len(ids) == len(set(ids))
 
 
-def test_labels_that_come_back_are_refused():
-    def labelled(*block_ids):
+def test_block_ids_that_reappear_are_refused():
+    def with_ids(*block_ids):
         return Block(
             np.zeros((len(block_ids), 1)),
             np.zeros((1, len(block_ids))),
@@ -293,19 +293,19 @@ def test_labels_that_come_back_are_refused():
             np.array(block_ids),
         )
 
-    for blocks in ([labelled(0, 1, 0)], [labelled(1, 1), labelled(0)]):
-        with pytest.raises(ValueError, match="in the order of their blocks"):
+    for blocks in ([with_ids(0, 1, 0)], [with_ids(1, 1), with_ids(0)]):
+        with pytest.raises(ValueError, match="block ids decrease.*sort the rows by block"):
             list(regroup_blocks(blocks))
 
 
-def test_block_loo_without_labels_is_refused(problem):
+def test_block_loo_without_block_ids_is_refused(problem):
     rows, layer, *_ = problem(IN_ORDER)
     with pytest.raises(ValueError, match=r"requires blocks.*use alpha='loo'"):
         fit_of(replace(rows, block_ids=None), layer, "block-loo")
     start = start_of(rows.sample(N), layer)
     moments = rows.reduce(FirstPass(start.whitening, start.units, [slice(0, M)]))
     how = RegressionSpec("block-loo", "residual", "HC2", ("BR",))
-    with pytest.raises(ValueError, match=r"only once; use alpha='gcv'"):
+    with pytest.raises(ValueError, match=r"two passes.*use alpha='gcv'"):
         fitted_moments(moments, start, layer, how, None)
 
 
