@@ -76,7 +76,7 @@ def infer_schema(
         n_rows += len(frame)
     if n_rows == 0:
         raise ValueError("the table has no rows; a model requires some.")
-    columns = [scan.column() for scan in scans.values() if scan.use is Use.INPUT]
+    columns = [scan.column() for scan in scans.values() if scan.use is ColumnUse.INPUT]
     notes = _notes(list(scans.values()))
     if not columns:
         reason = " ".join(notes) or "there is none besides the target."
@@ -86,7 +86,7 @@ def infer_schema(
     return InferredSchema(schema, tuple(notes), n_rows)
 
 
-class Use(Enum):
+class ColumnUse(Enum):
     """Whether a column is an input, or why it is excluded."""
 
     INPUT = "input"
@@ -126,13 +126,13 @@ class ColumnScan:
             )
 
     @property
-    def use(self) -> Use:
+    def use(self) -> ColumnUse:
         """Whether the column is an input, or why it is excluded."""
         if self.statistics is None:
-            return Use.EMPTY
+            return ColumnUse.EMPTY
         if self.statistics.has_too_many_levels:
-            return Use.IDENTIFIER
-        return Use.CONSTANT if self.statistics.is_constant else Use.INPUT
+            return ColumnUse.IDENTIFIER
+        return ColumnUse.CONSTANT if self.statistics.is_constant else ColumnUse.INPUT
 
     @property
     def resembles_dates(self) -> bool:
@@ -149,19 +149,19 @@ class ColumnScan:
 def _notes(scans: list[ColumnScan]) -> list[str]:
     """Sentences about excluded columns, about encodings, and about dates in other forms."""
     notes = []
-    for use in (Use.EMPTY, Use.CONSTANT):
+    for use in (ColumnUse.EMPTY, ColumnUse.CONSTANT):
         names = [scan.name for scan in scans if scan.use is use]
         if names:
             notes.append(f"Excluded ({use.value}): {some(names, 20)}.")
     for scan in scans:
-        if scan.use is Use.IDENTIFIER:
+        if scan.use is ColumnUse.IDENTIFIER:
             dates = "dates; write them as 2023-12-31"
             content = dates if scan.resembles_dates else "identifiers or free text"
             notes.append(
                 f"Excluded: {scan.name} has more than {MAX_CATEGORIES} distinct texts, probably "
                 f"{content}."
             )
-    inputs = [scan for scan in scans if scan.use is Use.INPUT]
+    inputs = [scan for scan in scans if scan.use is ColumnUse.INPUT]
     for one in COLUMN_TYPES.values():
         labels = [scan.column().label for scan in inputs if scan.type is one]
         if one.note and labels:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from ulmus.tables.columns.statistics import ColumnStatistics
 MAX_LISTED = 5
 
 
+@dataclass(frozen=True)
 class Column(ABC):
     """One column of a table; each type of column is a subclass.
 
@@ -67,14 +69,21 @@ class Column(ABC):
     def from_statistics(cls, name: str, statistics: Any) -> Self:
         """The column with such cells."""
 
+    def describe(self) -> dict[str, Any]:
+        """A description for JSON: the type, and the fields."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        lists = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+        return {"type": self.type_name, **lists}
+
     @classmethod
-    @abstractmethod
     def from_description(cls, description: dict[str, Any]) -> Self:
         """The column of a JSON description."""
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """A description for JSON."""
+        arguments: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in description.items()
+            if name != "type"
+        }
+        return cls(**arguments)
 
     @classmethod
     def summary(cls, values: Any, show: Callable[[Any], str]) -> str:

@@ -32,12 +32,16 @@ class CategoryColumn(Column):
     ('species=elm', 'species=oak')
     """
 
-    name: str
     categories: tuple[str, ...]
     fill: str
 
     type_name, plural, categorical = "category", "categories", True
     note = "Encoded as categories (number of levels): {}."
+
+    def __post_init__(self) -> None:
+        texts = all(isinstance(category, str) for category in self.categories)
+        if not texts or not isinstance(self.categories, tuple):
+            raise TypeError(f"categories of {self.name!r} must be a tuple of texts")
 
     @classmethod
     def matches_dtype(cls, dtype: Any) -> bool:
@@ -58,20 +62,6 @@ class CategoryColumn(Column):
     def from_statistics(cls, name: str, statistics: CategoryStatistics) -> Self:
         """A column whose missing cells are the most frequent category."""
         return cls(name, statistics.categories, statistics.mode)
-
-    @classmethod
-    def from_description(cls, description: dict[str, Any]) -> Self:
-        """The column of a JSON description."""
-        categories = tuple(description["categories"])
-        if not all(isinstance(category, str) for category in categories):
-            raise TypeError("categories must be texts")
-        return cls(description["name"], categories, description["fill"])
-
-    def describe(self) -> dict[str, Any]:
-        """A description for JSON."""
-        categories = list(self.categories)
-        head = {"name": self.name, "type": self.type_name}
-        return {**head, "categories": categories, "fill": self.fill}
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -24,7 +24,6 @@ MIN_NUMBER_SHARE = 0.8
 class NumericColumn(Column):
     """A column with one number per cell, which is its code and its input."""
 
-    name: str
     fill: float = 0.0
 
     @classmethod
@@ -41,15 +40,6 @@ class NumericColumn(Column):
     def from_statistics(cls, name: str, statistics: NumericStatistics) -> Self:
         """A column whose missing cells are the median."""
         return cls(name, statistics.median)
-
-    @classmethod
-    def from_description(cls, description: dict[str, Any]) -> Self:
-        """The column of a JSON description."""
-        return cls(description["name"], description["fill"])
-
-    def describe(self) -> dict[str, Any]:
-        """A description for JSON."""
-        return {"name": self.name, "type": self.type_name, "fill": self.fill}
 
     @property
     def fill_code(self) -> float:
@@ -80,7 +70,7 @@ class NumberColumn(NumericColumn):
     --------
     >>> from ulmus.tables import NumberColumn
     >>> NumberColumn("t").describe()
-    {'name': 't', 'type': 'number', 'fill': 0.0}
+    {'type': 'number', 'name': 't', 'fill': 0.0}
     """
 
     type_name, plural, continuous = "number", "numbers", True

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
@@ -17,26 +17,30 @@ MAX_CATEGORIES = 100
 MEDIAN_VALUES = 100_000
 
 
-class ColumnStatistics(Protocol):
+class ColumnStatistics(ABC):
     """What decides whether and how a column becomes an input."""
 
+    @abstractmethod
     def add(self, cells: Cells) -> None:
         """Update by further cells."""
 
     @property
+    @abstractmethod
     def is_constant(self) -> bool:
         """Whether all cells are equal."""
 
     @property
     def has_too_many_levels(self) -> bool:
         """Whether there are more distinct texts than a category may have."""
+        return False
 
     @property
     def resembles_dates(self) -> bool:
         """Whether most texts are dates, in whatever form."""
+        return False
 
 
-class NumericStatistics:
+class NumericStatistics(ColumnStatistics):
     """Range and first values of a column with one number per cell.
 
     Parameters
@@ -44,9 +48,6 @@ class NumericStatistics:
     parse : callable
         From cells to numbers, NaN where missing.
     """
-
-    has_too_many_levels = False
-    resembles_dates = False
 
     def __init__(self, parse: Callable[[Cells], np.ndarray]) -> None:
         self.parse = parse
@@ -75,7 +76,7 @@ class NumericStatistics:
         return float(np.median(np.concatenate(self.parts)))
 
 
-class CategoryStatistics:
+class CategoryStatistics(ColumnStatistics):
     """Counts of the texts of a column."""
 
     def __init__(self) -> None:
