@@ -108,7 +108,8 @@ class JointInference(InferenceSource):
         of : {"observation", "mean"}, default="observation"
             A new observation, by ``predict_dist``; or the function itself, by its confidence
             distribution.
-        {target}
+        target : {"expectation", "function"}, default="expectation"
+            Quantity for ``of="mean"``, as in ``functional``.
 
         Returns
         -------
@@ -158,7 +159,8 @@ class JointInference(InferenceSource):
             The function, from a normal distribution with the covariance of ``predict_cov``; or
             new observations, each from the distribution of ``predict_dist`` at its point, and
             correlated by the error of the function.
-        {target}
+        target : {"expectation", "function"}, default="expectation"
+            Quantity for ``of="mean"``, as in ``functional``.
         random_state : int, Generator or None, default=None
             Seed of the draws.
 

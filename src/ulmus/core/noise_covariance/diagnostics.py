@@ -165,7 +165,7 @@ def _bins(
 def _score(e: np.ndarray, i: np.ndarray, j: np.ndarray) -> tuple[float, float]:
     """Correlation and score of pairs i and j of centred residuals."""
     products, variance = e[i] * e[j], float(np.mean(e**2))
-    if variance == 0 or not np.any(products):
+    norm = math.sqrt(float(np.sum(products**2)))
+    if variance == 0 or norm == 0:  # also where squares of round-off underflow
         return 0.0, 0.0
-    z = float(np.sum(products)) / math.sqrt(float(np.sum(products**2)))
-    return float(np.mean(products)) / variance, z
+    return float(np.mean(products)) / variance, float(np.sum(products)) / norm
