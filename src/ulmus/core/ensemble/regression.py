@@ -18,7 +18,7 @@ from ulmus.core.data.source import Block, RowBlocks, Source
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise import NOISES, NoiseSums, ResidualNoise, noise_of_estimate
-from ulmus.core.noise.constant import ConstantNoise, NoiseVariance, noise_variance
+from ulmus.core.noise.constant import NoiseVariance, noise_variance
 from ulmus.core.noise.per_row import PerRowNoise
 from ulmus.core.ridge.alpha import chosen_alphas
 from ulmus.core.ridge.factor import Factor, factor_of_moments, factor_of_rows
@@ -28,7 +28,7 @@ from ulmus.core.ridge.preconditioner import Whitening, sample_rows, sample_white
 from ulmus.core.ridge.residuals import RowFit, pooled_omega
 from ulmus.core.ridge.smoother import Smoother, smoother
 from ulmus.core.variance.estimates import ESTIMATES
-from ulmus.core.variance.quadratic_forms import PairForms, common_forms
+from ulmus.core.variance.quadratic_forms import PairForms, PairwiseForm, common_forms, row_form
 from ulmus.core.variance.undersmoothing import first_group_path
 from ulmus.exceptions import NoResidualDofError
 from ulmus.messages import Message, Setting
@@ -202,12 +202,16 @@ def _require_residual_dof(fit: Smoother) -> None:
         raise NoResidualDofError(Message("no-residual-dof", cause, "alpha", 0, suggestions))
 
 
-def regression_noise(part: Regression, spec: RegressionSpec, form: Any) -> NoiseVariance:
+def regression_noise(
+    part: Regression, spec: RegressionSpec, form: PairwiseForm | None
+) -> NoiseVariance:
     """Noise variance of a regression; ``form`` has the products of Q of the first group."""
     choice = spec.noise_variance
     if not isinstance(choice, str):
         choice = np.asarray(choice)[list(part.outputs)]
-    path = first_group_path(part.smoother, part.y_square, form.stacked) if spec.pilot else None
+    path = None
+    if spec.pilot and form is not None:
+        path = first_group_path(part.smoother, part.y_square, form.stacked)
     return noise_variance(choice, part.smoother, path)
 
 
@@ -253,11 +257,11 @@ def _with_dual_forms(
     for part, total in zip(ensemble.regressions, totals.parts, strict=True):
         arrays = total.records.joined()
         row_fit = RowFit(part.smoother, arrays.pop("t"), arrays.pop("residual"), None)
-        common = ConstantNoise().dual(row_fit, part.variance.sigma2)
-        variance = regression_noise(part, spec, common.shared)
+        common = row_form(row_fit.t, COMMON)
+        variance = regression_noise(part, spec, common)
         forms: dict[str, PairForms] = {}
         if spec.constant_noise:
-            forms[COMMON.name] = common_forms(common.shared, variance.sigma2)
+            forms[COMMON.name] = common_forms(common, variance.sigma2)
         for noise in spec.residual_noises:
             forms[noise.name] = noise.dual(row_fit, variance.sigma2)
         parts.append(replace(part, variance=variance, forms=forms))

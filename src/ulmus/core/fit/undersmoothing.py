@@ -18,8 +18,10 @@ from ulmus.core.ensemble.regression import SecondPass
 from ulmus.core.noise import noise_of_estimate
 from ulmus.core.ridge.member_pairs import COMMON, OWN, member_groups
 from ulmus.core.variance.quadratic_forms import (
+    Form,
     JackknifeForm,
     PairForms,
+    PairwiseForm,
     RegeneratedForm,
     RowForm,
     row_form,
@@ -112,7 +114,7 @@ def _row_forms(
     """Noise of single rows in a regression, the same for all members."""
     if data is None or omega is None:
         raise _rows_not_kept()
-    forms: list[Any] = []
+    forms: list[Form] = []
     dual = _stored_rows(part.forms)
     for k in part.outputs:
         squares = like(omega[k], part.smoother.q)
@@ -126,11 +128,10 @@ def _row_forms(
     return PairForms(OWN.name, tuple(forms), ones)
 
 
-def _stored_products(forms: dict[str, PairForms]) -> Any:
+def _stored_products(forms: dict[str, PairForms]) -> PairwiseForm | None:
     """A form that yields the products of Q, if there is one."""
-    if COMMON.name in forms:
-        return forms[COMMON.name].shared
-    return _stored_rows(forms)
+    form = forms[COMMON.name].shared if COMMON.name in forms else _stored_rows(forms)
+    return form if isinstance(form, PairwiseForm) else None
 
 
 def _stored_rows(forms: dict[str, PairForms]) -> RowForm | None:

@@ -249,7 +249,8 @@ class _Search:
             if size is None or not np.sum(size) > 0 or not np.all(np.isfinite(size)):
                 break
             L = np.sqrt(total * (size / np.sum(size) + 1e-6 / self.d))
-        return np.clip(L, *map(math.exp, SETTINGS.log_scale_bounds))
+        low, high = SETTINGS.log_scale_bounds
+        return np.clip(L, math.exp(low), math.exp(high))
 
     def _minimum(
         self, target: Any, start: np.ndarray, bounds: list[Any], steps: int, name: str

@@ -8,7 +8,7 @@ roots accept them in blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -105,7 +105,7 @@ class CorrelatedRowNoise:
         grams = [PairGram.zeros(like.shape[1], every, like=like) for _ in range(n_outputs)]
         return CorrelatedRowSums(self, grams)
 
-    def pair_forms(self, forms: list[Form], sigma2: Array) -> PairForms:
+    def pair_forms(self, forms: Sequence[Form], sigma2: Array) -> PairForms:
         """Forms of each output, which include the variance."""
         return PairForms(self.name, tuple(forms), namespace(sigma2).ones_like(sigma2))
 
