@@ -1,4 +1,4 @@
-"""Fits whose noise hangs together, against textbook programs and against independent noise."""
+"""Fits with correlated noise, against textbook programs and against independent noise."""
 
 import numpy as np
 import pytest
@@ -195,7 +195,7 @@ def test_units_of_time_space_and_outputs_do_not_matter():
     )
 
 
-def test_averages_over_a_period_are_wider_than_independence_says():
+def test_averages_over_a_period_are_wider_than_for_independent_noise():
     _, X, y = series(phi=0.8)
     model = plain_ensemble(5, 30, noise=AR1()).fit(X, y)
     with pytest.warns(CorrelatedErrorsWarning, match="AR1"):
@@ -219,11 +219,11 @@ def test_a_compressed_and_a_stored_fit_keep_their_error_bars(tmp_path):
 @pytest.mark.parametrize(
     ("noise", "where", "message"),
     [
-        ("auto", {"time": np.arange(60)}, "takes rows as independent"),
-        (Exponential(), {}, "needs coords"),
-        (Clustered(), {}, "needs groups"),
+        ("auto", {"time": np.arange(60)}, "is independent"),
+        (Exponential(), {}, "requires coords"),
+        (Clustered(), {}, "requires groups"),
         (Clustered(), {"groups": np.zeros(60)}, "at least 5"),
-        (AR1(), {"coords": np.ones((60, 2))}, "has no use for it"),
+        (AR1(), {"coords": np.ones((60, 2))}, "is not used by"),
         (AR1(time="day"), {}, "no column 'day'"),
         (AR1(), {"time": np.r_[np.nan, np.arange(59)]}, "time of row 0 is nan"),
         (AR1(), {"time": np.arange(59)}, "59"),
@@ -242,7 +242,7 @@ def test_what_cannot_be_meant_is_refused_with_a_remedy(noise, where, message):
         plain_ensemble(4, 20, noise=noise).fit(X, y, **where)
 
 
-def test_kinds_that_do_not_go_together_are_refused():
+def test_undefined_products_and_sums_raise():
     with pytest.raises(ValueError, match="only Clustered"):
         AR1() * Exponential()
     with pytest.raises(ValueError, match="covariances that can be added"):
@@ -253,7 +253,7 @@ def test_kinds_that_do_not_go_together_are_refused():
         (Exponential() + Matern()).structure()
 
 
-def test_a_sum_of_noise_along_time_and_in_space_is_fitted():
+def test_a_sum_of_noise_in_time_and_in_space_is_fitted():
     t, _, _ = series(n=80)
     coords, X, y = locations(n=80)
     model = plain_ensemble(4, 15, noise=AR1() + Exponential()).fit(X, y, time=t, coords=coords)

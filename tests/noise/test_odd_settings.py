@@ -28,7 +28,7 @@ def locations():
 
 # ---------------------------------------------------------------- what must not matter
 
-KINDS = [
+NOISES = [
     AR1(),
     AR1(nugget=False),
     AR1() * Clustered(),
@@ -40,7 +40,7 @@ KINDS = [
     NeweyWest() * Clustered(),
     Clustered(),
 ]
-kinds = pytest.mark.parametrize("noise", KINDS, ids=repr)
+noises = pytest.mark.parametrize("noise", NOISES, ids=repr)
 
 
 def answers(noise, X, y, given, **parameters):
@@ -62,7 +62,7 @@ def rows(locations):
     )
 
 
-@kinds
+@noises
 @pytest.mark.parametrize("alpha", [0.1, "block-loo"])
 def test_the_order_of_the_rows_does_not_matter(locations, rows, noise, alpha):
     given = {axis: locations[axis] for axis in noise.names()}
@@ -73,9 +73,9 @@ def test_the_order_of_the_rows_does_not_matter(locations, rows, noise, alpha):
     assert_allclose(found, answers(noise, X, y, given, alpha=alpha), rtol=1e-5, atol=1e-6)
 
 
-@kinds
+@noises
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
-def test_units_of_the_outputs_and_the_places_do_not_matter(locations, rows, noise, unit):
+def test_units_of_the_outputs_and_the_locations_do_not_matter(locations, rows, noise, unit):
     given = {axis: locations[axis] for axis in noise.names()}
     X, y = rows
     expected = answers(noise, X, y, given)
@@ -88,7 +88,7 @@ def test_units_of_the_outputs_and_the_places_do_not_matter(locations, rows, nois
 # ---------------------------------------------------------------- particular cases
 
 CONSTANT = {
-    "along time": (AR1(nugget=False), ["time"]),
+    "in time": (AR1(nugget=False), ["time"]),
     "series": (AR1(nugget=False) * Clustered(), ["time", "groups"]),
     "space": (Exponential(), ["coords"]),
     "smooth space": (Matern(nugget=False), ["coords"]),
@@ -163,16 +163,16 @@ def test_a_known_variance_is_no_part_of_a_fitted_covariance(locations, noise):
 @pytest.mark.parametrize(
     ("noise", "words"),
     [
-        (NeweyWest(bandwidth=80), ("bandwidth=80", "span 79", "unit of time")),
-        (NeweyWest("qs", bandwidth=1e9), ("bandwidth=1e+09", "span 79")),
+        (NeweyWest(bandwidth=80), ("bandwidth=80", "range of the time (79)", "unit of time")),
+        (NeweyWest("qs", bandwidth=1e9), ("bandwidth=1000000000", "range of the time (79)")),
         (NeweyWest("qs", bandwidth=1e-9), ("bandwidth=1e-09", "far below")),
-        (NeweyWest(bandwidth=1e-9), ("bandwidth=1e-09", "far below", "neighbours, 1,")),
-        (Conley(cutoff=5e3), ("cutoff=5e+03", "span 4.", "unit of coords")),
+        (NeweyWest(bandwidth=1e-9), ("bandwidth=1e-09", "far below", "rows (1)")),
+        (Conley(cutoff=5e3), ("cutoff=5000", "range of the coords (4.", "unit of coords")),
         (Conley(cutoff=1e-3), ("cutoff=0.001", "far below", "unit of coords")),
     ],
 )
-def test_kernels_in_other_units_than_the_places_are_refused(locations, noise, words):
-    """Of all products standard errors would be near zero, and of none those of independence."""
+def test_kernels_in_other_units_than_the_locations_are_refused(locations, noise, words):
+    """All products imply standard errors near zero, none those of independent noise."""
     given = {axis: locations[axis] for axis in noise.names()}
     model = ELMEnsembleRegressor(3, 8, noise=noise, input_map=None)
     with pytest.raises(ValueError, match=says(*words)):

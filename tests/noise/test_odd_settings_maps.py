@@ -38,7 +38,7 @@ def test_the_order_of_groups_does_not_change_what_a_map_costs(noise):
 
 
 @pytest.mark.parametrize("noise", [AR1(), Exponential()], ids=repr)
-def test_independent_rows_tell_misfit_as_without_a_precaution(noise):
+def test_independent_rows_have_the_misfit_of_independent_noise(noise):
     # A steep function and few smooth units: the fit cannot follow.
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (200, 1))
@@ -67,13 +67,11 @@ def test_an_estimate_of_other_rows_is_no_matter_of_fitting_again():
     X, y = drawn(60, correlation=0.8)
     settings = {"input_map": None, "alpha": 0.1, "random_state": 0}
     together = ELMEnsembleRegressor(3, 8, noise=AR1(), **settings).fit(X, y)
-    with pytest.raises(
-        ValueError, match=says("estimate='S2'", "rows that hang together", "'BD', 'BR'")
-    ):
+    with pytest.raises(ValueError, match=says("estimate='S2'", "correlated noise", "'BD', 'BR'")):
         together.predict_var(X, estimate="S2")
     together.predict_var(X, estimate="BR")
     alone = ELMEnsembleRegressor(3, 8, noise="homoskedastic", **settings).fit(X, y)
-    with pytest.raises(ValueError, match=says("estimate='BD'", "independent rows", "'BR'")):
+    with pytest.raises(ValueError, match=says("estimate='BD'", "independent noise", "'BR'")):
         alone.predict_var(X, estimate="BD")
     with pytest.raises(
         ValueError, match=says("estimate='S2'", "set the parameter variance to 'S2'")
@@ -81,7 +79,7 @@ def test_an_estimate_of_other_rows_is_no_matter_of_fitting_again():
         alone.predict_var(X, estimate="S2")
 
 
-def test_several_series_in_a_stream_are_told_of_groups():
+def test_several_series_in_a_stream_warn_about_groups():
     X, y = drawn(60, correlation=0.8)
     model = ELMEnsembleRegressor(3, 8, noise=AR1(), input_map=None, alpha=0.1, random_state=0)
     with pytest.warns(CorrelatedErrorsWarning, match="60 of 60 rows share their time"):

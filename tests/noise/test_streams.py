@@ -1,4 +1,4 @@
-"""Noise that hangs together in tables that come in blocks: the numbers of ``fit``, or a reason."""
+"""Correlated noise in tables that are read in blocks: the numbers of ``fit``, or an error."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from ulmus.noise.locations import group_codes
 from ulmus.tables import from_arrow
 from ulmus.tables.blocks import BlockSource, checked_blocks
 
-# The tables of these tests hang together, also where a fit takes them as independent.
+# Rows of these tables are correlated, also where a fit assumes independence.
 pytestmark = pytest.mark.filterwarnings("ignore::ulmus.exceptions.CorrelatedErrorsWarning")
 
 SERIES = {
@@ -73,7 +73,7 @@ def test_blocks_of_one_row_some_of_weight_zero(series, kind):
     assert_same_fit(streamed, expected, table[::31])
 
 
-def test_some_of_these_series_hang_together(series):
+def test_some_of_these_series_are_correlated(series):
     table, y, _ = series
     found = ensemble(noise=AR1(time="t")).fit_blocks(cut(table, y)).noise_covariance_
     assert not found.independent
@@ -117,7 +117,7 @@ def test_one_member_and_several_outputs(series):
     assert_same_fit(plain_member(8, **how).fit_blocks(cut(table, several, w)), expected, table[:9])
 
 
-def test_files_tell_times_and_groups_by_name(series, tmp_path):
+def test_files_name_times_and_groups(series, tmp_path):
     pytest.importorskip("pyarrow", reason="files are read with pyarrow")
     table, y, w = series
     table.assign(y=y, w=w).to_csv(tmp_path / "table.csv", index=False)
@@ -127,7 +127,7 @@ def test_files_tell_times_and_groups_by_name(series, tmp_path):
     assert_same_fit(ensemble(noise=noise).fit_blocks(blocks), expected, table[::31])
 
 
-def test_arrays_tell_times_and_groups_of_all_rows(series):
+def test_arrays_of_times_and_groups_of_all_rows(series):
     table, y, w = series
     inputs, locations = table[["a", "b"]], {"time": table["t"], "groups": table["site"].astype(str)}
     noise = AR1() * Clustered()
@@ -201,7 +201,7 @@ def test_noise_that_needs_all_rows_at_once(series, noise):
 def test_columns_that_the_blocks_do_not_have(series):
     table, y, _ = series
     refused(AR1(time="hour"), table, y, "no column 'hour'", "a, b, t, site")
-    refused(AR1(time="t"), table.to_numpy(), y, "no column 't'", "no names")
+    refused(AR1(time="t"), table.to_numpy(), y, "no column 't'", "no column names")
     refused(Clustered(), table, y, "needs groups", "name of a column")
 
 

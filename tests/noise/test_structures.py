@@ -14,12 +14,12 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from ulmus.model_file.load import model_document
+from ulmus.model_file import model_document
 
 import ulmus
 from ulmus.noise import AR1, Clustered, Conley, Exponential, Matern, NeweyWest
 
-KINDS = {
+NOISES = {
     "AR1": AR1(nugget=False, time="t"),
     "NeweyWest": NeweyWest("qs", bandwidth=4.5),
     "NeweyWest, irregular": NeweyWest(time="t"),
@@ -31,12 +31,12 @@ KINDS = {
     "product of a kernel": NeweyWest(bandwidth=3) * Clustered("site"),
     "sum": AR1(time="t") + Exponential(("x", "z"), nugget=False),
 }
-kinds = pytest.mark.parametrize("noise", KINDS.values(), ids=KINDS)
+noises = pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
 
 
 @pytest.fixture(scope="module")
 def table():
-    """Rows along time, in space and in groups; y follows x alone."""
+    """Rows in time, in space and in groups; y is a function of x alone."""
     n, rng = 120, np.random.default_rng(0)
     x, z = rng.uniform(-1, 1, (2, n))
     e = rng.standard_normal(n)
@@ -54,7 +54,7 @@ def model(noise, **parameters):
 # ---------------------------------------------------------------- values
 
 
-@kinds
+@noises
 def test_they_are_equal_by_value_and_show_how_they_are_made(noise):
     made = eval(repr(noise), vars(ulmus.noise.structures))
     assert made == noise
@@ -78,12 +78,12 @@ def test_coordinates_may_be_named_in_any_sequence():
         (lambda: Exponential(()), ("coords=()", "one or more")),
         (lambda: Exponential([0, 1]), ("coords=[0, 1]", "names", "to fit")),
         (lambda: Exponential(3), ("coords", "int", "to fit")),
-        (lambda: AR1() + AR1(nugget=False), ("two parts along the same axis",)),
+        (lambda: AR1() + AR1(nugget=False), ("two components along the same axis",)),
         (lambda: Matern(nu="1.5").structure(), ("nu", "'1.5'", "a number")),
         (lambda: model(AR1()).set_params(noise__nugget=False), ("noise__nugget", "set_params(")),
     ],
 )
-def test_what_cannot_be_meant_is_refused_by_name(made, words):
+def test_invalid_parameters_raise(made, words):
     with pytest.raises(ValueError, match=says(*words)):
         made()
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_meant_is_refused_by_name(made, words):
 # ---------------------------------------------------------------- model files
 
 
-@kinds
+@noises
 @pytest.mark.parametrize("rows", [True, False])
 def test_a_model_file_keeps_them(table, tmp_path, noise, rows):
     X, y = table
@@ -118,11 +118,11 @@ def test_a_streamed_model_is_kept(table, tmp_path):
     assert str(again.noise_covariance_) == str(fitted.noise_covariance_)
 
 
-def test_a_file_says_the_noise_in_plain_words(table, tmp_path):
+def test_a_model_file_contains_the_noise_as_plain_values(table, tmp_path):
     model(AR1() * Clustered("site")).fit(*table).save(tmp_path / "model.ulmus")
-    told = model_document(tmp_path / "model.ulmus")
-    assert told["format"] == 1
-    assert told["parameters"]["noise"] == {
+    document = model_document(tmp_path / "model.ulmus")
+    assert document["format"] == 1
+    assert document["parameters"]["noise"] == {
         "class": "Within",
         "fields": {
             "noise": {"class": "AR1", "fields": {"nugget": True, "time": None}},
@@ -143,7 +143,7 @@ def test_noise_of_other_classes_is_not_saved(table, tmp_path):
 # ---------------------------------------------------------------- scikit-learn
 
 
-@kinds
+@noises
 def test_clones_and_parameters(noise):
     first = model(noise)
     second = clone(first)
@@ -163,7 +163,7 @@ def test_a_fitted_model_is_pickled(table):
 
 def test_grid_search_over_kinds(table):
     X, y = table
-    kinds = ["homoskedastic", AR1(), NeweyWest(bandwidth=4), Clustered("site")]
+    noises = ["homoskedastic", AR1(), NeweyWest(bandwidth=4), Clustered("site")]
     folds = KFold(4, shuffle=True, random_state=0)
     search = GridSearchCV(model("auto", alpha=0.1), {"noise": kinds}, cv=folds).fit(X, y)
     assert search.best_params_["noise"] in kinds

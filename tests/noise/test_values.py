@@ -78,10 +78,14 @@ def test_labels_are_words_or_numbers():
         (AR1(), {"time": [datetime(2020, 1, 1), *[None] * 8]}, ("time of row 1", "nan", "exclude")),
         (AR1(), {"time": [MONTHS[0], *[2.0] * 8]}, ("time of row 0", "number or date")),
         (Exponential(), {"coords": ["x", "z"]}, ("coords of row 0", "'x'", "Exponential(coords=")),
-        (Exponential(), {"coords": [[1.0, 2.0], [1.0]]}, ("coords is no array", "each row")),
+        (Exponential(), {"coords": [[1.0, 2.0], [1.0]]}, ("coords is not an array", "each row")),
         (Exponential(), {"coords": np.empty((9, 0))}, ("coords has no columns", "at least one")),
-        (Exponential(), {"coords": np.arange(9) * 1e200}, ("coords reaches 8e+200", "unit")),
-        (AR1(), {"time": np.arange(9) * 1e200}, ("time reaches 8e+200", "unit")),
+        (
+            Exponential(),
+            {"coords": np.arange(9) * 1e200},
+            ("coords contains 8e+200", "overflows", "unit"),
+        ),
+        (AR1(), {"time": np.arange(9) * 1e200}, ("time contains 8e+200", "overflows", "unit")),
         (AR1(), {"time": np.arange(9) * 1j}, ("time of row 0", "number or date")),
         (Clustered(), {"groups": "x"}, ("groups='x'", "one value", "Clustered(groups=")),
         (Clustered(), {"groups": [*"aabbccd", None, "e"]}, ("groups of row 7", "missing")),
@@ -90,7 +94,7 @@ def test_labels_are_words_or_numbers():
         (Clustered(), {"groups": np.ones((9, 2))}, ("groups has shape (9, 2)", "one label")),
     ],
 )
-def test_what_is_no_place_is_refused_by_name(noise, given, words):
+def test_invalid_locations_raise(noise, given, words):
     X = np.linspace(0, 1, 9)[:, None]
     with pytest.raises(ValueError, match=says(*words)):
         plain_ensemble(3, 4, noise=noise).fit(X, X[:, 0], **given)

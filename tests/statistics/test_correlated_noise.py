@@ -1,4 +1,4 @@
-"""Error bars over replications of dependent noise: a short version of benchmarks/correlated_noise.py."""
+"""Error bars over replications of correlated noise: benchmarks/correlated_noise.py, shortened."""
 
 from itertools import pairwise
 
@@ -51,7 +51,7 @@ def errors(X, scale, noise, **locations):
 
 
 # The share of rows held varies between replications with a standard deviation of up to .2 where
-# noise hangs together, so that its mean is known to .026; whether one mean is held, .028 at .95.
+# noise is correlated, so that its mean is known to .026; whether one mean is held, .028 at .95.
 
 
 def test_intervals_hold_the_expectation_of_a_fit_to_an_autoregression():

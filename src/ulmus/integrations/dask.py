@@ -22,7 +22,7 @@ from ulmus.estimators._parameters import fit_spec
 from ulmus.estimators._validation import checked_reference
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting
-from ulmus.noise import CorrelatedNoise
+from ulmus.noise.assumptions import noise_assumption
 from ulmus.tables.blocks import checked_block, split_block
 from ulmus.tables.frames import column_names
 
@@ -76,7 +76,7 @@ def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Esti
     names = column_names(X)
     n_features, partitions, one_output = _partitions(X, y, sample_weight)
     fresh = estimator._unfitted()
-    if isinstance(fresh.noise, CorrelatedNoise):
+    if noise_assumption(fresh.noise).correlated:
         raise InputError(Message("needs-order", NO_ORDER, "noise", fresh.noise, REMEDIES))
     source = DaskSource(partitions, n_features, checked_reference(fresh, np.empty(0)))
     fresh._set_features(n_features, names)

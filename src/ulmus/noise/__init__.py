@@ -1,10 +1,13 @@
-"""What can be said about noise that hangs together: along time, in space, in groups.
+"""Correlated noise: time series, spatial data and clusters.
 
-Give one of these as ``noise=`` to an estimator. Where the rows are is told by names of columns of
-X, or by arrays given to ``fit`` (``time``, ``coords``, ``groups``). Parametric kinds, ``AR1``,
-``Exponential`` and ``Matern``, fit a covariance to what the smoother leaves of y; the others weight
-products of residuals and assume nothing but how far noise reaches. ``AR1() * Clustered()`` is one
-series for each group, and sums of parametric kinds add their covariances.
+Give one of these objects as ``noise=`` to an estimator. Locations of the rows are columns of X by
+name, or arrays given to ``fit`` (``time``, ``coords``, ``groups``). ``AR1``, ``Exponential`` and
+``Matern`` estimate a parametric covariance by restricted maximum likelihood. ``NeweyWest``,
+``Conley`` and ``Clustered`` weight residual products and assume only a bandwidth or groups.
+``AR1() * Clustered()`` is one series per group; sums of parametric noise add their covariances.
+
+Classes here hold parameters of users and convert tables to locations; the numerics are in
+:mod:`ulmus.core.noise_covariance`. A new class enters in ``structures`` and its table of classes.
 """
 
 from ulmus.noise.structures import (

@@ -1,17 +1,19 @@
-"""Kinds of noise: parameters that a user gives, and what the numerical core calls them."""
+"""Correlated noise as users specify it, and the covariance structures that it implies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ulmus.core.noise_covariance.hac import CLUSTERS, HACSpec
 from ulmus.core.noise_covariance.kernels import Kernel
 from ulmus.core.noise_covariance.structure import CovarianceStructure, CovarianceTerm
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting, invalid
 from ulmus.noise.validation import (
+    bandwidth,
     coordinate_names,
-    reach,
     require_column_name,
     require_nugget,
     smoothness,
@@ -19,12 +21,12 @@ from ulmus.noise.validation import (
 
 __all__ = ["AR1", "Clustered", "Conley", "CorrelatedNoise", "Exponential", "Matern", "NeweyWest"]
 
-# Which places a kind of noise needs, by the name of its parameter.
+# Parameters of the locations of rows.
 AXES = ("time", "coords", "groups")
 
 
 class CorrelatedNoise:
-    """What all kinds have in common; not for use by itself.
+    """Base class of noise that is correlated between rows.
 
     Examples
     --------
@@ -35,8 +37,11 @@ class CorrelatedNoise:
     {'time': 'day', 'coords': ('east', 'north')}
     """
 
+    # Whether it implies a covariance whose parameters are estimated.
+    parametric: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
-        """Check names of columns and the nugget; names of coordinates become a tuple."""
+        """Check the names of columns and the nugget; names of coordinates become a tuple."""
         if hasattr(self, "coords"):
             object.__setattr__(self, "coords", coordinate_names(self.coords))
         for axis in ("time", "groups"):
@@ -44,56 +49,62 @@ class CorrelatedNoise:
         require_nugget(getattr(self, "nugget", False))
 
     def set_params(self, **parameters: Any) -> None:
-        """Refuse to change: this is what ``set_params(noise__nugget=...)`` of a model asks."""
+        """Raise an error: ``set_params(noise__nugget=...)`` of a model cannot change a value."""
         name, value = next(iter(parameters.items()))
-        raise ValueError(
-            f"noise__{name}={value!r} would change {self!r}, which never changes; give another "
-            "object: set_params(noise=...)."
+        raise InputError(
+            Message(
+                "immutable-noise",
+                f"cannot be set, as {self!r} is immutable",
+                f"noise__{name}",
+                value,
+                ("use set_params(noise=...) with another object",),
+                "noise covariance",
+            )
         )
 
     def structure(self) -> CovarianceStructure | HACSpec:
-        """What the numerical core calls it."""
+        """The covariance structure, or the weights of residual products."""
         raise NotImplementedError
 
     def names(self) -> dict[str, Any]:
-        """Names of columns for time, coords and groups; absent where the kind has no such axis."""
+        """Names of the columns of time, coords and groups, for the axes that it uses."""
         return {axis: getattr(self, axis) for axis in AXES if hasattr(self, axis)}
 
     def __mul__(self, other: Any) -> CorrelatedNoise:
-        """Noise that hangs together within groups only."""
+        """Noise that is correlated within groups only."""
         if isinstance(self, Clustered):
             return other * self if isinstance(other, CorrelatedNoise) else NotImplemented
         if not isinstance(other, Clustered):
-            raise ValueError(
-                f"{self!r} * {other!r} is no kind of noise; only Clustered() can be a factor: "
-                "AR1() * Clustered() is one series for each group."
+            raise _error(
+                f"{self!r} * {other!r} is not defined: only Clustered() can be a factor",
+                "use AR1() * Clustered() for one series per group",
             )
         return Within(self, other.groups)
 
     def __add__(self, other: Any) -> CorrelatedNoise:
-        """The sum of two independent parts of noise."""
+        """The sum of independent noise components."""
         parts = [*_parts(self), *_parts(other)]
-        if any(not isinstance(part.structure(), CovarianceStructure) for part in parts):
-            raise ValueError(
-                f"{self!r} + {other!r} is no kind of noise; only AR1, Exponential and Matern have "
-                "covariances that can be added."
+        if not all(part.parametric for part in parts):
+            raise _error(
+                f"{self!r} + {other!r} is not defined: only AR1, Exponential and Matern have "
+                "covariances that can be added"
             )
         total = Sum(tuple(parts))
-        total.structure()  # which refuses two parts along the same axis
+        total.structure()  # raises an error for two components along one axis
         return total
 
 
 @dataclass(frozen=True)
 class AR1(CorrelatedNoise):
-    """Noise that fades along time: an autoregression of first order, in continuous time.
+    """Autocorrelated noise: an AR(1) process in continuous time.
 
     Parameters
     ----------
     nugget : bool, default=True
-        Whether each row has noise of its own as well, such as an error of measurement.
+        Whether to include an independent component, such as measurement error.
     time : str, optional
-        Name of the column of X that has the times; otherwise ``time`` given to ``fit``, or else
-        the order of the rows.
+        Name of the column of X with the times; by default ``time`` of ``fit``, or the order of the
+        rows.
 
     Examples
     --------
@@ -109,30 +120,32 @@ class AR1(CorrelatedNoise):
     >>> model = model.fit(X, y)
     >>> model.noise_covariance_.independent
     False
-    >>> dependent = model.predict_var(X, component="model").mean()
+    >>> correlated = model.predict_var(X, component="model").mean()
     >>> independent = model.predict_var(X, component="model", estimate="BR").mean()
-    >>> bool(dependent > 2 * independent)
+    >>> bool(correlated > 2 * independent)
     True
     """
 
     nugget: bool = True
     time: str | None = None
 
+    parametric: ClassVar[bool] = True
+
     def structure(self) -> CovarianceStructure:
-        """An exponential correlation along time."""
+        """An exponential correlation in time."""
         return CovarianceStructure((CovarianceTerm("time", Kernel("exponential")),), self.nugget)
 
 
 @dataclass(frozen=True)
 class Exponential(CorrelatedNoise):
-    """Noise in space whose correlation falls exponentially with distance.
+    """Spatially correlated noise whose correlation decays exponentially with distance.
 
     Parameters
     ----------
     coords : sequence of str, optional
-        Names of the columns of X that have the coordinates; otherwise ``coords`` given to ``fit``.
+        Names of the columns of X with the coordinates; by default ``coords`` of ``fit``.
     nugget : bool, default=True
-        Whether each row has noise of its own as well.
+        Whether to include an independent component.
 
     Examples
     --------
@@ -144,6 +157,8 @@ class Exponential(CorrelatedNoise):
     coords: Sequence[str] | None = None
     nugget: bool = True
 
+    parametric: ClassVar[bool] = True
+
     def structure(self) -> CovarianceStructure:
         """An exponential correlation in space."""
         return CovarianceStructure((CovarianceTerm("space", Kernel("exponential")),), self.nugget)
@@ -151,16 +166,16 @@ class Exponential(CorrelatedNoise):
 
 @dataclass(frozen=True)
 class Matern(CorrelatedNoise):
-    """Noise in space that is smoother than exponential.
+    """Spatially correlated noise with a Matern correlation.
 
     Parameters
     ----------
     coords : sequence of str, optional
-        Names of the columns of X that have the coordinates; otherwise ``coords`` given to ``fit``.
-    nu : float, default=1.5
-        Smoothness; 0.5 is exponential.
+        Names of the columns of X with the coordinates; by default ``coords`` of ``fit``.
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Smoothness; 0.5 is the exponential correlation.
     nugget : bool, default=True
-        Whether each row has noise of its own as well.
+        Whether to include an independent component.
 
     Examples
     --------
@@ -173,6 +188,8 @@ class Matern(CorrelatedNoise):
     nu: float = 1.5
     nugget: bool = True
 
+    parametric: ClassVar[bool] = True
+
     def structure(self) -> CovarianceStructure:
         """A Matern correlation in space."""
         return CovarianceStructure(
@@ -182,22 +199,22 @@ class Matern(CorrelatedNoise):
 
 @dataclass(frozen=True)
 class NeweyWest(CorrelatedNoise):
-    """Any noise along time that reaches no farther than a bandwidth.
+    """Autocorrelated noise of any form within a bandwidth (HAC standard errors).
 
-    Products of residuals are weighted by a kernel that is positive semidefinite. It assumes less
-    than ``AR1`` and covers less: the smoother keeps the slow part of the noise, and residuals do
-    not have it.
+    Residual products are weighted by a positive semidefinite kernel. It assumes less than ``AR1``
+    and its intervals cover less often: the smoother retains the slow part of the noise, which
+    residuals lack.
 
     Parameters
     ----------
     kernel : {"bartlett", "qs"}, default="bartlett"
         The kernel of Newey & West (1987), or the quadratic spectral one of Andrews (1991).
     bandwidth : float or "auto", default="auto"
-        Where the kernel ends, in the unit of time; ``maxlags + 1`` of other programs. By default,
+        End of the kernel, in the unit of time; ``maxlags + 1`` of other programs. ``"auto"`` is
         the rule of Andrews.
     time : str, optional
-        Name of the column of X that has the times; otherwise ``time`` given to ``fit``, or else
-        the order of the rows.
+        Name of the column of X with the times; by default ``time`` of ``fit``, or the order of the
+        rows.
 
     Examples
     --------
@@ -211,25 +228,25 @@ class NeweyWest(CorrelatedNoise):
     time: str | None = None
 
     def structure(self) -> HACSpec:
-        """Products of residuals along time."""
+        """Residual products in time."""
         names = {"bartlett": "bartlett", "qs": "quadratic-spectral"}
         if self.kernel not in names:
-            raise ValueError(f"kernel must be 'bartlett' or 'qs', got {self.kernel!r}.")
-        return HACSpec(names[self.kernel], reach("bandwidth", self.bandwidth))
+            raise InputError(invalid("kernel", "must be 'bartlett' or 'qs'", self.kernel))
+        return HACSpec(names[self.kernel], bandwidth("bandwidth", self.bandwidth))
 
 
 @dataclass(frozen=True)
 class Conley(CorrelatedNoise):
-    """Any noise in space that reaches no farther than a cutoff.
+    """Spatially correlated noise of any form within a cutoff (Conley standard errors).
 
     Parameters
     ----------
     coords : sequence of str, optional
-        Names of the columns of X that have the coordinates; otherwise ``coords`` given to ``fit``.
+        Names of the columns of X with the coordinates; by default ``coords`` of ``fit``.
     kernel : {"spherical"}, default="spherical"
-        How products of residuals are weighted by distance.
+        Weights of residual products by distance.
     cutoff : float
-        Distance from which they do not count.
+        Distance beyond which they are excluded.
 
     Examples
     --------
@@ -243,25 +260,31 @@ class Conley(CorrelatedNoise):
     cutoff: float | None = None
 
     def structure(self) -> HACSpec:
-        """Products of residuals in space."""
+        """Residual products in space."""
         if self.kernel != "spherical":
-            raise ValueError(
-                f"kernel={self.kernel!r} is not known to be positive semidefinite in space, so "
-                "that variances could be negative; use kernel='spherical'."
+            raise InputError(
+                Message(
+                    "invalid-kernel",
+                    "may not be positive semidefinite in space, so variances could be negative",
+                    "kernel",
+                    self.kernel,
+                    (Setting("kernel", "spherical"),),
+                    "noise covariance",
+                )
             )
         if self.cutoff is None:
-            raise ValueError("Conley needs cutoff, the distance from which noise is independent.")
-        return HACSpec("spherical", reach("cutoff", self.cutoff))
+            raise _error("Conley requires cutoff, the distance beyond which noise is independent")
+        return HACSpec("spherical", bandwidth("cutoff", self.cutoff))
 
 
 @dataclass(frozen=True)
 class Clustered(CorrelatedNoise):
-    """Any noise within groups, none between them.
+    """Noise that is correlated within groups, in any form (cluster-robust standard errors).
 
     Parameters
     ----------
     groups : str, optional
-        Name of the column of X that has the groups; otherwise ``groups`` given to ``fit``.
+        Name of the column of X with the groups; by default ``groups`` of ``fit``.
 
     Examples
     --------
@@ -273,34 +296,40 @@ class Clustered(CorrelatedNoise):
     groups: str | None = None
 
     def structure(self) -> HACSpec:
-        """Products of residuals within groups."""
+        """Residual products within groups."""
         return HACSpec(CLUSTERS)
 
 
 @dataclass(frozen=True)
 class Within(CorrelatedNoise):
-    """Noise that hangs together within groups only: what ``AR1() * Clustered()`` makes.
+    """Noise that is correlated within groups only: the product ``AR1() * Clustered()``.
 
     Parameters
     ----------
     noise : AR1 or NeweyWest
-        Noise along time.
+        Autocorrelated noise.
     groups : str, optional
-        Name of the column of X that has the groups; otherwise ``groups`` given to ``fit``.
+        Name of the column of X with the groups; by default ``groups`` of ``fit``.
     """
 
     noise: CorrelatedNoise
     groups: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse noise in space, whose groups have no meaning."""
+        """Raise an error for spatially correlated noise."""
         if not isinstance(self.noise, (AR1, NeweyWest)):
-            raise ValueError(
-                f"{self.noise!r} cannot hang together within groups; use AR1 or NeweyWest."
+            raise _error(
+                f"{self.noise!r} cannot be correlated within groups only",
+                "use AR1 or NeweyWest",
             )
 
+    @property
+    def parametric(self) -> bool:  # type: ignore[override]
+        """Whether the noise within groups is."""
+        return self.noise.parametric
+
     def structure(self) -> CovarianceStructure | HACSpec:
-        """That of the noise; groups are part of the places."""
+        """That of the noise within groups, which are part of the locations."""
         return self.noise.structure()
 
     def names(self) -> dict[str, Any]:
@@ -310,41 +339,45 @@ class Within(CorrelatedNoise):
 
 @dataclass(frozen=True)
 class Sum(CorrelatedNoise):
-    """Independent parts of noise: what ``AR1() + Exponential()`` makes.
+    """Independent noise components: the sum ``AR1() + Exponential()``.
 
     Parameters
     ----------
     parts : tuple of AR1, Exponential or Matern
-        The parts.
+        The components.
     """
 
     parts: tuple[CorrelatedNoise, ...]
 
+    parametric: ClassVar[bool] = True
+
     def structure(self) -> CovarianceStructure:
-        """All terms; a nugget if any part has one."""
-        kinds = [part.structure() for part in self.parts]
-        terms = tuple(
-            term for kind in kinds if isinstance(kind, CovarianceStructure) for term in kind.terms
-        )
+        """All terms, and a nugget if a component has one."""
+        structures = [part.structure() for part in self.parts]
+        parametric = [one for one in structures if isinstance(one, CovarianceStructure)]
+        terms = tuple(term for one in parametric for term in one.terms)
         if len({term.axis for term in terms}) < len(terms):
-            raise ValueError(f"{self!r} has two parts along the same axis; keep one of them.")
-        return CovarianceStructure(
-            terms, any(isinstance(kind, CovarianceStructure) and kind.nugget for kind in kinds)
-        )
+            raise _error(f"{self!r} has two components along the same axis", "keep one of them")
+        return CovarianceStructure(terms, any(one.nugget for one in parametric))
 
     def names(self) -> dict[str, Any]:
         """Names of columns."""
         return {axis: name for part in self.parts for axis, name in part.names().items()}
 
 
-# Kinds that a model file can name.
+# Classes that a model file can contain.
 NOISE_STRUCTURES = {
-    kind.__name__: kind
-    for kind in (AR1, Clustered, Conley, Exponential, Matern, NeweyWest, Sum, Within)
+    cls.__name__: cls
+    for cls in (AR1, Clustered, Conley, Exponential, Matern, NeweyWest, Sum, Within)
 }
 
 
 def _parts(noise: Any) -> tuple[CorrelatedNoise, ...]:
     if not isinstance(noise, CorrelatedNoise):
-        raise ValueError(f"{noise!r} is no kind of noise; use one of ulmus.noise.")
+        raise _error(f"{noise!r} is not an object of ulmus.noise")
     return noise.parts if isinstance(noise, Sum) else (noise,)
+
+
+def _error(text: str, *suggestions: str) -> InputError:
+    message = Message("invalid-noise", text, suggestions=suggestions, topic="noise covariance")
+    return InputError(message)

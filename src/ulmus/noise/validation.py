@@ -1,17 +1,19 @@
-"""Times, coordinates and groups as people have them, as numbers and labels."""
+"""Checks of the parameters of noise, and conversion of locations to numbers and labels."""
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import numpy as np
 
-from ulmus.tables.dates import datetimes, days_since_1970
-from ulmus.tables.missing import is_missing, missing_mask
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, invalid
 
+EPOCH, DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
 # Squares of larger numbers, and sums of these, overflow.
 LARGEST = 1e150
-# How a column is named instead, for messages.
+# Examples of naming a column instead, for messages.
 NAMED = {
     "time": "AR1(time='day')",
     "coords": "Exponential(coords=('east', 'north'))",
@@ -19,31 +21,44 @@ NAMED = {
 }
 
 
+def location_error(axis: str, text: str, *suggestions: str) -> InputError:
+    """An error about values of time, coords or groups."""
+    message = Message(f"invalid-{axis}", text, suggestions=suggestions, topic="noise covariance")
+    return InputError(message)
+
+
+# ------------------------------------------------------------ values of locations
+
+
 def times(values: Any) -> np.ndarray:
-    """Times as numbers: dates as days since 1970, durations as days; NaN where missing."""
-    array = datetimes(_array("time", values))
-    return days_since_1970(array) if array.dtype.kind in "mM" else _axis_numbers("time", array)
+    """Times as numbers: dates as days since 1970, durations as days; NaN if missing."""
+    array = _array("time", values)
+    if array.dtype.kind == "O":
+        array = _dates(array)
+    if array.dtype.kind == "M":
+        array = array.astype("datetime64[us]") - EPOCH
+    return array / DAY if array.dtype.kind == "m" else _numbers("time", array)
 
 
 def coordinates(values: Any) -> np.ndarray:
     """Coordinates as numbers."""
-    array = _axis_numbers("coords", _array("coords", values))
+    array = _numbers("coords", _array("coords", values))
     if array.ndim > 1 and array.shape[1] == 0:
-        raise ValueError("coords has no columns; give at least one coordinate of each row.")
+        raise location_error("coords", "coords has no columns", "give at least one coordinate")
     return array
 
 
 def labels(values: Any) -> np.ndarray:
-    """Groups as numbers, or as words; dates as days."""
+    """Groups as numbers, or as strings; dates as days."""
     array = _array("groups", values)
     if array.ndim != 1:
-        raise ValueError(f"groups has shape {array.shape}; give one label for each row.")
-    absent = missing_mask(array)
-    if absent.any():
-        raise ValueError(
-            f"groups of row {np.argmax(absent)} is missing; give each row a group, or leave the "
-            "row out."
-        )
+        text = f"groups has shape {array.shape}"
+        raise location_error("groups", text, "give one label for each row")
+    objects = array.dtype.kind == "O"
+    missing = np.array([_is_missing(value) for value in array]) if objects else array != array
+    if missing.any():
+        text = f"groups of row {np.argmax(missing)} is missing"
+        raise location_error("groups", text, "give each row a group", "exclude the row")
     if array.dtype.kind in "mM":
         return times(array)
     return array if array.dtype.kind in "iuf" else array.astype(str)
@@ -53,31 +68,61 @@ def _array(axis: str, values: Any) -> np.ndarray:
     try:
         array = np.asarray(values)
     except ValueError as reason:  # rows of unequal length
-        raise ValueError(f"{axis} is no array; give one value for each row.") from reason
+        text = f"{axis} is not an array"
+        raise location_error(axis, text, "give one value for each row") from reason
     if array.ndim == 0:
-        raise ValueError(
-            f"{axis}={values!r} is one value; give an array with one for each row, or name a "
-            f"column of X in the noise, as in {NAMED[axis]}."
+        raise InputError(
+            Message(
+                f"invalid-{axis}",
+                "is one value",
+                axis,
+                values,
+                (
+                    "give an array with one value for each row",
+                    f"name a column of X in the noise, as in {NAMED[axis]}",
+                ),
+                "noise covariance",
+            )
         )
     return array
 
 
-def _axis_numbers(axis: str, array: np.ndarray) -> np.ndarray:
+def _dates(array: np.ndarray) -> np.ndarray:
+    """Python dates as NumPy dates in UTC; other values unchanged."""
+    present = [value for value in array.flat if not _is_missing(value)]
+    if not present or not all(isinstance(value, datetime.date) for value in present):
+        return array
+    plain = [None if _is_missing(value) else _utc(value) for value in array.flat]
+    return np.array(plain, dtype="datetime64[us]").reshape(array.shape)
+
+
+def _utc(date: Any) -> Any:
+    if getattr(date, "tzinfo", None) is None:
+        return date
+    return date.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # comparisons with pandas.NA are missing, too
+        return True
+
+
+def _numbers(axis: str, array: np.ndarray) -> np.ndarray:
     numbers = array.astype(float) if array.dtype.kind in "biuf" else _parsed(axis, array)
     finite = np.abs(numbers[np.isfinite(numbers)])
     if np.any(finite > LARGEST):
-        raise ValueError(
-            f"{axis} reaches {np.max(finite):.1g}, and squares of distances are beyond the range "
-            "of numbers; use another unit."
-        )
+        text = f"{axis} contains {np.max(finite):.1g}, whose square overflows float64"
+        raise location_error(axis, text, "use another unit")
     return numbers
 
 
 def _parsed(axis: str, array: np.ndarray) -> np.ndarray:
     numbers = np.full(array.shape, np.nan)
-    for place, value in np.ndenumerate(array):
-        if not is_missing(value):
-            numbers[place] = _number(axis, place[0], value)
+    for index, value in np.ndenumerate(array):
+        if not _is_missing(value):
+            numbers[index] = _number(axis, index[0], value)
     return numbers
 
 
@@ -85,61 +130,73 @@ def _number(axis: str, row: int, value: Any) -> float:
     try:
         return float(value.item() if isinstance(value, np.generic) else value)
     except (TypeError, ValueError):
-        kinds = "number or date" if axis == "time" else "number"
-        raise ValueError(
-            f"{axis} of row {row} is {value!r}, which is no {kinds}; turn texts into numbers or "
-            f"dates first, or name columns of X in the noise, as in {NAMED[axis]}."
+        required = "number or date" if axis == "time" else "number"
+        raise location_error(
+            axis,
+            f"{axis} of row {row} is {value!r}, which is not a {required}",
+            "convert strings to numbers or dates first",
+            f"name columns of X in the noise, as in {NAMED[axis]}",
         ) from None
 
 
+# ------------------------------------------------------------ parameters of noise
+
+
 def coordinate_names(coords: Any) -> tuple[str, ...] | None:
-    """Names of the columns of coordinates, as a tuple so that equal kinds are equal."""
+    """Names of the columns of coordinates as a tuple, which is hashable."""
     if coords is None or isinstance(coords, str):
         return None if coords is None else (coords,)
     if not isinstance(coords, (list, tuple)):
-        raise ValueError(
-            f"coords must be names of columns of X, such as ('east', 'north'), got a value of type "
-            f"{type(coords).__name__}; give coordinates themselves to fit."
-        )
+        raise _not_a_name("coords", "names of columns of X, such as ('east', 'north')", coords)
     if not coords or not all(isinstance(name, str) for name in coords):
-        raise ValueError(
-            f"coords={coords!r} must be names of one or more columns of X, such as ('east', "
-            "'north'); give coordinates themselves to fit."
+        raise InputError(
+            Message(
+                "invalid-coords",
+                "must be names of one or more columns of X, such as ('east', 'north')",
+                "coords",
+                coords,
+                ("give coordinates themselves to fit",),
+                "noise covariance",
+            )
         )
     return tuple(coords)
 
 
 def require_column_name(axis: str, name: Any) -> None:
-    """Refuse values where the name of a column is meant."""
+    """Raise an error for values in the place of the name of a column."""
     if name is not None and not isinstance(name, str):
-        raise ValueError(
-            f"{axis} must be the name of a column of X, got a value of type "
-            f"{type(name).__name__}; give values themselves to fit."
-        )
+        raise _not_a_name(axis, "the name of a column of X", name)
+
+
+def _not_a_name(axis: str, requirement: str, value: Any) -> InputError:
+    text = f"{axis} must be {requirement}, got a value of type {type(value).__name__}"
+    return location_error(axis, text, "give values themselves to fit")
 
 
 def require_nugget(nugget: Any) -> None:
-    """Refuse a nugget that is neither there nor not, such as the name of a column."""
+    """Raise an error for a nugget that is not a boolean, such as the name of a column."""
     if not isinstance(nugget, (bool, np.bool_)):
-        raise ValueError(
-            f"nugget must be True or False, got {nugget!r}; name columns by their axis, as in "
-            "AR1(time='day') or Exponential(coords=('east', 'north'))."
+        raise location_error(
+            "nugget",
+            f"nugget must be True or False, got {nugget!r}",
+            "name columns by their axis, as in AR1(time='day') or "
+            "Exponential(coords=('east', 'north'))",
         )
 
 
 def smoothness(nu: Any) -> float:
-    """The smoothness of Matern noise; which numbers it can be, its kernel knows."""
+    """Smoothness of Matern noise as a number; its kernel checks the value."""
     if not _is_number(nu):
-        raise ValueError(f"nu must be a number, for example 1.5, got {nu!r}.")
+        raise InputError(invalid("nu", "must be a number, 0.5, 1.5 or 2.5", nu))
     return float(nu)
 
 
-def reach(name: str, value: Any) -> float | None:
-    """How far a kernel reaches; None where the rows are to tell."""
+def bandwidth(name: str, value: Any) -> float | None:
+    """Bandwidth of a kernel; None if it is chosen from the rows."""
     if isinstance(value, str) and value == "auto":
         return None
     if not _is_number(value) or not 0 < value < np.inf:
-        raise ValueError(f"{name} must be a positive number, got {value!r}.")
+        raise InputError(invalid(name, "must be a positive number", value))
     return float(value)
 
 

@@ -1,4 +1,4 @@
-"""Maps learned under noise that hangs together: whitened evidence, and what it is for."""
+"""Input maps with correlated noise: the marginal likelihood of whitened rows, and its purpose."""
 
 import math
 from dataclasses import replace
@@ -13,7 +13,7 @@ from marginal_likelihood_oracles import (
     S,
     difference,
     features,
-    judges,
+    sample_probes,
     minus_log_density,
     n,
     outputs,
@@ -43,7 +43,7 @@ from ulmus.noise import AR1, Exponential, NeweyWest
 maps = pytest.mark.parametrize("L", [SCALES, MIXING], ids=["scales", "matrix"])
 centrings = pytest.mark.parametrize("centred", [False, True])
 weightings = pytest.mark.parametrize("weighted", [False, True])
-silent_report = [].append  # what is told is of no interest here
+silent_report = [].append  # messages are ignored
 SERIAL = CovarianceStructure((CovarianceTerm("time", Kernel("exponential")),))
 
 
@@ -63,7 +63,7 @@ def symmetric_root(S):
 @weightings
 def test_whitened_evidence_is_the_density_under_dependent_noise(L, weighted):
     _, y, weight = table(1, weighted)
-    plain, S_ = judges(1, weighted, centred=False, seeds=[0]), correlation()
+    plain, S_ = sample_probes(1, weighted, centred=False, seeds=[0]), correlation()
     found = whitened(plain, S_).negative_log_likelihood(L, LOG_ALPHA).value
     # Rows times the roots of their weights have noise of correlation S; V keeps their total weight.
     H, z = features(plain, L, 0, weight, centred=False), outputs(y, weight, centred=False)[:, 0]
@@ -79,7 +79,7 @@ def test_whitened_evidence_is_the_density_under_dependent_noise(L, weighted):
 @weightings
 def test_an_intercept_is_taken_out_of_whitened_rows(weighted):
     _, y, weight = table(1, weighted)
-    plain, V = judges(1, weighted, centred=True, seeds=[0]), symmetric_root(correlation())
+    plain, V = sample_probes(1, weighted, centred=True, seeds=[0]), symmetric_root(correlation())
     root = np.ones(n) if weight is None else np.sqrt(weight * n / np.sum(weight))
     V = V * math.sqrt(n / np.sum((V @ root) ** 2))
     along = V @ root / math.sqrt(n)
@@ -95,11 +95,13 @@ def test_an_intercept_is_taken_out_of_whitened_rows(weighted):
 @centrings
 @weightings
 def test_gradients_of_whitened_evidence_are_central_differences(L, centred, weighted):
-    network = whitened(judges(2, weighted, centred), correlation())
+    network = whitened(sample_probes(2, weighted, centred), correlation())
     found = network.negative_log_likelihood(L, LOG_ALPHA)
     by_map = np.empty_like(L)
     for index in np.ndindex(L.shape):
-        by_map[index] = difference(lambda p: network.negative_log_likelihood(p, LOG_ALPHA).value, L, index)
+        by_map[index] = difference(
+            lambda p: network.negative_log_likelihood(p, LOG_ALPHA).value, L, index
+        )
     assert_allclose(found.by_map, by_map, rtol=1e-5, atol=1e-7)
     by_alpha = difference(lambda p: network.negative_log_likelihood(L, p[0]).value, [LOG_ALPHA], 0)
     assert_allclose(found.by_log_alpha, by_alpha, rtol=1e-5)
@@ -108,9 +110,10 @@ def test_gradients_of_whitened_evidence_are_central_differences(L, centred, weig
 @centrings
 @weightings
 def test_independent_noise_whitens_nothing(centred, weighted):
-    plain = judges(2, weighted, centred)
+    plain = sample_probes(2, weighted, centred)
     found, expected = (
-        network.negative_log_likelihood(SCALES, LOG_ALPHA) for network in (whitened(plain, np.eye(n)), plain)
+        network.negative_log_likelihood(SCALES, LOG_ALPHA)
+        for network in (whitened(plain, np.eye(n)), plain)
     )
     assert_allclose(found.value, expected.value, rtol=1e-8)
     assert_allclose(found.by_map, expected.by_map, rtol=1e-6, atol=1e-9)
@@ -120,7 +123,7 @@ def test_independent_noise_whitens_nothing(centred, weighted):
 @weightings
 def test_coordinates_are_those_of_the_mean_smoother(centred, weighted):
     _, _, weight = table(1, weighted)
-    network, P = judges(1, weighted, centred), np.zeros((n, n))
+    network, P = sample_probes(1, weighted, centred), np.zeros((n, n))
     root = np.ones(n) if weight is None else np.sqrt(weight * n / np.sum(weight))
     for s in range(S):
         H = features(network, SCALES, s, weight, centred)
@@ -139,7 +142,7 @@ def autoregression(rng, size, phi):
 
 
 def series(seed, phi, size=200):
-    """Inputs that hang together themselves, a function of the first, and noise."""
+    """Autocorrelated inputs, a function of the first, and noise."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([autoregression(rng, size, 0.8) for _ in range(3)])
     f = np.tanh(2 * X[:, 0])
@@ -156,7 +159,7 @@ def test_a_map_follows_dependent_noise_less():
     for seed in range(12):
         X, f, y = series(seed, phi=0.8)
         free = small(AR1(), seed).fit(X, y)
-        # The kernel of Newey and West has no covariance: its map takes rows as independent.
+        # The kernel of Newey and West implies no covariance: its map assumes independent rows.
         blind = small(NeweyWest(), seed).fit(X, y)
         errors.append([np.sqrt(np.mean((m.predict(X) - f) ** 2)) for m in (free, blind)])
     mean = np.mean(errors, axis=0)
@@ -175,7 +178,7 @@ def sample_networks(X, y, size=120):
     return probe_networks(Block(X, y[None, :], None), inputs, law, [1, 2], size // 2, centred=True)
 
 
-def test_noise_is_told_behind_the_first_map_at_the_places_of_the_sorted_rows():
+def test_noise_is_estimated_given_the_first_map_at_the_locations_of_the_sorted_rows():
     X, _, y = series(1, phi=0.8, size=400)
     judging = sample_networks(X, y)
     assumed = CovarianceSpec(SERIAL, Locations(np.arange(400.0)))
@@ -197,7 +200,7 @@ def test_the_second_map_keeps_what_the_first_kept():
     assert_array_equal(np.diag(second.matrix) > 0, np.diag(first.matrix) > 0)
     assert white.weighting.root.shape == (200, 200)
     matrix, _ = learned_map_correlated(judging, "full", assumed, silent_report)
-    assert matrix.kind == "full"
+    assert matrix.structure == "full"
     assert matrix.value < second.value
 
 
@@ -246,7 +249,7 @@ def test_folds_and_rows_set_aside_learn_under_the_same_noise():
     assert np.all(np.isfinite(aside.predict_interval(X[:5])))
 
 
-def test_many_rows_are_judged_by_a_sample_at_its_places(monkeypatch):
+def test_many_rows_use_a_sample_at_its_locations(monkeypatch):
     monkeypatch.setattr(fit_layer, "MOST_ROWS", 80)
     seen = []
 

@@ -1,4 +1,4 @@
-"""Degrees of freedom of variances that rest on noise that hangs together, and where they count."""
+"""Degrees of freedom of variances that are estimated from correlated noise, and where they count."""
 
 import numpy as np
 import pytest
@@ -60,8 +60,8 @@ def test_a_sill_is_known_as_well_as_from_so_many_independent_rows():
     n, A = 400, smooth_directions(400)
     found = [covariance_estimate(series(0.8, n, seed), A, Locations(n=n), AR) for seed in range(30)]
     spread = np.var(np.log([fit.sill for fit in found]), ddof=1)
-    told = np.mean([2 / fit.sill_dof for fit in found])
-    assert 0.5 < told / spread < 2.0  # a variance of 30 logarithms is known to 26 %
+    expected = np.mean([2 / fit.sill_dof for fit in found])
+    assert 0.5 < expected / spread < 2.0  # a variance of 30 logarithms is known to 26 %
     assert (
         n * 0.36 / 1.64 / 2.5 < np.median([fit.sill_dof for fit in found]) < n * 0.36 / 1.64 * 1.5
     )
@@ -88,7 +88,7 @@ def test_degrees_of_freedom_are_those_of_repeated_series():
     assert 0.6 < 2 / np.var(logs) / np.median([fit.dof for fit in fits]) < 1.6
 
 
-def test_noise_that_hangs_together_longer_has_fewer_degrees_of_freedom():
+def test_noise_of_a_longer_scale_has_fewer_degrees_of_freedom():
     A, locations = smooth_directions(300), Locations(n=300)
     middle = [
         np.median(
@@ -138,7 +138,7 @@ def test_few_groups_have_few_degrees_of_freedom():
 # ---------------------------------------------------------------- many rows
 
 
-def test_the_likelihood_looks_at_stretches_of_many_rows(monkeypatch):
+def test_the_likelihood_uses_segments_of_many_rows(monkeypatch):
     X, y = table(1200, seed=2)
     every = (
         plain_ensemble(4, 20, alpha=0.01, noise=AR1(), random_state=0).fit(X, y).noise_covariance_

@@ -77,7 +77,7 @@ def test_scores_of_independent_noise_are_standard_normal(kind):
         assert 0.85 < np.std(scores) < 1.15
 
 
-def test_noise_that_hangs_together_has_a_large_score():
+def test_correlated_noise_has_a_large_score():
     rng = np.random.default_rng(5)
     n = 200
     coords = rng.random((n, 2))
@@ -95,7 +95,7 @@ def test_residuals_that_are_all_zero_have_no_score():
     assert serial_correlation(np.zeros(5), Locations(n=5)).z == 0
     coords = np.zeros((5, 2))
     assert variogram(np.zeros(5), coords).z == 0
-    assert variogram(np.arange(5.0), coords).counts.sum() == 10  # all at one place
+    assert variogram(np.arange(5.0), coords).counts.sum() == 10  # all at one location
 
 
 def test_a_part_of_many_rows_makes_the_variogram(monkeypatch):

@@ -56,6 +56,6 @@ def test_coordinates_may_be_one_column():
         ({"time": [0.0, 1.0], "n": 3}, ["time of 2", "n of 3"]),
     ],
 )
-def test_bad_places_are_refused(given, words):
+def test_invalid_locations_raise(given, words):
     with pytest.raises(ValueError, match=says(*words)):
         Locations(**given)

@@ -219,7 +219,7 @@ def test_the_longest_scale_leaves_some_of_its_variance():
     assert np.exp(scale_bounds(TIME, locations, A)[1]) > 0.9 * n
 
 
-def test_a_fit_tells_its_parameters_in_words():
+def test_the_text_of_an_estimate_shows_its_parameters():
     y = series(0.8, 1.0, seed=3)
     fit = covariance_estimate(
         y, smooth_directions(400), Locations(n=400), CovarianceStructure((TIME,))
@@ -253,7 +253,11 @@ def test_a_perfect_fit_is_independent():
     ("locations", "structure", "words"),
     [
         (Locations(n=60), CovarianceStructure((SPACE,)), ["coords", "give the coordinates"]),
-        (Locations(np.zeros(60)), CovarianceStructure((TIME,)), ["same time", "not identifiable", "time that differ"]),
+        (
+            Locations(np.zeros(60)),
+            CovarianceStructure((TIME,)),
+            ["same time", "not identifiable", "time that differ"],
+        ),
         (
             Locations(np.arange(60) // 2),
             CovarianceStructure((TIME,), nugget=False),
@@ -271,7 +275,7 @@ def test_a_perfect_fit_is_independent():
         ),
     ],
 )
-def test_places_that_tell_nothing_are_refused(locations, structure, words):
+def test_locations_that_identify_nothing_raise(locations, structure, words):
     with pytest.raises(ValueError, match=says(*words)):
         covariance_estimate(np.ones(60), smooth_directions(60), locations, structure)
 

@@ -51,7 +51,7 @@ def matrix(root, n):
 
 
 def table(n, kind, n_groups=1):
-    """Times and groups in the order of places."""
+    """Times and groups in the order of locations."""
     rng = np.random.default_rng(n)
     groups = np.sort(rng.integers(0, n_groups, n))
     if kind == "regular":

@@ -24,7 +24,7 @@ KINDS = ["time", "series", "space", "smooth space", "both"]
 
 
 class Problem:
-    """Rows and points with noise that hangs together, and what the noise is made of."""
+    """Rows and points with correlated noise, and the components of the noise."""
 
     def __init__(self, kind, seed=0):
         rng = np.random.default_rng(seed)
@@ -150,7 +150,7 @@ def test_left_out_errors_are_those_of_refits(kind, weighted):
     model = problem.fitted(weight, **settings)
     errors = leave_one_out_errors(model.fitted_, 0)
     rows = problem.rows
-    # Errors come in the order of the places.
+    # Errors are in the order of the locations.
     ordered = rows[model.fitted_.rows.locations.order]
     S = problem.covariance(model.noise_covariance_)
     w = np.ones(N + P) if weight is None else weight
@@ -161,8 +161,8 @@ def test_left_out_errors_are_those_of_refits(kind, weighted):
         residual = problem.y - plain.predict(problem.X)
         Sigma = S[np.ix_(others, others)] + model.noise_covariance_.nugget_variance * np.eye(N - 1)
         c = S[others, ordered[i]]
-        told = np.linalg.solve(Sigma, np.sqrt(w[others]) * residual[others]) @ c
-        expected = np.sqrt(w[ordered[i]]) * residual[ordered[i]] - told
+        kriged = np.linalg.solve(Sigma, np.sqrt(w[others]) * residual[others]) @ c
+        expected = np.sqrt(w[ordered[i]]) * residual[ordered[i]] - kriged
         assert_allclose(errors.error[i], expected, rtol=1e-5, atol=1e-6)
 
 
@@ -227,7 +227,7 @@ def test_far_away_it_is_the_plain_prediction(kind):
     assert_allclose(near, model.predict(X, True), rtol=1e-10)
 
 
-def test_numbers_in_the_place_of_dates_are_told():
+def test_numbers_in_the_place_of_dates_warn():
     rng, dates = np.random.default_rng(0), np.arange("2020-01-01", "2020-03-31", dtype="M8[D]")
     X = rng.uniform(-1, 1, (90, 1))
     y = np.sin(3 * X[:, 0]) + 0.3 * np.cumsum(rng.standard_normal(90))
@@ -363,7 +363,7 @@ def test_a_stored_fit_krigs_the_same(kind):
     assert_array_equal(problem.kriged(model), before)
 
 
-def test_places_come_from_columns_of_a_frame_by_name():
+def test_locations_come_from_columns_of_a_frame_by_name():
     pd = pytest.importorskip("pandas")
     problem = Problem("series")
     frame = pd.DataFrame(
@@ -413,11 +413,11 @@ def test_rows_without_times_are_counted():
     given = ELMEnsembleRegressor(3, 12, **settings).fit(X, y, time=np.arange(N))
     new = {"residual_kriging": True, "time": np.arange(N, N + P)}
     assert_array_equal(counted.predict(problem.X[N:], **new), given.predict(problem.X[N:], **new))
-    with pytest.raises(ValueError, match=r"needs time.*90 training rows.*0, 1"):
+    with pytest.raises(ValueError, match=r"requires time.*90 training rows.*0, 1"):
         counted.predict(problem.X[N:], residual_kriging=True)
 
 
-def test_a_pipeline_passes_places_on():
+def test_a_pipeline_passes_locations_on():
     problem = Problem("space")
     model = ELMEnsembleRegressor(3, 12, input_map=None, noise=Exponential(), random_state=0)
     pipe = make_pipeline(StandardScaler(), model)
@@ -427,7 +427,7 @@ def test_a_pipeline_passes_places_on():
     assert np.max(np.abs(near - pipe.predict(problem.X[new]))) > 0.1
 
 
-def test_what_cannot_be_kriged_is_refused():
+def test_predictions_that_cannot_be_kriged_raise():
     problem = Problem("space")
     X, coords = problem.X[problem.points], problem.coords[problem.points]
     model = problem.fitted(n_members=3)
@@ -436,8 +436,8 @@ def test_what_cannot_be_kriged_is_refused():
         with pytest.raises(ValueError, match=message):
             getattr(model, ask)(X, **({"residual_kriging": True} | given))
 
-    refused("needs coords")
-    refused("time was given to predict.*no use", time=coords[:, 0], coords=coords)
+    refused("requires coords")
+    refused("time was given to predict.*not used", time=coords[:, 0], coords=coords)
     refused("coords is used by.*residual_kriging=True", coords=coords, residual_kriging=False)
     refused("residual_kriging", residual_kriging="yes")
     refused("coords given to predict has 14 rows", coords=coords[1:])
@@ -455,11 +455,11 @@ def test_what_cannot_be_kriged_is_refused():
     refused("requires the training rows", model.compress(), coords=coords)
 
 
-def test_labels_of_groups_must_be_of_one_kind():
+def test_labels_of_groups_must_be_of_one_type():
     problem = Problem("series")
     model = problem.fitted(n_members=3)
     X, time = problem.X[problem.points], problem.time[problem.points]
-    with pytest.raises(ValueError, match="same kind of labels"):
+    with pytest.raises(ValueError, match="labels of the same type"):
         model.predict(X, residual_kriging=True, time=time, groups=np.arange(P))
 
 
@@ -470,7 +470,7 @@ def test_labels_of_groups_must_be_of_one_kind():
         (np.zeros((P + 1, 2)), (f"coords given to predict has {P + 1} rows", f"X has {P}")),
     ],
 )
-def test_other_coordinates_than_those_of_fit_are_refused(coords, words):
+def test_other_coordinates_than_those_of_fit_raise(coords, words):
     problem = Problem("space")
     model = problem.fitted()
     with pytest.raises(ValueError, match=says(*words)):

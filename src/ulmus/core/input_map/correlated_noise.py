@@ -1,11 +1,11 @@
-r"""A map of the inputs, learned from rows whose noise hangs together.
+r"""An input map optimised for rows with correlated noise.
 
-Evidence that takes rows as independent sees function in whatever neighbours share, and finds maps
-that follow the noise. So the map is learned twice. Behind the first map, noise is told from what
-the networks leave of the outputs, by restricted likelihood, and where it hangs together, with
-correlation S, the second map is learned from whitened rows: with :math:`V'V = S^{-1}`, networks are
-judged by :math:`VH` and :math:`Vy`. The second search starts where the first has ended, and leaves
-no further inputs out: slow noise can stand in for any input that varies slowly, but should not.
+A marginal likelihood that assumes independent rows attributes correlated noise to the function, and
+its maps follow the noise. So the map is optimised twice. Given the first map, the noise covariance
+is estimated by restricted likelihood from the outputs outside the space of the networks. If noise
+is correlated, with correlation S, the second map is optimised for whitened rows :math:`VH` and
+:math:`Vy` with :math:`V'V = S^{-1}`. The second optimisation starts at the first map and drops no
+further inputs, since slow noise can replace any input that varies slowly.
 """
 
 from __future__ import annotations
@@ -31,55 +31,57 @@ from ulmus.core.noise_covariance.smoothed_space import smoothed_directions
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.core.noise_covariance.whitening import JITTER
 
-# Rows that networks are judged by: whitening a row costs as many products as there are rows.
+# Largest number of rows of the marginal likelihood: whitening is quadratic in the rows.
 MOST_ROWS = 1500
 
 
 def learned_map_correlated(
-    networks: ProbeNetworks, kind: str, assumed: CovarianceSpec, report: Log
+    networks: ProbeNetworks, map_structure: str, spec: CovarianceSpec, log: Log
 ) -> tuple[LearnedMap, ProbeNetworks]:
-    """The map of greatest evidence, and the networks that judge it by whitened rows.
+    """The map of largest marginal likelihood, and the probe networks with whitened rows.
 
     Parameters
     ----------
-    networks : Networks
-        Networks that take rows as independent.
-    kind : {"ard", "full"}
+    networks : ProbeNetworks
+        Networks with independent rows.
+    map_structure : {"ard", "full"}
         Scales, or a matrix.
-    assumed : Dependence
-        The covariance of the noise, and where the rows of the networks' sample are.
-    report : callable
-        Told in a sentence what has been done.
+    spec : CovarianceSpec
+        Noise covariance, and the locations of the rows that the networks are sampled from.
+    log : callable
+        Receives a sentence about each step.
     """
-    found = learned_scales(networks, report)
-    correlation = noise_correlation(networks, found, assumed, report)
+    learned = learned_scales(networks, log)
+    correlation = noise_correlation(networks, learned, spec, log)
     if correlation is not None:
         networks = whitened(networks, correlation)
-        found = refitted_scales(networks, found, report)
-    return (learned_matrix(networks, found, report) if kind == "full" else found), networks
+        learned = refitted_scales(networks, learned, log)
+    return (
+        learned_matrix(networks, learned, log) if map_structure == "full" else learned
+    ), networks
 
 
 def noise_correlation(
-    networks: ProbeNetworks, found: LearnedMap, assumed: CovarianceSpec, report: Log
+    networks: ProbeNetworks, learned: LearnedMap, spec: CovarianceSpec, log: Log
 ) -> np.ndarray | None:
-    """Correlation (n, n) of the noise behind a map, the mean over outputs.
+    """Noise correlation (n, n) given a map, averaged over outputs.
 
-    There is none where noise seems independent, or where too little is left to tell it from.
+    None if noise is estimated to be independent, or if too few degrees of freedom remain.
     """
-    family, locations = assumed.parametric, assumed.locations.taken(networks.order)
-    assert family is not None  # other noise has no correlation to whiten rows by
-    coordinates = networks.coordinates(np.diag(found.matrix), found.log_alpha)
+    structure, locations = spec.parametric, spec.locations.taken(networks.order)
+    assert structure is not None  # HAC estimates imply no correlation matrix
+    coordinates = networks.coordinates(np.diag(learned.matrix), learned.log_alpha)
     A = smoothed_directions(lambda: [coordinates], networks.n_networks)
     if locations.n - A.shape[1] < FEWEST_LEFT:
         return None
-    fits = [covariance_estimate(y, A, locations, family) for y in to_numpy(networks.y).T]
-    report(f"noise behind it: {'; '.join(map(_said, fits))}")
+    fits = [covariance_estimate(y, A, locations, structure) for y in to_numpy(networks.y).T]
+    log(f"noise given this map: {'; '.join(map(_parameters, fits))}")
     if all(fit.independent for fit in fits):
         return None
     return np.mean([fit.covariance(locations) / fit.variance for fit in fits], axis=0)
 
 
-def _said(fit: CovarianceEstimate) -> str:
+def _parameters(fit: CovarianceEstimate) -> str:
     if fit.independent:
         return "independent"
     return ", ".join(
@@ -88,14 +90,14 @@ def _said(fit: CovarianceEstimate) -> str:
 
 
 def whitened(networks: ProbeNetworks, correlation: np.ndarray) -> ProbeNetworks:
-    """The same networks judged by rows whose noise had this correlation (n, n)."""
+    """The same networks with rows whitened by a noise correlation (n, n)."""
     n = len(correlation)
     L = scipy.linalg.cholesky(correlation + JITTER * np.eye(n), lower=True)
     V = scipy.linalg.solve_triangular(L, np.eye(n), lower=True)
     root = np.ones(n)
     if networks.weighting is not None:
         root = to_numpy(networks.weighting.root)[:, 0]
-    # All rows together keep their weight.
+    # The total weight of the rows is unchanged.
     V = V * math.sqrt(n / float(np.sum((V @ root) ** 2)))
     white = replace(networks, weighting=Weighting(like(V * root, networks.Z)))
     return replace(white, y=white.centred_rows(like(V, networks.Z) @ networks.y))
