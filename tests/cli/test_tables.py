@@ -136,7 +136,7 @@ def test_thousands_are_no_decimals(tmp_path):
     assert notes == [f"Columns of {tmp_path / 't.csv'} are separated by semicolons."]
 
 
-def test_what_was_found_out_is_said_and_can_be_given(folder, tmp_path):
+def test_a_detected_dialect_is_noted_and_can_be_given(folder, tmp_path):
     path, out = tmp_path / "t.csv", tmp_path / "o.csv"
     path.write_bytes(DIALECTS["decimal commas"](sample()))
     found = done("predict", folder / "m.ulmus", path, "-o", out)
@@ -285,7 +285,7 @@ def test_lists_can_be_kept_where_the_format_has_them(folder, tmp_path):
     assert "'some' contains nested values; write .parquet" in refusal(*start, tmp_path / "o.csv")
 
 
-def test_large_tables_are_read_in_blocks_and_it_is_said(tmp_path, monkeypatch):
+def test_large_tables_are_read_in_blocks_with_a_note(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "MAX_CELLS_IN_MEMORY", 100)
     path, model = tmp_path / "t.parquet", tmp_path / "m.ulmus"
     sample().to_parquet(path)

@@ -177,7 +177,7 @@ def blocks_with_locations(
     if not isinstance(estimator.noise, CorrelatedNoise):
         return source, checked_covariance_spec(estimator, 0, None, arguments)
     if not estimator.noise.structure().serial:
-        text = "requires all rows at once, and fit_blocks reads them block by block"
+        text = "requires all rows at once, and a fit in blocks reads them one block at a time"
         remedies = (
             Setting(
                 "noise",
