@@ -458,10 +458,10 @@ def test_a_brief_summary_computes_nothing(data, monkeypatch):
     html = model._repr_html_()
     assert "80 rows, 3 inputs." in html
     assert "leave-one-out accuracy and diagnostics; summary() computes them" in html
-    assert not {"folds", "networks", "undersmoothing_gap", "misfit"} & set(vars(fit))
+    assert not {"folds", "undersmoothing", "undersmoothing_gap", "misfit"} & set(vars(fit))
     model.fitted_ = fit.with_refits()
     assert "for the mean)" in model._repr_html_()  # the refits are stored
-    assert "networks" not in vars(fit)
+    assert "undersmoothing" not in vars(fit)
 
 
 def test_a_brief_summary_has_the_numbers_of_the_whole(data, model):

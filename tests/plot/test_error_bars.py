@@ -287,7 +287,7 @@ def test_panels_can_be_chosen_and_need_axes_each(figures, normal):
     _, axes = figures.subplots(1, 2)
     display = CalibrationDisplay.from_predictions(y, distribution, panels=["coverage"], ax=axes[1])
     assert display.axes_.tolist() == [axes[1]]
-    assert axes[1].get_ylabel() == "coverage"
+    assert axes[1].get_ylabel() == "empirical coverage"
     assert not axes[0].lines
     with pytest.raises(ValueError, match=says("1 axes", "2 panels")):
         display.plot(axes[0])

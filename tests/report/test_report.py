@@ -202,7 +202,7 @@ def test_every_finding_is_listed_in_one_section(model, rows):
     sections = report_html(model, X + 0.5, y + 1).split("<section ")[1:]
     by_id = {section.split('"')[1]: section for section in sections}
     for finding in model.check(X + 0.5, y + 1).findings:
-        cell = f"<td>{finding.name}</td>"
+        cell = f"</span></td><td>{finding.name}</td>"
         (where,) = [name for name, section in by_id.items() if cell in section]
         (section,) = [one for one in report_page.SECTIONS if one.id == where]
         assert finding.topic in section.topics
@@ -336,7 +336,7 @@ def test_a_pipeline_with_categories_is_about_the_original_columns():
     found = contents(pipe, X, y)
     assert found.is_training
     assert found.relevance.names == ("kind", "t")
-    assert found.columns[0].kind == "categorical"
+    assert found.columns[0].kind == "categories"
     assert "oak (" in found.columns[0].values
     kinds = next(curve for curve in found.curves if curve.name == "kind")
     assert kinds.values == ("ash", "elm", "oak")
@@ -499,7 +499,7 @@ def test_odd_columns_of_a_pipeline():
     columns = {column.name: column for column in found.columns}
     assert columns["gap"].missing == 18
     assert columns["flag"].kind == "booleans"
-    assert columns["when"].kind == "date"
+    assert columns["when"].kind == "dates"
     assert columns["same"].values == "only (90)"
     curves = {curve.name: curve for curve in found.curves}
     assert set(curves) == {"gap", "flag", "mostly", "grade"}

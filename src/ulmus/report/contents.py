@@ -125,8 +125,11 @@ def _map_saw_all(fit: Fit) -> bool:
 
 
 def _distinct(messages: Iterable[str]) -> tuple[str, ...]:
-    """The first of all messages that differ only in numbers."""
-    first: dict[str, str] = {}
-    for message in messages:
-        first.setdefault(re.sub(r"\d+", "", message), message)
-    return tuple(first.values())
+    """The first of all messages that differ only in numbers and names, and how many follow."""
+    similar: dict[str, list[str]] = {}
+    for message in dict.fromkeys(messages):
+        similar.setdefault(re.sub(r"\d+|'[^']*'", "", message), []).append(message)
+    return tuple(
+        first if not others else f"{first} ({len(others)} more of this type)"
+        for first, *others in similar.values()
+    )

@@ -92,7 +92,8 @@ def _diagnostics(contents: ReportContents, evaluation: Evaluation) -> str:
     if not flagged:
         return f"{text}All {len(findings)} diagnostic checks are ok."
     listed = ", ".join(dict.fromkeys(flagged))
-    return f"{text}{len(flagged)} of {len(findings)} diagnostic checks are not ok: {listed}."
+    checks = "check is" if len(flagged) == 1 else "checks are"
+    return f"{text}{len(flagged)} diagnostic {checks} not ok: {listed}."
 
 
 def rows(contents: ReportContents) -> str:
@@ -135,9 +136,7 @@ def notes(evaluation: Evaluation) -> list[str]:
     """What scores and figures omit, if anything."""
     n, out = len(evaluation.observed), []
     if n < evaluation.of_rows:
-        out.append(
-            f"Computed from a random sample of {number(n)} of {number(evaluation.of_rows)} rows."
-        )
+        out.append(f"Random sample of {number(n)} of {number(evaluation.of_rows)} rows.")
     if len(evaluation.drawn) < n:
         out.append(f"Figures show a random sample of {number(len(evaluation.drawn))} of them.")
     if evaluation.inside is not None:
@@ -237,8 +236,8 @@ def ensemble_size(contents: ReportContents) -> str:
     text = f"The ensemble has {count(curve.fitted, 'member')}. "
     if curve.suggested <= curve.fitted:
         return (
-            f"{text}{curve.suggested} suffice: the random hidden weights add less than 5% to the "
-            "variance of nine in ten predictions."
+            f"{text}{curve.suggested} suffice for the random hidden weights to add at most 5% to "
+            "the variance of nine in ten predictions."
         )
     return (
         f"{text}With {curve.suggested}, the random hidden weights would add at most 5% to the "
