@@ -27,20 +27,20 @@ class EffectsCommand:
 
     model: Path
     data: Path
-    options: options.EffectOptions
+    effect: options.EffectOptions
     reading: options.ReadingOptions
     console: Console
 
     def run(self, estimand: Estimand) -> None:
         """Estimate, and print or write the result."""
-        console, output = self.console, self.options.output
+        console, output = self.console, self.effect.output
         if output is not None:
             require_output_path(output, inputs=[self.data, self.model])
             file_format(output)
         with console.working("Estimating"):
-            model = load_model(self.model, self.options.missing)
+            model = load_model(self.model, self.effect.missing)
             table = model.table(self.data, self.reading, console)
-            by = list(options.column_names(self.options.by, table.names))
+            by = list(options.column_names(self.effect.by, table.names))
             columns = list(dict.fromkeys([*model.schema.names, *by]))
             frame = sample_rows(table, columns, console)
             rows, _ = model.complete_rows(frame, self.data, console)
@@ -53,9 +53,9 @@ class EffectsCommand:
     def _inference_options(self, by: list[str]) -> dict[str, Any]:
         return {
             "by": by or None,
-            "confidence_level": self.options.confidence_level,
-            "target": self.options.interval_target.value,
-            "simultaneous": self.options.simultaneous,
+            "confidence_level": self.effect.confidence_level,
+            "target": self.effect.interval_target.value,
+            "simultaneous": self.effect.simultaneous,
         }
 
 

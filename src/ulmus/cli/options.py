@@ -94,7 +94,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     ``console`` stands for the options of messages.
     """
     hints = get_type_hints(function, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     groups["console"] = MessageOptions
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():

@@ -180,10 +180,10 @@ class PredictCommand:
 
 def _numbers(option: str, arguments: list[str] | None) -> tuple[float, ...]:
     texts = options.column_names(arguments)
-    numbers = tuple(dict.fromkeys(map(number_of, texts)))
-    if None in numbers or any(map(math.isnan, numbers)):
+    numbers = [number for number in map(number_of, texts) if number is not None]
+    if len(numbers) < len(texts) or any(map(math.isnan, numbers)):
         raise ValueError(f"{option} takes numbers, got {', '.join(texts)!r}.")
-    return numbers
+    return tuple(dict.fromkeys(numbers))
 
 
 def _copied_columns(

@@ -185,8 +185,8 @@ def train_in_memory(config: TrainConfig, model: Any, console: Console) -> TrainR
         y, weight = y[rows], None if weight is None else weight[rows]
         locations = {axis: values[rows] for axis, values in locations.items()}
     if len(y) < 2:
-        complete = f"{len(y)} complete {'row' if len(y) == 1 else 'rows'}"
-        raise ValueError(f"{config.table.path} has {complete}; a model requires at least 2.")
+        rows_found = f"{len(y)} complete {'row' if len(y) == 1 else 'rows'}"
+        raise ValueError(f"{config.table.path} has {rows_found}; a model requires at least 2.")
     encoder = TableEncoder.from_schema(schema)
     model.set_params(noise=config.locations.noise(config.noise, schema.features))
     arguments = config.locations.arguments(locations, schema.features)
