@@ -1,4 +1,4 @@
-"""Kinds of noise as values: they are compared, copied, stored, and handed around by others."""
+"""Noise objects as values: compared, copied, stored, and passed on by other libraries."""
 
 import pickle
 
@@ -121,7 +121,7 @@ def test_a_streamed_model_is_kept(table, tmp_path):
 def test_a_model_file_contains_the_noise_as_plain_values(table, tmp_path):
     model(AR1() * Clustered("site")).fit(*table).save(tmp_path / "model.ulmus")
     document = model_document(tmp_path / "model.ulmus")
-    assert document["format"] == 1
+    assert document["format"] == 2
     assert document["parameters"]["noise"] == {
         "class": "Within",
         "fields": {
@@ -161,12 +161,12 @@ def test_a_fitted_model_is_pickled(table):
     assert str(again.noise_covariance_) == str(fitted.noise_covariance_)
 
 
-def test_grid_search_over_kinds(table):
+def test_grid_search_over_noise(table):
     X, y = table
     noises = ["homoskedastic", AR1(), NeweyWest(bandwidth=4), Clustered("site")]
     folds = KFold(4, shuffle=True, random_state=0)
-    search = GridSearchCV(model("auto", alpha=0.1), {"noise": kinds}, cv=folds).fit(X, y)
-    assert search.best_params_["noise"] in kinds
+    search = GridSearchCV(model("auto", alpha=0.1), {"noise": noises}, cv=folds).fit(X, y)
+    assert search.best_params_["noise"] in noises
     # The ridge parameter is given, so that noise changes error bars and no predictions.
     scores = search.cv_results_["mean_test_score"]
     assert_allclose(scores, scores[0])

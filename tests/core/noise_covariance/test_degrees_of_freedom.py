@@ -1,4 +1,4 @@
-"""Degrees of freedom of variances that are estimated from correlated noise, and where they count."""
+"""Degrees of freedom of variances estimated from correlated noise, and where they count."""
 
 import numpy as np
 import pytest

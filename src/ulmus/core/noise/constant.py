@@ -1,4 +1,4 @@
-"""One noise variance for all rows: how it is estimated, and its forms."""
+"""Constant noise: one variance for all rows, its estimates and its forms."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ulmus.core.ridge.smoother import Smoother
 from ulmus.core.variance.quadratic_forms import PairForms, common_forms, row_form
 from ulmus.core.variance.undersmoothing import STEPS_PER_DECADE, UndersmoothingPath
 
-# The pilot's ridge parameter is that many powers of ten below the best predictor's: bias shrinks
-# faster than the residual degrees of freedom do.
+# The pilot fit has a ridge parameter this many powers of ten below the GCV choice: bias decreases
+# faster than the residual degrees of freedom.
 PILOT_DECADES = 2
-# It leaves at least this share of the rows as residual degrees of freedom; and so many of them, or
-# the second share of few rows, since a variance from ten of them is below half the truth in one
-# fit of seven, and one from 35 in one of a thousand.
+# Least residual degrees of freedom of the pilot fit: this share of the rows, and this number or,
+# for few rows, the second share. A variance estimate with ten degrees of freedom is below half of
+# the true value in one fit of seven, with 35 in one of a thousand.
 PILOT_RESIDUAL_SHARE = 0.2
 PILOT_RESIDUALS, LARGEST_RESIDUAL_SHARE = 35, 0.7
 
 
 @dataclass(frozen=True)
 class ConstantNoise:
-    """Noise with the same variance in all rows of weight 1; its forms need no residuals."""
+    """Noise with the same variance in all rows of weight 1."""
 
     name: ClassVar[str] = COMMON.name
     needs_residuals: ClassVar[bool] = False
@@ -35,7 +35,7 @@ class ConstantNoise:
     requires: ClassVar[tuple[str, ...]] = ()
 
     def dual(self, rows: RowFit, sigma2: Array) -> PairForms:
-        """Forms that keep the weighted training rows."""
+        """Forms of the weighted training rows."""
         return common_forms(row_form(rows.t, COMMON), sigma2)
 
 
@@ -49,7 +49,7 @@ class NoiseVariance:
         Noise variance, for the variance of a prediction.
     residual : array
         Variance of an observation around a prediction: the noise and the squared bias that
-        the residuals hold.
+        residuals contain.
     """
 
     sigma2: Array
@@ -59,18 +59,18 @@ class NoiseVariance:
 def noise_variance(
     choice: str | Array, fit: Smoother, path: UndersmoothingPath | None
 ) -> NoiseVariance:
-    """Known, from the residuals, or from those of a wider network that smooths less."""
+    """A known variance, or an estimate from residuals of the members or of a pilot fit."""
     if not isinstance(choice, str):
         known = like(choice, fit.q)
         return NoiseVariance(known, known)
     residual = residual_noise(fit)
-    # The pilot's small ridge parameters are below the round-off of single precision.
+    # The ridge parameter of the pilot fit is below the round-off of single precision.
     if choice == "residual" or path is None or not double_precision(fit.q):
         return NoiseVariance(residual, residual)
     xp, pilot = namespace(fit.q), like(pilot_noise(path), fit.q)
     if fit.n_rows - fit.gamma >= fewest_residuals(path.n):
-        # Where the pilot had to smooth more than it should, the members may hold less bias.
-        pilot = xp.where(like(held(path), fit.q) > 0, xp.minimum(residual, pilot), pilot)
+        # If the pilot fit is restricted to more smoothing, the members may be less biased.
+        pilot = xp.where(like(restricted(path), fit.q) > 0, xp.minimum(residual, pilot), pilot)
     return NoiseVariance(pilot, xp.maximum(residual, pilot))
 
 
@@ -80,36 +80,35 @@ def residual_noise(fit: Smoother) -> Array:
     .. math:: \hat\sigma^2 = \frac{1}{M (n - \hat\gamma)} \sum_m r_m' r_m, \qquad
               \hat\gamma = \frac{1}{M} \sum_m \operatorname{tr}(2 P_m - P_m^2)
 
-    (paper, section 3.2.2), where a member's trace counts its rank, never its neurons.
+    (paper, section 3.2.2); the trace of a member is at most its rank, not its number of neurons.
     """
-    # A fit that interpolates leaves round-off of either sign.
+    # For a fit that interpolates, the difference is round-off.
     residual_dof = max(fit.n_rows - fit.gamma, SMALLEST_ONE_MINUS_LEVERAGE * fit.n_rows)
     return namespace(fit.rss).mean(fit.rss, axis=0) / residual_dof
 
 
 def pilot_noise(path: UndersmoothingPath) -> np.ndarray:
-    """Residual noise of a wider network that smooths less, shape (K,).
+    """Residual variance of the pilot fit, shape (K,).
 
-    The residuals of a good predictor hold its squared bias. The hidden layers of a group of
-    members side by side, with a hundredth of the ridge parameter that generalised
-    cross-validation picks for them, have little of it left.
+    Residuals of the members contain squared bias. The pilot fit regresses on the hidden layers of a
+    group of members jointly, with a hundredth of the ridge parameter of generalised
+    cross-validation, and its bias is small.
     """
-    # A best ridge parameter that leaves too little is no better than interpolation.
-    steps = np.maximum(path.best - PILOT_DECADES * STEPS_PER_DECADE, _roomy(path))
+    steps = np.maximum(path.best - PILOT_DECADES * STEPS_PER_DECADE, _first_step(path))
     outputs = np.arange(len(steps))
     return path.rss[steps, outputs] / (path.n - path.dof[steps])
 
 
-def held(path: UndersmoothingPath) -> np.ndarray:
-    """1 for outputs whose pilot may not smooth as little as it should, else 0, shape (K,)."""
-    return (path.best - PILOT_DECADES * STEPS_PER_DECADE < _roomy(path)).astype(float)
+def restricted(path: UndersmoothingPath) -> np.ndarray:
+    """1 for outputs whose pilot fit is restricted by its degrees of freedom, else 0, (K,)."""
+    return (path.best - PILOT_DECADES * STEPS_PER_DECADE < _first_step(path)).astype(float)
 
 
-def _roomy(path: UndersmoothingPath) -> int:
-    """First step of the grid that leaves enough residual degrees of freedom."""
+def _first_step(path: UndersmoothingPath) -> int:
+    """First step of the grid with enough residual degrees of freedom."""
     return int(np.argmax(path.n - path.dof >= fewest_residuals(path.n)))
 
 
 def fewest_residuals(n: int) -> float:
-    """Residual degrees of freedom that a noise variance of n rows must rest on."""
+    """Least residual degrees of freedom of the noise variance of n rows."""
     return max(PILOT_RESIDUAL_SHARE * n, min(PILOT_RESIDUALS, LARGEST_RESIDUAL_SHARE * n))

@@ -12,7 +12,7 @@ from ulmus.core.data.source import Block, RowBlocks, used_rows
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.ridge.residuals import RowFit
 from ulmus.exceptions import InputError
-from ulmus.messages import Message
+from ulmus.messages import Message, Setting
 
 # The restricted likelihood uses at most this many rows, in so many segments of consecutive rows.
 # From 20,000 rows a correlation over ten rows is estimated to 5 %, standard errors to half of that.
@@ -132,7 +132,10 @@ def require_reading_order(locations: Locations) -> None:
                 "unsorted-rows",
                 f"correlated noise requires the rows of a stream sorted by group and by time "
                 f"within a group, and row {row} is out of order",
-                suggestions=("sort the table by these columns", "fit the rows in memory"),
+                suggestions=(
+                    "sort the table by these columns",
+                    Setting("in_memory", python="fit the rows in memory"),
+                ),
                 topic="noise covariance",
             )
         )

@@ -1,4 +1,4 @@
-"""A noise variance for each row, by its squared residual: the heteroskedastic estimates."""
+"""Heteroskedastic noise: a variance for each row, estimated by its squared residual."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ulmus.core.variance.quadratic_forms import Form, JackknifeForm, PairForms, 
 
 @dataclass(frozen=True)
 class PerRowNoise:
-    """Noise whose variance may differ between rows; its forms need their residuals.
+    """Noise whose variance differs between rows.
 
     Parameters
     ----------
     pairing : str
-        How the residuals of two members are combined, a name in ``PAIRINGS``.
+        Combination of the residuals of two members, a name in ``PAIRINGS``.
     hc : str
-        How residuals are discounted: a name in ``DISCOUNTS`` or ``"pooled"``.
+        Leverage correction of residuals: a name in ``DISCOUNTS`` or ``"pooled"``.
     """
 
     pairing: str
@@ -43,7 +43,7 @@ class PerRowNoise:
         return self.hc == "HC3-exact"
 
     def dual(self, rows: RowFit, sigma2: Array) -> PairForms:
-        """Forms that keep the weighted training rows."""
+        """Forms of the weighted training rows."""
         pairing, omega = PAIRINGS[self.pairing], row_omega(self.hc, rows)
         forms: list[Form] = []
         for k in range(omega.shape[1]):
@@ -64,7 +64,7 @@ class PerRowNoise:
 
 @dataclass
 class PerRowSums:
-    """Primal forms in the making: sums over rows that merge with ``+``."""
+    """Sums over rows of which primal forms are made; they merge with ``+``."""
 
     noise: PerRowNoise
     grams: list[PairGram]
@@ -87,7 +87,7 @@ class PerRowSums:
         return PerRowSums(self.noise, grams, [a + b for a, b in zip(self.c, other.c, strict=True)])
 
     def forms(self, n_rows: int, sigma2: Array) -> PairForms:
-        """The finished forms."""
+        """The forms, after all rows."""
         forms: Iterable[Form] = self.grams
         if self.noise.exact:
             degree = PAIRINGS[self.noise.pairing].degree
@@ -97,7 +97,7 @@ class PerRowSums:
 
 
 def _add(gram: PairGram, t: Array, pairing: Pairing, omega: Array, hc: str) -> None:
-    """Add rows to a sum; where all members share omega, both factors get its root."""
+    """Add rows to a sum; if all members share omega, both factors are multiplied by its root."""
     if hc == "pooled" and pairing is OWN:
         gram.add(t * omega[0, :] ** 0.5)
     else:
@@ -105,7 +105,7 @@ def _add(gram: PairGram, t: Array, pairing: Pairing, omega: Array, hc: str) -> N
 
 
 def row_omega(hc: str, rows: RowFit) -> Array:
-    """Noise variances of weighted rows as the HC variant wants them, shape (M, K, n)."""
+    """Noise variances of weighted rows by an HC variant, shape (M, K, n)."""
     xp, shape = namespace(rows.residual), rows.residual.shape
     if hc == "pooled":
         return xp.broadcast_to(pooled_omega("HC2", rows), shape)

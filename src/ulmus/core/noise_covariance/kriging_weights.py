@@ -132,11 +132,11 @@ def _windows(
         for points in _slices(new_locations.n, locations.n):
             yield points, slice(0, locations.n), lambda Y: scipy.linalg.cho_solve(factor, Y)
         return
+    parameters = covariance.scales, covariance.shares
     for points, rows in _segments(
         locations, new_locations, REACH * covariance.scales[0], new_locations.order
     ):
         serial = SerialWhitening(locations.taken(rows))
-        parameters = covariance.scales, covariance.shares
         yield points, rows, lambda Y, s=serial: s.solved(*parameters, Y) / covariance.sill
 
 
