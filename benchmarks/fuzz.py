@@ -31,7 +31,7 @@ from ulmus.cli.app import app
 
 KINDS = tuple(WAYS)
 N_ROWS = 60
-SMALL = ("--members", "2", "--neurons", "8")
+SMALL = ("--n-estimators", "2", "--n-neurons", "8")
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _problem(case, result, output, data):
     if result.exit_code == 2:
         failures = [line.startswith("ulmus: ") for line in result.stderr.splitlines()]
         if failures.count(True) != 1 or not failures[-1]:
-            return f"{len(failures)} lines, of which {failures.count(True)} tell of a failure"
+            return f"{len(failures)} lines, of which {failures.count(True)} report a failure"
         return "an output in spite of a failure" if output.exists() else None
     facts = json.loads(result.stdout)
     if case.command == "fit":
@@ -149,7 +149,7 @@ def _problem(case, result, output, data):
         good = output.with_name(names[case.command])
         return None if output.read_bytes() == good.read_bytes() else "other predictions"
     if case.command == "average":
-        return _problem_of_answers(pd.read_csv(output))
+        return _problem_of_effects(pd.read_csv(output))
     return _problem_of_predictions(pd.read_csv(output), facts, data)
 
 
@@ -167,19 +167,19 @@ def _problem_of_model(model, data):
 
 def _problem_of_predictions(frame, facts, data):
     n_read = _n_rows(data)
-    if len(frame) != facts["rows"] or facts["rows"] + facts["rows_left_out"] != n_read:
-        return f"{len(frame)} rows for {n_read} ({facts['rows']}, {facts['rows_left_out']})"
+    if len(frame) != facts["rows"] or facts["rows"] + facts["rows_excluded"] != n_read:
+        return f"{len(frame)} rows for {n_read} ({facts['rows']}, {facts['rows_excluded']})"
     if not np.isfinite(frame).all(axis=None):
-        return "predictions that are no numbers"
-    if (frame.ci_lower > frame.ci_upper).any() or (frame.pi_lower > frame.pi_upper).any():
+        return "predictions that are not finite"
+    if (frame.conf_low > frame.conf_high).any() or (frame.pred_low > frame.pred_high).any():
         return "bounds in the wrong order"
-    return "negative standard errors" if (frame.se < 0).any() else None
+    return "negative standard errors" if (frame.std_error < 0).any() else None
 
 
-def _problem_of_answers(frame):
+def _problem_of_effects(frame):
     numbers = frame[["estimate", "std_error", "conf_low", "conf_high"]]
     if not len(frame) or not np.isfinite(numbers).all(axis=None):
-        return "answers that are no numbers"
+        return "effects that are not finite"
     return "bounds in the wrong order" if (frame.conf_low > frame.conf_high).any() else None
 
 

@@ -250,7 +250,7 @@ def test_our_adapter_leaves_its_estimator_alone_and_passes_messages_on(frames):
     adapter = ELMProbaRegressor(estimator, "jackknife+").fit(X, y[["depth"]])
     assert not hasattr(estimator, "coef_")
     assert adapter.get_params()["estimator__n_neurons"] == 15
-    with pytest.raises(ValueError, match=r"0\.999 needs at least 999 training rows"):
+    with pytest.raises(ValueError, match=r"0\.999 requires at least 999 training rows"):
         adapter.predict_interval(X_new, 0.999)
     wide = adapter.set_params(method="gaussian").fit(X, y[["depth"]])
     assert wide.predict_interval(X_new, 0.999).shape == (30, 2)

@@ -38,8 +38,8 @@ def test_defaults(n):
     model, graph = default_fit(n)
     require_agreement(model, *(table(p, seed=1)[0] for p in (1, 7, 1000)), graph=graph)
     fit = model.fitted_
-    assert fit.ensemble.layer.inputs.scores
-    assert fit.ensemble.layer.inputs.levels
+    assert fit.ensemble.layer.inputs.normal_scores
+    assert fit.ensemble.layer.inputs.one_hot
     assert fit.folded == (n == 120)
     assert n == 120 or fit.noise_model.logs[0] is not None
 
@@ -55,10 +55,10 @@ def test_knots_and_levels_themselves():
     model, graph = default_fit(120)
     inputs, X = model.fitted_.ensemble.layer.inputs, np.tile(table(1, seed=1)[0], (80, 1))
     tables = []
-    for curve in inputs.scores:
+    for curve in inputs.normal_scores:
         tables.append(X[: len(curve.knots)].copy())
         tables[-1][:, curve.column] = curve.knots
-    (levels,) = inputs.levels
+    (levels,) = inputs.one_hot
     for nudge in (0, 0.5, 1.5):
         tables.append(X[: len(levels.values)].copy())
         tables[-1][:, levels.column] = levels.values + nudge * float(levels.tolerance)

@@ -33,7 +33,7 @@ from ulmus.core.variance.estimates import ESTIMATES, PointParts, never_negative
 from ulmus.core.variance.quadratic_forms import row_form
 from ulmus.integrations.onnx import layer as parts
 from ulmus.integrations.onnx.bounds import student_quantile
-from ulmus.integrations.onnx.forms import turned_rows
+from ulmus.integrations.onnx.forms import row_factor
 from ulmus.integrations.onnx.variance import never_negative as graph_estimate
 from ulmus.onnx import usage
 
@@ -72,9 +72,9 @@ def test_no_training_rows_are_written(hc):
         assert not np.any(np.isin(np.abs(secret[secret != 0]), np.abs(written)))
 
 
-def test_turned_rows_depend_on_products_alone(rng):
+def test_row_factor_depend_on_products_alone(rng):
     Q = rng.standard_normal((2, 6, 9))
-    turned, again = (turned_rows(row_form(q, COMMON)) for q in (Q, Q[:, :, ::-1]))
+    turned, again = (row_factor(row_form(q, COMMON)) for q in (Q, Q[:, :, ::-1]))
     assert_allclose(np.abs(turned), np.abs(again), rtol=1e-9, atol=1e-12)
     stacked = Q.reshape(12, 9)
     assert_allclose(turned @ turned.T, stacked @ stacked.T, rtol=1e-9, atol=1e-12)

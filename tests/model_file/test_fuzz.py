@@ -56,7 +56,7 @@ def test_a_new_seal_is_the_right_one(fuzz, paths):
         (lambda text: text, None),
         (lambda text: text.replace("-", ""), "bounds in the wrong order"),
         (lambda text: "".join(text.splitlines(keepends=True)[:-1]), "59 rows for 60 (60, 0)"),
-        (lambda text: text.replace(text.splitlines()[3].split(",")[0], "inf"), "no numbers"),
+        (lambda text: text.replace(text.splitlines()[3].split(",")[0], "inf"), "not finite"),
     ],
 )
 def test_the_fuzzer_sees_what_is_wrong(fuzz, paths, tmp_path, spoil, problem):
@@ -64,6 +64,6 @@ def test_the_fuzzer_sees_what_is_wrong(fuzz, paths, tmp_path, spoil, problem):
 
     good = paths["csv"].with_name("good.predictions.csv").read_text()
     (tmp_path / "o.csv").write_text(spoil(good))
-    facts, frame = {"rows": 60, "rows_left_out": 0}, pd.read_csv(tmp_path / "o.csv")
+    facts, frame = {"rows": 60, "rows_excluded": 0}, pd.read_csv(tmp_path / "o.csv")
     found = fuzz._problem_of_predictions(frame, facts, paths["csv"])
     assert found is None if problem is None else problem in found

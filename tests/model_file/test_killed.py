@@ -78,7 +78,7 @@ def require_whole(output):
     if output.suffix == ".csv":
         frame = pd.read_csv(output)
         assert frame.shape == (N_ROWS, 12)
-        assert np.isfinite(frame[["mean", "pi_upper"]]).all(axis=None)
+        assert np.isfinite(frame[["estimate", "pred_high"]]).all(axis=None)
     else:
         columns = ["t", "count"] if output.suffix == ".wide" else list(sample().columns)
         assert np.isfinite(ulmus.load(output).predict(sample()[columns])).all()

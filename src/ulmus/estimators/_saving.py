@@ -35,9 +35,8 @@ class Saving:
         Notes
         -----
         A loaded model computes the same results, to the last bit on the same machine. With at most
-        400 rows and a learned map, what the error bars need is computed now, if no error bar was
-        computed before: five times as long as the fit. ``method="cv+"`` is available after loading
-        for such models, and for larger ones if it was computed before. :doc:`/guide/model_files`
+        400 rows and a learned map, the refits behind the error bars are saved, and computed now if
+        no error bar was computed before: five times as long as the fit. :doc:`/guide/model_files`
         describes the content of a file.
 
         Examples

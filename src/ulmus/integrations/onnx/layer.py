@@ -27,10 +27,10 @@ ERFCX_DEGREE, ERFCX_BEND = 18, 2.0
 def layer_inputs(graph: GraphBuilder, X: str, inputs: Inputs) -> str:
     """Inputs of the layer, shape (p, d'), as ``Inputs.__call__`` but not yet scaled."""
     parts = [graph("Sub", X, to_numpy(inputs.offset))]
-    if inputs.scores:
-        parts.append(normal_scores(graph, X, inputs.scores))
-    if inputs.levels:
-        parts.append(one_hot(graph, X, inputs.levels))
+    if inputs.normal_scores:
+        parts.append(normal_scores(graph, X, inputs.normal_scores))
+    if inputs.one_hot:
+        parts.append(one_hot(graph, X, inputs.one_hot))
     return graph.joined(parts)
 
 
