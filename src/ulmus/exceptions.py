@@ -1,4 +1,4 @@
-"""Errors and warnings of ulmus, and the one way to raise a warning.
+"""Errors and warnings of ulmus, and the function that warns.
 
 Each warning can be silenced or turned into an error by its class.
 """
@@ -131,9 +131,9 @@ class NoResidualDofError(InputError):
 
 
 class NeedsTwoPassesError(ValueError, AttributeError):
-    """An estimate that sees rows twice was asked of a method that sees them once.
+    """An estimate that requires two passes over the rows was requested of a one-pass method.
 
-    It is an AttributeError too, so that ``hasattr`` tells whether the method can be used.
+    It is an AttributeError too, so that ``hasattr`` is False where the method cannot be used.
 
     Examples
     --------
@@ -149,7 +149,7 @@ class NeedsTwoPassesError(ValueError, AttributeError):
 
 
 class ModelFileError(ValueError):
-    """A file is no model that this ulmus can load; the message says why in one sentence.
+    """A file is not a model that this version can load; the message states why.
 
     Examples
     --------
@@ -194,10 +194,10 @@ class UlmusWarning(CarriesMessage, UserWarning):
 
 
 class ExtrapolationWarning(UlmusWarning):
-    """Points lie where the training inputs say little.
+    """Points lie far from the training inputs.
 
-    Predictions and error bars there rest on extrapolation. Points that lie outside the range of an
-    input by more than a tenth of it warn, and values of a category that no training row had.
+    Predictions and error bars there are extrapolations. The warning covers points outside the range
+    of an input by more than a tenth of it, and values of a category that are in no training row.
 
     Examples
     --------
@@ -216,9 +216,9 @@ class ExtrapolationWarning(UlmusWarning):
 
 
 class DegenerateFitWarning(UlmusWarning):
-    """The fit is usable but some of its error bars rest on very little.
+    """The fit can be used, but some of its error bars are estimated from very few data.
 
-    The message says what is wrong: training rows of leverage 1, hidden units that repeat one
+    The message states the problem: training rows of leverage 1, hidden units that repeat one
     another, a single member, or inputs from which no map could be learned.
 
     Examples
@@ -261,10 +261,11 @@ class NegativeVarianceWarning(UlmusWarning):
 
 
 class BiasWarning(UlmusWarning):
-    """A prediction is far from an undersmoothed fit of the same data.
+    """The prediction is biased, relative to its standard error.
 
-    Intervals for the function warn so, where the prediction is biased, where left-out residuals of
-    neighbours agree in sign, or where a step would explain the rows as well.
+    Intervals for the function warn where the prediction is far from an undersmoothed fit of the
+    same data, where leave-one-out residuals of neighbours agree in sign, or where a step function
+    would fit the rows as well.
 
     Examples
     --------
@@ -284,7 +285,7 @@ class BiasWarning(UlmusWarning):
 
 
 class CorrelatedErrorsWarning(UlmusWarning):
-    """Rows were taken as independent, and left-out residuals of successive rows clearly are not.
+    """Errors were assumed independent, and residuals of successive rows are correlated.
 
     Error bars are then too small, above all those of averages over many rows. A table that is
     sorted by an input may warn as well, if the fit does not follow the function along it.
@@ -308,7 +309,7 @@ class CorrelatedErrorsWarning(UlmusWarning):
 
 
 def _folders() -> tuple[str, ...]:
-    """Folders whose code only passes calls on: this package, and scikit-learn's Pipelines."""
+    """Folders whose code is not the user's: this package, scikit-learn and joblib."""
     specs = [find_spec(name) for name in ("sklearn", "joblib")]
     others = [str(Path(spec.origin).parent) for spec in specs if spec and spec.origin]
     return (str(Path(__file__).parent), *others)
@@ -318,7 +319,7 @@ FOLDERS = _folders()
 
 
 def warn(message: Message | str, category: type[UlmusWarning]) -> None:
-    """Warn at the line of the user's code that led here, however deep the call is."""
+    """Warn at the line of the user's code that led here, at any depth of the call."""
     warning = category(message)
     if sys.version_info >= (3, 12):
         warnings.warn(warning, skip_file_prefixes=FOLDERS)

@@ -1,4 +1,4 @@
-"""What is imported, and what is said where an extra is missing."""
+"""Imports of the command line, and the error where an extra is missing."""
 
 import subprocess
 import sys

@@ -69,7 +69,7 @@ def test_a_fit_of_60_rows_suggests_nothing_that_does_not_exist(tmp_path):
     assert set(re.findall(r"--[a-z][a-z-]+", text)) <= options
     for words in ("alpha, or", "larger alpha", "n_neurons", "n_estimators", "random_state="):
         assert words not in text
-    # Rows are either said to help, or not.
+    # Either more rows help, or they do not.
     assert not ("add rows" in text and "rows nor members" in text)
 
 

@@ -160,7 +160,7 @@ def test_missing_places(table, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "words"),
     [
         (("--noise", "pink"), "--noise must be one of auto, "),
         (("--noise", "clustered"), "--noise clustered needs --groups"),
@@ -177,12 +177,12 @@ def test_missing_places(table, tmp_path):
     ],
     ids=str,
 )
-def test_refusals(csv, options, says):
+def test_refusals(csv, options, words):
     if "--stream" in options and "--groups" in options:
         frame = pd.read_csv(csv)
         frame.assign(x=frame["x"].round(1)).to_csv(csv, index=False)
     message = refusal("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *SMALL, *options)
-    assert says in message
+    assert words in message
     assert not (csv.parent / "m.ulmus").exists()
 
 

@@ -131,9 +131,9 @@ def test_excluded_rows_are_noted_and_rows_keep_their_numbers(folder, tmp_path):
     start = (folder / "m.ulmus", tmp_path / "gaps.csv", "--missing", "drop")
     assert "Excluded: 2 rows with missing values." in facts("average", *start)["notes"]
     page = tmp_path / "page.html"
-    said = facts("report", *start, "-o", page)
-    assert said["rows"] == N - 3
-    assert "Excluded: 3 rows with missing values." in said["notes"]
+    result = facts("report", *start, "-o", page)
+    assert result["rows"] == N - 3
+    assert "Excluded: 3 rows with missing values." in result["notes"]
     rows = re.sub(r"<[^>]+>", " ", page.read_text().partition("Largest errors")[2])
     assert re.search(r"leverage\s+21\s+50\s", rows), rows[:200]
     assert f"{WIND!r} has no value in data row 4;" in refusal(

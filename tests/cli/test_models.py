@@ -81,18 +81,18 @@ def test_settings_of_a_fit(folder):
 
 
 def test_facts_of_a_fit(folder):
-    said = facts("fit", folder / "t.csv", "-t", "y", "-o", folder / "p.ulmus", *SMALL)
-    assert said["model"] == str(folder / "p.ulmus")
-    assert said["report"] is None
-    assert said["rows_excluded"] == 0
-    assert said["columns"] == ["t", "kind", "day", "wet", "count"]
-    assert said["summary"]["n_rows"] == 80
-    assert said["notes"] == [
+    result = facts("fit", folder / "t.csv", "-t", "y", "-o", folder / "p.ulmus", *SMALL)
+    assert result["model"] == str(folder / "p.ulmus")
+    assert result["report"] is None
+    assert result["rows_excluded"] == 0
+    assert result["columns"] == ["t", "kind", "day", "wet", "count"]
+    assert result["summary"]["n_rows"] == 80
+    assert result["notes"] == [
         "Dates encoded as days since 1970 (times as fractions of a day): day.",
         "Encoded as categories (number of levels): kind (3).",
     ]
-    assert "use a larger --n-neurons" in said["summary"]["warnings"][0]["suggestion"]
-    assert not any("model." in text for text in said["summary"]["advice"])
+    assert "use a larger --n-neurons" in result["summary"]["warnings"][0]["suggestion"]
+    assert not any("model." in text for text in result["summary"]["advice"])
 
 
 def test_weights_are_those_of_python(folder, tmp_path):
@@ -137,9 +137,10 @@ def test_missing_values_when_predicting(folder, tmp_path):
     new.loc[5, "kind"] = None
     new.to_csv(tmp_path / "n.csv", index=False)
     start = ("predict", folder / "m.ulmus", tmp_path / "n.csv", "-o", tmp_path / "o.csv")
-    said = refusal(*start)
+    message = refusal(*start)
     assert (
-        "'t' has no value in data row 4; fill it, use --missing drop to exclude such rows" in said
+        "'t' has no value in data row 4; fill it, use --missing drop to exclude such rows"
+        in message
     )
     assert not (tmp_path / "o.csv").exists()
     counts = facts(*start, "--missing", "drop", "--keep", "count")
@@ -250,9 +251,9 @@ def test_notes_and_results_go_their_ways(folder, tmp_path):
 def test_failures_in_json(folder, tmp_path):
     result = run("predict", folder / "m.ulmus", tmp_path / "no.csv", "-o", "o.csv", "--json")
     assert result.exit_code == 2
-    said = json.loads(result.stdout)
-    assert said == {
+    result_json = json.loads(result.stdout)
+    assert result_json == {
         "error": f"{tmp_path / 'no.csv'} does not exist; check the name.",
         "exit_code": 2,
     }
-    assert result.stderr == f"ulmus: {said['error']}\n"
+    assert result.stderr == f"ulmus: {result_json['error']}\n"

@@ -117,9 +117,9 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("command", "says"), OPTIONS, ids=lambda v: str(v)[:60])
-def test_bad_options(place, command, says):
-    assert says in refusal(*command)
+@pytest.mark.parametrize(("command", "words"), OPTIONS, ids=lambda v: str(v)[:60])
+def test_bad_options(place, command, words):
+    assert words in refusal(*command)
 
 
 TABLES = {
@@ -150,9 +150,9 @@ TABLES = {
 
 @pytest.mark.parametrize("case", TABLES)
 def test_bad_tables(place, case):
-    text, says = TABLES[case]
+    text, words = TABLES[case]
     (place / "t.csv").write_text(text)
-    assert says in refusal(*predict())
+    assert words in refusal(*predict())
     refusal("average", "m.ulmus", "t.csv")
     if case not in ("text", "infinity", "unknown", "no boolean", "no date", "absent", "twice"):
         refusal(*fit())
@@ -162,8 +162,12 @@ def test_bad_tables(place, case):
 def test_files_that_are_something_else(place, kind):
     for content in (b"", b"hello", (place / "t.csv").read_bytes()):
         (place / f"x.{kind}").write_bytes(content)
-        said = refusal(*predict(data=f"x.{kind}"))
-        assert f"x.{kind} is empty" in said if not content else f"x.{kind} cannot be read" in said
+        message = refusal(*predict(data=f"x.{kind}"))
+        assert (
+            f"x.{kind} is empty" in message
+            if not content
+            else f"x.{kind} cannot be read" in message
+        )
         refusal(*fit(data=f"x.{kind}"))
 
 
@@ -171,11 +175,11 @@ def test_problems_of_single_cells_are_found_when_fitting(place):
     table = sample().astype({"t": object})
     table.loc[33, "t"] = "seven"
     table.to_csv("x.csv", index=False)
-    said = refusal(*fit(data="x.csv"))
-    assert said.startswith(
+    message = refusal(*fit(data="x.csv"))
+    assert message.startswith(
         "column 't' contains 'seven' in data row 34, where a number is expected;"
     )
-    assert said.endswith("; correct it, or add it to --na-values.")
+    assert message.endswith("; correct it, or add it to --na-values.")
     table.loc[33, "t"] = "-inf"
     table.to_csv("x.csv", index=False)
     assert "'t' contains infinity in data row 34" in refusal(*fit(data="x.csv"))
@@ -184,13 +188,13 @@ def test_problems_of_single_cells_are_found_when_fitting(place):
     assert "the target 'y' has no value in data row 6" in refusal(*fit(data="x.csv"))
     weights = sample().assign(w=lambda t: t.y.where(t.index != 5).abs())
     weights.to_csv("x.csv", index=False)
-    said = refusal(*fit("--sample-weight", "w", data="x.csv"))
-    assert "the weight 'w' has no value in data row 6" in said
+    message = refusal(*fit("--sample-weight", "w", data="x.csv"))
+    assert "the weight 'w' has no value in data row 6" in message
     sample(1).to_csv("x.csv", index=False)
     assert "no column of the table can serve" in refusal(*fit(data="x.csv"))
     sample(3).assign(t=[1, 2, None], wet=[True, None, False]).to_csv("x.csv", index=False)
-    said = refusal(*fit("--missing", "drop", data="x.csv"))
-    assert said == "x.csv has 1 complete row; a model requires at least 2."
+    message = refusal(*fit("--missing", "drop", data="x.csv"))
+    assert message == "x.csv has 1 complete row; a model requires at least 2."
 
 
 def test_rows_are_counted_over_blocks(place, monkeypatch):
@@ -200,8 +204,8 @@ def test_rows_are_counted_over_blocks(place, monkeypatch):
     table = sample().replace({"kind": {"c": "b"}})
     table.loc[42, "kind"] = "z"
     table.to_feather("x.arrow")
-    said = refusal(*predict(data="x.arrow"))  # after four blocks were written
-    assert "contains 'z' in data row 43, which is not a category of the model (a, b, c)" in said
+    message = refusal(*predict(data="x.arrow"))  # after four blocks were written
+    assert "contains 'z' in data row 43, which is not a category of the model (a, b, c)" in message
 
 
 def test_a_model_of_a_newer_version(place):
@@ -209,9 +213,9 @@ def test_a_model_of_a_newer_version(place):
     content = (place / "m.ulmus").read_bytes()
     assert content.count(old) == 1
     (place / "x.ulmus").write_bytes(content.replace(old, new))
-    said = refusal(*predict(model="x.ulmus"))
-    assert "was written in format 3" in said
-    assert said.endswith("upgrade ulmus.")
+    message = refusal(*predict(model="x.ulmus"))
+    assert "was written in format 3" in message
+    assert message.endswith("upgrade ulmus.")
 
 
 def test_links_to_inputs_are_inputs(place):
@@ -236,7 +240,7 @@ def test_failures_of_the_machine_are_not_the_users(place, monkeypatch):
     assert refusal(*predict(), code=1).startswith("unexpected ZeroDivisionError")
 
 
-def test_a_full_disk_is_said_in_words(place, monkeypatch):
+def test_a_full_disk_is_named(place, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space")
 
@@ -259,8 +263,8 @@ def test_a_closed_standard_output_is_no_failure(place):
             "from ulmus.cli.app import app\n"
             f"app({[*map(str, predict(*options, output=output))]!r})"
         )
-        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert (said.returncode, said.stderr) == (0, "")
+        process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert (process.returncode, process.stderr) == (0, "")
         assert output.exists()
 
 
@@ -273,14 +277,14 @@ def test_an_interrupt_while_packages_are_loaded_ends_quietly():
         "sys.meta_path.insert(0, Interrupted())\n"
         "ulmus.cli.main()"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (said.returncode, said.stderr) == (130, "")
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (process.returncode, process.stderr) == (130, "")
 
 
-def test_help_teaches_by_examples():
-    said = done("--help").stdout
+def test_help_contains_examples():
+    text = done("--help").stdout
     for command in COMMANDS:
-        assert command in said
+        assert command in text
         lines = [line.strip(" •") for line in done(command, "--help").stdout.splitlines()]
         assert any(line.startswith(f"ulmus {command}") for line in lines)
         assert not any("\\b" in line for line in lines)

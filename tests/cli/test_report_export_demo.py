@@ -30,22 +30,22 @@ def test_a_fit_can_write_its_report(folder, tmp_path):
     for way in ("--in-memory", "--stream"):
         out = tmp_path / f"{way}.html"
         start = ("fit", folder / "t.csv", "-t", "y", *SMALL, "-o", tmp_path / "m.ulmus", way)
-        told = facts(*start, "--report", out)
-        assert told["report"] == str(out)
+        result = facts(*start, "--report", out)
+        assert result["report"] == str(out)
         assert "A model of y" in page(out)
 
 
 def test_reports_of_training_rows_of_new_ones_and_without_a_target(folder, tmp_path):
     out = tmp_path / "r.html"
-    told = facts("report", folder / "m.ulmus", folder / "t.csv", "-o", out)
-    assert (told["rows"], told["observed"]) == (80, True)
+    result = facts("report", folder / "m.ulmus", folder / "t.csv", "-o", out)
+    assert (result["rows"], result["observed"]) == (80, True)
     assert "They are the rows of this report" in page(out)
     facts("report", folder / "m.ulmus", folder / "new.csv", "-o", out, "--title", "Ozone & co")
     assert "They are the rows of this report" not in page(out)
     assert "Ozone &amp; co" in page(out)
-    told = facts("report", folder / "m.ulmus", folder / "bare.csv", "-o", out)
-    assert not told["observed"]
-    assert "nothing observed" in " ".join(told["notes"])
+    result = facts("report", folder / "m.ulmus", folder / "bare.csv", "-o", out)
+    assert not result["observed"]
+    assert "nothing observed" in " ".join(result["notes"])
 
 
 def test_a_report_that_cannot_be_written(folder, tmp_path):
@@ -58,9 +58,9 @@ def test_a_report_that_cannot_be_written(folder, tmp_path):
 def test_an_exported_graph_says_what_predict_says(folder, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     path = tmp_path / "m.onnx"
-    said = done("export", folder / "m.ulmus", "--onnx", path, "--confidence-level", 0.9).stdout
-    assert "InferenceSession" in said
-    assert "kind=" in said
+    text = done("export", folder / "m.ulmus", "--onnx", path, "--confidence-level", 0.9).stdout
+    assert "InferenceSession" in text
+    assert "kind=" in text
     pipe = ulmus.load(folder / "m.ulmus")
     encoder, model = (step for _, step in pipe.steps)
     X = encoder.transform(read_csv(folder / "new.csv"))
@@ -75,10 +75,10 @@ def test_an_exported_graph_says_what_predict_says(folder, tmp_path):
 
 
 def test_the_demonstration(tmp_path):
-    said = done("demo", tmp_path / "demo").stdout
+    text = done("demo", tmp_path / "demo").stdout
     files = {path.name for path in (tmp_path / "demo").iterdir()}
     assert files == {"diabetes.csv", "model.ulmus", "predictions.csv", "report.html"}
-    assert "$ ulmus fit" in said
+    assert "$ ulmus fit" in text
     document = ulmus.model_file.model_document(tmp_path / "demo" / "model.ulmus")
     assert document["target"] == "progression"
     assert json.dumps(document)

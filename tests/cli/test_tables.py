@@ -51,7 +51,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(folder):
-    """What Python says about the same rows."""
+    """Predictions of Python for the same rows."""
     return ulmus.inference(ulmus.load(folder / "m.ulmus")).summary_frame(sample(), 0.95)
 
 
@@ -162,8 +162,8 @@ def test_encodings(tmp_path, encoding):
 def test_texts_in_another_encoding(folder, tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(csv_of(sample()).replace(b",b,", "é".encode("latin-1").join([b","] * 2)))
-    said = refusal("fit", path, "-t", "y", "-o", tmp_path / "m.ulmus")
-    assert said.endswith(
+    message = refusal("fit", path, "-t", "y", "-o", tmp_path / "m.ulmus")
+    assert message.endswith(
         "'kind' is not in utf-8; set its encoding, for example --encoding latin-1."
     )
 
@@ -234,16 +234,16 @@ def test_an_index_of_pandas_is_a_column_if_it_has_a_name(folder, tmp_path, expec
 def test_row_numbers_of_pandas_are_no_input(tmp_path, kind):
     table, path = sample().sample(frac=1, random_state=0), tmp_path / f"t.{kind}"
     table.to_csv(path) if kind == "csv" else table.to_parquet(path)
-    said = facts("fit", path, "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
-    assert said["columns"] == ["t", "kind", "day", "wet", "count"]
-    assert "Dropped: a column without a name, such as the row numbers of pandas." in said["notes"]
+    result = facts("fit", path, "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
+    assert result["columns"] == ["t", "kind", "day", "wet", "count"]
+    assert "Dropped: a column without a name, such as the row numbers of pandas." in result["notes"]
 
 
 def test_names_with_dots_in_parquet(tmp_path):
     table = sample().rename(columns={"count": "t.count"})
     table.to_parquet(tmp_path / "t.parquet")
-    said = facts("fit", tmp_path / "t.parquet", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
-    assert said["columns"] == ["t", "kind", "day", "wet", "t.count"]
+    result = facts("fit", tmp_path / "t.parquet", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
+    assert result["columns"] == ["t", "kind", "day", "wet", "t.count"]
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])

@@ -1,4 +1,4 @@
-"""Commands run in process, small tables for them, and what every refusal must look like."""
+"""Commands run in process, tables for them, and the form of every error."""
 
 import json
 
@@ -26,7 +26,7 @@ def done(*arguments):
 
 
 def facts(*arguments):
-    """What a command says about its result in JSON, which must be all of its output."""
+    """The JSON result of a command, which must be all of its output."""
     return json.loads(done(*arguments, "--json").stdout, parse_constant=_refused_constant)
 
 
@@ -35,7 +35,7 @@ def _refused_constant(text):
 
 
 def refusal(*arguments, code=2):
-    """The one line of a command that must fail, without what was said before it."""
+    """The error of a command that must fail: the last line, after any notes."""
     result = run(*arguments)
     assert result.exit_code == code, result.output
     assert isinstance(result.exception, SystemExit), repr(result.exception)
