@@ -62,7 +62,7 @@ class PointConversion:
     def _unseen_levels(self, X: Any) -> dict[int, int]:
         """For each one-hot encoded input, the number of points with an unknown value."""
         inputs = self.fitted_.ensemble.layer.inputs
-        if not inputs.levels:
+        if not inputs.one_hot:
             return {}
         return inputs.unknown_values(dense(X))
 

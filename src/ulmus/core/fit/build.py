@@ -59,8 +59,9 @@ def build(
     log : callable
         Receives progress messages.
     """
+    _require_single_outputs(source)
     scale = checked_feature_scale(source.reduce(feature_scale))
-    _require_single_range(source, scale)
+    _require_single_inputs(source, scale)
     if isinstance(source, RowBlocks):
         return _build_rows(source, spec, scale, covariance, log)
     return _build_stream(source, spec, scale, covariance, log)
@@ -68,9 +69,10 @@ def build(
 
 def update(rows: RowBlocks, spec: FitSpec, earlier: Fit | None = None, log: Log = quiet) -> Fit:
     """Fit rows that come once, together with those of an earlier fit of the same layer."""
+    _require_single_outputs(rows)
     scale = rows.reduce(feature_scale)
     scale = checked_feature_scale(scale) if earlier is None else earlier.scale + scale
-    _require_single_range(rows, scale)
+    _require_single_inputs(rows, scale)
     if earlier is None:
         layer, input_map = _layer(rows, spec, scale, None, log)
     else:
@@ -112,19 +114,24 @@ def _stream_of(fit: Fit) -> Stream:
     return Stream(start, rows.reduce(FirstPass(start.whitening, start.units, every)))
 
 
-def _require_single_range(source: Source, scale: FeatureScale) -> None:
-    """Refuse numbers whose squares exceed the range of single precision."""
-    if double_precision(source.sample(1).y):
-        return
-    largest = {"X": float(max(np.max(-scale.low), np.max(scale.high)))}
-    if isinstance(source, RowBlocks):
-        largest["y"] = float(np.max(np.abs(source.y)))
-    for name, size in largest.items():
-        if size > LARGEST_SINGLE:
-            cause = f"cannot represent the square of {name}, which reaches {size:.1g}"
-            remedy = f"multiply {name} by a factor that brings it near 1"
-            suggestions = (Setting("dtype", "float64"), remedy)
-            raise InputError(Message("range", cause, "dtype", "float32", suggestions))
+def _require_single_outputs(source: Source) -> None:
+    """Raise an error for outputs whose squares exceed single precision, before they are cast."""
+    if isinstance(source, RowBlocks) and not double_precision(source.reference):
+        _require_single_range("y", float(np.max(np.abs(source.y))))
+
+
+def _require_single_inputs(source: Source, scale: FeatureScale) -> None:
+    """Raise an error for inputs whose squares exceed single precision."""
+    if not double_precision(source.sample(1).y):
+        _require_single_range("X", float(max(np.max(-scale.low), np.max(scale.high))))
+
+
+def _require_single_range(name: str, largest: float) -> None:
+    if largest > LARGEST_SINGLE:
+        cause = f"cannot represent the square of {name}, which reaches {largest:.1g}"
+        remedy = f"multiply {name} by a factor that brings it near 1"
+        suggestions = (Setting("dtype", "float64"), remedy)
+        raise InputError(Message("range", cause, "dtype", "float32", suggestions))
 
 
 def _layer(
