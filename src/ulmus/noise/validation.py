@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Any
 
 import numpy as np
 
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, invalid
+from ulmus.tables.dates import datetimes, days_since_1970
+from ulmus.tables.missing import is_missing, missing_mask
 
-EPOCH, DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
 # Squares of larger numbers, and sums of these, overflow.
 LARGEST = 1e150
 # Examples of naming a column instead, for messages.
@@ -32,17 +32,13 @@ def location_error(axis: str, text: str, *suggestions: str) -> InputError:
 
 def times(values: Any) -> np.ndarray:
     """Times as numbers: dates as days since 1970, durations as days; NaN if missing."""
-    array = _array("time", values)
-    if array.dtype.kind == "O":
-        array = _dates(array)
-    if array.dtype.kind == "M":
-        array = array.astype("datetime64[us]") - EPOCH
-    return array / DAY if array.dtype.kind == "m" else _numbers("time", array)
+    array = datetimes(_array("time", values))
+    return days_since_1970(array) if array.dtype.kind in "mM" else _axis_numbers("time", array)
 
 
 def coordinates(values: Any) -> np.ndarray:
     """Coordinates as numbers."""
-    array = _numbers("coords", _array("coords", values))
+    array = _axis_numbers("coords", _array("coords", values))
     if array.ndim > 1 and array.shape[1] == 0:
         raise location_error("coords", "coords has no columns", "give at least one coordinate")
     return array
@@ -54,8 +50,7 @@ def labels(values: Any) -> np.ndarray:
     if array.ndim != 1:
         text = f"groups has shape {array.shape}"
         raise location_error("groups", text, "give one label for each row")
-    objects = array.dtype.kind == "O"
-    missing = np.array([_is_missing(value) for value in array]) if objects else array != array
+    missing = missing_mask(array)
     if missing.any():
         text = f"groups of row {np.argmax(missing)} is missing"
         raise location_error("groups", text, "give each row a group", "exclude the row")
@@ -87,29 +82,7 @@ def _array(axis: str, values: Any) -> np.ndarray:
     return array
 
 
-def _dates(array: np.ndarray) -> np.ndarray:
-    """Python dates as NumPy dates in UTC; other values unchanged."""
-    present = [value for value in array.flat if not _is_missing(value)]
-    if not present or not all(isinstance(value, datetime.date) for value in present):
-        return array
-    plain = [None if _is_missing(value) else _utc(value) for value in array.flat]
-    return np.array(plain, dtype="datetime64[us]").reshape(array.shape)
-
-
-def _utc(date: Any) -> Any:
-    if getattr(date, "tzinfo", None) is None:
-        return date
-    return date.astimezone(datetime.UTC).replace(tzinfo=None)
-
-
-def _is_missing(value: Any) -> bool:
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # comparisons with pandas.NA are missing, too
-        return True
-
-
-def _numbers(axis: str, array: np.ndarray) -> np.ndarray:
+def _axis_numbers(axis: str, array: np.ndarray) -> np.ndarray:
     numbers = array.astype(float) if array.dtype.kind in "biuf" else _parsed(axis, array)
     finite = np.abs(numbers[np.isfinite(numbers)])
     if np.any(finite > LARGEST):
@@ -121,7 +94,7 @@ def _numbers(axis: str, array: np.ndarray) -> np.ndarray:
 def _parsed(axis: str, array: np.ndarray) -> np.ndarray:
     numbers = np.full(array.shape, np.nan)
     for index, value in np.ndenumerate(array):
-        if not _is_missing(value):
+        if not is_missing(value):
             numbers[index] = _number(axis, index[0], value)
     return numbers
 
