@@ -11,7 +11,7 @@ from sklearn.inspection import partial_dependence
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.arrays.backend import row_blocks
-from ulmus.core.layer.activations import ACTIVATIONS
+from ulmus.core.layer.hidden_layer import ACTIVATIONS
 
 STEP = 1e-5
 
@@ -77,8 +77,8 @@ def learned(data):
     how = {"noise": "homoskedastic", "alpha": 0.1, "random_state": 0}
     fitted = ELMEnsembleRegressor(3, 30, **how).fit(X, data.y)
     inputs = fitted.fitted_.ensemble.layer.inputs
-    assert inputs.scores
-    assert inputs.levels
+    assert inputs.normal_scores
+    assert inputs.one_hot
     return fitted, X
 
 

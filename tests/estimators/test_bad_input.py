@@ -7,7 +7,7 @@ from plain import plain_ensemble, plain_member
 from shared import both, says
 from sklearn.exceptions import NotFittedError
 
-from ulmus.core.layer.activations import ACTIVATIONS
+from ulmus.core.layer.hidden_layer import ACTIVATIONS
 from ulmus.exceptions import (
     DegenerateFitWarning,
 )

@@ -16,8 +16,7 @@ from shared import says
 from sklearn.base import clone
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
-from ulmus.core.data.source import Block
-from ulmus.core.data.subsample import SamplePass
+from ulmus.core.data.source import Block, SamplePass
 from ulmus.core.fit.layer import Effort
 from ulmus.core.input_map.marginal_likelihood import probe_networks
 from ulmus.exceptions import ExtrapolationWarning

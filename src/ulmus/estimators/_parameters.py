@@ -13,8 +13,7 @@ from ulmus.core.ensemble.regression import RegressionSpec
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.layer import MAP_STRUCTURES
 from ulmus.core.fit.spec import FitSpec, LayerSpec
-from ulmus.core.layer.activations import ACTIVATIONS
-from ulmus.core.layer.hidden_layer import DISTRIBUTIONS, HiddenLayer, UnitDistribution
+from ulmus.core.layer.hidden_layer import ACTIVATIONS, DISTRIBUTIONS, HiddenLayer, UnitDistribution
 from ulmus.core.layer.inputs import EXPANSIONS
 from ulmus.core.noise import noise_of_estimate
 from ulmus.core.ridge.residuals import DISCOUNTS

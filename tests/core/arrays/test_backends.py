@@ -12,7 +12,7 @@ from ulmus.core.arrays.backend import column_sums, erf, like, logistic, to_numpy
 from ulmus.core.arrays.linalg import triangular_factor
 from ulmus.core.data.scaling import feature_scale
 from ulmus.core.data.source import Block
-from ulmus.core.layer.activations import ACTIVATIONS
+from ulmus.core.layer.hidden_layer import ACTIVATIONS
 
 # ---------------------------------------------------------------- fits and predictions
 

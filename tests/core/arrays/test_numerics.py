@@ -10,8 +10,7 @@ from plain import plain_ensemble, plain_member
 
 from ulmus.core.data.scaling import feature_scale, output_units
 from ulmus.core.data.source import Block
-from ulmus.core.layer.activations import ACTIVATIONS
-from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution
+from ulmus.core.layer.hidden_layer import ACTIVATIONS, HiddenLayer, UnitDistribution
 from ulmus.core.layer.inputs import Inputs
 from ulmus.core.ridge.factor import factor_of_moments, spectrum
 from ulmus.core.ridge.member_pairs import lone_members

@@ -26,8 +26,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.data.source import Block
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, Weighting, probe_networks
-from ulmus.core.layer.activations import ACTIVATIONS
-from ulmus.core.layer.hidden_layer import UnitDistribution
+from ulmus.core.layer.hidden_layer import ACTIVATIONS, UnitDistribution
 from ulmus.core.layer.inputs import Inputs
 
 maps = pytest.mark.parametrize("L", [SCALES, MIXING], ids=["scales", "matrix"])

@@ -13,8 +13,7 @@ from ulmus.core.fit import layer as fit_layer
 from ulmus.core.fit.spec import LayerSpec
 from ulmus.core.input_map import optimisation
 from ulmus.core.input_map.marginal_likelihood import probe_networks
-from ulmus.core.input_map.optimisation import LearnedMap, learned_map
-from ulmus.core.input_map.sensitivity import relevance
+from ulmus.core.input_map.optimisation import LearnedMap, learned_map, relevance
 from ulmus.core.layer.hidden_layer import UnitDistribution
 from ulmus.core.layer.inputs import Inputs
 from ulmus.datasets import friedman

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from plain import plain_ensemble
 
 from ulmus.core.arrays.backend import to_numpy
-from ulmus.core.layer.activations import ACTIVATIONS
+from ulmus.core.layer.hidden_layer import ACTIVATIONS
 from ulmus.core.layer.inputs import Inputs
 
 

@@ -11,8 +11,7 @@ from scipy.stats import rankdata
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.arrays.backend import to_numpy
-from ulmus.core.data.source import Block
-from ulmus.core.data.subsample import SamplePass
+from ulmus.core.data.source import Block, SamplePass
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import EXPANSIONS, KNOT_STEP, Inputs, NormalScores, OneHot, expanded
 
@@ -36,7 +35,7 @@ def inputs_of(X, weight=None, expansions=EXPANSIONS):
 
 def scores_of(x, weight=None):
     """The curve of scores of one column."""
-    return inputs_of(x[:, None], weight, ("normal_scores",)).scores[0]
+    return inputs_of(x[:, None], weight, ("normal_scores",)).normal_scores[0]
 
 
 def oracle_scores(x):
@@ -163,33 +162,33 @@ def test_values_beside_each_other_have_finite_scores():
 @pytest.mark.parametrize("values", [[1.0], [0.0, 5.0]], ids=["constant", "two values"])
 def test_two_values_have_no_scores(values):
     inputs = inputs_of(np.resize(values, 20)[:, None])
-    assert (inputs.scores, inputs.levels, inputs.expands) == ((), (), False)
+    assert (inputs.normal_scores, inputs.one_hot, inputs.expands) == ((), (), False)
 
 
 # ---------------------------------------------------------------- one-hot indicators
 
 
 @pytest.mark.parametrize(
-    ("n_values", "has_levels"), [(2, False), (3, True), (10, True), (11, False)]
+    ("n_values", "has_indicators"), [(2, False), (3, True), (10, True), (11, False)]
 )
-def test_three_to_ten_values_have_indicators(n_values, has_levels):
+def test_three_to_ten_values_have_indicators(n_values, has_indicators):
     x = 0.1 * np.resize(np.arange(n_values), 60)
-    assert bool(inputs_of(x[:, None]).levels) == has_levels
-    assert not inputs_of(x[:, None], expansions=("normal_scores",)).levels
-    assert not inputs_of(x[:, None], expansions=("one_hot",)).scores
+    assert bool(inputs_of(x[:, None]).one_hot) == has_indicators
+    assert not inputs_of(x[:, None], expansions=("normal_scores",)).one_hot
+    assert not inputs_of(x[:, None], expansions=("one_hot",)).normal_scores
 
 
 def test_an_indicator_is_one_at_its_value(table):
     x = table[:, 2]
-    (levels,) = inputs_of(x[:, None]).levels
+    (indicators,) = inputs_of(x[:, None]).one_hot
     expected = [[1.0 if value == level else 0.0 for value in x] for level in (1.5, 2.5, 4.0, 7.0)]
-    assert_array_equal(levels(x), expected)
+    assert_array_equal(indicators(x), expected)
 
 
 def test_indicators_match_values_in_single_precision():
     x = np.tile([0.1, 0.2, 0.3, 0.7], 5)
-    (levels,) = inputs_of(x[:, None]).levels
-    assert_array_equal(levels(x.astype(np.float32).astype(float)), levels(x))
+    (indicators,) = inputs_of(x[:, None]).one_hot
+    assert_array_equal(indicators(x.astype(np.float32).astype(float)), indicators(x))
 
 
 def test_an_unknown_value_has_no_indicator_and_is_counted(table):
@@ -198,7 +197,7 @@ def test_an_unknown_value_has_no_indicator_and_is_counted(table):
     new[[1, 3, 4], 2] = [2.0, 8.0, 4.01]
     assert inputs.unknown_values(new) == {2: 3}
     assert inputs.unknown_values(table) == {}
-    assert_array_equal(np.sum(inputs.levels[0](new[:, 2]), axis=0), [1, 0, 1, 0, 0])
+    assert_array_equal(np.sum(inputs.one_hot[0](new[:, 2]), axis=0), [1, 0, 1, 0, 0])
 
 
 # ---------------------------------------------------------------- all of them
@@ -265,8 +264,11 @@ def in_library(inputs, xp, dtype):
     return Inputs(
         foreign(inputs.offset),
         foreign(inputs.scale),
-        tuple(NormalScores(s.column, foreign(s.knots), foreign(s.heights)) for s in inputs.scores),
-        tuple(OneHot(part.column, foreign(part.values)) for part in inputs.levels),
+        tuple(
+            NormalScores(s.column, foreign(s.knots), foreign(s.heights))
+            for s in inputs.normal_scores
+        ),
+        tuple(OneHot(part.column, foreign(part.values)) for part in inputs.one_hot),
     )
 
 
@@ -308,8 +310,8 @@ def test_sparse_tables_are_not_expanded(rng):
 
 def test_values_that_hardly_repeat_have_no_indicators():
     x = np.repeat(np.arange(5.0), 2)[:, None]
-    assert not inputs_of(x).levels
-    assert inputs_of(np.repeat(x, 2, axis=0)).levels
+    assert not inputs_of(x).one_hot
+    assert inputs_of(np.repeat(x, 2, axis=0)).one_hot
 
 
 def test_rows_that_come_one_by_one_are_sampled_at_random():

@@ -13,13 +13,11 @@ import scipy.sparse
 
 from ulmus.core.arrays.backend import Array, is_on_host, like
 from ulmus.core.data.scaling import FeatureScale
-from ulmus.core.data.source import Block, Source
-from ulmus.core.data.subsample import SamplePass
+from ulmus.core.data.source import Block, SamplePass, Source
 from ulmus.core.fit.spec import LayerSpec
 from ulmus.core.input_map.correlated_noise import MOST_ROWS, learned_map_correlated
 from ulmus.core.input_map.marginal_likelihood import probe_networks
-from ulmus.core.input_map.optimisation import Log, learned_map
-from ulmus.core.input_map.sensitivity import relevance
+from ulmus.core.input_map.optimisation import Log, learned_map, relevance
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
 from ulmus.core.noise_covariance.spec import CovarianceSpec

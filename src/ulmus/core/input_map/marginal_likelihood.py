@@ -30,8 +30,7 @@ from threadpoolctl import threadpool_info
 from ulmus.core.arrays.backend import Array, is_on_host, like, namespace, to_numpy
 from ulmus.core.arrays.linalg import cholesky, inverse_and_log_det, inverted_triangle
 from ulmus.core.data.source import Block
-from ulmus.core.layer.activations import named
-from ulmus.core.layer.hidden_layer import UnitDistribution
+from ulmus.core.layer.hidden_layer import UnitDistribution, named
 from ulmus.core.layer.inputs import Inputs
 
 

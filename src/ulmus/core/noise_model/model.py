@@ -19,8 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ulmus.core.arrays.backend import Array, dense, namespace, to_numpy
-from ulmus.core.data.source import Block, RowBlocks
-from ulmus.core.data.subsample import SamplePass
+from ulmus.core.data.source import Block, RowBlocks, SamplePass
 from ulmus.core.ensemble.ensemble import Ensemble
 from ulmus.core.ensemble.regression import RegressionSpec, fitted_rows
 from ulmus.core.input_map.marginal_likelihood import probe_networks

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace
-from ulmus.core.data.source import Block, RowPass, Source
-from ulmus.core.data.subsample import SamplePass
+from ulmus.core.data.source import Block, RowPass, SamplePass, Source
 from ulmus.core.ensemble.ensemble import Ensemble
 from ulmus.core.ensemble.regression import start_of
 from ulmus.core.ensemble.stream import fitted_stream
