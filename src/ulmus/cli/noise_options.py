@@ -10,7 +10,8 @@ import numpy as np
 import typer
 
 from ulmus.cli.options import column_names
-from ulmus.noise import AR1, Clustered, CorrelatedNoise, Exponential, Matern, NeweyWest
+from ulmus.noise import AR1, Clustered, Exponential, Matern, NeweyWest
+from ulmus.noise.structures import location_columns
 from ulmus.tables import NumberColumn
 from ulmus.tables.cells import Cells
 from ulmus.tables.columns import NumericColumn, column_type
@@ -111,7 +112,7 @@ class LocationColumns:
             if name in names and axis not in self.axes:
                 raise ValueError(f"--noise {name} needs --{axis}; name columns of the table.")
         noise = self.noise(name, ())
-        used = noise.names() if isinstance(noise, CorrelatedNoise) else {}
+        used = location_columns(noise)
         unused = next((axis for axis in self.axes if axis not in used), None)
         if unused is not None:
             model = f"--noise {name or self._default}"

@@ -17,7 +17,7 @@ from ulmus.estimators import _validation as check
 from ulmus.estimators._fit_warnings import print_progress, warn_about_fit, warn_about_series
 from ulmus.estimators._parameters import fit_spec, needs_residuals, require_same_layer
 from ulmus.exceptions import NeedsTwoPassesError
-from ulmus.noise import CorrelatedNoise
+from ulmus.noise.assumptions import noise_assumption
 from ulmus.noise.locations import default_block_ids
 from ulmus.tables.blocks import BlockSource, block_reader, checked_blocks, no_progress, progress_bar
 from ulmus.tables.frames import column
@@ -202,7 +202,7 @@ class FitMethods:
 
     def __getattr__(self, name: str) -> Any:
         """Say why there is no ``partial_fit`` where there is none; others say it themselves."""
-        if name == "partial_fit" and isinstance(self.noise, CorrelatedNoise):
+        if name == "partial_fit" and noise_assumption(self.noise).correlated:
             raise NeedsTwoPassesError(
                 "partial_fit sees each row once and forgets it, and how noise hangs together "
                 f"(noise={self.noise!r}) is told from all rows in their order; use fit_blocks, or "

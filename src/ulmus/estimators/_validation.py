@@ -19,7 +19,7 @@ from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.estimators import _parameters as check
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting, invalid, named
-from ulmus.noise import CorrelatedNoise
+from ulmus.noise.assumptions import noise_assumption
 from ulmus.noise.locations import covariance_spec, default_block_ids
 from ulmus.tables.blocks import BlockSource
 from ulmus.tables.checks import (
@@ -160,7 +160,7 @@ def checked_covariance_spec(
     estimator: Any, n_rows: int, columns: Any, arguments: dict[str, Any]
 ) -> CovarianceSpec | None:
     """Covariance structure and locations of the rows; None for independent noise."""
-    if isinstance(estimator.noise, CorrelatedNoise):
+    if noise_assumption(estimator.noise).correlated:
         return covariance_spec(estimator.noise, n_rows, columns, arguments)
     unused = [axis for axis, values in arguments.items() if values is not None]
     if unused:
@@ -174,7 +174,7 @@ def blocks_with_locations(
     estimator: Any, source: BlockSource, arguments: dict[str, Any]
 ) -> tuple[BlockSource, CovarianceSpec | None]:
     """Blocks with block ids for cross-validation, and the locations of their rows."""
-    if not isinstance(estimator.noise, CorrelatedNoise):
+    if not noise_assumption(estimator.noise).correlated:
         return source, checked_covariance_spec(estimator, 0, None, arguments)
     if not estimator.noise.structure().serial:
         text = "requires all rows at once, and a fit in blocks reads them one block at a time"

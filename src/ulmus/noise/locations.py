@@ -11,7 +11,7 @@ from ulmus.core.noise_covariance.hac import CLUSTERS, HACSpec
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.core.noise_covariance.structure import CovarianceStructure
-from ulmus.noise.structures import AXES, CorrelatedNoise
+from ulmus.noise.structures import AXES, CorrelatedNoise, location_columns
 from ulmus.noise.validation import coordinates, labels, location_error, times
 
 
@@ -71,7 +71,7 @@ def new_locations(
     arrays : dict
         Arrays for ``time``, ``coords`` and ``groups``, or None.
     """
-    names = noise.names() if isinstance(noise, CorrelatedNoise) else {}
+    names = location_columns(noise)
     along = {term.axis for term in structure.terms}
     needed = [axis for axis, term in (("time", "time"), ("coords", "space")) if term in along]
     needed += ["groups"] if "time" in along and rows.groups is not None else []

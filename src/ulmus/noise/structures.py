@@ -372,6 +372,11 @@ NOISE_STRUCTURES = {
 }
 
 
+def location_columns(noise: Any) -> dict[str, Any]:
+    """Columns of locations by axis of a value of ``noise=``; empty for independent noise."""
+    return noise.names() if isinstance(noise, CorrelatedNoise) else {}
+
+
 def _parts(noise: Any) -> tuple[CorrelatedNoise, ...]:
     if not isinstance(noise, CorrelatedNoise):
         raise _error(f"{noise!r} is not an object of ulmus.noise")
