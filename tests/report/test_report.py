@@ -28,11 +28,10 @@ from ulmus.diagnostics.finding import TOPICS
 from ulmus.report import page as report_page
 from ulmus.report import report_html, write_report
 from ulmus.report.contents import report_contents
-from ulmus.report.numbers import count, number, share
+from ulmus.report.numbers import counted, number, share
 from ulmus.report.relevance import exchange_shares
 from ulmus.report.report_input import LEAVE_ONE_OUT, NEW, NOTHING, prepare_input
-from ulmus.report.text import overview, variance
-from ulmus.report.text import rows as about_rows
+from ulmus.report.text import overview_text, rows_text, variance_text
 
 SECTIONS = ["data", "accuracy", "calibration", "correlation", "relevance", "variance", "adequacy"]
 SECTIONS += ["outliers", "reproducibility", "citation"]
@@ -122,7 +121,7 @@ def test_it_is_small_and_loads_nothing(page):
 
 
 def test_the_script_of_plotly_is_there_once(page):
-    assert page.count('id="plotly"') == 1
+    assert page.counted('id="plotly"') == 1
 
 
 def test_every_figure_is_one_that_plotly_accepts(page):
@@ -226,7 +225,7 @@ def test_new_rows_are_an_out_of_sample_test(model):
     expected = model.check(X, y)
     assert evaluation.report.coverage == expected.coverage
     assert_allclose(evaluation.coverage, expected.coverage[3].coverage)
-    text = about_rows(found)
+    text = rows_text(found)
     assert "80 new rows" in text
     assert "out-of-sample test" in text
 
@@ -255,7 +254,7 @@ def test_rows_without_observations(model):
     assert found.evaluated_on == LEAVE_ONE_OUT
     assert found.n_rows == 70
     assert_allclose(found.evaluation.predicted, model.loo_predictions_)
-    assert "70 further rows" in about_rows(found)
+    assert "70 further rows" in rows_text(found)
 
 
 def test_parts_of_the_variance_are_those_of_the_library(model, rows):
@@ -308,7 +307,7 @@ def test_a_map_that_was_optimised_on_all_rows_is_mentioned():
     X, y = drawn_table(410, 2)
     found = contents(ELMEnsembleRegressor(4, 30, random_state=0).fit(X, y), X, y)
     assert found.map_saw_all
-    assert "optimised on all rows" in about_rows(found)
+    assert "optimised on all rows" in rows_text(found)
 
 
 def test_exchange_shares_of_a_linear_function():
@@ -360,7 +359,7 @@ def test_one_member_lacks_the_variance_of_its_weights(rows):
     model = plain_member(15, alpha=0.1, random_state=0).fit(*rows)
     found = contents(model, *rows)
     assert found.ensemble_size is None
-    assert "one network" in variance(found.variance, found.ensemble_size)
+    assert "one network" in variance_text(found.variance, found.ensemble_size)
     assert set(SECTIONS) <= Page(report_html(model, *rows)).ids()
 
 
@@ -393,7 +392,7 @@ def test_a_compressed_model_cannot_recognise_its_training_rows(rows):
     found = contents(model, *rows)
     assert found.evaluated_on == NEW
     assert len(found.evaluation.scores) == 1
-    assert "equals that of the fit" in about_rows(found)
+    assert "equals that of the fit" in rows_text(found)
     text = Page(report_html(model, *rows)).text
     assert "which the model does not keep" in text
 
@@ -403,7 +402,7 @@ def test_a_model_without_rows_and_without_observations(rows):
     found = contents(model, rows[0], None)
     assert found.evaluated_on == NOTHING
     assert found.target is None
-    assert "was not evaluated" in overview(found)
+    assert "was not evaluated" in overview_text(found)
     read = Page(report_html(model, rows[0], None))
     assert set(SECTIONS) <= read.ids()
     assert "Calibration requires observations" in read.text
@@ -437,7 +436,7 @@ def test_a_constant_target():
     y = np.full(60, 3.0)
     model = small().fit(X, y)
     found = contents(model, X, y)
-    assert "nothing to explain" in overview(found)
+    assert "nothing to explain" in overview_text(found)
     assert np.isnan(found.evaluation.scores[0].r2)
     assert set(SECTIONS) <= Page(report_html(model, X, y)).ids()
 
@@ -603,14 +602,14 @@ def test_shares_and_counts():
     assert [share(v) for v in (0, 0.004, 0.93, 0.999, 1)] == [
         *("0%", "less than 1%", "93%", "more than 99%", "100%"),
     ]
-    assert (count(1, "row"), count(2, "row")) == ("1 row", "2 rows")
+    assert (counted(1, "row"), counted(2, "row")) == ("1 row", "2 rows")
 
 
 def test_the_sentence_about_the_variance(model, rows):
     found = contents(model, *rows)
     # The limit of infinitely many members, as in the summary.
     left = found.ensemble_size.limit / sum(found.variance.prediction.values())
-    text = variance(found.variance, found.ensemble_size)
+    text = variance_text(found.variance, found.ensemble_size)
     assert text.startswith(share(left))
     assert left == pytest.approx(model.summary().variance_shares.data, abs=0.03)
     assert "not with more members" in text

@@ -2,9 +2,9 @@
 
 ``check`` runs the checks of ``checks/`` on ``calibration_data`` (training rows, leave-one-out, or
 new rows) and returns a report of ``finding``s; ``coverage`` tests counts of covered rows.
-``summary`` computes the numbers of a ``summary_value``, and ``baselines`` the leave-one-out errors
-of simpler models. Findings are data: front ends render their suggestions. Plots and pages are
-elsewhere.
+``summary`` computes the fields of a ``summary_value``, which ``summary_text`` renders, and
+``baselines`` the leave-one-out predictions of simpler models. Findings are data: front ends render
+their suggestions. Figures and pages belong to ``plot`` and ``report``.
 """
 
 from ulmus.diagnostics.check import diagnostic_report

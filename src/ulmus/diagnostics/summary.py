@@ -92,18 +92,18 @@ def fit_summary(
             return replace(basics, notes=(NO_ROWS,))
         if fit.needs_refits:
             return replace(basics, notes=(NOT_COMPUTED,))
-        return replace(basics, **_leave_one_out(fit, fit.rows), notes=(NOT_CHECKED,))
+        return replace(basics, **_leave_one_out_fields(fit, fit.rows), notes=(NOT_CHECKED,))
     parts: dict[str, Any] = {"notes": (NO_ROWS,)}
     if fit.rows is not None:
         # First: it computes what error bars require, and its warnings become findings.
         findings = diagnostic_report(fit, names=names).findings
         flagged = tuple(f for f in findings if f.severity != "ok")
-        parts = {"warnings": flagged, "notes": (), **_leave_one_out(fit, fit.rows)}
+        parts = {"warnings": flagged, "notes": (), **_leave_one_out_fields(fit, fit.rows)}
     points = _some_rows(fit)
     if points.shape[0] == 0:
         parts["notes"] += (NO_POINTS,)
     else:
-        parts |= _variance(fit, points)
+        parts |= _variance_fields(fit, points)
     whole = replace(basics, **parts)
     return replace(whole, advice=tuple(_advice(whole, fit)))
 
@@ -114,7 +114,7 @@ def fit_summary(
 def _basics(fit: Fit, title: str, names: Sequence[str]) -> Summary:
     """Fields that require no computation."""
     ensemble, activation = fit.ensemble, fit.ensemble.layer.activation
-    target = _target(fit)
+    target = _target_moments(fit)
     sigma2 = fit.sigma2 / fit.mean_weight
     share = None if target is None else sigma2 / np.where(target.sd > 0, target.sd, np.nan) ** 2
     return Summary(
@@ -147,7 +147,7 @@ class TargetMoments(NamedTuple):
     sd: np.ndarray
 
 
-def _target(fit: Fit) -> TargetMoments | None:
+def _target_moments(fit: Fit) -> TargetMoments | None:
     """Moments of y: of the rows, or of the sums of a stream by its intercept, else None."""
     ensemble, unit = fit.ensemble, fit.ensemble.unit
     if fit.rows is not None:
@@ -221,7 +221,7 @@ def _relevance(fit: Fit, names: Sequence[str]) -> tuple[FeatureRelevance, ...]:
 # ---------------------------------------------------------------- computed
 
 
-def _leave_one_out(fit: Fit, rows: TrainingRows) -> dict[str, Any]:
+def _leave_one_out_fields(fit: Fit, rows: TrainingRows) -> dict[str, Any]:
     """Leave-one-out accuracy of the rows, and the coverage of their intervals."""
     accuracy = leave_one_out_accuracy(fit, rows)
     errors = scaled_residuals(fit, rows)
@@ -237,7 +237,7 @@ def _some_rows(fit: Fit) -> Array:
     return taken_rows(fit.rows.data.X, fit.rows.data.evenly_spaced(MEMBER_POINTS))
 
 
-def _variance(fit: Fit, X: Array) -> dict[str, Any]:
+def _variance_fields(fit: Fit, X: Array) -> dict[str, Any]:
     """Mean components of the variance of predictions, and how many members suffice."""
     parts = fit.parts(X)
     M, choice = parts.n_members, fit.choice_variance(X)

@@ -1,23 +1,15 @@
-"""A summary as a value: numbers as fields, and the same as text."""
+"""The fields of a summary."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from html import escape
 from typing import Any, NamedTuple
 
-from ulmus.diagnostics.finding import Finding, hanging, mark
+from ulmus.diagnostics.finding import Finding
+from ulmus.diagnostics.summary_text import summary_html, summary_text
 from ulmus.messages import Dialect, Message, python
-
-# Inputs that are named; the others are summed.
-MOST_NAMED, LONGEST_NAME = 8, 40
-# Smaller shares of the variance are zero in whole percents.
-VISIBLE_SHARE = 0.005
-OUT_OF_SAMPLE = "model.check(X_new, y_new) is an out-of-sample test."
-ALL_CHECKS = "model.check() returns all diagnostics; " + OUT_OF_SAMPLE
-INTERVALS = "model.predict_interval(X) returns prediction intervals for new observations."
 
 
 class FeatureRelevance(NamedTuple):
@@ -207,13 +199,7 @@ class Summary:
         text : str
             One entry for each label, aligned.
         """
-        entries = list(self._entries(dialect, next_steps))
-        width = max(len(label) for label, _ in entries)
-        lines = [self._headline]
-        for label, texts in entries:
-            for i, text in enumerate(texts):
-                lines += hanging(f"{label if i == 0 else '':<{width}}  ", text)
-        return "\n".join(lines)
+        return summary_text(self, dialect, next_steps)
 
     def __str__(self) -> str:
         return self.format()
@@ -223,141 +209,7 @@ class Summary:
 
     def _repr_html_(self) -> str:
         """A plain table for notebooks."""
-        left = ' style="text-align: left; vertical-align: top"'
-        rows = [
-            f"<tr><th{left}>{escape(label)}</th>"
-            f"<td{left}>{'<br>'.join(escape(text) for text in texts)}</td></tr>"
-            for label, texts in self._entries(python, None)
-        ]
-        return f"<table><caption>{escape(self._headline)}</caption>{''.join(rows)}</table>"
-
-    # ------------------------------------------------------------ text
-
-    @property
-    def _headline(self) -> str:
-        outputs = "" if self.n_outputs is None else f", {_counted(self.n_outputs, 'output')}"
-        inputs = _counted(self.n_features, "input")
-        return f"{self.title}: {_counted(self.n_rows, 'row')}, {inputs}{outputs}."
-
-    def _entries(
-        self, dialect: Dialect, next_steps: Sequence[str] | None
-    ) -> Iterator[tuple[str, list[str]]]:
-        """Labels with the lines beside them."""
-        yield "network", [self._network()]
-        for label, text in (
-            ("target", self._target),
-            ("ridge", self._ridge),
-            ("noise", self._noise),
-            ("noise covariance", self._noise_covariance),
-            ("leave-one-out", self._leave_one_out),
-            ("variance", self._variance),
-        ):
-            for k in range(self.n_outputs or 1):
-                line = text(k)
-                if line:
-                    yield label if self.n_outputs is None else f"{label}, output {k}", [line]
-        if self.relevance:
-            yield "relevance", self._relevance()
-        if self.warnings is not None:
-            yield "warnings", _warning_lines(self.warnings, dialect)
-        if self.notes:
-            yield "not computed", list(self.notes)
-        steps = self._next_steps() if next_steps is None else next_steps
-        advice = [*(one.render(dialect) for one in self.advice), *steps]
-        if advice:
-            yield "next", advice
-
-    def _next_steps(self) -> list[str]:
-        """Methods to call next."""
-        return [OUT_OF_SAMPLE if self.warnings is None else ALL_CHECKS, INTERVALS]
-
-    def _of(self, name: str, k: int) -> Any:
-        """A field's value for an output."""
-        value = getattr(self, name)
-        return value if self.n_outputs is None or value is None else value[k]
-
-    def _network(self) -> str:
-        units = f"{self.n_neurons} hidden units ({self.activation})"
-        members = "one network of" if self.n_estimators == 1 else f"{self.n_estimators} members of"
-        maps = {None: "no input map", "given": "input map given"}
-        learned = f"input map optimised ({self.input_map})"
-        return f"{members} {units}; {maps.get(self.input_map, learned)}."
-
-    def _target(self, k: int) -> str:
-        mean, sd = self._of("target_mean", k), self._of("target_sd", k)
-        return "" if mean is None else f"mean {mean:.4g}, standard deviation {sd:.4g}."
-
-    def _ridge(self, k: int) -> str:
-        alpha, dof = self._of("alpha", k), self._of("dof", k)
-        return f"alpha = {alpha:.3g}; {dof:.1f} effective degrees of freedom."
-
-    def _noise(self, k: int) -> str:
-        sd, share = self._of("noise_sd", k), self._of("noise_share", k)
-        between = self._of("noise_range", k)
-        text = f"standard deviation {sd:.3g}"
-        if not self._of("noise_modelled", k):
-            text += ", constant"
-        elif between is None:
-            text += " on average, a function of the inputs"
-        else:
-            text += f" on average, {between[0]:.3g} to {between[1]:.3g} over the rows"
-        if share is not None and math.isfinite(share):
-            text += f"; {share:.0%} of the variance of the target"
-        return text + "."
-
-    def _noise_covariance(self, k: int) -> str:
-        phrase = self._of("noise_covariance", k)
-        return "" if phrase is None else f"{phrase}."
-
-    def _leave_one_out(self, k: int) -> str:
-        rmse, r2 = self._of("rmse", k), self._of("r2", k)
-        if rmse is None:
-            return ""
-        if not math.isfinite(r2):
-            return f"RMSE {rmse:.3g}; the target does not vary."
-        mean, covered = self._of("rmse_of_mean", k), self._of("coverage", k)
-        return (
-            f"R2 {r2:.3f}; RMSE {rmse:.3g} ({mean:.3g} for the mean); {covered:.1%} of the rows "
-            f"in their {self.coverage_level:.0%} intervals (nominal by construction)."
-        )
-
-    def _variance(self, k: int) -> str:
-        shares = self._of("variance_shares", k)
-        if shares is None:
-            return ""
-        parts = [f"{shares.data:.0%} noise of the training rows"]
-        if self.n_estimators > 1:
-            parts.append(f"{shares.members:.0%} random weights")
-        if shares.choices >= VISIBLE_SHARE:
-            parts.append(f"{shares.choices:.0%} selection of alpha and input map")
-        return f"of a prediction: {', '.join(parts)}."
-
-    def _relevance(self) -> list[str]:
-        named, others = self.relevance[:MOST_NAMED], self.relevance[MOST_NAMED:]
-        lines = [(_shortened(r.name), r.share, f"(sd {r.sd:.1%})") for r in named]
-        if others:
-            lines.append((f"{len(others)} more", sum(r.share for r in others), "together"))
-        width = max(len(name) for name, *_ in lines)
-        return [f"{name:<{width}} {share:6.1%}  {more}" for name, share, more in lines]
-
-
-def _warning_lines(findings: tuple[Finding, ...], dialect: Dialect) -> list[str]:
-    if not findings:
-        return ["none; all leave-one-out checks are ok."]
-    lines = []
-    for one in findings:
-        suggestion = one.suggestion_in(dialect)
-        line = f"{mark(one.severity)} {one.name}: {one.message}"
-        lines.append(f"{line} -> {suggestion}" if suggestion else line)
-    return lines
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+        return summary_html(self)
 
 
 def _plain(value: Any) -> Any:

@@ -227,7 +227,7 @@ class CalibrationDisplay:
             if name not in panels_by_name:
                 raise ValueError(
                     f"panels contains {name!r}, not one of {list(panels_by_name)}; 'groups' "
-                    "requires groups."
+                    "requires labels of groups."
                 )
         n_groups = len(self.groups or ()) if "groups" in chosen else 0
         axes = drawing_grid(ax, len(chosen), GROUP_HEIGHT * n_groups)

@@ -82,14 +82,14 @@ class Curve:
         """Read a frame with one feature, and one with simultaneous bounds."""
         rows = frame_of_output(frame, output)
         (name,) = feature_columns(frame)
-        grid = column(rows, name)
+        grid = numeric_column(rows, name)
         order = np.argsort(grid, kind="stable")
         return cls(
             str(name),
             grid[order],
-            column(rows, "estimate")[order],
-            _bounds(rows)[order],
-            None if whole is None else _bounds(frame_of_output(whole, output))[order],
+            numeric_column(rows, "estimate")[order],
+            _confidence_bounds(rows)[order],
+            None if whole is None else _confidence_bounds(frame_of_output(whole, output))[order],
             deciles[0] if deciles else None,
         )
 
@@ -137,11 +137,11 @@ class Surface:
         """Read a frame with two features, whose rows may come in any order."""
         rows = frame_of_output(frame, output)
         first, second = feature_columns(frame)
-        x, i = np.unique(column(rows, first), return_inverse=True)
-        y, j = np.unique(column(rows, second), return_inverse=True)
+        x, i = np.unique(numeric_column(rows, first), return_inverse=True)
+        y, j = np.unique(numeric_column(rows, second), return_inverse=True)
         estimate, std_error = (np.full((len(y), len(x)), np.nan) for _ in range(2))
-        estimate[j, i] = column(rows, "estimate")
-        std_error[j, i] = column(rows, "std_error")
+        estimate[j, i] = numeric_column(rows, "estimate")
+        std_error[j, i] = numeric_column(rows, "std_error")
         return cls((str(first), str(second)), (x, y), estimate, std_error, deciles)
 
     @property
@@ -173,13 +173,13 @@ def frame_of_output(frame: Any, output: int) -> Any:
     return frame[frame["output"] == outputs[output]] if "output" in frame.columns else frame
 
 
-def column(frame: Any, name: Any) -> FloatArray:
+def numeric_column(frame: Any, name: Any) -> FloatArray:
     """A column as an array of numbers."""
     return np.asarray(frame[name], dtype=float)
 
 
-def _bounds(frame: Any) -> FloatArray:
-    return np.stack([column(frame, "conf_low"), column(frame, "conf_high")], axis=1)
+def _confidence_bounds(frame: Any) -> FloatArray:
+    return np.stack([numeric_column(frame, "conf_low"), numeric_column(frame, "conf_high")], axis=1)
 
 
 def feature_deciles(estimator: Any, X: Any, features: Sequence[int | str]) -> list[FloatArray]:

@@ -95,8 +95,8 @@ class ResidualsDisplay:
         check_is_fitted(estimator)
         if not hasattr(estimator, "loo_residuals_"):
             raise ValueError(
-                "the estimator keeps no training rows (streamed fit, or compress()); draw residuals "
-                "before compress(), or fit in memory with fit(X, y)."
+                "the estimator keeps no training rows (streamed fit, or compress()); draw "
+                "residuals before compress(), or fit in memory with fit(X, y)."
             )
         return cls.from_predictions(
             one_output(estimator.loo_predictions_, output),

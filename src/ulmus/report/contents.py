@@ -17,7 +17,7 @@ from ulmus.report.residual_correlation import ResidualCorrelation, residual_corr
 from ulmus.report.settings import Settings, settings
 from ulmus.report.variance_components import (
     EnsembleSizeCurve,
-    VarianceComponents,
+    MeanVarianceComponents,
     ensemble_size_curve,
     variance_components,
 )
@@ -50,7 +50,7 @@ class ReportContents:
         Relevance of the inputs.
     curves : tuple of PartialDependenceCurve
         Partial dependence on the most relevant ones.
-    variance : VarianceComponents
+    variance : MeanVarianceComponents
         Components of the variance.
     ensemble_size : EnsembleSizeCurve or None
         Variance against the number of members.
@@ -75,7 +75,7 @@ class ReportContents:
     residual_correlation: ResidualCorrelation | None
     relevance: RelevanceShares
     curves: tuple[PartialDependenceCurve, ...]
-    variance: VarianceComponents
+    variance: MeanVarianceComponents
     ensemble_size: EnsembleSizeCurve | None
     settings: Settings
     warnings: tuple[str, ...]
@@ -113,7 +113,7 @@ def report_contents(report_input: ReportInput, title: str, target_name: str) -> 
         variance=variance,
         ensemble_size=ensemble_size,
         settings=settings(report_input),
-        warnings=_distinct(str(warning.message) for warning in caught),
+        warnings=_distinct_warnings(str(warning.message) for warning in caught),
     )
 
 
@@ -124,7 +124,7 @@ def _map_saw_all(fit: Fit) -> bool:
     return learned and not set_aside and not fit.folded
 
 
-def _distinct(messages: Iterable[str]) -> tuple[str, ...]:
+def _distinct_warnings(messages: Iterable[str]) -> tuple[str, ...]:
     """The first of all messages that differ only in numbers and names, and how many follow."""
     similar: dict[str, list[str]] = {}
     for message in dict.fromkeys(messages):

@@ -95,7 +95,7 @@ class Evaluation:
         """Score without rows far outside; None if there are no such rows, or no others."""
         if not np.any(self.outside) or np.all(self.outside):
             return None
-        return _score(INSIDE, self.observed[~self.outside], self.predicted[~self.outside])
+        return _model_score(INSIDE, self.observed[~self.outside], self.predicted[~self.outside])
 
     @property
     def coverage(self) -> float:
@@ -109,13 +109,13 @@ def evaluate(report_input: ReportInput) -> Evaluation | None:
     if report_input.evaluated_on == NOTHING:
         return None
     return (
-        _leave_one_out(report_input)
+        _leave_one_out_evaluation(report_input)
         if report_input.evaluated_on == LEAVE_ONE_OUT
-        else _new(report_input)
+        else _new_rows_evaluation(report_input)
     )
 
 
-def _leave_one_out(report_input: ReportInput) -> Evaluation:
+def _leave_one_out_evaluation(report_input: ReportInput) -> Evaluation:
     """The calibration rows of the fit, each predicted without it."""
     fit, rows = report_input.fit, report_input.fit.rows
     assert rows is not None  # as evaluated_on is LEAVE_ONE_OUT
@@ -149,7 +149,7 @@ def _leave_one_out(report_input: ReportInput) -> Evaluation:
     )
 
 
-def _new(report_input: ReportInput) -> Evaluation:
+def _new_rows_evaluation(report_input: ReportInput) -> Evaluation:
     """Rows that are not part of the fit."""
     fit, index = report_input.fit, random_rows(np.arange(len(report_input.table)), MOST_NEW)
     assert report_input.y is not None  # as evaluated_on is NEW
@@ -180,7 +180,7 @@ def _new(report_input: ReportInput) -> Evaluation:
     )
 
 
-def _training(rows: TrainingRows) -> tuple[Any, FloatArray, FloatArray | None]:
+def _training_arrays(rows: TrainingRows) -> tuple[Any, FloatArray, FloatArray | None]:
     """Inputs, outputs and weights of the training rows of positive weight."""
     used, root = rows.data.used, rows.data.root_weight
     X = input_values(rows.data.X, np.arange(rows.data.X.shape[1]))[used]
@@ -197,7 +197,7 @@ def _leave_one_out_baselines(rows: TrainingRows) -> dict[str, FloatArray]:
     if not _linear_is_cheap(rows):
         y, root = rows.data.y[0, rows.data.used], rows.data.root_weight
         return {MEAN: leave_one_out_mean(y, None if root is None else root[rows.data.used] ** 2)}
-    X, y, weight = _training(rows)
+    X, y, weight = _training_arrays(rows)
     return {
         MEAN: leave_one_out_mean(y, weight),
         LINEAR: linear_baseline(X, y, weight).loo_predictions,
@@ -213,11 +213,11 @@ def _baselines_at(rows: TrainingRows | None, points: Any) -> dict[str, FloatArra
     out = {MEAN: np.full(points.shape[0], mean)}
     if _linear_is_cheap(rows):
         inputs = input_values(points, np.arange(points.shape[1]))
-        out[LINEAR] = linear_baseline(*_training(rows)).predict(inputs)
+        out[LINEAR] = linear_baseline(*_training_arrays(rows)).predict(inputs)
     return out
 
 
-def _score(name: str, y: FloatArray, prediction: FloatArray) -> Score:
+def _model_score(name: str, y: FloatArray, prediction: FloatArray) -> Score:
     r2 = float(r2_score(y, prediction)) if np.ptp(y) > 0 else float("nan")
     rmse, mae = root_mean_squared_error(y, prediction), mean_absolute_error(y, prediction)
     return Score(name, float(rmse), float(mae), r2)
@@ -227,7 +227,7 @@ def _compared(
     y: FloatArray, predictions: dict[str, FloatArray]
 ) -> tuple[tuple[Score, ...], dict[str, float]]:
     """Scores of all models, and the gain of the first over each of the others."""
-    scores = tuple(_score(name, y, prediction) for name, prediction in predictions.items())
+    scores = tuple(_model_score(name, y, prediction) for name, prediction in predictions.items())
     own, *_ = predictions.values()
     gains = {}
     for name, prediction in list(predictions.items())[1:]:

@@ -1,4 +1,4 @@
-"""The figures of a report."""
+"""Figures of the target and of the evaluation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from ulmus.plot._calibration import LEVELS, chance_band
 from ulmus.plot._relevance import shortened
-from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
 from ulmus.report.columns import ObservedTarget
 from ulmus.report.drawing import (
     Figure,
@@ -21,29 +20,15 @@ from ulmus.report.drawing import (
     dashes,
     dots,
     numbers,
-    plain,
 )
 from ulmus.report.evaluation import Evaluation
 from ulmus.report.numbers import number, share
-from ulmus.report.partial_dependence import PartialDependenceCurve
-from ulmus.report.relevance import MOST_INPUTS, RelevanceShares
-from ulmus.report.variance_components import EnsembleSizeCurve, VarianceComponents
 
 BINS, PIT_BINS = 30, 10
 BAND_LABEL = "95% band if calibrated"
-PATTERN = {"size": 6, "solidity": 0.25}
-# Adjacent components differ in lightness and in their pattern.
-LOOKS = {
-    SHARED: ("--blue", ""),
-    OWN: ("--sky", "/"),
-    WEIGHTS: ("--vermilion", "x"),
-    CHOICE: ("--yellow", "."),
-    MODEL: ("--blue", ""),
-    OBSERVATION: ("--pale", ""),
-}
 
 
-def histogram(target: ObservedTarget) -> Figure:
+def target_figure(target: ObservedTarget) -> Figure:
     """Histogram of the target."""
     counts, edges = np.histogram(target.values, min(BINS, max(5, len(target.values) // 10)))
     low, middle, high = np.quantile(target.values, [0, 0.5, 1])
@@ -66,7 +51,7 @@ def histogram(target: ObservedTarget) -> Figure:
     )
 
 
-def against_observed(evaluation: Evaluation, target_name: str) -> Figure:
+def observed_figure(evaluation: Evaluation, target_name: str) -> Figure:
     """Observed against predicted values."""
     x, y = evaluation.predicted[evaluation.drawn], evaluation.observed[evaluation.drawn]
     low, high = evaluation.bounds
@@ -95,7 +80,7 @@ def against_observed(evaluation: Evaluation, target_name: str) -> Figure:
     )
 
 
-def coverage(evaluation: Evaluation) -> Figure:
+def coverage_figure(evaluation: Evaluation) -> Figure:
     """Coverage of central predictive intervals against their level."""
     inside = np.abs(2 * evaluation.pit - 1)
     covered = np.array([np.mean(inside <= level) for level in LEVELS])
@@ -122,7 +107,7 @@ def coverage(evaluation: Evaluation) -> Figure:
     )
 
 
-def pit(evaluation: Evaluation) -> Figure:
+def pit_figure(evaluation: Evaluation) -> Figure:
     """Histogram of the probability integral transform."""
     counts, edges = np.histogram(evaluation.pit, np.linspace(0, 1, PIT_BINS + 1))
     heights = counts / len(evaluation.pit)
@@ -153,172 +138,7 @@ def pit(evaluation: Evaluation) -> Figure:
     )
 
 
-def relevance(found: RelevanceShares) -> Figure:
-    """Shares of the most relevant inputs in the prediction."""
-    n = min(MOST_INPUTS, len(found.names))
-    names, shares = found.names[:n], found.shares[:n]
-    bars: dict[str, Any] = {
-        "type": "bar",
-        "orientation": "h",
-        "x": numbers(shares),
-        "y": list(range(n)),
-        "marker": {"color": "--sky", "line": {"color": "--ink", "width": 0.5}},
-        "hovertemplate": "%{x:.1%}<extra></extra>",
-    }
-    if found.deviations is not None:
-        error = found.deviations[:n]
-        bars["error_x"] = {
-            "array": numbers(error),
-            # A share is never negative.
-            "arrayminus": numbers(np.minimum(error, shares)),
-            "color": "--ink",
-            "thickness": 1.2,
-        }
-    ticks = {
-        "tickvals": list(range(n)),
-        "ticktext": [plain(name) for name in names],
-        "range": [n - 0.4, -0.6],
-        "title": {"text": ""},
-    }
-    layout = axes(
-        "share", "", {"tickformat": ".0%", "rangemode": "tozero", "nticks": 4, "tickangle": 0}
-    )
-    layout["yaxis"] |= ticks
-    layout["height"] = 110 + 26 * n
-    listed = ", ".join(f"{name} {share(s)}" for name, s in zip(names[:5], shares, strict=False))
-    sd = found.deviations
-    rows = [
-        (name, f"{s:.1%}", "" if sd is None else f"{sd[i]:.1%}")
-        for i, (name, s) in enumerate(zip(names, shares, strict=True))
-    ]
-    return Figure(
-        f"Bars of the share of each input in the prediction: {listed}.",
-        [bars],
-        layout,
-        Grid(("input", "share", "standard deviation"), tuple(rows)),
-    )
-
-
-def partial_dependence(curve: PartialDependenceCurve, target_name: str) -> Figure:
-    """Mean prediction as a function of one input, with its band."""
-    locations = range(len(curve.values))
-    x = np.array(curve.values if curve.connected else locations, dtype=float)
-    line: dict[str, Any] = {
-        "x": numbers(x),
-        "y": numbers(curve.estimate),
-        "hovertemplate": "%{y:.4g}<extra></extra>",
-    }
-    if curve.connected:
-        line |= {"mode": "lines", "line": {"color": "--blue", "width": 2.5}}
-        line |= {"name": "mean prediction"}
-        traces = [*band(x, curve.low, curve.high, "95% band", "--band"), line]
-    else:
-        error = {
-            "array": numbers(curve.high - curve.estimate),
-            "arrayminus": numbers(curve.estimate - curve.low),
-            "color": "--blue",
-        }
-        line |= {"mode": "markers", "marker": {"color": "--blue", "size": 9}, "error_y": error}
-        traces = [line | {"name": "mean prediction, 95% interval"}]
-    layout = axes(shortened(curve.name), f"mean prediction of {shortened(target_name)}")
-    texts = [number(v) if isinstance(v, float) else str(v) for v in curve.values]
-    if not curve.connected:
-        layout["xaxis"] |= {"tickvals": numbers(x), "ticktext": [plain(t) for t in texts]}
-        layout["xaxis"]["range"] = [-0.5, len(x) - 0.5]
-    least, most = int(np.argmin(curve.estimate)), int(np.argmax(curve.estimate))
-    each = zip(texts, curve.estimate, curve.low, curve.high, strict=True)
-    rows = [(text, *map(number, values)) for text, *values in each]
-    return Figure(
-        f"Partial dependence of {target_name} on {curve.name}: minimum "
-        f"{number(curve.estimate[least])} at {texts[least]}, maximum "
-        f"{number(curve.estimate[most])} at {texts[most]}, with 95% bands.",
-        traces,
-        layout,
-        Grid((curve.name, "mean prediction", "low", "high"), tuple(rows)),
-        curve.name,
-    )
-
-
-def variance_components(components: VarianceComponents) -> Figure:
-    """Stacked bars of the variance of a new observation and of the prediction."""
-    shares = components.observation_shares, components.shares
-    bars = dict(zip(("a new observation", "the prediction"), shares, strict=True))
-    traces = []
-    for name in components.observation_shares:
-        color, pattern = LOOKS[name]
-        heights = [each.get(name, 0.0) for each in bars.values()]
-        traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "x": numbers(heights),
-                "y": [0, 1],
-                "name": name,
-                "marker": {
-                    "color": color,
-                    "line": {"color": "--ink", "width": 0.5},
-                    "pattern": {"shape": pattern, "fgcolor": "--ink", "fillmode": "overlay"}
-                    | PATTERN,
-                },
-                "hovertemplate": f"{name}: %{{x:.1%}}<extra></extra>",
-            }
-        )
-    layout = axes(
-        "share of the variance",
-        "",
-        {"tickformat": ".0%", "range": [0, 1.02], "nticks": 6, "tickangle": 0},
-    )
-    layout["yaxis"] |= {"tickvals": [0, 1], "ticktext": list(bars), "title": {"text": ""}}
-    layout |= {"barmode": "stack", "height": 300}
-    listed = ", ".join(f"{share(v)} {name}" for name, v in components.shares.items())
-    rows = [
-        (name, *(f"{each[name]:.1%}" if name in each else "" for each in bars.values()))
-        for name in components.observation_shares
-    ]
-    return Figure(
-        f"Stacked bars of variance components. The prediction: {listed}. A new observation: "
-        f"{share(components.observation_shares[OBSERVATION])} is its own noise.",
-        traces,
-        layout,
-        Grid(("component", *(f"of {name}" for name in bars)), tuple(rows)),
-    )
-
-
-def ensemble_size(sizes: EnsembleSizeCurve) -> Figure:
-    """Variance of the prediction against the number of members."""
-    x = np.array(sizes.counts, dtype=float)
-    top = 1.15 * max(float(np.max(sizes.variance)), sizes.limit)
-    curve = {
-        "x": numbers(x),
-        "y": numbers(sizes.variance),
-        "mode": "lines+markers",
-        "line": {"color": "--blue", "width": 2},
-        "name": "variance",
-        "hovertemplate": "%{x} members: %{y:.4g}<extra></extra>",
-    }
-    limit = dashes([x[0], x[-1]], [sizes.limit] * 2, "infinitely many members")
-    fitted = {
-        "x": [sizes.fitted] * 2,
-        "y": [0, top],
-        "mode": "lines",
-        "line": {"color": "--vermilion", "width": 2},
-        "name": f"fitted: {sizes.fitted}",
-        "hoverinfo": "skip",
-    }
-    ticks = [k * 10**e for e in range(6) for k in (1, 2, 5) if x[0] <= k * 10**e <= x[-1]]
-    axis = {"type": "log", "tickvals": ticks, "ticktext": [number(v) for v in ticks]}
-    rows = [(str(n), number(v)) for n, v in zip(sizes.counts, sizes.variance, strict=True)]
-    here = float(np.interp(sizes.fitted, x, sizes.variance))
-    return Figure(
-        f"Mean variance of the prediction against the number of members: {number(here)} with the "
-        f"{sizes.fitted} fitted ones, and {number(sizes.limit)} with infinitely many.",
-        [curve, limit, fitted],
-        axes("members", "variance of the prediction", axis, {"range": [0, top or 1]}),
-        Grid(("members", "variance"), tuple(rows)),
-    )
-
-
-def residuals(evaluation: Evaluation, target_name: str) -> Figure:
+def residuals_figure(evaluation: Evaluation, target_name: str) -> Figure:
     """Standardised errors against predictions."""
     x, y = evaluation.predicted[evaluation.drawn], evaluation.scaled[evaluation.drawn]
     labels = [escape(evaluation.labels[i], quote=False) for i in evaluation.drawn]

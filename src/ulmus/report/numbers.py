@@ -43,7 +43,7 @@ def share(value: Any) -> str:
     return f"{x:.0f}%"
 
 
-def count(n: int, noun: str, nouns: str | None = None) -> str:
+def counted(n: int, noun: str, nouns: str | None = None) -> str:
     """A number with its noun: 1 row, 2 rows."""
     return f"{number(n)} {noun if n == 1 else nouns or noun + 's'}"
 

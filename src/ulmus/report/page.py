@@ -13,9 +13,12 @@ from ulmus.atomic_write import atomic_write
 from ulmus.report import figures, tables, text
 from ulmus.report.contents import ReportContents, report_contents
 from ulmus.report.drawing import Figure
+from ulmus.report.partial_dependence import partial_dependence_figure
+from ulmus.report.relevance import relevance_figure
 from ulmus.report.report_input import prepare_input
 from ulmus.report.residual_correlation import correlogram_figure, variogram_figure
 from ulmus.report.settings import ARTICLE, DOI, SOFTWARE
+from ulmus.report.variance_components import ensemble_size_figure, variance_figure
 from ulmus.version import __version__
 
 
@@ -133,7 +136,7 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None, target:
         evaluation=evaluation,
         overall="" if report is None else OVERALL[report.severity],
         findings={s.id: () if report is None else report.about(*s.topics) for s in SECTIONS},
-        coverage=None if evaluation is None else tables.coverage(evaluation),
+        coverage=None if evaluation is None else tables.coverage_tables(evaluation),
         figures=drawn,
         drawn={name: [_drawn(one) for one in each] for name, each in drawn.items()},
         text=text,
@@ -158,22 +161,22 @@ def _figures(contents: ReportContents) -> dict[str, list[Figure]]:
     )
     out: dict[str, list[Figure]] = {}
     if contents.target is not None:
-        out["target"] = [figures.histogram(contents.target)]
+        out["target"] = [figures.target_figure(contents.target)]
     if evaluation is not None:
-        out["observed"] = [figures.against_observed(evaluation, name)]
-        out["coverage"] = [figures.coverage(evaluation)]
-        out["pit"] = [figures.pit(evaluation)]
-        out["residuals"] = [figures.residuals(evaluation, name)]
+        out["observed"] = [figures.observed_figure(evaluation, name)]
+        out["coverage"] = [figures.coverage_figure(evaluation)]
+        out["pit"] = [figures.pit_figure(evaluation)]
+        out["residuals"] = [figures.residuals_figure(evaluation, name)]
     if correlation is not None:
         out["correlogram"] = [correlogram_figure(correlation.serial)]
         if correlation.spatial is not None:
             out["variogram"] = [variogram_figure(correlation.spatial)]
-    out["relevance"] = [figures.relevance(contents.relevance)]
+    out["relevance"] = [relevance_figure(contents.relevance)]
     if contents.curves:
-        out["partial-dependence"] = [figures.partial_dependence(c, name) for c in contents.curves]
-    out["variance"] = [figures.variance_components(contents.variance)]
+        out["partial-dependence"] = [partial_dependence_figure(c, name) for c in contents.curves]
+    out["variance"] = [variance_figure(contents.variance)]
     if contents.ensemble_size is not None:
-        out["ensemble-size"] = [figures.ensemble_size(contents.ensemble_size)]
+        out["ensemble-size"] = [ensemble_size_figure(contents.ensemble_size)]
     return out
 
 

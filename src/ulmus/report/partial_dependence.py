@@ -1,4 +1,4 @@
-"""Partial dependence of the prediction on the most relevant columns."""
+"""Partial dependence of the prediction on the most relevant columns, and its figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import numpy.typing as npt
 
 from ulmus.plot._curves import feature_columns
 from ulmus.plot._points import FEW_VALUES
+from ulmus.plot._relevance import shortened
 from ulmus.report.columns import column_class
+from ulmus.report.drawing import Figure, Grid, axes, band, numbers, plain
+from ulmus.report.numbers import number
 from ulmus.report.report_input import ReportInput
 from ulmus.tables import DateColumn
 
@@ -84,3 +87,43 @@ def _grid(column: Any) -> list[Any]:
             low, high = values[0], values[-1]
         values = np.linspace(low, high, CURVE_POINTS)
     return [float(v) for v in values]
+
+
+def partial_dependence_figure(curve: PartialDependenceCurve, target_name: str) -> Figure:
+    """Mean prediction as a function of one input, with its band."""
+    locations = range(len(curve.values))
+    x = np.array(curve.values if curve.connected else locations, dtype=float)
+    line: dict[str, Any] = {
+        "x": numbers(x),
+        "y": numbers(curve.estimate),
+        "hovertemplate": "%{y:.4g}<extra></extra>",
+    }
+    if curve.connected:
+        line |= {"mode": "lines", "line": {"color": "--blue", "width": 2.5}}
+        line |= {"name": "mean prediction"}
+        traces = [*band(x, curve.low, curve.high, "95% band", "--band"), line]
+    else:
+        error = {
+            "array": numbers(curve.high - curve.estimate),
+            "arrayminus": numbers(curve.estimate - curve.low),
+            "color": "--blue",
+        }
+        line |= {"mode": "markers", "marker": {"color": "--blue", "size": 9}, "error_y": error}
+        traces = [line | {"name": "mean prediction, 95% interval"}]
+    layout = axes(shortened(curve.name), f"mean prediction of {shortened(target_name)}")
+    texts = [number(v) if isinstance(v, float) else str(v) for v in curve.values]
+    if not curve.connected:
+        layout["xaxis"] |= {"tickvals": numbers(x), "ticktext": [plain(t) for t in texts]}
+        layout["xaxis"]["range"] = [-0.5, len(x) - 0.5]
+    least, most = int(np.argmin(curve.estimate)), int(np.argmax(curve.estimate))
+    each = zip(texts, curve.estimate, curve.low, curve.high, strict=True)
+    rows = [(text, *map(number, values)) for text, *values in each]
+    return Figure(
+        f"Partial dependence of {target_name} on {curve.name}: minimum "
+        f"{number(curve.estimate[least])} at {texts[least]}, maximum "
+        f"{number(curve.estimate[most])} at {texts[most]}, with 95% bands.",
+        traces,
+        layout,
+        Grid((curve.name, "mean prediction", "low", "high"), tuple(rows)),
+        curve.name,
+    )

@@ -1,4 +1,4 @@
-"""Relevance of the original columns: their shares in the prediction."""
+"""Relevance of the original columns: their shares in the prediction, and the figure of these."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ulmus.report.drawing import Figure, Grid, axes, numbers, plain
+from ulmus.report.numbers import share
 from ulmus.report.report_input import ReportInput
 
 FloatArray = npt.NDArray[np.float64]
@@ -94,3 +96,49 @@ def exchange_shares(predict: Callable[[Any], FloatArray], table: Any) -> FloatAr
         effects[j] = np.mean((predict(changed) - before) ** 2) / 2
     total = np.sum(effects)
     return effects / total if total > 0 else np.full(len(effects), 1 / len(effects))
+
+
+def relevance_figure(found: RelevanceShares) -> Figure:
+    """Shares of the most relevant inputs in the prediction."""
+    n = min(MOST_INPUTS, len(found.names))
+    names, shares = found.names[:n], found.shares[:n]
+    bars: dict[str, Any] = {
+        "type": "bar",
+        "orientation": "h",
+        "x": numbers(shares),
+        "y": list(range(n)),
+        "marker": {"color": "--sky", "line": {"color": "--ink", "width": 0.5}},
+        "hovertemplate": "%{x:.1%}<extra></extra>",
+    }
+    if found.deviations is not None:
+        error = found.deviations[:n]
+        bars["error_x"] = {
+            "array": numbers(error),
+            # A share is never negative.
+            "arrayminus": numbers(np.minimum(error, shares)),
+            "color": "--ink",
+            "thickness": 1.2,
+        }
+    ticks = {
+        "tickvals": list(range(n)),
+        "ticktext": [plain(name) for name in names],
+        "range": [n - 0.4, -0.6],
+        "title": {"text": ""},
+    }
+    layout = axes(
+        "share", "", {"tickformat": ".0%", "rangemode": "tozero", "nticks": 4, "tickangle": 0}
+    )
+    layout["yaxis"] |= ticks
+    layout["height"] = 110 + 26 * n
+    listed = ", ".join(f"{name} {share(s)}" for name, s in zip(names[:5], shares, strict=False))
+    sd = found.deviations
+    rows = [
+        (name, f"{s:.1%}", "" if sd is None else f"{sd[i]:.1%}")
+        for i, (name, s) in enumerate(zip(names, shares, strict=True))
+    ]
+    return Figure(
+        f"Bars of the share of each input in the prediction: {listed}.",
+        [bars],
+        layout,
+        Grid(("input", "share", "standard deviation"), tuple(rows)),
+    )

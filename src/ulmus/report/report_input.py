@@ -137,7 +137,9 @@ def prepare_input(model: Any, X: Any, y: Any) -> ReportInput:
     table, takes_frame = _table(outer, X, is_pipeline=last is not outer)
     observed = None if y is None else _observed(y, len(table))
     rows = last.fitted_.rows
-    is_training = rows is not None and observed is not None and _same(observed, rows.data.y[0])
+    is_training = (
+        rows is not None and observed is not None and _same_observations(observed, rows.data.y[0])
+    )
     if is_training or (observed is None and rows is not None):
         evaluated_on = LEAVE_ONE_OUT
     else:
@@ -197,7 +199,7 @@ def _observed(y: Any, n_rows: int) -> FloatArray:
     return values
 
 
-def _same(y: FloatArray, training: FloatArray) -> bool:
+def _same_observations(y: FloatArray, training: FloatArray) -> bool:
     """Whether observations are those of the fit, up to rounding."""
     if y.shape != training.shape:
         return False

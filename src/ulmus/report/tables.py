@@ -18,7 +18,7 @@ MOST_DESCRIBED = 60
 MOST_LISTED = 10
 
 
-def columns(contents: ReportContents) -> Grid:
+def columns_table(contents: ReportContents) -> Grid:
     """Every input, or the first ones."""
     return Grid(
         ("input", "type", "values", "missing"),
@@ -30,7 +30,7 @@ def _described(column: ColumnSummary) -> tuple[str, ...]:
     return column.name, column.kind, column.values, number(column.missing)
 
 
-def scores(evaluation: Evaluation) -> Grid:
+def scores_table(evaluation: Evaluation) -> Grid:
     """Accuracy of the model and the baselines."""
     listed = [*evaluation.scores, *([evaluation.inside] if evaluation.inside else [])]
     return Grid(
@@ -39,7 +39,7 @@ def scores(evaluation: Evaluation) -> Grid:
     )
 
 
-def coverage(evaluation: Evaluation) -> tuple[Grid, Grid]:
+def coverage_tables(evaluation: Evaluation) -> tuple[Grid, Grid]:
     """Coverage of all rows by level, and of groups at one level."""
     everything = [row for row in evaluation.report.coverage if row.group == "all"]
     groups = [row for row in evaluation.report.coverage if row.group != "all"]
@@ -51,17 +51,17 @@ def coverage(evaluation: Evaluation) -> tuple[Grid, Grid]:
     )
 
 
-def largest_errors(evaluation: Evaluation) -> Grid:
+def largest_errors_table(evaluation: Evaluation) -> Grid:
     """Rows with the largest standardised errors."""
     return _rows(evaluation, np.argsort(-np.abs(evaluation.scaled), kind="stable")[:MOST_LISTED])
 
 
-def highest_leverage(evaluation: Evaluation) -> Grid:
+def leverage_table(evaluation: Evaluation) -> Grid:
     """Rows with the highest leverage."""
     return _rows(evaluation, np.argsort(-evaluation.leverage, kind="stable")[:MOST_LISTED])
 
 
-def outside(evaluation: Evaluation) -> Grid:
+def outside_table(evaluation: Evaluation) -> Grid:
     """Rows far outside the range of the training inputs."""
     return _rows(evaluation, np.flatnonzero(evaluation.outside)[:MOST_LISTED])
 
@@ -82,7 +82,7 @@ def _rows(evaluation: Evaluation, where: Iterable[int]) -> Grid:
     )
 
 
-def parameters(contents: ReportContents) -> Grid:
+def parameters_table(contents: ReportContents) -> Grid:
     """Parameters of the estimator."""
     return Grid(
         ("parameter", "value", ""),
@@ -93,11 +93,11 @@ def parameters(contents: ReportContents) -> Grid:
     )
 
 
-def chosen(contents: ReportContents) -> Grid:
+def estimates_table(contents: ReportContents) -> Grid:
     """Parameters that the fit selected."""
     return Grid(("fitted quantity", "value"), contents.settings.chosen)
 
 
-def versions(contents: ReportContents) -> Grid:
+def versions_table(contents: ReportContents) -> Grid:
     """Versions of the software."""
     return Grid(("software", "version"), contents.settings.versions)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
 from ulmus.report.contents import ReportContents
 from ulmus.report.evaluation import LINEAR, Evaluation
-from ulmus.report.numbers import count, fixed, number, share
+from ulmus.report.numbers import counted, fixed, number, share
 from ulmus.report.partial_dependence import CURVE_ROWS
 from ulmus.report.relevance import MOST_INPUTS
 from ulmus.report.report_input import LEAVE_ONE_OUT, NEW
-from ulmus.report.variance_components import EnsembleSizeCurve, VarianceComponents
+from ulmus.report.variance_components import EnsembleSizeCurve, MeanVarianceComponents
 
 # A difference of so many standard errors is significant.
 SIGNIFICANT = 2.0
@@ -26,7 +26,7 @@ LARGEST_COMPONENT = {
 }
 
 
-def overview(contents: ReportContents) -> str:
+def overview_text(contents: ReportContents) -> str:
     """The report in a paragraph."""
     evaluation = contents.evaluation
     if evaluation is None:
@@ -73,8 +73,9 @@ def _extrapolation(evaluation: Evaluation) -> str:
     """Accuracy without rows far outside the training range."""
     if evaluation.inside is None:
         return ""
+    outside = counted(int(evaluation.outside.sum()), "row lies", "rows lie")
     return (
-        f"{count(int(evaluation.outside.sum()), 'row lies', 'rows lie')} outside the range of the "
+        f"{outside} outside the range of the "
         f"training inputs; without these, the RMSE is {number(evaluation.inside.rmse, 3)} and R² "
         f"{fixed(evaluation.inside.r2)}."
     )
@@ -87,7 +88,7 @@ def _diagnostics(contents: ReportContents, evaluation: Evaluation) -> str:
     if contents.evaluated_on == NEW:
         text = (
             f"The 95% prediction intervals cover {evaluation.coverage:.1%} of "
-            f"{count(len(evaluation.observed), 'row')}. "
+            f"{counted(len(evaluation.observed), 'row')}. "
         )
     if not flagged:
         return f"{text}All {len(findings)} diagnostic checks are ok."
@@ -96,9 +97,9 @@ def _diagnostics(contents: ReportContents, evaluation: Evaluation) -> str:
     return f"{text}{len(flagged)} diagnostic {checks} not ok: {listed}."
 
 
-def rows(contents: ReportContents) -> str:
+def rows_text(contents: ReportContents) -> str:
     """The rows of the report, and how the model is evaluated."""
-    fit = f"The model was fitted to {count(contents.n_training, 'row')}."
+    fit = f"The model was fitted to {counted(contents.n_training, 'row')}."
     if contents.is_training:
         optimistic = (
             " The input map was optimised on all rows, which makes these errors slightly "
@@ -112,27 +113,27 @@ def rows(contents: ReportContents) -> str:
         )
     if contents.evaluated_on == NEW and contents.keeps_rows:
         return (
-            f"{fit} This report evaluates it on {count(contents.n_rows, 'new row')}, which are not "
-            "part of the fit: an out-of-sample test for rows like these."
+            f"{fit} This report evaluates it on {counted(contents.n_rows, 'new row')}, which are "
+            "not part of the fit: an out-of-sample test for rows like these."
         )
     if contents.evaluated_on == NEW:
         same = contents.n_rows == contents.n_training
         hint = " Their number equals that of the fit." if same else ""
         return (
-            f"{fit} It does not keep them, so that the {count(contents.n_rows, 'row')} of this "
+            f"{fit} It does not keep them, so that the {counted(contents.n_rows, 'row')} of this "
             "report cannot be compared with them. If these are the training rows, all that follows "
             f"is optimistic.{hint}"
         )
     if contents.evaluated_on == LEAVE_ONE_OUT:
         return (
-            f"{fit} {count(contents.n_rows, 'further row')} without observations are used for "
+            f"{fit} {counted(contents.n_rows, 'further row')} without observations are used for "
             "relevance, partial dependence and variance; accuracy and calibration are those of the "
             "training rows, leave-one-out."
         )
     return f"{fit} It does not keep them, and no observations were passed."
 
 
-def notes(evaluation: Evaluation) -> list[str]:
+def sample_notes(evaluation: Evaluation) -> list[str]:
     """What scores and figures omit, if anything."""
     n, out = len(evaluation.observed), []
     if n < evaluation.of_rows:
@@ -144,13 +145,13 @@ def notes(evaluation: Evaluation) -> list[str]:
     return out
 
 
-def outside(evaluation: Evaluation) -> str:
+def outside_text(evaluation: Evaluation) -> str:
     """Number of rows far outside."""
     n = int(evaluation.outside.sum())
-    return f"Outside the range of the training inputs: {count(n, 'row')}"
+    return f"Outside the range of the training inputs: {counted(n, 'row')}"
 
 
-def calibration(contents: ReportContents) -> str:
+def calibration_text(contents: ReportContents) -> str:
     """What is tested by the coverage of leave-one-out or new rows."""
     if contents.evaluated_on == LEAVE_ONE_OUT:
         return (
@@ -164,7 +165,7 @@ def calibration(contents: ReportContents) -> str:
     )
 
 
-def residual_correlation(contents: ReportContents) -> str:
+def residual_correlation_text(contents: ReportContents) -> str:
     """What correlated residuals imply, and how to read the figures."""
     if contents.residual_correlation is None:
         return "Not available: residual correlation requires the training rows."
@@ -182,7 +183,7 @@ def residual_correlation(contents: ReportContents) -> str:
     return text
 
 
-def relevance(contents: ReportContents) -> str:
+def relevance_text(contents: ReportContents) -> str:
     """The definition of relevance, and how many inputs are drawn."""
     shares, text = contents.relevance, ""
     if len(shares.names) > MOST_INPUTS:
@@ -200,17 +201,19 @@ def relevance(contents: ReportContents) -> str:
     return f"{text}. Error bars are one standard deviation, estimated with the input map."
 
 
-def partial_dependence(contents: ReportContents) -> str:
+def partial_dependence_text(contents: ReportContents) -> str:
     """The definition of the curves."""
     n = min(CURVE_ROWS, contents.n_inside)
     return (
-        f"Partial dependence is the mean prediction over {count(n, 'row')} with one input set to "
+        f"Partial dependence is the mean prediction over {counted(n, 'row')} with one input set to "
         "the value on the axis and all others as observed, with a pointwise 95% confidence band "
         "for its expectation. It describes the model and is not a causal effect."
     )
 
 
-def variance(components: VarianceComponents, ensemble_size: EnsembleSizeCurve | None) -> str:
+def variance_text(
+    components: MeanVarianceComponents, ensemble_size: EnsembleSizeCurve | None
+) -> str:
     """The largest component, and the share of the noise in a new observation."""
     total = sum(components.prediction.values())
     if total <= 0:
@@ -228,12 +231,12 @@ def variance(components: VarianceComponents, ensemble_size: EnsembleSizeCurve | 
     )
 
 
-def ensemble_size(contents: ReportContents) -> str:
+def ensemble_size_text(contents: ReportContents) -> str:
     """The members of the fit, and those that suffice."""
     curve = contents.ensemble_size
     if curve is None:
         return "The model is one network, for which the variance of the random weights is unknown."
-    text = f"The ensemble has {count(curve.fitted, 'member')}. "
+    text = f"The ensemble has {counted(curve.fitted, 'member')}. "
     if curve.suggested <= curve.fitted:
         return (
             f"{text}{curve.suggested} suffice for the random hidden weights to add at most 5% to "
@@ -245,7 +248,7 @@ def ensemble_size(contents: ReportContents) -> str:
     )
 
 
-def outliers(contents: ReportContents) -> str:
+def outliers_text(contents: ReportContents) -> str:
     """How to read the tables of rows."""
     if contents.evaluation is None:
         return "Not available: outliers require observations."

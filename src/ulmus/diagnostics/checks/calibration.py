@@ -149,7 +149,7 @@ def error_scale_finding(test: CoverageTest, k: int, names: Sequence[str]) -> Fin
         f"largest rank correlation of absolute errors: {rho:.2f}, with {label}; adjusted p = "
         f"{p:.2g}."
     )
-    severity = _severity(p, abs(rho), WARNING_TREND, ERROR_TREND)
+    severity = _effect_severity(p, abs(rho), WARNING_TREND, ERROR_TREND)
     return finding(code, severity, rho, message, *BY_INPUT)
 
 
@@ -172,7 +172,7 @@ def predictive_distribution_finding(test: CoverageTest, k: int) -> Finding:
     rows = "leave-one-out" if data.leave_one_out else "new"
     return finding(
         code,
-        _severity(p, distance, WARNING_DISTANCE, ERROR_DISTANCE),
+        _effect_severity(p, distance, WARNING_DISTANCE, ERROR_DISTANCE),
         distance,
         f"PIT values of {n} {rows} rows are up to {distance:.3f} from uniform "
         f"(Kolmogorov-Smirnov), p = {p:.2g}.",
@@ -193,7 +193,7 @@ def residual_distribution_finding(fit: Fit, shape: ResidualShape | None, k: int)
     return finding(code, "ok", 0.0, "no departure from normality detected.")
 
 
-def _severity(p: float, size: float, warning: float, error: float) -> str:
+def _effect_severity(p: float, size: float, warning: float, error: float) -> str:
     """Severity of an effect by its p-value and its size."""
     if p < ERROR_P and size > error:
         return "error"

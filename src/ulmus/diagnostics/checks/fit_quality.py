@@ -98,7 +98,7 @@ def extrapolation_finding(fit: Fit, X: Array) -> Finding:
     """Share of new rows outside the training range, or with unseen values."""
     outside = n_extrapolated(X, fit.scale)
     inputs = fit.ensemble.layer.inputs
-    unseen = max(inputs.unknown_values(dense(X)).values(), default=0) if inputs.levels else 0
+    unseen = max(inputs.unknown_values(dense(X)).values(), default=0) if inputs.one_hot else 0
     share = max(outside, unseen) / X.shape[0]
     message = f"{outside} of {X.shape[0]} new rows lie outside the range of the training inputs"
     message += f", {unseen} have a value that no training row has." if unseen else "."

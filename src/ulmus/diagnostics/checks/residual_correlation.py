@@ -43,7 +43,11 @@ def correlation_findings(fit: Fit, k: int) -> list[Finding]:
     tested = serial if spatial is None or serial.z > spatial.z else spatial
     message = f"{_test_text(tested)}."
     if estimate is None:
-        return [finding(code, _severity(tested), tested.z, message, TOO_SMALL, CORRELATED_NOISE)]
+        return [
+            finding(
+                code, _correlation_severity(tested), tested.z, message, TOO_SMALL, CORRELATED_NOISE
+            )
+        ]
     severity = "warning" if tested.significant else "ok"
     return [finding(code, severity, tested.z, message, NO_GAIN, CORRELATED_NOISE)]
 
@@ -84,7 +88,7 @@ def _error_text(error: float) -> str:
     return at_bound if math.isnan(error) else f"standard error {error:.2g}"
 
 
-def _severity(tested: SerialCorrelation | Variogram) -> str:
+def _correlation_severity(tested: SerialCorrelation | Variogram) -> str:
     if tested.significant:
         return "error"
     return "warning" if tested.z > DOUBTFUL and tested.correlation > VISIBLE else "ok"

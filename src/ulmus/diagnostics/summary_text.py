@@ -1,0 +1,183 @@
+"""A summary as text and as an HTML table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from ulmus.diagnostics.finding import Finding, hanging, mark
+from ulmus.messages import Dialect, python
+
+if TYPE_CHECKING:
+    from ulmus.diagnostics.summary_value import Summary
+
+# Inputs that are named; the others are summed.
+MOST_NAMED, LONGEST_NAME = 8, 40
+# Smaller shares of the variance are zero in whole percents.
+VISIBLE_SHARE = 0.005
+OUT_OF_SAMPLE = "model.check(X_new, y_new) is an out-of-sample test."
+ALL_CHECKS = "model.check() returns all diagnostics; " + OUT_OF_SAMPLE
+INTERVALS = "model.predict_interval(X) returns prediction intervals for new observations."
+
+
+def summary_text(summary: Summary, dialect: Dialect, next_steps: Sequence[str] | None) -> str:
+    """Aligned text; see :meth:`Summary.format`."""
+    entries = list(_entries(summary, dialect, next_steps))
+    width = max(len(label) for label, _ in entries)
+    lines = [_headline(summary)]
+    for label, texts in entries:
+        for i, text in enumerate(texts):
+            lines += hanging(f"{label if i == 0 else '':<{width}}  ", text)
+    return "\n".join(lines)
+
+
+def summary_html(summary: Summary) -> str:
+    """A plain table."""
+    left = ' style="text-align: left; vertical-align: top"'
+    rows = [
+        f"<tr><th{left}>{escape(label)}</th>"
+        f"<td{left}>{'<br>'.join(escape(text) for text in texts)}</td></tr>"
+        for label, texts in _entries(summary, python, None)
+    ]
+    return f"<table><caption>{escape(_headline(summary))}</caption>{''.join(rows)}</table>"
+
+
+def _headline(summary: Summary) -> str:
+    outputs = "" if summary.n_outputs is None else f", {_counted(summary.n_outputs, 'output')}"
+    inputs = _counted(summary.n_features, "input")
+    return f"{summary.title}: {_counted(summary.n_rows, 'row')}, {inputs}{outputs}."
+
+
+def _entries(
+    summary: Summary, dialect: Dialect, next_steps: Sequence[str] | None
+) -> Iterator[tuple[str, list[str]]]:
+    """Labels with the lines beside them."""
+    yield "network", [_network_line(summary)]
+    for label, text in (
+        ("target", _target_line),
+        ("ridge", _ridge_line),
+        ("noise", _noise_line),
+        ("noise covariance", _noise_covariance_line),
+        ("leave-one-out", _leave_one_out_line),
+        ("variance", _variance_line),
+    ):
+        for k in range(summary.n_outputs or 1):
+            line = text(summary, k)
+            if line:
+                yield label if summary.n_outputs is None else f"{label}, output {k}", [line]
+    if summary.relevance:
+        yield "relevance", _relevance_lines(summary)
+    if summary.warnings is not None:
+        yield "warnings", _warning_lines(summary.warnings, dialect)
+    if summary.notes:
+        yield "not computed", list(summary.notes)
+    steps = _next_steps(summary) if next_steps is None else next_steps
+    advice = [*(one.render(dialect) for one in summary.advice), *steps]
+    if advice:
+        yield "next", advice
+
+
+def _next_steps(summary: Summary) -> list[str]:
+    """Methods to call next."""
+    return [OUT_OF_SAMPLE if summary.warnings is None else ALL_CHECKS, INTERVALS]
+
+
+def _output_value(summary: Summary, name: str, k: int) -> Any:
+    """A field's value for an output."""
+    value = getattr(summary, name)
+    return value if summary.n_outputs is None or value is None else value[k]
+
+
+def _network_line(summary: Summary) -> str:
+    units = f"{summary.n_neurons} hidden units ({summary.activation})"
+    members = (
+        "one network of" if summary.n_estimators == 1 else f"{summary.n_estimators} members of"
+    )
+    maps = {None: "no input map", "given": "input map given"}
+    learned = f"input map optimised ({summary.input_map})"
+    return f"{members} {units}; {maps.get(summary.input_map, learned)}."
+
+
+def _target_line(summary: Summary, k: int) -> str:
+    mean, sd = _output_value(summary, "target_mean", k), _output_value(summary, "target_sd", k)
+    return "" if mean is None else f"mean {mean:.4g}, standard deviation {sd:.4g}."
+
+
+def _ridge_line(summary: Summary, k: int) -> str:
+    alpha, dof = _output_value(summary, "alpha", k), _output_value(summary, "dof", k)
+    return f"alpha = {alpha:.3g}; {dof:.1f} effective degrees of freedom."
+
+
+def _noise_line(summary: Summary, k: int) -> str:
+    sd, share = _output_value(summary, "noise_sd", k), _output_value(summary, "noise_share", k)
+    between = _output_value(summary, "noise_range", k)
+    text = f"standard deviation {sd:.3g}"
+    if not _output_value(summary, "noise_modelled", k):
+        text += ", constant"
+    elif between is None:
+        text += " on average, a function of the inputs"
+    else:
+        text += f" on average, {between[0]:.3g} to {between[1]:.3g} over the rows"
+    if share is not None and math.isfinite(share):
+        text += f"; {share:.0%} of the variance of the target"
+    return text + "."
+
+
+def _noise_covariance_line(summary: Summary, k: int) -> str:
+    phrase = _output_value(summary, "noise_covariance", k)
+    return "" if phrase is None else f"{phrase}."
+
+
+def _leave_one_out_line(summary: Summary, k: int) -> str:
+    rmse, r2 = _output_value(summary, "rmse", k), _output_value(summary, "r2", k)
+    if rmse is None:
+        return ""
+    if not math.isfinite(r2):
+        return f"RMSE {rmse:.3g}; the target does not vary."
+    mean, covered = _output_value(summary, "rmse_of_mean", k), _output_value(summary, "coverage", k)
+    return (
+        f"R2 {r2:.3f}; RMSE {rmse:.3g} ({mean:.3g} for the mean); {covered:.1%} of the rows "
+        f"in their {summary.coverage_level:.0%} intervals (nominal by construction)."
+    )
+
+
+def _variance_line(summary: Summary, k: int) -> str:
+    shares = _output_value(summary, "variance_shares", k)
+    if shares is None:
+        return ""
+    parts = [f"{shares.data:.0%} noise of the training rows"]
+    if summary.n_estimators > 1:
+        parts.append(f"{shares.members:.0%} random weights")
+    if shares.choices >= VISIBLE_SHARE:
+        parts.append(f"{shares.choices:.0%} selection of alpha and input map")
+    return f"of a prediction: {', '.join(parts)}."
+
+
+def _relevance_lines(summary: Summary) -> list[str]:
+    named, others = summary.relevance[:MOST_NAMED], summary.relevance[MOST_NAMED:]
+    lines = [(_shortened(r.name), r.share, f"(sd {r.sd:.1%})") for r in named]
+    if others:
+        lines.append((f"{len(others)} more", sum(r.share for r in others), "together"))
+    width = max(len(name) for name, *_ in lines)
+    return [f"{name:<{width}} {share:6.1%}  {more}" for name, share, more in lines]
+
+
+def _warning_lines(findings: tuple[Finding, ...], dialect: Dialect) -> list[str]:
+    if not findings:
+        return ["none; all leave-one-out checks are ok."]
+    lines = []
+    for one in findings:
+        suggestion = one.suggestion_in(dialect)
+        line = f"{mark(one.severity)} {one.name}: {one.message}"
+        lines.append(f"{line} -> {suggestion}" if suggestion else line)
+    return lines
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
