@@ -43,7 +43,7 @@ def _kept_inputs(fit: Fit, *, one_hot: bool) -> np.ndarray:
     inputs = fit.ensemble.layer.inputs
     kept = np.any(fit.input_map.matrix != 0, axis=1)
     if not one_hot:
-        n_indicators = sum(int(part.values.shape[0]) for part in inputs.levels)
+        n_indicators = sum(int(part.values.shape[0]) for part in inputs.one_hot)
         kept[len(kept) - n_indicators :] = False
     return np.bincount(inputs.origin, kept, minlength=int(inputs.offset.shape[0])) > 0
 

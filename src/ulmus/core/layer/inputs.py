@@ -17,7 +17,7 @@ from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.data.source import Block
 
 EXPANSIONS = ("normal_scores", "one_hot")
-# Distance of the knots of a curve of normal scores, in scores. A column with at most so many
+# Distance of the knots of a curve of normal scores, in scores. A column with at most ALL_KNOTS
 # distinct values has a knot at each.
 KNOT_STEP, ALL_KNOTS = 0.25, 32
 
@@ -127,21 +127,21 @@ class Inputs:
     ----------
     offset, scale : arrays of shape (d,)
         Columns are standardised to (x - offset) / scale.
-    scores : tuple of NormalScores
+    normal_scores : tuple of NormalScores
         Normal scores of some columns.
-    levels : tuple of OneHot
+    one_hot : tuple of OneHot
         Indicators of some columns.
     """
 
     offset: Array
     scale: Array
-    scores: tuple[NormalScores, ...] = ()
-    levels: tuple[OneHot, ...] = ()
+    normal_scores: tuple[NormalScores, ...] = ()
+    one_hot: tuple[OneHot, ...] = ()
 
     @property
     def expands(self) -> bool:
         """Whether there are normal scores or indicators."""
-        return bool(self.scores or self.levels)
+        return bool(self.normal_scores or self.one_hot)
 
     @property
     def origin(self) -> np.ndarray:
@@ -149,8 +149,8 @@ class Inputs:
         return np.array(
             [
                 *range(self.offset.shape[0]),
-                *(part.column for part in self.scores),
-                *(part.column for part in self.levels for _ in range(part.values.shape[0])),
+                *(part.column for part in self.normal_scores),
+                *(part.column for part in self.one_hot for _ in range(part.values.shape[0])),
             ]
         )
 
@@ -160,8 +160,8 @@ class Inputs:
         Z = ((X - self.offset) / self.scale).T
         if not self.expands:
             return Z
-        scores = [part(X[:, part.column])[None, :] for part in self.scores]
-        return xp.concat([Z, *scores, *(part(X[:, part.column]) for part in self.levels)])
+        scores = [part(X[:, part.column])[None, :] for part in self.normal_scores]
+        return xp.concat([Z, *scores, *(part(X[:, part.column]) for part in self.one_hot)])
 
     def derivative(self, X: Array, directions: Array) -> Array:
         """Derivative of the inputs in one direction (n, d) per row, shape (d', n).
@@ -170,17 +170,17 @@ class Inputs:
         """
         xp, directions = namespace(self.offset), like(directions, self.offset)
         changes = [(directions / self.scale).T]
-        for part in self.scores:
+        for part in self.normal_scores:
             slope = part.slope(like(X[:, part.column], self.offset))
             changes.append((slope * directions[:, part.column])[None, :])
         flat = xp.zeros_like(directions[:, 0])[None, :]
-        n_levels = sum(part.values.shape[0] for part in self.levels)
-        return xp.concat([*changes, *[flat] * n_levels])
+        n_indicators = sum(part.values.shape[0] for part in self.one_hot)
+        return xp.concat([*changes, *[flat] * n_indicators])
 
     def unknown_values(self, X: Array) -> dict[int, int]:
         """Number of rows whose value has no indicator, for each column with such rows."""
         xp, counts = namespace(self.offset), {}
-        for part in self.levels:
+        for part in self.one_hot:
             x = like(X[:, part.column], self.offset)
             counts[part.column] = int(X.shape[0]) - int(xp.sum(part(x)))
         return {column: count for column, count in counts.items() if count}
@@ -200,7 +200,7 @@ def expanded(
 
     Indicators are added for columns of 3 to 10 distinct values, each in 3 rows on average.
     """
-    scores, levels = [], []
+    scores, indicators = [], []
     X = to_numpy(like(sample.X, inputs.offset))
     weight = None if sample.root_weight is None else to_numpy(sample.root_weight) ** 2
     for j in range(X.shape[1]):
@@ -211,8 +211,8 @@ def expanded(
                 knots = _knots(values, heights, len(X))
                 scores.append(NormalScores(j, *(like(a, inputs.offset) for a in knots)))
         if "one_hot" in expansions and 3 <= len(values) <= min(10, len(X) // 3):
-            levels.append(OneHot(j, like(values, inputs.offset)))
-    return Inputs(inputs.offset, inputs.scale, tuple(scores), tuple(levels))
+            indicators.append(OneHot(j, like(values, inputs.offset)))
+    return Inputs(inputs.offset, inputs.scale, tuple(scores), tuple(indicators))
 
 
 def _normal_scores(mass: np.ndarray) -> np.ndarray:
