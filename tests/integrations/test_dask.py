@@ -259,7 +259,8 @@ def test_no_rows():
 
 
 def test_without_dask(monkeypatch):
-    monkeypatch.delitem(sys.modules, "ulmus.dask")
+    for name in ("ulmus.dask", "ulmus.integrations.dask"):
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(ImportError, match=says("needs dask and distributed", "ulmus[dask]")):
         importlib.import_module("ulmus.dask")

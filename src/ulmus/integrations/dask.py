@@ -7,6 +7,7 @@ worker is lost is computed again.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -74,13 +75,13 @@ def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Esti
     True
     """
     names = column_names(X)
-    n_features, partitions, one_output = _partitions(X, y, sample_weight)
+    n_features, output_shape, partitions = _partitions(X, y, sample_weight)
     fresh = estimator._unfitted()
     if noise_assumption(fresh.noise).correlated:
         raise InputError(Message("needs-order", NO_ORDER, "noise", fresh.noise, REMEDIES))
     source = DaskSource(partitions, n_features, checked_reference(fresh, np.empty(0)))
     fresh._set_features(n_features, names)
-    spec = fit_spec(fresh, n_features, source.sample(1).y.shape[0], one_output)
+    spec = fit_spec(fresh, n_features, math.prod(output_shape), not output_shape)
     return estimator._adopt(fresh, build(source, spec, log=fresh._log))
 
 
@@ -233,8 +234,10 @@ def _sum_of_used(parts: list[Any]) -> Any:
     return used[0] if len(used) == 1 else operator.add(*used)
 
 
-def _partitions(X: Any, y: Any, sample_weight: Any) -> tuple[int, list[tuple[Any, Any, Any]], bool]:
-    """Number of features, delayed blocks of rows that belong together, and if y has one axis."""
+def _partitions(
+    X: Any, y: Any, sample_weight: Any
+) -> tuple[int, tuple[int, ...], list[tuple[Any, Any, Any]]]:
+    """Number of features, shape of the outputs of a row, and delayed blocks of rows."""
     X, y, weight = (_array(a) for a in (X, y, sample_weight))
     X = X.rechunk({1: -1}).astype(float)
     rows = X.chunks[0]
@@ -249,7 +252,7 @@ def _partitions(X: Any, y: Any, sample_weight: Any) -> tuple[int, list[tuple[Any
         weights: Sequence[Any] = [None] * len(X_parts)
     else:
         weights = weight.rechunk({0: rows}).to_delayed().ravel()
-    return int(X.shape[1]), list(zip(X_parts, y_parts, weights, strict=True)), y.ndim == 1
+    return int(X.shape[1]), y.shape[1:], list(zip(X_parts, y_parts, weights, strict=True))
 
 
 def _array(collection: Any) -> Any:
