@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.arrays.backend import is_foreign, namespace, to_numpy
+from ulmus.exceptions import InputError
+from ulmus.messages import Message
 
 # Squares of larger outputs overflow.
 LARGEST_VALUE = 1e152
@@ -141,15 +143,15 @@ def checked_weight(sample_weight: Any, n_rows: int, where: str, *, at_least: int
         )
     positive = weight[weight > 0]
     if len(positive) < at_least:
-        raise ValueError(
-            f"sample_weight must differ from zero in at least {at_least} rows, got "
-            f"{len(positive)} such weights."
+        text = (
+            f"must differ from zero in at least {at_least} rows, got {len(positive)} such weights"
         )
+        raise InputError(Message("zero-weights", text, "sample_weight"))
     if len(positive) and (positive.max() > LARGEST_WEIGHT or positive.min() < SMALLEST_WEIGHT):
-        raise ValueError(
-            f"sample_weight of {where} ranges from {positive.min():.1g} to {positive.max():.1g}, "
-            "which overflows; divide them by their mean, as only ratios of weights matter."
-        )
+        span = f"from {positive.min():.1g} to {positive.max():.1g}"
+        text = f"of {where} ranges {span}, which overflows"
+        remedy = "divide them by their mean, as only ratios of weights matter"
+        raise InputError(Message("weight-range", text, "sample_weight", suggestions=(remedy,)))
     return weight
 
 
