@@ -165,7 +165,7 @@ def test_a_function_of_ones_own_has_no_learned_map(table):
     )
     assert_allclose(own.predict(X_new), named.predict(X_new), rtol=1e-10)
     assert not own.fitted_.ensemble.layer.inputs.expands
-    with pytest.raises(AttributeError, match=says("learned map", "input_map='auto'")):
+    with pytest.raises(AttributeError, match=says("learned input map", "input_map='auto'")):
         _ = own.feature_relevance_
 
 
@@ -173,7 +173,7 @@ def test_a_function_of_ones_own_has_no_learned_map(table):
 def test_without_a_map_there_is_no_relevance(table, name):
     X, y, _ = table
     model = plain_ensemble(2, 10).fit(X, y)
-    with pytest.raises(AttributeError, match=says("learned map", "input_map='auto'")):
+    with pytest.raises(AttributeError, match=says("learned input map", "input_map='auto'")):
         getattr(model, name)
     assert not hasattr(model, name)
 

@@ -89,7 +89,7 @@ def require_moderate(values: Any, what: str) -> None:
     if values.shape[0] and float(xp.max(xp.abs(values))) > LARGEST_VALUE:
         raise ValueError(
             f"{what} reaches {float(xp.max(xp.abs(values))):.1g}, and its variance is beyond the "
-            "range of numbers; multiply y by a factor that brings it near 1."
+            "range of float64; multiply y by a factor that brings it near 1."
         )
 
 
