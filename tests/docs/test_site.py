@@ -19,22 +19,19 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ESTIMATORS = ("ELMEnsembleRegressor", "ELMRegressor")
 MODULES = [
-    "blocks",
-    "columns",
     "dask",
     "datasets",
+    "diagnostics",
     "exceptions",
-    "files",
-    "honesty",
     "intervals",
-    "marginaleffects",
     "metrics",
+    "model_file",
     "noise",
     "onnx",
     "plot",
     "report",
-    "skore",
     "skpro",
+    "tables",
 ]
 pytest.importorskip("sphinx")
 docscrape = pytest.importorskip("numpydoc.docscrape")
