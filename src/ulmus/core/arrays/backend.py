@@ -16,7 +16,7 @@ from array_api_compat import (
 )
 
 from ulmus.exceptions import InputError
-from ulmus.messages import Message
+from ulmus.messages import Message, Setting
 
 Array = Any
 
@@ -223,6 +223,10 @@ def _torch_array(device: str, dtype: str) -> Array:
                 "is not one that torch can use here",
                 "device",
                 device,
-                ("use 'cpu'", "'cuda' with a CUDA device", "None for NumPy"),
+                (
+                    "use 'cpu'",
+                    "'cuda' with a CUDA device",
+                    Setting("device", phrase="no {} for NumPy", python="None for NumPy"),
+                ),
             )
         ) from error
