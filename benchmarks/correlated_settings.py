@@ -1,4 +1,4 @@
-"""Designs whose noise hangs together, and what is true about an ensemble on them.
+"""Designs whose noise is correlated, and what is true about an ensemble on them.
 
 Inputs are the same in all replications and lie in [0, 1], or are series of their own; noise and
 hidden weights are drawn anew. Noise has the variance .1 and a known correlation R of rows, from

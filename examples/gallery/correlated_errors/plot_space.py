@@ -1,11 +1,10 @@
 """
-Zinc by the river, and noise in space
-=====================================
+Zinc in a flood plain: spatially correlated errors and kriging
+==============================================================
 
-Floods of the Meuse carry heavy metals onto its banks. There are 155 samples of topsoil from a flood
-plain near Stein in the Netherlands [#]_. How does zinc fall off with the distance from the river,
-and how well do 155 samples tell? Samples that lie near each other were flooded by the same
-water. What the distance leaves unexplained is alike there: the noise hangs together in space.
+Floods of the Meuse deposit heavy metals on its banks. There are 155 samples of topsoil from a flood
+plain near Stein in the Netherlands [#]_. How does zinc depend on the distance from the river? The
+deviations of neighbouring samples from this curve are spatially correlated.
 
 .. [#] M. G. J. Rikken and R. P. G. van Rijn (1993), the table ``meuse`` of the R package sp, which
    comes with scikit-gstat.
@@ -25,30 +24,29 @@ from ulmus.noise import Exponential
 
 table = pd.read_csv(files("skgstat.data") / "samples" / "meuse.txt")
 X = table[["dist.m"]].rename(columns={"dist.m": "river"})  # metres to the river
-places = table[["x", "y"]].to_numpy(float)  # metres east and north
+coords = table[["x", "y"]].to_numpy(float)  # metres east and north
 log_zinc = np.log(table["zinc"])
 
 # %%
 # Two fits
 # --------
 #
-# The input is the distance from the river alone. Where the samples were taken is no input; it tells
-# how their noise hangs together, and is given to ``fit`` as ``coords``. The second fit has the
-# same curve and takes samples as independent.
+# The only input is the distance from the river. The coordinates of the samples are no inputs; they
+# determine the noise covariance and are passed to ``fit`` as ``coords``. The second fit assumes
+# independent errors.
 
 parameters = {"n_neurons": 100, "input_map": None, "random_state": 0}
 model = ELMEnsembleRegressor(noise=Exponential(), **parameters)
-model.fit(X, log_zinc, coords=places)
+model.fit(X, log_zinc, coords=coords)
 alone = ELMEnsembleRegressor(noise="homoskedastic", alpha=model.alpha_, **parameters)
 alone.fit(X, log_zinc)
 print(model.noise_covariance_)
 
 # %%
 # The correlation falls to 1/e within the *space scale*, in metres, which is somewhat more than the
-# distance between neighbouring samples. A nugget, noise that each sample has for itself, is not
-# needed.
+# distance between neighbouring samples. A nugget is not needed.
 
-nearest = cKDTree(places).query(places, k=2)[0][:, 1]
+nearest = cKDTree(coords).query(coords, k=2)[0][:, 1]
 print(f"median distance to the nearest sample: {np.median(nearest):.0f} m")
 
 # %%
@@ -68,13 +66,12 @@ for name, fit, colour in (("Exponential()", model, "C0"), ("independent", alone,
 ax.set(xlabel="distance from the river (m)", ylabel="zinc (mg/kg)", yscale="log")
 ax.set_yticks([100, 200, 500, 1000, 2000], labels=["100", "200", "500", "1000", "2000"])
 ax.minorticks_off()
-ax.set_title("155 samples that hang together tell less than 155")
+ax.set_title("95 % confidence bands under both assumptions")
 ax.legend()
 plt.show()
 
 # %%
-# An average over the plain suffers most. If the noise of neighbours has the same sign, it does not
-# average out.
+# The average over the plain is affected most, because correlated errors do not average out.
 
 fits = {"Exponential()": model, "independent": alone}
 averages = pd.concat([fit.average(X) for fit in fits.values()]).set_index([list(fits)])
@@ -84,16 +81,15 @@ averages[["estimate", "std_error", "conf_low", "conf_high"]].round(3)
 # Maps
 # ----
 #
-# The distance from the river changes slowly from place to place, so that it may be interpolated
-# between the samples. The first map is the prediction, the others are its standard error
-# with both kinds of noise. All three know a place by its distance from the river and
-# nothing else.
+# The distance from the river is interpolated between the samples. The first map shows the
+# prediction, the others its standard error under both assumptions. All three depend on the location
+# only through the distance from the river.
 
-low, high = places.min(axis=0), places.max(axis=0)
+low, high = coords.min(axis=0), coords.max(axis=0)
 east, north = (np.arange(a, b, 20) for a, b in zip(low, high, strict=True))
 grid = np.stack(np.meshgrid(east, north), axis=-1)
-river = LinearNDInterpolator(places, X["river"])(grid)
-inside = np.isfinite(river) & (cKDTree(places).query(grid)[0] < 250)
+river = LinearNDInterpolator(coords, X["river"])(grid)
+inside = np.isfinite(river) & (cKDTree(coords).query(grid)[0] < 250)
 at, cells = pd.DataFrame({"river": river[inside]}), grid[inside]
 ZINC = 100 * 2 ** np.arange(0, 4.1, 0.5)  # two colours for each doubling
 
@@ -105,7 +101,7 @@ def draw(figure, ax, values, levels, label):
     zinc = levels is ZINC
     look = {"cmap": "viridis", "norm": LogNorm()} if zinc else {"cmap": "cividis"}
     drawn = ax.contourf(east, north, full, levels=levels, extend="both", **look)
-    ax.plot(*places.T, ".", color="black", markersize=1.5)
+    ax.plot(*coords.T, ".", color="black", markersize=1.5)
     ax.set(aspect="equal", xticks=[], yticks=[])
     bar = figure.colorbar(drawn, ax=ax, label=label, location="bottom", shrink=0.9)
     bar.set_ticks(levels[::2], labels=[f"{level:.0f}" for level in levels[::2]])
@@ -122,44 +118,43 @@ panels[0].set_title("the prediction", fontsize="medium")
 plt.show()
 
 # %%
-# A new sample
-# ------------
+# Kriging
+# -------
 #
-# The fit also knows what its neighbours say. If the samples around a place have more zinc than
-# their distance from the river explains, a new one there is likely to have more as well. *Kriging*
-# of the residuals adds that to the prediction. The standard deviation of a new sample is then small
-# near the old ones and larger between them; far away it is that of the prediction alone.
+# Where neighbouring samples contain more zinc than their distance from the river explains, a new
+# sample is likely to do so as well. *Kriging* of the residuals adds this to the prediction. The
+# standard deviation of a new sample is then small near the samples and larger between them; far away
+# it is that of the prediction alone.
 
 mean, sd = model.predict(at, return_std=True, residual_kriging=True, coords=cells)
 figure, panels = plt.subplots(1, 2, figsize=(8, 6.4), layout="compressed")
 draw(figure, panels[0], np.exp(mean), ZINC, "zinc (mg/kg)")
 draw(figure, panels[1], 100 * sd, np.arange(0, 51, 5), "sd of a new sample (%)")
-figure.suptitle("The curve, and what the neighbours say")
+figure.suptitle("Prediction with kriged residuals")
 plt.show()
 
 # %%
-# Whether that is right, samples tell that the fit has not seen: here every third one.
+# An out-of-sample test on every third sample:
 
 new = np.arange(len(X)) % 3 == 1
 part = ELMEnsembleRegressor(noise=Exponential(), **parameters)
-part.fit(X[~new], log_zinc[~new], coords=places[~new])
-nearby = {"residual_kriging": True, "coords": places[new]}
-for name, told in (("the curve", {}), ("with kriging", nearby)):
-    mean, sd = part.predict(X[new], return_std=True, **told)
+part.fit(X[~new], log_zinc[~new], coords=coords[~new])
+nearby = {"residual_kriging": True, "coords": coords[new]}
+for name, options in (("the curve", {}), ("with kriging", nearby)):
+    mean, sd = part.predict(X[new], return_std=True, **options)
     error = log_zinc[new] - mean
-    print(f"{name:12} typical error {np.sqrt(np.mean(error**2)):.2f}, typical sd {sd.mean():.2f}")
+    print(f"{name:12} RMSE {np.sqrt(np.mean(error**2)):.2f}, mean sd {sd.mean():.2f}")
 
 # %%
-# What it does not tell
-# ---------------------
+# Limitations
+# -----------
 #
-# Standard errors are of the mean curve, over new noise in space and new hidden weights. They know
-# nothing of causes: height, soil and the history of floods are all part of the noise here, and
-# what they do along the river is told as a scale in metres.
+# Standard errors are those of the mean curve, over new spatially correlated noise and new hidden
+# weights. Elevation, soil and flooding history are part of the noise here.
 #
 # Next
 # ----
 #
-# - :doc:`/guide/correlated_errors` has the formulas, and other kinds of noise.
-# - :doc:`/gallery/correlated_errors/plot_co2` has noise along time.
-# - :doc:`/gallery/effects/plot_map` has a map whose input is the place itself.
+# - :doc:`/guide/correlated_errors`
+# - :doc:`/gallery/correlated_errors/plot_co2`
+# - :doc:`/gallery/effects/plot_map`
