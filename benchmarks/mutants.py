@@ -50,7 +50,6 @@ FIRST = {
     "fit/undersmoothing": UNDERSMOOTHING,
     "input_map/marginal_likelihood": "core/input_map/test_marginal_likelihood",
     "input_map/optimisation": "core/input_map/test_optimisation",
-    "input_map/optimisation": "core/input_map/test_optimisation",
     "layer/hidden_layer": "core/layer/test_hidden_layer",
     "layer/inputs": "core/layer/test_inputs",
     "noise/constant": "core/fit/test_fallbacks core/ridge/test_alpha",

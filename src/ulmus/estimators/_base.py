@@ -127,9 +127,3 @@ class BaseELM(
         check_is_fitted(self)
         self.fitted_ = without_rows(self.fitted_)
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        """Declare sparse input to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, Self
 
@@ -11,20 +12,32 @@ from sklearn.utils.metaestimators import available_if
 from ulmus.core.fit.build import build, update
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.layer import quiet
+from ulmus.core.fit.training_rows import FULL_LEVERAGE
 from ulmus.core.input_map.optimisation import Log
+from ulmus.core.noise_covariance.locations import Locations
+from ulmus.core.noise_covariance.reml import FEWEST_LEFT
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.estimators import _validation as check
-from ulmus.estimators._fit_warnings import print_progress, warn_about_fit, warn_about_series
 from ulmus.estimators._parameters import fit_spec, needs_residuals, require_same_layer
-from ulmus.exceptions import NeedsTwoPassesError
+from ulmus.exceptions import (
+    CorrelatedErrorsWarning,
+    DegenerateFitWarning,
+    NeedsTwoPassesError,
+    warn,
+)
+from ulmus.messages import Message, Setting, named
 from ulmus.noise.assumptions import noise_assumption
 from ulmus.noise.locations import default_block_ids
+from ulmus.noise.suggestions import CORRELATED_NOISE
 from ulmus.tables.blocks import BlockSource, block_reader, checked_blocks, no_progress, progress_bar
 from ulmus.tables.frames import column
 
+# A series in which more than this share of the rows is tied in time may be several series.
+MOST_TIED = 0.5
+
 
 def _sees_rows_once(estimator: Any) -> bool:
-    """Whether the estimates asked for need each row only once."""
+    """Whether the variance estimates require a single pass over the rows."""
     return not needs_residuals(estimator.noise, estimator._variance_choice())
 
 
@@ -45,17 +58,17 @@ class FitMethods:
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training inputs. Torch tensors and CuPy arrays are computed with where they are.
+            Training inputs. Torch tensors and CuPy arrays are used on their device.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Training outputs.
         sample_weight : array-like of shape (n_samples,), default=None
-            Inverse noise variance of each row, up to a constant factor. A row of weight zero
-            is left out. A new observation is taken to have the mean weight of the others.
+            Inverse noise variance of each row, up to a constant factor. Rows of weight zero are
+            excluded. A new observation has the mean weight of the others.
         time : array-like of shape (n_samples,), default=None
-            Times of the rows, numbers or dates, for noise along time (:mod:`ulmus.noise`); without
-            it, rows follow one another in steps of one.
+            Times of the rows, numbers or dates, for autocorrelated noise (:mod:`ulmus.noise`); by
+            default rows are equally spaced.
         coords : array-like of shape (n_samples, n_coords), default=None
-            Coordinates of the rows, for noise in space.
+            Coordinates of the rows, for spatially correlated noise.
         groups : array-like of shape (n_samples,), default=None
             Groups of the rows: clusters, or several series.
 
@@ -72,7 +85,7 @@ class FitMethods:
         >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0)
         >>> model.fit(X, y).predict([[1.0], [4.0]]).round(1)
         array([ 0.8, -0.7])
-        >>> model.alpha_ > 0, round(model.noise_variance_, 1)  # 0.1 in truth
+        >>> model.alpha_ > 0, round(model.noise_variance_, 1)  # the true value is 0.1
         (True, 0.1)
         """
         fresh = self._unfitted()
@@ -95,19 +108,18 @@ class FitMethods:
         ----------
         blocks : re-iterable of (X, y) or (X, y, sample_weight)
             A list of arrays (or of slices of a ``numpy.memmap``), a function that returns a
-            fresh iterator, or :func:`ulmus.tables.from_arrow`. After a look at the inputs'
-            means and ranges, and one for the sample that a map is learned from, it is read once
-            for homoskedastic and twice for heteroskedastic estimates, once more for
-            ``alpha="loo"``, and four times more for the model of the noise variance, which
-            ``noise="homoskedastic"`` saves.
+            fresh iterator, or :func:`ulmus.tables.from_arrow`. It is read once for the means and
+            ranges of the inputs, once for the sample of the input map, once for homoskedastic and
+            twice for heteroskedastic estimates, once more for ``alpha="loo"``, and four times more
+            for the noise model unless ``noise="homoskedastic"``.
 
-            Noise that hangs together may be ``AR1``, ``NeweyWest`` with its default kernel, or
-            ``Clustered`` of :mod:`ulmus.noise`. Rows follow one another as they are read, in steps
-            of one, or times and groups are told by names of columns, which a first reading
-            collects. Rows of a group come together and in the order of their times. Rows that
-            ``alpha="loo"`` leaves out together are in memory together.
+            Correlated noise may be ``AR1``, ``NeweyWest`` with its default kernel, or
+            ``Clustered`` of :mod:`ulmus.noise`. Rows are equally spaced in the order in which they
+            are read, or names of columns define times and groups, which an additional pass reads.
+            Rows must be sorted by group, and by time within a group. Rows that ``alpha="loo"``
+            leaves out together are in memory together.
         time, groups : array-like of shape (n_samples,), default=None
-            Times and groups of all rows as they are read, where no column has them.
+            Times and groups of all rows in the order in which they are read.
 
         Returns
         -------
@@ -152,14 +164,13 @@ class FitMethods:
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add rows to the fit without keeping them.
 
-        The result is that of one ``fit`` to all rows so far, except for what the first call
-        sets for good: the mean and standard deviation that ``standardize=True`` uses, the map of
-        the inputs, and the hidden layer. Give the first call some thousand rows that look like
-        the others, or scale the inputs yourself and use ``standardize=False`` and
-        ``input_map=None``: then the order of rows does not matter. ``alpha="loo"`` is replaced by
-        generalised cross-validation, as leave-one-out needs all rows again; ``fit_blocks`` has
-        neither limit. Heteroskedastic estimates need two passes over the rows, and have no
-        ``partial_fit``; with ``noise="auto"`` the noise variance is a constant here.
+        The result is that of one ``fit`` to all rows so far, except that the first call determines
+        the mean and standard deviation for ``standardize=True``, the input map and the hidden
+        layer. Its rows should be some thousand and representative of the others; with scaled
+        inputs, ``standardize=False`` and ``input_map=None``, the order of the rows does not matter.
+        ``alpha="loo"`` is replaced by generalised cross-validation, as leave-one-out requires a
+        second pass; ``fit_blocks`` has neither limit. Heteroskedastic estimates require two
+        passes, and have no ``partial_fit``; with ``noise="auto"`` the noise variance is constant.
 
         Parameters
         ----------
@@ -201,18 +212,18 @@ class FitMethods:
         return self._adopt(fresh, update(rows, spec, earlier, fresh._log))
 
     def __getattr__(self, name: str) -> Any:
-        """Say why there is no ``partial_fit`` where there is none; others say it themselves."""
+        """Raise the reason where there is no ``partial_fit``."""
         if name == "partial_fit" and noise_assumption(self.noise).correlated:
             raise NeedsTwoPassesError(
-                "partial_fit sees each row once and forgets it, and how noise hangs together "
-                f"(noise={self.noise!r}) is told from all rows in their order; use fit_blocks, or "
-                "noise='homoskedastic'."
+                "partial_fit reads each row once, and the noise covariance of "
+                f"noise={self.noise!r} is estimated from all rows in their order; use fit_blocks, "
+                "or noise='homoskedastic'."
             )
         if name == "partial_fit":
             raise NeedsTwoPassesError(
-                "partial_fit sees each row once and cannot make the heteroskedastic estimates of "
-                f"noise={self.noise!r}, variance={self._variance_choice()!r}, which need two "
-                "passes; use fit_blocks, or noise='homoskedastic' and variance='auto'."
+                "partial_fit reads each row once, and the heteroskedastic estimates of "
+                f"noise={self.noise!r}, variance={self._variance_choice()!r} require two passes; "
+                "use fit_blocks, or noise='homoskedastic' and variance='auto'."
             )
         return object.__getattribute__(self, name)
 
@@ -231,7 +242,7 @@ class FitMethods:
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
     def _adopt(self, fresh: Any, fit: Fit, covariance: CovarianceSpec | None = None) -> Self:
-        """Take over a fit that succeeded, and what scikit-learn keeps of its table."""
+        """Set the fit, and the features that scikit-learn records."""
         for name in ("fitted_", "n_features_in_", "feature_names_in_"):
             vars(self).pop(name, None)
         vars(self).update({k: v for k, v in vars(fresh).items() if k.endswith("_in_")})
@@ -241,6 +252,95 @@ class FitMethods:
             warn_about_series(covariance.locations)
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        """Declare sparse input to scikit-learn."""
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        return tags
+
     def _warn_about_fit(self, fit: Fit) -> None:
-        """Say what a user should know; subclasses may know more."""
         warn_about_fit(fit, self.noise)
+
+
+# ------------------------------------------------------------ progress and warnings
+
+
+def print_progress(text: str) -> None:
+    """Print progress of the optimisation of the map."""
+    print(f"input map: {text}")
+
+
+def warn_about_fit(fit: Fit, noise: Any) -> None:
+    """Warn of properties of a fit that make its error bars unreliable."""
+    if fit.rows is not None and fit.rows.largest_leverage > FULL_LEVERAGE:
+        text = (
+            "some training rows have leverage 1: the fit passes through them regardless of "
+            "their values, and their leave-one-out residuals are not usable"
+        )
+        remedies = (Setting("alpha", "loo"), Setting("n_neurons", phrase="use fewer {}"))
+        warn(Message("full-leverage", text, suggestions=remedies), DegenerateFitWarning)
+    if fit.input_map is not None and fit.input_map.failure:
+        text = (
+            f"no map of the inputs could be learned ({fit.input_map.failure}), so that all have "
+            "the same scale"
+        )
+        remedies = ("look for inputs with extreme values", Setting("input_map", None))
+        warn(Message("no-input-map", text, suggestions=remedies), DegenerateFitWarning)
+    _warn_about_directions_left(fit)
+    independent = fit.rows is not None and fit.noise_covariance is None
+    residual = fit.rows.strongest_correlation if independent else None
+    if residual is not None:
+        text = (
+            "leave-one-out residuals of successive rows have a correlation of "
+            f"{residual.correlation:.2f}, {residual.z:.1f} standard errors from zero, and ",
+            named("noise", noise),
+            " assumes independent errors: error bars are too small",
+        )
+        message = Message("correlated-residuals", text, suggestions=CORRELATED_NOISE)
+        warn(message, CorrelatedErrorsWarning)
+    part = fit.ensemble.regressions[0].smoother
+    saturated = int(np.sum(part.rank < part.to_t.shape[1]))
+    if part.alpha == 0 and saturated:
+        text = (
+            f"{saturated} of {part.n_members} members have hidden units that are constant or "
+            "repeat one another, which are dropped"
+        )
+        remedies = (
+            Setting("weight_scale", phrase="use a smaller {}"),
+            Setting("standardize", True),
+            Setting("alpha", "loo"),
+        )
+        warn(Message("saturated-units", text, suggestions=remedies), DegenerateFitWarning)
+
+
+def _warn_about_directions_left(fit: Fit) -> None:
+    """Warn where few degrees of freedom remain to estimate the noise covariance."""
+    if fit.noise_covariance is None:
+        return
+    left = min((one.n_left for one in fit.covariances), default=math.inf)
+    if left <= FEWEST_LEFT:
+        text = (
+            f"only {left} residual degrees of freedom of {fit.n_rows} rows remain to estimate the "
+            "error covariance, on which all error bars depend"
+        )
+        remedies = (
+            "use more rows",
+            Setting("alpha", phrase="a larger {}"),
+            Setting("n_neurons", phrase="fewer {}"),
+        )
+        warn(Message("few-residual-dof", text, suggestions=remedies), DegenerateFitWarning)
+
+
+def warn_about_series(locations: Locations) -> None:
+    """Warn where several series look like one."""
+    if locations.coords is not None or locations.groups is not None:
+        return
+    _, counts = np.unique(locations.times, return_counts=True)
+    tied = int(np.sum(counts[counts > 1]))
+    if tied > MOST_TIED * locations.n:
+        text = (
+            f"{tied} of {locations.n} rows share their time with others, and all rows are taken as "
+            "one series"
+        )
+        remedy = Setting("groups", phrase="give {} if they are several")
+        warn(Message("tied-times", text, suggestions=(remedy,)), CorrelatedErrorsWarning)

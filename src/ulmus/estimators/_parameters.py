@@ -15,7 +15,7 @@ from ulmus.core.fit.layer import MAP_STRUCTURES
 from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.layer.hidden_layer import ACTIVATIONS, DISTRIBUTIONS, HiddenLayer, UnitDistribution
 from ulmus.core.layer.inputs import EXPANSIONS
-from ulmus.core.noise import noise_of_estimate
+from ulmus.core.noise import NOISES
 from ulmus.core.ridge.residuals import DISCOUNTS
 from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.exceptions import InputError
@@ -163,10 +163,8 @@ def checked_expansions(value: Any) -> Any:
         return value
     names = () if value is None else (value,) if isinstance(value, str) else value
     if not isinstance(names, (list, tuple)) or any(name not in EXPANSIONS for name in names):
-        raise ValueError(
-            "expand_inputs must be None, 'auto', 'normal_scores', 'one_hot' or a list of the last two, "
-            f"got {value!r}."
-        )
+        requirement = "must be None, 'auto', 'normal_scores', 'one_hot' or a list of the last two"
+        raise InputError(invalid("expand_inputs", requirement, value))
     return tuple(dict.fromkeys(names))
 
 
@@ -237,7 +235,7 @@ def resolved_estimates(variance: Any, noise: Any, n_members: int) -> tuple[str, 
 
 def _estimates_of(correlated: bool) -> list[str]:
     """Estimates for independent noise, or for correlated noise and, to compare, constant noise."""
-    noises = {name: noise_of_estimate(name) for name in ESTIMATES}
+    noises = {name: NOISES[estimate.pairing] for name, estimate in ESTIMATES.items()}
     if correlated:
         return [name for name, noise in noises.items() if not noise.heteroskedastic]
     return [name for name, noise in noises.items() if not noise.needs_order]
@@ -277,7 +275,7 @@ def needs_residuals(noise: Any, variance: Any) -> bool:
     default = noise_assumption(noise).estimates[0]
     names = [default, *(variance if isinstance(variance, (list, tuple)) else [variance])]
     return any(
-        name == "all" or (name in ESTIMATES and noise_of_estimate(name).needs_residuals)
+        name == "all" or (name in ESTIMATES and NOISES[ESTIMATES[name].pairing].needs_residuals)
         for name in names
     )
 

@@ -17,7 +17,7 @@ from ulmus.core.data.scaling import OutputUnits, output_units
 from ulmus.core.data.source import Block, RowBlocks, Source
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.layer.hidden_layer import HiddenLayer
-from ulmus.core.noise import NOISES, NoiseSums, ResidualNoise, noise_of_estimate
+from ulmus.core.noise import NOISES, NoiseSums, ResidualNoise
 from ulmus.core.noise.constant import NoiseVariance, noise_variance
 from ulmus.core.noise.per_row import PerRowNoise
 from ulmus.core.ridge.alpha import chosen_alphas
@@ -90,7 +90,8 @@ class RegressionSpec:
     @property
     def records_omega(self) -> bool:
         """Whether intervals for the function require the noise variance of each row."""
-        return bool(self.estimates) and noise_of_estimate(self.estimates[0]).heteroskedastic
+        default = self.estimates[:1]
+        return any(NOISES[ESTIMATES[name].pairing].heteroskedastic for name in default)
 
     @property
     def predictor(self) -> RegressionSpec:

@@ -292,13 +292,6 @@ class Fit:
         """Correlation of successive rows of each output; none without rows."""
         return () if self.rows is None else self.rows.serial_correlations
 
-    @property
-    def unmodelled_correlation(self) -> SerialCorrelation | None:
-        """The most significant correlation of rows that were assumed independent, if any."""
-        if self.rows is None or self.noise_covariance is not None:
-            return None
-        return self.rows.strongest_correlation
-
     # ------------------------------------------------------------ bias
 
     @cached_property

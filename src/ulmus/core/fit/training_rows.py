@@ -78,11 +78,9 @@ class TrainingRows:
 
         Rows are ordered by their locations, else as in the table.
         """
-        locations, used = self.locations or Locations(n=self.data.n_rows), self.data.used
-        return tuple(
-            serial_correlation(residual[used], locations.taken(used))
-            for residual in self.weighted_residuals
-        )
+        used = self.data.used
+        locations = None if self.locations is None else self.locations.taken(used)
+        return tuple(serial_correlation(e[used], locations) for e in self.weighted_residuals)
 
     @property
     def strongest_correlation(self) -> SerialCorrelation | None:

@@ -102,10 +102,13 @@ class Variogram(_NeighbourCorrelation):
     z: float
 
 
-def serial_correlation(residuals: np.ndarray, locations: Locations) -> SerialCorrelation:
-    """Correlation of rows with the next of their group, from residuals (n,)."""
-    e = (residuals - np.mean(residuals))[locations.order]
-    first = _followed(locations, 1)
+def serial_correlation(
+    residuals: np.ndarray, locations: Locations | None = None
+) -> SerialCorrelation:
+    """Correlation of rows with the next of their group, or of the table, from residuals (n,)."""
+    e, first = residuals - np.mean(residuals), np.arange(len(residuals) - 1)
+    if locations is not None:
+        e, first = e[locations.order], _followed(locations, 1)
     return SerialCorrelation(*_score(e, first, first + 1))
 
 
