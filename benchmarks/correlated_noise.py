@@ -40,7 +40,7 @@ from scipy.signal import lfilter
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.noise_covariance import kriging_weights as kriging
-from ulmus.core.noise_covariance import structure as families
+from ulmus.core.noise_covariance import structure as covariance_structure
 from ulmus.core.noise_covariance import whitening
 from ulmus.metrics import coverage, mean_width
 from ulmus.noise import AR1, Conley, Exponential, Matern, NeweyWest
@@ -317,7 +317,7 @@ def field_errors(scale: float, kind: Any) -> tuple[Array, Array]:
     found = []
     for most_dense in (FIELD_ROWS, FIELD_ROWS // 2):
         with ExitStack() as stack:
-            for module in (families, whitening, kriging):
+            for module in (covariance_structure, whitening, kriging):
                 stack.enter_context(patch.object(module, "MOST_DENSE", most_dense))
             model = plain_ensemble(10, 50, alpha=1e-3, random_state=0, noise=kind)
             model.fit(X, y, coords=X)

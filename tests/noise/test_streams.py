@@ -202,7 +202,7 @@ def test_columns_that_the_blocks_do_not_have(series):
     table, y, _ = series
     refused(AR1(time="hour"), table, y, "no column 'hour'", "a, b, t, site")
     refused(AR1(time="t"), table.to_numpy(), y, "no column 't'", "no column names")
-    refused(Clustered(), table, y, "needs groups", "name of a column")
+    refused(Clustered(), table, y, "requires groups", "name of a column")
 
 
 def test_blocks_that_change_between_readings(series):

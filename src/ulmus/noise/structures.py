@@ -220,7 +220,7 @@ class NeweyWest(CorrelatedNoise):
     --------
     >>> from ulmus.noise import NeweyWest
     >>> NeweyWest(bandwidth=5).structure()
-    Robust(kernel='bartlett', bandwidth=5.0)
+    HACSpec(kernel='bartlett', bandwidth=5.0)
     """
 
     kernel: str = "bartlett"
@@ -252,7 +252,7 @@ class Conley(CorrelatedNoise):
     --------
     >>> from ulmus.noise import Conley
     >>> Conley(cutoff=0.2).structure()
-    Robust(kernel='spherical', bandwidth=0.2)
+    HACSpec(kernel='spherical', bandwidth=0.2)
     """
 
     coords: Sequence[str] | None = None

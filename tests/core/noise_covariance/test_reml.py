@@ -8,7 +8,7 @@ from scipy import stats
 from shared import says
 
 from ulmus.core.noise_covariance import reml as likelihood
-from ulmus.core.noise_covariance import structure as families
+from ulmus.core.noise_covariance import structure as covariance_structure
 from ulmus.core.noise_covariance.kernels import Kernel
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.reml import RestrictedLikelihood, covariance_estimate, scale_bounds
@@ -293,7 +293,7 @@ def test_a_smoother_that_keeps_nearly_everything_leaves_its_weakest_directions()
     "structure", [CovarianceStructure((TIME, SPACE)), CovarianceStructure((SMOOTH_TIME,))], ids=str
 )
 def test_dense_algebra_is_for_few_rows(monkeypatch, structure):
-    monkeypatch.setattr(families, "MOST_DENSE", 30)
+    monkeypatch.setattr(covariance_structure, "MOST_DENSE", 30)
     locations, y, A = rows(40)
     with pytest.raises(ValueError, match=says("40 rows", "at most 30", "one term")):
         covariance_estimate(y, A, locations, structure)
