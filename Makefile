@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint dist bench bench-coverage bench-effects bench-scale bench-gpu \
+.PHONY: help install demo test test-quick fuzz-properties lint dist bench bench-coverage bench-effects bench-scale bench-gpu \
 	bench-cli bench-maps bench-uci bench-peers \
 	bench-correlated-noise bench-kriging mutants fuzz reproduce docs docs-short docs-links clean
 
@@ -23,11 +23,19 @@ demo: $(VENV)/.install  ## fit, predict and explain a small table; leaves a repo
 test: lint  ## run the static checks, then all tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
-lint: $(VENV)/.test  ## check style, types and the direction of imports
+test-quick: $(VENV)/.test  ## run the tests that are not slow, in under two minutes
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -q -m "not slow and not statistics and not browser"
+
+# Hypothesis repeats few examples in CI; here it searches for new ones.
+fuzz-properties: $(VENV)/.test  ## run the property tests with many random examples
+	$(ONE_THREAD) HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n 2 -q -m "properties"
+
+lint: $(VENV)/.test  ## check style, types, names and the direction of imports
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_names.py
 
 # What a user gets: both archives, each installed into an environment of its own.
 dist: $(VENV)/.created  ## build a wheel and an sdist, and test both in clean environments
@@ -65,7 +73,7 @@ bench-uci: $(VENV)/.test  ## nine standard data sets beside other models; needs 
 bench-peers: $(VENV)/.test  ## intervals of UncELMe, MAPIE and a Gaussian process beside ours; needs DATA=folder
 	$(ONE_THREAD) $(BIN)/python benchmarks/peers.py --data '$(DATA)'
 
-bench-correlated-noise: $(VENV)/.test  ## error bars, alpha and cost where noise hangs together
+bench-correlated-noise: $(VENV)/.test  ## standard errors, alpha and cost with correlated errors
 	$(ONE_THREAD) $(BIN)/python benchmarks/correlated_noise.py
 
 bench-kriging: $(VENV)/.test  ## kriging of residuals beside ordinary kriging; needs DATA=folder

@@ -1,4 +1,4 @@
-"""Draw how a fit is made and how a question is answered.
+"""Draw how a fit is built and how effects are computed.
 
 ``python docs/architecture_diagram.py`` writes ``_static/architecture.svg``.
 """
@@ -14,35 +14,35 @@ FIT_ROW = 6
 FILE = Path(__file__).parent / "_static" / "architecture.svg"
 
 # For each column what stands above it, and its boxes: row, words, module.
-MAKING = (
-    "rows become a fit",
+FITTING = (
+    "fitting",
     (
         (0, "rows, in blocks", "core/data/source.py"),
-        (1, "scale, scores and levels", "core/data/scaling.py, inputs.py"),
-        (2, "a map, learned from a sample", "core/input_map/optimisation.py"),
+        (1, "scaling and expansion", "core/data/scaling.py"),
+        (2, "input map by marginal likelihood", "core/input_map/optimisation.py"),
         (3, "random hidden units h(x)", "core/layer/hidden_layer.py"),
-        (4, "first pass: R of each member, alpha", "core/ridge/factor.py, selection.py"),
-        (5, "second pass: leverages, noise, forms", "core/ensemble/row_pass.py, noise/"),
+        (4, "first pass: R of each member, alpha", "core/ridge/factor.py, alpha.py"),
+        (5, "second pass: residuals, noise, forms", "core/ridge/residuals.py"),
     ),
 )
-ASKING = (
-    "a table becomes a question",
+ESTIMANDS = (
+    "estimand",
     (
         (1, "model.average(table, by=...)", "estimators/_effects.py"),
-        (2, "the table, checked", "effects/columns.py"),
+        (2, "columns and points", "effects/columns.py"),
         (3, "groups, contrasts, grids", "effects/estimands.py"),
-        (4, "weighted sums of points", "core/layer/functionals.py"),
-        (5, "features h of these sums", "core/layer/hidden_layer.py"),
+        (4, "linear functionals", "core/layer/functionals.py"),
+        (5, "hidden features h", "core/layer/hidden_layer.py"),
     ),
 )
-ANSWERING = (
-    "numbers become an answer",
+INFERENCE = (
+    "inference",
     (
         (5, "estimate q't, variance t'Kt + spread/M", "core/ensemble/components.py"),
-        (4, "standard errors, never negative", "intervals/standard_errors.py"),
-        (3, "bounds and degrees of freedom", "intervals/confidence.py"),
+        (4, "standard errors", "intervals/standard_errors.py"),
+        (3, "intervals, degrees of freedom", "intervals/confidence.py"),
         (2, "bands, tests, covariances", "effects/bands.py"),
-        (1, "a frame with error bars", "effects/frames.py"),
+        (1, "data frame", "effects/frames.py"),
     ),
 )
 
@@ -87,13 +87,13 @@ def diagram() -> str:
     whole = COLUMNS[-1] + BOX - COLUMNS[0]
     parts = [box(COLUMNS[0], FIT_ROW, "Fit: one immutable value", "core/fit/fit.py", whole)]
     for x, (title, boxes), down in zip(
-        COLUMNS, (MAKING, ASKING, ANSWERING), (True, True, False), strict=True
+        COLUMNS, (FITTING, ESTIMANDS, INFERENCE), (True, True, False), strict=True
     ):
         parts += column(x, title, boxes, down)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         'font-family="sans-serif" font-size="13" text-anchor="middle">'
-        "<title>How a fit is made and how a question is answered</title>"
+        "<title>How a fit is built and how effects are computed</title>"
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="7" '
         f'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8Z" fill="{DARK}"/></marker></defs>'
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>{"".join(parts)}</svg>\n'
