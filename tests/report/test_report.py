@@ -121,7 +121,7 @@ def test_it_is_small_and_loads_nothing(page):
 
 
 def test_the_script_of_plotly_is_there_once(page):
-    assert page.counted('id="plotly"') == 1
+    assert page.count('id="plotly"') == 1
 
 
 def test_every_figure_is_one_that_plotly_accepts(page):
