@@ -1,7 +1,7 @@
 """The pictures of docs/guide/report.md: screenshots of a report with few colours.
 
-``python docs/pictures.py [FOLDER]``, by default docs/_static/pictures. It requires chromium with its
-driver, selenium, Pillow and `ulmus[report]`.
+``python docs/pictures.py [FOLDER]``, by default docs/_static/pictures. It requires chromium with
+its driver, selenium, Pillow and `ulmus[report]`.
 """
 
 import io

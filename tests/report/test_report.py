@@ -335,7 +335,7 @@ def test_a_pipeline_with_categories_is_about_the_original_columns():
     found = contents(pipe, X, y)
     assert found.is_training
     assert found.relevance.names == ("kind", "t")
-    assert found.columns[0].kind == "categories"
+    assert found.columns[0].type_name == "categories"
     assert "oak (" in found.columns[0].values
     kinds = next(curve for curve in found.curves if curve.name == "kind")
     assert kinds.values == ("ash", "elm", "oak")
@@ -497,8 +497,8 @@ def test_odd_columns_of_a_pipeline():
     found = contents(pipe, X, y)
     columns = {column.name: column for column in found.columns}
     assert columns["gap"].missing == 18
-    assert columns["flag"].kind == "booleans"
-    assert columns["when"].kind == "dates"
+    assert columns["flag"].type_name == "booleans"
+    assert columns["when"].type_name == "dates"
     assert columns["same"].values == "only (90)"
     curves = {curve.name: curve for curve in found.curves}
     assert set(curves) == {"gap", "flag", "mostly", "grade"}

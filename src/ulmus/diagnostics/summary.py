@@ -260,10 +260,11 @@ def _variance_fields(fit: Fit, X: Array) -> dict[str, Any]:
 def _advice(summary: Summary, fit: Fit) -> Iterable[Message]:
     """What the numbers of a summary suggest, besides its warnings."""
     enough, M = summary.suggested_n_estimators, summary.n_estimators
+    warned = {finding.code for finding in summary.warnings or ()}
     if M == 1:
         text = "standard errors exclude the variance of the random weights"
         yield Message("one-network", text, suggestions=("fit an ELMEnsembleRegressor",))
-    elif enough is not None and enough > MORE_MEMBERS * M:
+    elif enough is not None and enough > MORE_MEMBERS * M and "members" not in warned:
         text = "predictions depend visibly on the seed"
         yield Message("few-members", text, suggestions=(Setting("n_estimators", enough),))
     share = _noise_in_errors(summary, fit)

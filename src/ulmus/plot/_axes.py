@@ -25,7 +25,7 @@ def pyplot() -> Any:
 
 
 def drawing_axes(ax: Any, size: tuple[float, float] = FIGURE_SIZE) -> Any:
-    """The given axes, or those of a new figure of a size in inches."""
+    """The axes passed, or those of a new figure of a size in inches."""
     if ax is None:
         return pyplot().subplots(figsize=size, layout="constrained")[1]
     if not hasattr(ax, "plot"):
@@ -36,18 +36,18 @@ def drawing_axes(ax: Any, size: tuple[float, float] = FIGURE_SIZE) -> Any:
 
 
 def drawing_grid(ax: Any, n_panels: int, least_height: float = 0.0) -> npt.NDArray[np.object_]:
-    """As many axes as there are panels: the given ones, or those of a new figure."""
+    """As many axes as there are panels: those passed, or those of a new figure."""
     if ax is not None:
-        given = np.array(ax, dtype=object).ravel()
-        if len(given) != n_panels:
+        axes = np.array(ax, dtype=object).ravel()
+        if len(axes) != n_panels:
             raise ValueError(
-                f"ax has {len(given)} axes, but there are {n_panels} panels to draw; give one Axes "
+                f"ax has {len(axes)} axes, but there are {n_panels} panels to draw; give one Axes "
                 "for each, or leave ax out for a new figure."
             )
-        return np.array([drawing_axes(one) for one in given], dtype=object)
+        return np.array([drawing_axes(one) for one in axes], dtype=object)
     n_columns = min(n_panels, MOST_COLUMNS) if n_panels != 4 else 2
     n_rows = -(-n_panels // n_columns)
     width, height = PANEL_SIZE[0], max(PANEL_SIZE[1], least_height)
     figure = pyplot().figure(figsize=(width * n_columns, height * n_rows), layout="constrained")
-    axes = [figure.add_subplot(n_rows, n_columns, i + 1) for i in range(n_panels)]
-    return np.array(axes, dtype=object)
+    panels = [figure.add_subplot(n_rows, n_columns, i + 1) for i in range(n_panels)]
+    return np.array(panels, dtype=object)

@@ -23,7 +23,7 @@ class ColumnSummary:
     ----------
     name : str
         Its name.
-    kind : str
+    type_name : str
         Type of its values.
     values : str
         Its range, or its most frequent categories with their counts.
@@ -32,7 +32,7 @@ class ColumnSummary:
     """
 
     name: str
-    kind: str
+    type_name: str
     values: str
     missing: int
 

@@ -158,19 +158,19 @@ def _table(model: Any, X: Any, *, is_pipeline: bool) -> tuple[Any, bool]:
     """The original columns as a data frame, and whether the model takes a data frame."""
     import pandas as pd
 
-    given = X.to_pandas() if hasattr(X, "to_pandas") else X
+    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
     names = getattr(model, "feature_names_in_", None)
-    if hasattr(given, "iloc"):
+    if hasattr(frame, "iloc"):
         if names is None:
-            return given, is_pipeline
-        missing = [name for name in names if name not in given.columns]
+            return frame, is_pipeline
+        missing = [name for name in names if name not in frame.columns]
         if missing:
             raise ValueError(
                 f"X lacks the column {missing[0]!r} of the model; pass a table with the columns of "
                 "the fit."
             )
-        return given[list(names)], True
-    values = given.toarray() if scipy.sparse.issparse(given) else np.asarray(to_numpy(given))
+        return frame[list(names)], True
+    values = frame.toarray() if scipy.sparse.issparse(frame) else np.asarray(to_numpy(frame))
     if values.ndim != 2 or len(values) == 0:
         raise ValueError(
             f"X must be a table with rows and columns, got shape {values.shape}; reshape one "

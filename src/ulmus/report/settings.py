@@ -138,7 +138,7 @@ def _imports(model: Any) -> list[str]:
     """Lines that import the class of a model, of all estimators within it, and of their noise."""
     estimators = [*_estimators(model), model]
     within = {type(value) for value in estimators}
-    lines = {f"from {_public(kind.__module__)} import {kind.__name__}" for kind in within}
+    lines = {f"from {_public(each.__module__)} import {each.__name__}" for each in within}
     shown = " ".join(repr(getattr(value, "noise", "")) for value in estimators)
     noise = [name for name in NOISE_STRUCTURES if f"{name}(" in shown]
     return sorted(lines | ({f"from ulmus.noise import {', '.join(noise)}"} if noise else set()))

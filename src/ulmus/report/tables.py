@@ -27,7 +27,7 @@ def columns_table(contents: ReportContents) -> Grid:
 
 
 def _described(column: ColumnSummary) -> tuple[str, ...]:
-    return column.name, column.kind, column.values, number(column.missing)
+    return column.name, column.type_name, column.values, number(column.missing)
 
 
 def scores_table(evaluation: Evaluation) -> Grid:
