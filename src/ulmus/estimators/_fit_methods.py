@@ -272,63 +272,91 @@ def print_progress(text: str) -> None:
 
 def warn_about_fit(fit: Fit, noise: Any) -> None:
     """Warn of properties of a fit that make its error bars unreliable."""
-    if fit.rows is not None and fit.rows.largest_leverage > FULL_LEVERAGE:
-        text = (
-            "some training rows have leverage 1: the fit passes through them regardless of "
-            "their values, and their leave-one-out residuals are not usable"
-        )
-        remedies = (Setting("alpha", "loo"), Setting("n_neurons", phrase="use fewer {}"))
-        warn(Message("full-leverage", text, suggestions=remedies), DegenerateFitWarning)
-    if fit.input_map is not None and fit.input_map.failure:
-        text = (
-            f"no map of the inputs could be learned ({fit.input_map.failure}), so that all have "
-            "the same scale"
-        )
-        remedies = ("look for inputs with extreme values", Setting("input_map", None))
-        warn(Message("no-input-map", text, suggestions=remedies), DegenerateFitWarning)
-    _warn_about_directions_left(fit)
-    independent = fit.rows is not None and fit.noise_covariance is None
-    residual = fit.rows.strongest_correlation if independent else None
-    if residual is not None:
-        text = (
-            "leave-one-out residuals of successive rows have a correlation of "
-            f"{residual.correlation:.2f}, {residual.z:.1f} standard errors from zero, and ",
-            named("noise", noise),
-            " assumes independent errors: error bars are too small",
-        )
-        message = Message("correlated-residuals", text, suggestions=CORRELATED_NOISE)
-        warn(message, CorrelatedErrorsWarning)
-    part = fit.ensemble.regressions[0].smoother
-    saturated = int(np.sum(part.rank < part.to_t.shape[1]))
-    if part.alpha == 0 and saturated:
-        text = (
-            f"{saturated} of {part.n_members} members have hidden units that are constant or "
-            "repeat one another, which are dropped"
-        )
-        remedies = (
-            Setting("weight_scale", phrase="use a smaller {}"),
-            Setting("standardize", True),
-            Setting("alpha", "loo"),
-        )
-        warn(Message("saturated-units", text, suggestions=remedies), DegenerateFitWarning)
+    for message in (
+        _full_leverage(fit),
+        _failed_map(fit),
+        _few_residual_dof(fit),
+        _saturated_units(fit),
+    ):
+        if message is not None:
+            warn(message, DegenerateFitWarning)
+    correlated = _correlated_residuals(fit, noise)
+    if correlated is not None:
+        warn(correlated, CorrelatedErrorsWarning)
 
 
-def _warn_about_directions_left(fit: Fit) -> None:
-    """Warn where few degrees of freedom remain to estimate the noise covariance."""
+def _full_leverage(fit: Fit) -> Message | None:
+    if fit.rows is None or fit.rows.largest_leverage <= FULL_LEVERAGE:
+        return None
+    text = (
+        "some training rows have leverage 1: the fit passes through them regardless of their "
+        "values, and their leave-one-out residuals are not usable"
+    )
+    remedies = (Setting("alpha", "loo"), Setting("n_neurons", phrase="use fewer {}"))
+    return Message("full-leverage", text, suggestions=remedies)
+
+
+def _failed_map(fit: Fit) -> Message | None:
+    if fit.input_map is None or not fit.input_map.failure:
+        return None
+    text = (
+        f"no map of the inputs could be learned ({fit.input_map.failure}), so that all have the "
+        "same scale"
+    )
+    remedies = ("look for inputs with extreme values", Setting("input_map", None))
+    return Message("no-input-map", text, suggestions=remedies)
+
+
+def _few_residual_dof(fit: Fit) -> Message | None:
+    """Few degrees of freedom remain to estimate the noise covariance."""
     if fit.noise_covariance is None:
-        return
+        return None
     left = min((one.n_left for one in fit.covariances), default=math.inf)
-    if left <= FEWEST_LEFT:
-        text = (
-            f"only {left} residual degrees of freedom of {fit.n_rows} rows remain to estimate the "
-            "error covariance, on which all error bars depend"
-        )
-        remedies = (
-            "use more rows",
-            Setting("alpha", phrase="a larger {}"),
-            Setting("n_neurons", phrase="fewer {}"),
-        )
-        warn(Message("few-residual-dof", text, suggestions=remedies), DegenerateFitWarning)
+    if left > FEWEST_LEFT:
+        return None
+    text = (
+        f"only {left} residual degrees of freedom of {fit.n_rows} rows remain to estimate the "
+        "error covariance, on which all error bars depend"
+    )
+    remedies = (
+        "use more rows",
+        Setting("alpha", phrase="a larger {}"),
+        Setting("n_neurons", phrase="fewer {}"),
+    )
+    return Message("few-residual-dof", text, suggestions=remedies)
+
+
+def _saturated_units(fit: Fit) -> Message | None:
+    smoother = fit.ensemble.regressions[0].smoother
+    saturated = int(np.sum(smoother.rank < smoother.to_t.shape[1]))
+    if smoother.alpha != 0 or not saturated:
+        return None
+    text = (
+        f"{saturated} of {smoother.n_members} members have hidden units that are constant or "
+        "linearly dependent, which are dropped"
+    )
+    remedies = (
+        Setting("weight_scale", phrase="use a smaller {}"),
+        Setting("standardize", True),
+        Setting("alpha", "loo"),
+    )
+    return Message("saturated-units", text, suggestions=remedies)
+
+
+def _correlated_residuals(fit: Fit, noise: Any) -> Message | None:
+    """Residuals of rows that were assumed independent are correlated."""
+    if fit.rows is None or fit.noise_covariance is not None:
+        return None
+    found = fit.rows.strongest_correlation
+    if found is None:
+        return None
+    text = (
+        "leave-one-out residuals of successive rows have a correlation of "
+        f"{found.correlation:.2f}, {found.z:.1f} standard errors from zero, and ",
+        named("noise", noise),
+        " assumes independent errors: error bars are too small",
+    )
+    return Message("correlated-residuals", text, suggestions=CORRELATED_NOISE)
 
 
 def warn_about_series(locations: Locations) -> None:

@@ -218,7 +218,7 @@ def test_repeated_units_change_nothing(make_table):
 
     model = plain_member(12, alpha=0, activation=doubled, fit_intercept=False, random_state=0)
     model.set_params(noise_variance="residual")
-    with pytest.warns(DegenerateFitWarning, match="repeat one another"):
+    with pytest.warns(DegenerateFitWarning, match="linearly dependent"):
         model.fit(data.X, data.y)
     H = np.tanh(
         (data.X - data.X.mean(axis=0)) / data.X.std(axis=0) @ model.hidden_weights_[0][:, :6]
