@@ -294,7 +294,7 @@ def test_block_ids_that_reappear_are_refused():
         )
 
     for blocks in ([with_ids(0, 1, 0)], [with_ids(1, 1), with_ids(0)]):
-        with pytest.raises(ValueError, match="block ids decrease.*sort the rows by block"):
+        with pytest.raises(ValueError, match=r"block ids decrease.*sort the rows by block"):
             list(regroup_blocks(blocks))
 
 
