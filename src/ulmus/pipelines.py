@@ -258,10 +258,8 @@ class PipelineTable:
         if name not in self.features:
             return frame_column(self.data, name)
         if hasattr(self.inputs, "iloc"):
-            found = frame_column(self.inputs, self._label(name))
-            if found is None or name not in self.labelled:
-                return found
-            return found.astype(object)
+            values = frame_column(self.inputs, self._label(name))
+            return values if values is None or name not in self.labelled else values.astype(object)
         column = self.inputs[:, self.features.index(name)]
         try:
             return column.astype(float)

@@ -247,7 +247,7 @@ def test_a_streamed_model_pickles(streamed):
 
 def test_conformal_intervals_need_rows_and_auto_is_gaussian(streamed):
     model, in_memory, X_new = streamed
-    with pytest.raises(ValueError, match=says(r"'jackknife\+'", "'gaussian'", "in memory")):
+    with pytest.raises(ValueError, match=says("'jackknife+'", "'gaussian'", "in memory")):
         model.predict_interval(X_new, method="jackknife+")
     auto = model.predict_interval(X_new, [0.5, 0.9])
     assert_array_equal(auto, model.predict_interval(X_new, [0.5, 0.9], method="gaussian"))

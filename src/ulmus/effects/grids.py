@@ -31,16 +31,16 @@ def curve_features(table: Table, features: Any) -> list[str]:
 def curve_grids(
     table: Table, names: list[str], resolution: int | None, percentiles: Any, grid: Any
 ) -> list[list[Any]]:
-    """The grid of each column: given values, or a default grid."""
+    """The grid of each column, by default from its values."""
     if resolution is None:
         resolution = CURVE if len(names) == 1 else SURFACE
     shares = _checked_percentiles(percentiles)
     if grid is None:
         return [_default_grid(table, name, resolution, shares) for name in names]
-    given = [grid] if len(names) == 1 else as_list(grid)
-    if len(given) != len(names):
+    grids = [grid] if len(names) == 1 else as_list(grid)
+    if len(grids) != len(names):
         raise InputError(invalid("grid", f"must contain values for each of {names}", grid))
-    return [_checked_grid(table, name, own) for name, own in zip(names, given, strict=True)]
+    return [_checked_grid(table, name, own) for name, own in zip(names, grids, strict=True)]
 
 
 def _error(parameter: str, text: str, *suggestions: str) -> InputError:

@@ -130,11 +130,12 @@ class Intervals(Kriging):
             )
             equal = (Setting("tails", "equal"),)
             raise InputError(Message("shortest-tails", text, "tails", tails, equal))
-        at = self._new_locations(X, residual_kriging, time=time, coords=coords, groups=groups)
+        arrays = {"time": time, "coords": coords, "groups": groups}
+        locations = self._new_locations(X, residual_kriging, **arrays)
         X = self._checked_points(X)
-        if at is not None:
+        if locations is not None:
             require_kriged_kind(kind, method)
-            bounds = kriged_bounds(self.fitted_, X, at, levels, method, tails)
+            bounds = kriged_bounds(self.fitted_, X, locations, levels, method, tails)
         elif kind == "prediction":
             bounds = prediction_bounds(self.fitted_, X, levels, method, tails=tails)
         else:

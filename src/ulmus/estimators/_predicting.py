@@ -86,10 +86,11 @@ class Predicting(Kriging):
         >>> [float(np.std(y[missing] - mean).round(1)) for mean in (plain, kriged)]
         [1.7, 0.6]
         """
-        at = self._new_locations(X, residual_kriging, time=time, coords=coords, groups=groups)
+        arrays = {"time": time, "coords": coords, "groups": groups}
+        locations = self._new_locations(X, residual_kriging, **arrays)
         X = self._checked_points(X)
-        if at is not None:
-            return self._kriged(X, at, return_std)
+        if locations is not None:
+            return self._kriged(X, locations, return_std)
         if not return_std:
             return self._output(self.fitted_.mean(X).T, X)
         variance = prediction_variance(self.fitted_, X)
