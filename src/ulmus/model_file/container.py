@@ -191,12 +191,14 @@ def _document(path: str | os.PathLike[str], tensors: Any, header: dict[str, Any]
         raise ModelFileError(
             f"{_shown(path)} is not a model file of ulmus: it is another safetensors file."
         )
-    if len(metadata[DOCUMENT]) > LARGEST_DOCUMENT:
+    text = metadata[DOCUMENT]
+    if len(text) > LARGEST_DOCUMENT:
         raise ValueError(f"its document has more than {LARGEST_DOCUMENT} bytes")
-    document = _parsed(metadata[DOCUMENT].encode())
+    document = _parsed(text.encode())
     _require_format(path, document)
+    rewritten = json.dumps(document)  # differs where digits of a number changed, but not its value
     digest = document.pop("sha256", None)
-    if digest != document_digest(document):
+    if rewritten != text or digest != document_digest(document):
         raise ValueError("its document has been changed or damaged")
     odd = sorted(set(tensors.keys()) ^ set(document["arrays"]))
     if odd:
