@@ -1,4 +1,4 @@
-"""The picture of the README: a prediction, an interval for the function, one for observations.
+"""The figure of the README: prediction, confidence band and prediction band.
 
 ``python examples/picture.py [FILE]``, by default docs/picture.png.
 """

@@ -1,12 +1,12 @@
 """
-Averages, differences and slopes, each with its bar
-===================================================
+Marginal means, contrasts and slopes with standard errors
+=========================================================
 
-Rarely does anybody want the function at a point. The questions are: what is the mean of this
-group? What does a change of an input change? How steep is it, and where? Each answer is a weighted
-sum of values, or derivatives, of the fitted function, and has a standard error of its own.
+Marginal means of groups, contrasts between two values of an input, and average slopes are linear
+functionals of the fitted function. ``average``, ``compare`` and ``slope`` compute each of them with
+its standard error in closed form.
 
-We ask the 442 patients of scikit-learn's diabetes data.
+The data are the 442 patients of scikit-learn's diabetes data.
 """
 
 import matplotlib.pyplot as plt
@@ -22,104 +22,103 @@ model = ELMEnsembleRegressor(random_state=0).fit(X, y)
 age = pd.cut(X.age, [0, 40, 50, 60, 80], labels=["to 40", "41-50", "51-60", "over 60"])
 weight = pd.cut(X.bmi, [0, 25, 30, 50], labels=["to 25", "25-30", "over 30"])
 
-averages = model.average(X, by=age, simultaneous=True)
+means = model.average(X, by=age, simultaneous=True)
 quartiles = dict.fromkeys(["bmi", "s5", "bp", "age"], "iqr")
-differences = model.compare(X, quartiles, simultaneous=True)
+contrasts = model.compare(X, quartiles, simultaneous=True)
 slopes = model.slope(X, "bmi", by=weight, simultaneous=True)
 
 # %%
-# Three questions
+# Three estimands
 # ---------------
 
 
 def draw(ax, labels, frame, colour, marker):
-    """A mark and a 95 % bar for each answer, the first on top."""
+    """Estimates with 95 % intervals, the first on top."""
     bars = np.abs(frame[["conf_low", "conf_high"]].T - frame.estimate).to_numpy()
-    places = range(len(frame))
-    ax.errorbar(frame.estimate, places, xerr=bars, fmt=marker, color=colour, capsize=4)
-    ax.set_yticks(places, labels)
+    positions = range(len(frame))
+    ax.errorbar(frame.estimate, positions, xerr=bars, fmt=marker, color=colour, capsize=4)
+    ax.set_yticks(positions, labels)
     ax.set_ylim(len(frame) - 0.5, -0.5)
 
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(8, 3.6), layout="constrained")
-draw(left, averages["age"], averages, "#0072B2", "o")
-left.set(title="Mean score", xlabel="score", ylabel="age (years)")
-draw(middle, differences.term, differences, "#D55E00", "s")
-middle.set(title="Upper minus lower\nquartile of an input", xlabel="change of the score")
+draw(left, means["age"], means, "#0072B2", "o")
+left.set(title="Marginal mean", xlabel="score", ylabel="age (years)")
+draw(middle, contrasts.term, contrasts, "#D55E00", "s")
+middle.set(title="Contrast: upper minus\nlower quartile", xlabel="change in score")
 middle.axvline(0, color="black", linewidth=1, linestyle=":")
 draw(right, slopes["bmi"], slopes, "#009E73", "^")
 right.set(
-    title="Steepness in the\nbody mass index",
-    xlabel="score for each kg/m²",
+    title="Slope in the\nbody mass index",
+    xlabel="score per kg/m²",
     ylabel="body mass index (kg/m²)",
 )
 right.axvline(0, color="black", linewidth=1, linestyle=":")
-figure.suptitle("Each answer has the error bar of that answer (95 %, a panel together)")
+figure.suptitle("Effects with simultaneous 95 % confidence intervals per panel")
 plt.show()
 
 # %%
-# The bars are of the *mean function*, over new noise and new hidden weights: of the average over
-# these patients, not of a single one. Within a panel all of them hold together with probability
-# 95 % (``simultaneous=True``). They leave the bias of smoothing out;
-# ``target="function"`` asks for the true function instead, with wider bars.
+# The intervals cover averages of the *expectation of the estimator* over these patients, not the
+# score of a single patient. They are simultaneous within a panel (``simultaneous=True``) and exclude
+# the smoothing bias; ``target="function"`` covers the regression function, with wider intervals.
 #
-# Averages
-# --------
+# Marginal means
+# --------------
 #
-# ``by`` takes a column, an array of labels or several of these. Do the groups of age differ?
-# ``hypothesis="pairwise"`` has all differences, with p-values adjusted by Holm's method.
+# ``by`` takes a column, an array of labels or several of these. ``hypothesis="pairwise"`` tests all
+# differences between age groups, here with p-values adjusted by Holm's method.
 
 pairs = model.average(X, by=age, hypothesis="pairwise", adjust="holm")
 pairs["p_value"] = pairs["p_value"].map("{:.0e}".format)
 pairs[["term", "estimate", "std_error", "p_value"]].round(1)
 
 # %%
-# Differences
-# -----------
+# Contrasts
+# ---------
 #
-# Everyone's body mass index is set to 25, then to 30, and the two predictions are compared. Whether
-# slimming would do the same is not for a regression to say.
+# The body mass index of all patients is set to 25 and to 30, and the two predictions are
+# subtracted. This is a contrast of predictions, not a causal effect.
 
-change = model.compare(X, {"bmi": (25, 30)})
-change[["term", "contrast", "estimate", "std_error", "conf_low", "conf_high"]].round(2)
+contrast = model.compare(X, {"bmi": (25, 30)})
+contrast[["term", "contrast", "estimate", "std_error", "conf_low", "conf_high"]].round(2)
 
 # %%
 # Slopes
 # ------
 #
-# Derivatives are exact, and in units of the score for each unit of the column. Slopes of columns
-# with different units cannot be compared with each other; differences between quartiles can.
+# Derivatives are exact, in units of the score per unit of the column. Slopes of columns with
+# different units are not comparable; contrasts between quartiles are.
 
 slopes = model.slope(X, ["bmi", "bp", "s5"])
 slopes[["term", "contrast", "estimate", "std_error", "conf_low", "conf_high"]].round(2)
 
 # %%
-# The error of a mean is not the mean error
-# -----------------------------------------
+# Standard error of an average
+# ----------------------------
 #
-# Predictions for different patients come from one fit and err together. If their errors were
-# independent, they would mostly cancel in a mean. They do not.
+# Predictions of one fit are correlated between patients, so that their errors do not average out as
+# independent errors would.
 
-right_one = model.average(X).std_error[0]
-each = model.predict_var(X, component="model")
-independent = np.sqrt(each.sum()) / len(X)
-print(f"standard error of the mean over {len(X)} patients: {right_one:.2f}")
-print(f"if errors were independent: {independent:.2f}, {right_one / independent:.1f} times less")
-print(f"mean of the standard errors of single predictions: {np.sqrt(each).mean():.2f}")
+std_error = model.average(X).std_error[0]
+variances = model.predict_var(X, component="model")
+independent = np.sqrt(variances.sum()) / len(X)
+print(f"standard error of the mean over {len(X)} patients: {std_error:.2f}")
+print(f"under independence: {independent:.2f}, smaller by a factor of {std_error / independent:.1f}")
+print(f"mean standard error of single predictions: {np.sqrt(variances).mean():.2f}")
 
 # %%
-# Probabilities
-# -------------
+# Exceedance probabilities
+# ------------------------
 #
-# How likely is a score over 250? This is about new observations, with their noise.
+# The probability that a new observation, noise included, exceeds 250:
 
-probable = model.exceedance(X, 250)
-print(f"more likely than not: {np.sum(probable > 0.5)} of {len(X)} patients")
+probability = model.exceedance(X, 250)
+print(f"probability above 0.5: {np.sum(probability > 0.5)} of {len(X)} patients")
 
 # %%
 # Next
 # ----
 #
-# - :doc:`/guide/effects` has the definitions, and what was measured about these bars.
-# - :doc:`/gallery/effects/plot_simultaneous_band` asks where a curve rises.
-# - :doc:`/gallery/start/plot_pipeline` asks a table with categories.
+# - :doc:`/guide/effects`: definitions and measured coverage
+# - :doc:`/gallery/effects/plot_simultaneous_band`: partial dependence and its slope
+# - :doc:`/gallery/start/plot_pipeline`: effects of a pipeline with categorical columns

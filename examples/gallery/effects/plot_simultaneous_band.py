@@ -1,13 +1,13 @@
 """
-Where does a curve rise?
-========================
+Partial dependence with a simultaneous band
+===========================================
 
-A 95 % band is usually meant at each point: at any one point it misses the curve with
-probability 5 %, and somewhere along the curve far more often. Who looks along the whole curve for
-the places where something happens needs a band that holds all of it at once.
+A pointwise 95 % band covers the curve at each single point with probability 95 %; the probability
+that it covers the whole curve is smaller. Statements about the whole curve, such as where it rises,
+require a simultaneous band.
 
-The data are ozone, wind, temperature and sunlight in New York on 111 days from May to September
-1973.
+The data are ozone, wind, temperature and solar radiation in New York on 111 days from May to
+September 1973.
 """
 
 import matplotlib.pyplot as plt
@@ -24,12 +24,12 @@ model = ELMEnsembleRegressor(random_state=0).fit(X, log_ozone)
 TEMPERATURE = "highest temperature of the day (°C)"
 
 # %%
-# Two bands around one curve
-# --------------------------
+# Pointwise and simultaneous bands
+# --------------------------------
 #
-# The curve is a partial dependence: the mean over all days of the prediction, if the temperature
-# were the one on the axis and wind and sunlight what they were. Ozone is in doublings (log2 of
-# ppb): one more is twice as much.
+# Partial dependence is the mean of the predictions over all days, with the temperature set to the
+# value on the axis and the other inputs unchanged. Ozone is on the scale of log2: one unit more is
+# a factor of two.
 
 display = PartialDependenceDisplay.from_estimator(
     model, X, "Temp", simultaneous=True, line_kw={"label": "mean over the days"}
@@ -38,16 +38,15 @@ display = PartialDependenceDisplay.from_estimator(
 ax.set(
     xlabel=TEMPERATURE,
     ylabel="mean ozone (log2 of ppb)",
-    title="A band for the whole curve is wider than one for each point",
+    title="Partial dependence on temperature, with 95 % bands",
 )
 display.figure_.set_size_inches(8, 4.4)
 plt.show()
 
 # %%
-# Both bands are of the *mean function*, over new noise and new hidden weights. With the inner one,
-# read the curve at a temperature that you had chosen beforehand. With the outer one, read
-# anything that you notice in the picture. How much wider it is depends on how many places of the
-# curve can err independently of each other:
+# Both bands cover the *expectation of the estimator*. The inner band is valid at a temperature
+# chosen in advance, the outer one for any statement about the curve. Its critical value depends on
+# the correlation of the errors along the curve:
 
 for simultaneous in (False, True):
     frame = model.partial_dependence(X, "Temp", simultaneous=simultaneous)
@@ -55,11 +54,11 @@ for simultaneous in (False, True):
     print(f"simultaneous={simultaneous}: {(half / frame.std_error).median():.2f} standard errors")
 
 # %%
-# Where it rises
-# --------------
+# Where the curve rises
+# ---------------------
 #
-# The derivative of the same curve. Where its outer band lies above zero, ozone rises with
-# temperature, and one may say so of all these places together.
+# The derivative of the curve. Where its simultaneous band lies above zero, ozone rises with
+# temperature, at joint confidence 95 %.
 
 slope = model.partial_dependence(X, "Temp", kind="slope", simultaneous=True)
 rises = slope.Temp[slope.conf_low > 0]
@@ -67,31 +66,30 @@ rises = slope.Temp[slope.conf_low > 0]
 display = SlopeDisplay.from_estimator(model, X, "Temp", simultaneous=True)
 display.ax_.set(
     xlabel=TEMPERATURE,
-    ylabel="slope (doublings for each °C)",
-    title=f"From {rises.min():.0f} to {rises.max():.0f} °C the whole band says that ozone rises",
+    ylabel="slope (log2 of ppb per °C)",
+    title=f"The slope is positive from {rises.min():.0f} to {rises.max():.0f} °C",
 )
 display.figure_.set_size_inches(8, 4.4)
 plt.show()
 
 # %%
-# The inner band leaves zero at the cold end too. That is what looking along a curve does: of many
-# places some seem to rise by chance. Elsewhere the curve may still rise, as a band that holds zero
-# is no proof of a flat curve.
+# The pointwise band excludes zero at the cold end as well; with many points compared, this occurs
+# by chance. Where the band includes zero, the slope may still be positive.
 #
-# Neighbouring days
-# -----------------
+# Serial correlation
+# ------------------
 #
-# Days follow each other, and errors of neighbouring days could go together. Then all these bars
-# would be too narrow. Left-out residuals of days that follow each other tell:
+# Errors of consecutive days may be autocorrelated, and the bands would then be too narrow. The
+# autocorrelation of the leave-one-out residuals:
 
 residual = model.loo_residuals_
-print(f"correlation of neighbouring days: {np.corrcoef(residual[1:], residual[:-1])[0, 1]:.2f}")
-print(f"by chance within ± {2 / np.sqrt(len(residual)):.2f}")
+print(f"lag-one autocorrelation: {np.corrcoef(residual[1:], residual[:-1])[0, 1]:.2f}")
+print(f"95 % range under independence: ± {2 / np.sqrt(len(residual)):.2f}")
 
 # %%
 # Next
 # ----
 #
-# - :doc:`/guide/effects` says how the critical value is found.
-# - :doc:`/gallery/effects/plot_effects` has averages, differences and slopes.
-# - :doc:`/gallery/effects/plot_exceedance` turns to maps.
+# - :doc:`/guide/effects`: how the critical value is computed
+# - :doc:`/gallery/effects/plot_effects`: marginal means, contrasts and slopes
+# - :doc:`/gallery/effects/plot_exceedance`: exceedance probabilities

@@ -1,13 +1,13 @@
 """
-A fit on a Dask cluster
-=======================
+Distributed fitting with Dask
+=============================
 
-The same sums over blocks of rows can be made where the rows are. :func:`ulmus.dask.fit` sends each
-pass of the fit to the workers that hold the partitions; the sums are added in pairs on the workers,
-and only matrices of the size of the model travel.
+A fit is a sum over blocks of rows. :func:`ulmus.dask.fit` computes the sums of each pass on the
+workers that store the partitions and adds them in pairs; only matrices of the size of the model are
+transferred.
 
-This page runs on a cluster of two workers in this process. On a real one the only other line is the
-address that is given to ``Client``.
+This example uses a local cluster of two workers. For another cluster, pass its address to
+``Client``.
 """
 
 import dask
@@ -21,11 +21,11 @@ from ulmus import ELMEnsembleRegressor
 from ulmus.datasets import friedman, make_friedman
 
 # %%
-# A cluster and a table
-# ---------------------
-# The table has 120,000 rows in eight partitions. It is made on the workers, from a seed for each
-# partition; a real one would come from ``dask.dataframe.read_parquet``. The output is Friedman's
-# function of five inputs and noise with a variance of one half. Five more inputs do not matter.
+# Cluster and data
+# ----------------
+# The table contains 120,000 rows in eight partitions, simulated on the workers with one seed per
+# partition; other tables are read with ``dask.dataframe.read_parquet``. The response is Friedman's
+# function of five inputs plus noise with variance 0.5. Five further inputs are irrelevant.
 
 N_PARTITIONS, ROWS = 8, 15_000
 cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None)
@@ -33,7 +33,7 @@ client = Client(cluster)
 
 
 def partition(seed):
-    """Ten inputs and the output of some rows."""
+    """Ten inputs and the response of one partition."""
     rows = make_friedman(ROWS, random_state=seed)
     others = np.random.default_rng(seed + 1_000).random((ROWS, 5))
     return np.column_stack([rows.X, others, rows.y])
@@ -49,25 +49,24 @@ X, y = table[:, :10], table[:, 10]
 print(f"{X.shape[0]:,} rows in {X.npartitions} partitions on {len(cluster.workers)} workers")
 
 # %%
-# The fit
-# -------
-# A small ensemble, 5 members of 100 units, keeps this page short. The map of the inputs is learned
-# from a sample of rows that is brought here; everything else happens on the workers.
+# Fit
+# ---
+# A small ensemble of 5 members with 100 units limits the run time. The input map is optimised
+# locally on a sample of rows; all other sums are computed on the workers.
 
 model = ELMEnsembleRegressor(n_estimators=5, n_neurons=100, input_map="ard", random_state=0)
 ulmus.dask.fit(model, X, y)
-print(f"noise variance {model.noise_variance_:.4f}, in truth 0.5")
+print(f"noise variance: estimated {model.noise_variance_:.4f}, true 0.5")
 
 # %%
-# The same numbers as in memory
-# -----------------------------
-# Now the rows are brought here and fitted in memory, behind the map that was learned above. The
-# same seed draws the same hidden units, so that nothing else differs.
+# Comparison with a fit in memory
+# -------------------------------
+# With the input map of the first fit and the same seed, a fit in memory uses the same hidden units.
 
-given = model.get_params() | {"input_map": model.input_map_}
+parameters = model.get_params() | {"input_map": model.input_map_}
 rows, outputs = dask.compute(X, y)
-on_cluster = ulmus.dask.fit(ELMEnsembleRegressor(**given), X, y)
-in_memory = ELMEnsembleRegressor(**given).fit(rows, outputs)
+on_cluster = ulmus.dask.fit(ELMEnsembleRegressor(**parameters), X, y)
+in_memory = ELMEnsembleRegressor(**parameters).fit(rows, outputs)
 
 points = make_friedman(1_000, random_state=10_000).X
 points = np.column_stack([points, np.random.default_rng(1).random((1_000, 5))])
@@ -83,52 +82,50 @@ for name, (one, other) in both.items():
 # %%
 # Effects from the fitted model
 # -----------------------------
-# A model that was fitted on a cluster is small and lies here. It answers as any other. The figure
-# has the mean of the function over 2,000 rows as the first input changes. With so many rows its
-# error is far smaller than the curve, so that the right panel has it alone: the curve minus the
-# true one. Both bands are of the true curve. The dark one holds a given point of it with a
-# probability of 95 %, the light one all of its points at once. Both are approximate.
+# The fitted model is local, and all methods are available. The figure shows the partial dependence
+# on the first input over 2,000 rows. The right panel shows the difference from the true curve, with
+# pointwise and simultaneous 95 % confidence bands for the regression function (approximate).
 
-some = rows[:2_000]
-curve = model.partial_dependence(some, 0, target="function")
-whole = model.partial_dependence(some, 0, target="function", simultaneous=True)
+sample = rows[:2_000]
+curve = model.partial_dependence(sample, 0, target="function")
+band = model.partial_dependence(sample, 0, target="function", simultaneous=True)
 x = curve["x0"].to_numpy()
 
 
 def true_mean(value):
     """The mean of the true function over the rows, the first input at one value."""
-    return np.mean(friedman(np.column_stack([np.full(len(some), value), some[:, 1:5]])))
+    return np.mean(friedman(np.column_stack([np.full(len(sample), value), sample[:, 1:5]])))
 
 
 truth = np.array([true_mean(value) for value in x])
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 left.plot(x, curve.estimate, color="#0072B2", linewidth=3, label="estimate")
 left.plot(x, truth, color="#D55E00", linestyle="--", label="true function")
-left.set(xlabel="first input (no unit)", ylabel="mean of the output (no unit)")
+left.set(xlabel="first input (no unit)", ylabel="mean response (no unit)")
 left.legend()
-for frame, colour, label in ((whole, "#56B4E9", "the whole curve"), (curve, "#0072B2", "a point")):
+for frame, colour, label in ((band, "#56B4E9", "simultaneous"), (curve, "#0072B2", "pointwise")):
     low, high = frame.conf_low - truth, frame.conf_high - truth
-    right.fill_between(x, low, high, color=colour, alpha=0.35, label=f"95 % for {label}")
+    right.fill_between(x, low, high, color=colour, alpha=0.35, label=f"95 %, {label}")
 right.plot(x, curve.estimate - truth, color="#0072B2", label="estimate")
 right.axhline(0, color="#D55E00", linestyle="--", label="true function")
 right.set(xlabel="first input (no unit)", ylabel="difference from the true function (no unit)")
 right.legend(fontsize="small", ncols=2, loc="upper center")
 right.margins(y=0.25)
-figure.suptitle("120,000 rows: a curve, and what is not known of it")
+figure.suptitle("Partial dependence from 120,000 rows, with confidence bands")
 plt.show()
-for label, frame in {"a point": curve, "the whole curve": whole}.items():
-    held = np.mean((frame.conf_low <= truth) & (truth <= frame.conf_high))
-    print(f"the band for {label} holds {held:.0%} of the points of this curve")
+for label, frame in {"pointwise": curve, "simultaneous": band}.items():
+    covered = np.mean((frame.conf_low <= truth) & (truth <= frame.conf_high))
+    print(f"the {label} band covers {covered:.0%} of the points of this curve")
 
 # %%
-# Predictions where the rows are
-# ------------------------------
-# ``predict`` and ``predict_var`` of ``ulmus.dask`` return Dask arrays that are not computed yet.
+# Distributed predictions
+# -----------------------
+# ``predict`` and ``predict_var`` of ``ulmus.dask`` return lazy Dask arrays.
 
 mean = ulmus.dask.predict(model, X)
 variance = ulmus.dask.predict_var(model, X)
-inside = abs(y - mean) < 1.96 * np.sqrt(variance)
-print(f"share of rows within 1.96 sd of a new observation: {inside.mean().compute():.3f}")
+covered = abs(y - mean) < 1.96 * np.sqrt(variance)
+print(f"share of rows within 1.96 sd of their prediction: {covered.mean().compute():.3f}")
 
 client.close()
 cluster.close()
@@ -136,5 +133,5 @@ cluster.close()
 # %%
 # Next
 # ----
-# :doc:`/guide/scale` compares the ways to fit a large table, and
-# :doc:`/gallery/scale/plot_million_rows` needs one computer and a file.
+# - :doc:`/guide/scale`: all ways to fit a large table
+# - :doc:`/gallery/scale/plot_million_rows`: out-of-core fitting on one machine

@@ -1,10 +1,11 @@
 """
-Fit a table, and read its error bars
-====================================
+A first fit: confidence and prediction intervals
+================================================
 
-Of 442 people with diabetes ten things are known: age, sex, body mass index, blood pressure and six
-blood values. A year later it was scored how far the disease had progressed. This page fits that
-score, draws its two kinds of error bar and says what each of them is *of*.
+The diabetes data of scikit-learn contain age, sex, body mass index, blood pressure and six blood
+serum measurements of 442 patients, and a score of disease progression one year later. This example
+fits the score and shows confidence intervals for the regression function and prediction intervals
+for new observations.
 """
 
 import matplotlib.pyplot as plt
@@ -20,64 +21,64 @@ X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 model = ELMEnsembleRegressor(random_state=0).fit(X, y)
 
 # %%
-# Two bands
-# ---------
+# Confidence band and prediction band
+# -----------------------------------
 #
-# We move the body mass index and keep the other nine columns at their medians.
+# Predictions along the body mass index, with the other nine columns at their medians:
 
 display = PredictionDisplay.from_estimator(model, X, y, feature="bmi")
 display.ax_.set(
     xlabel="body mass index (kg/m²), other inputs at their medians",
     ylabel="progression after a year (score)",
-    title="The function is known far better than the next patient",
+    title="Prediction with 95 % confidence and prediction bands",
 )
 display.figure_.set_size_inches(8, 4.8)
 plt.show()
 
 # %%
-# - The narrow band is for the **true function**: the mean score of all patients with these
-#   inputs. More patients would make it narrower. Such intervals are approximate.
-# - The wide band is for **one new patient** with these inputs. More patients would not make it
-#   much narrower: these ten columns leave patients different.
+# - The narrow band is a confidence band for the **regression function**: the mean score of all
+#   patients with these inputs. It shrinks as rows are added and is approximate.
+# - The wide band is a prediction band for **one new patient** with these inputs. It includes the
+#   noise and hardly shrinks as rows are added.
 #
-# The dots are all 442 patients, whose other columns are not at their medians. They are there to
-# show where data are, and need not lie in the wide band as often as it says.
+# The dots are all 442 patients. Their other columns are not at the medians, so that their share
+# inside the wide band need not be 95 %.
 #
-# What was fitted, in words
-# -------------------------
+# Summary of the fit
+# ------------------
 
 print(model.summary())
 
 # %%
-# Numbers for some patients
-# -------------------------
+# Standard deviation and standard error
+# -------------------------------------
 #
-# ``predict(X, return_std=True)`` gives the standard deviation of a new observation, as
-# scikit-learn's own regressors do. The standard error of the prediction itself is the square root
-# of ``predict_var(X, component="model")``. They are bars of different things:
+# ``predict(X, return_std=True)`` returns the standard deviation of a new observation, as
+# scikit-learn's regressors do. The standard error of the prediction is the square root of
+# ``predict_var(X, component="model")``.
 
-some = X.iloc[:4]
-mean, sd_of_observation = model.predict(some, return_std=True)
+patients = X.iloc[:4]
+mean, sd = model.predict(patients, return_std=True)
 pd.DataFrame(
     {
         "observed": y.iloc[:4],
         "prediction": mean,
-        "sd of a new observation": sd_of_observation,
-        "standard error of the prediction": np.sqrt(model.predict_var(some, component="model")),
+        "sd of a new observation": sd,
+        "standard error of the prediction": np.sqrt(model.predict_var(patients, component="model")),
     }
 ).round(1)
 
 # %%
-# Intervals for new observations are made from the errors of left-out rows (jackknife+, without
-# refits), and assume no normal distribution. Those for the function are a centre plus and minus a
-# Student quantile of standard errors; their centre smooths less than the prediction.
+# Prediction intervals are based on leave-one-out residuals (jackknife+, without refits) and do not
+# assume normality. Confidence intervals for the function are Student intervals around the
+# undersmoothed fit.
 
+prediction = model.predict_interval(patients, 0.9)
+confidence = model.predict_interval(patients, 0.9, kind="confidence")
 pd.DataFrame(
-    np.hstack(
-        [model.predict_interval(some, 0.9), model.predict_interval(some, 0.9, kind="confidence")]
-    ),
+    np.hstack([prediction, confidence]),
     columns=pd.MultiIndex.from_product(
-        [["a new observation", "the true function"], ["from", "to"]], names=["90 % for", None]
+        [["new observation", "regression function"], ["lower", "upper"]], names=["90 %", None]
     ),
 ).round(0)
 
@@ -85,16 +86,16 @@ pd.DataFrame(
 # Diagnostics
 # -----------
 #
-# ``check()`` leaves out each training row in turn and looks for groups of rows that the
-# intervals miss too often. The better test are rows that the fit has never seen:
+# ``check()`` tests the leave-one-out residuals, among others for groups of rows with low coverage.
+# With held-out rows it is an out-of-sample test:
 
-seen, unseen, y_seen, y_unseen = train_test_split(X, y, test_size=0.4, random_state=0)
-print(ELMEnsembleRegressor(random_state=0).fit(seen, y_seen).check(unseen, y_unseen))
+X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0)
+print(ELMEnsembleRegressor(random_state=0).fit(X_train, y_train).check(X_test, y_test))
 
 # %%
 # Next
 # ----
 #
-# - :doc:`/which_error_bar` says which of the bars is the one you need.
-# - :doc:`/gallery/start/plot_motorcycle` has noise that is not the same everywhere.
-# - :doc:`/gallery/effects/plot_effects` asks the same patients for means, differences and slopes.
+# - :doc:`/which_error_bar`
+# - :doc:`/gallery/start/plot_motorcycle`: heteroskedastic noise
+# - :doc:`/gallery/effects/plot_effects`: marginal means, contrasts and slopes of the same data

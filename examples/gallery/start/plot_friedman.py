@@ -1,14 +1,14 @@
 """
-Inputs that do not matter
-=========================
+Irrelevant inputs: automatic relevance determination
+====================================================
 
-Friedman's function has ten inputs and uses five of them:
+Friedman's function depends on five of ten inputs:
 
 .. math:: f(x) = 10 \\sin(\\pi x_0 x_1) + 20 (x_2 - 1/2)^2 + 10 x_3 + 5 x_4 .
 
-The hidden weights of an Extreme Learning Machine are drawn at random, so by themselves they look
-at the useless inputs as much as at the others. A learned map of the inputs turns towards the
-useful ones. Here f is known, so that we can see what the map finds and what it gains.
+The random hidden weights of an Extreme Learning Machine give all inputs the same scale. A learned
+input map rescales them by automatic relevance determination (ARD). This example compares the
+estimated relevance with that of the true function, and the error with and without an input map.
 """
 
 from itertools import product
@@ -25,29 +25,29 @@ X, y = make_friedman1(400, noise=1.0, random_state=0)
 model = ELMEnsembleRegressor(random_state=0).fit(X, y)
 
 # %%
-# Which inputs matter
-# -------------------
+# Feature relevance
+# -----------------
 #
-# An input matters as much as the prediction changes when its value is exchanged for that of another
-# row. ``feature_relevance_`` is the share of each input in the sum of these (squared) changes.
-# ``feature_relevance_std_``, the thin bar, is its standard deviation over maps that the same rows
-# support about as well. It does not say how much the share would move with other rows, and is no
-# test of a hypothesis. As f is known, its true shares can be marked too.
+# ``feature_relevance_`` is the total-effect share of each input: the mean squared change of the
+# prediction when its value is replaced by that of another row, normalised to a sum of one.
+# ``feature_relevance_std_`` (the thin bar) is its standard deviation over input maps of similar
+# marginal likelihood. It is not a sampling standard error. The shares of the true function are
+# computed by Monte Carlo.
 
 
 def friedman(x):
-    """The function without noise."""
+    """The true function."""
     first = 10 * np.sin(np.pi * x[:, 0] * x[:, 1]) + 20 * (x[:, 2] - 0.5) ** 2
     return first + 10 * x[:, 3] + 5 * x[:, 4]
 
 
 rng = np.random.default_rng(0)
-here, there = rng.uniform(size=(2, 100_000, 10))
+points, others = rng.uniform(size=(2, 100_000, 10))
 changes = []
 for j in range(10):
-    exchanged = here.copy()
-    exchanged[:, j] = there[:, j]
-    changes.append(np.mean((friedman(exchanged) - friedman(here)) ** 2))
+    replaced = points.copy()
+    replaced[:, j] = others[:, j]
+    changes.append(np.mean((friedman(replaced) - friedman(points)) ** 2))
 true_share = np.array(changes) / np.sum(changes)
 
 display = RelevanceDisplay.from_estimator(model)
@@ -58,37 +58,37 @@ display.ax_.plot(
 display.ax_.legend(loc="lower right")
 display.ax_.set(
     ylabel="input",
-    title="400 noisy rows are enough to see that x5 to x9 are useless",
+    title="The inputs x5 to x9 have zero relevance",
 )
 display.figure_.set_size_inches(8, 4.2)
 plt.show()
 
 # %%
-# The five useless inputs are found. The true shares of the others are near their bars, and still
-# several of these standard deviations away from some: the thin bars are no intervals for the truth.
+# The irrelevant inputs are identified. Some true shares differ from the estimates by several of
+# these standard deviations, which are not confidence intervals for the true shares.
 #
-# What the map gains
-# ------------------
+# Error with and without an input map
+# -----------------------------------
 #
-# The error to the known f at 500 new points, with the default map and without any, for three
-# tables of each size. The noise has standard deviation 1 and is not part of this error.
+# RMSE to the true function at 500 new points, with the default input map and without, for three
+# samples of each size. The noise has standard deviation 1 and is not part of this error.
 
 new_points = rng.uniform(size=(500, 10))
 f = friedman(new_points)
-sizes = {"learned map": ("auto", (50, 100, 200)), "no map": (None, (50, 100, 200, 400, 800))}
+sizes = {"input map": ("auto", (50, 100, 200)), "no map": (None, (50, 100, 200, 400, 800))}
 rows = []
 for title, (input_map, numbers) in sizes.items():
     for n, seed in product(numbers, (10, 11, 12)):
         X, y = make_friedman1(n, noise=1.0, random_state=seed)
         fit = ELMEnsembleRegressor(input_map=input_map, random_state=0).fit(X, y)
         error = np.sqrt(np.mean((fit.predict(new_points) - f) ** 2))
-        claimed = np.sqrt(np.mean(fit.predict_var(new_points, component="model")))
-        rows.append({"rows": n, "fit": title, "error": error, "claimed": claimed})
+        std_error = np.sqrt(np.mean(fit.predict_var(new_points, component="model")))
+        rows.append({"rows": n, "fit": title, "error": error, "std_error": std_error})
 errors = pd.DataFrame(rows)
-mean = errors.groupby(["fit", "rows"])[["error", "claimed"]].mean()
+mean = errors.groupby(["fit", "rows"])[["error", "std_error"]].mean()
 
 figure, ax = plt.subplots(figsize=(8, 4.4), layout="constrained")
-looks = {"no map": ("#D55E00", "s"), "learned map": ("#0072B2", "o")}
+looks = {"no map": ("#D55E00", "s"), "input map": ("#0072B2", "o")}
 for title, (colour, marker) in looks.items():
     each = errors[errors["fit"] == title]
     ax.plot(each.rows, each.error, marker, color=colour, markersize=5, alpha=0.5, linestyle="")
@@ -98,23 +98,23 @@ for title, (colour, marker) in looks.items():
 ax.set(
     xscale="log",
     yscale="log",
-    xlabel="rows of the table",
-    ylabel="error to the true function (units of y)",
-    title="With a map, 100 rows do more than 800 without",
+    xlabel="number of rows",
+    ylabel="RMSE to the true function (units of y)",
+    title="100 rows with an input map reach a smaller error than 800 without",
 )
 ax.set_xticks([50, 100, 200, 400, 800], ["50", "100", "200", "400", "800"])
 ax.minorticks_off()
 ax.set_yticks([0.3, 0.5, 1.0, 2.0], ["0.3", "0.5", "1", "2"])
-ax.legend(title="mean of three tables, and each")
+ax.legend(title="three samples and their mean")
 plt.show()
 
 # %%
-# Do the error bars know?
-# -----------------------
+# Standard error and error
+# ------------------------
 #
-# The model claims a standard error at each point. Its root mean square should be near the error
-# that we can see here because f is known. It is the error over new noise and new hidden weights;
-# what smoothing takes away, the bias, is in the first column and not in the second.
+# The root mean square of the estimated standard errors, beside the RMSE to the true function. The
+# standard error covers variability over new noise and new hidden weights; the RMSE also includes
+# the bias.
 
 mean.unstack("fit").round(2).fillna("")
 
@@ -122,6 +122,6 @@ mean.unstack("fit").round(2).fillna("")
 # Next
 # ----
 #
-# - :doc:`/guide/input_maps` tells how the map is learned, and what it costs.
-# - :doc:`/gallery/start/plot_pipeline` has a table with categories and missing values.
-# - :doc:`/guide/calibration` has the measured coverage of default fits.
+# - :doc:`/guide/input_maps`
+# - :doc:`/gallery/start/plot_pipeline`: categorical columns and missing values
+# - :doc:`/guide/calibration`: measured coverage of default fits

@@ -1,11 +1,11 @@
 """
-Noise that is not the same everywhere
-=====================================
+Heteroskedastic noise: the motorcycle data
+==========================================
 
-Helmets were tested in simulated motorcycle accidents [#]_. For 14 milliseconds after the impact the
-head hardly moves, then it is thrown about: 133 readings of its acceleration scatter very little
-at first and very much later. One noise variance for all of them gives intervals that are too wide
-in the quiet part and too narrow in the violent one.
+133 measurements of head acceleration in simulated motorcycle accidents, used to test helmets [#]_.
+The noise variance is small during the first 14 milliseconds after the impact and large afterwards.
+Under a constant noise variance, prediction intervals are too wide in the first part and too narrow
+in the second.
 
 .. [#] B. W. Silverman (1985). Some aspects of the spline smoothing approach to non-parametric
    regression curve fitting. *Journal of the Royal Statistical Society B* 47, 1-52.
@@ -26,16 +26,16 @@ time, acceleration = crash[["times"]], crash["accel"]
 TIME, ACCELERATION = "time after the impact (ms)", "acceleration of the head (g)"
 
 # %%
-# Two models of the noise
-# -----------------------
+# Constant and input-dependent noise variance
+# -------------------------------------------
 #
-# ``noise="auto"``, the default, learns the noise variance as a function of the inputs, and uses it
-# where it predicts left-out rows clearly better than a constant does. ``"homoskedastic"`` has one
-# number. The mean curve is the same.
+# ``noise="auto"``, the default, estimates the noise variance as a function of the inputs and uses
+# it if it predicts leave-one-out residuals significantly better than a constant.
+# ``"homoskedastic"`` estimates one variance. The prediction is the same.
 
 models = {
-    "one noise variance": ELMEnsembleRegressor(noise="homoskedastic", random_state=0),
-    "noise follows the time": ELMEnsembleRegressor(noise="auto", random_state=0),
+    "constant variance": ELMEnsembleRegressor(noise="homoskedastic", random_state=0),
+    "variance depends on time": ELMEnsembleRegressor(noise="auto", random_state=0),
 }
 grid = pd.DataFrame({"times": np.linspace(time.times.min(), time.times.max(), 300)})
 
@@ -49,74 +49,70 @@ for ax, (title, model) in zip(panels, models.items(), strict=True):
         confidence_level=0.9,
         ax=ax,
     )
-    ax.plot(time.times, acceleration, ".", color="#666666", markersize=4, label="133 readings")
+    ax.plot(time.times, acceleration, ".", color="#666666", markersize=4, label="observations")
     ax.set(xlabel=TIME, ylabel=ACCELERATION, title=title, ylim=(-175, 110))
     ax.label_outer()
     ax.get_legend().remove()
 figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)
-figure.suptitle("A band that follows the noise variance")
+figure.suptitle("90 % prediction bands under two noise models")
 plt.show()
 
 # %%
-# Coverage in parts
-# -----------------
+# Coverage by time
+# ----------------
 #
-# Overall both models cover nearly 90 %, and that says little. We predict each fifth of the readings
-# by a fit of the other four fifths, and count the hits in four parts of the time.
+# Marginal coverage is close to 90 % for both models. Out-of-fold coverage in four intervals of time
+# distinguishes them:
 
 part = pd.cut(time.times, [0, 14, 27, 40, 60], labels=["0-14", "14-27", "27-40", "40-60"])
 folds = list(KFold(5, shuffle=True, random_state=0).split(time))
-found = {}
+results = {}
 for title, model in models.items():
     intervals = np.empty((len(time), 2))
-    for seen, unseen in folds:
-        model.fit(time.iloc[seen], acceleration.iloc[seen])
-        intervals[unseen] = model.predict_interval(time.iloc[unseen], 0.9)
-    hits = coverage_by_group(acceleration, intervals, part)
-    found[title, "coverage"] = {name: group.coverage for name, group in hits.items()}
+    for train, test in folds:
+        model.fit(time.iloc[train], acceleration.iloc[train])
+        intervals[test] = model.predict_interval(time.iloc[test], 0.9)
+    groups = coverage_by_group(acceleration, intervals, part)
+    results[title, "coverage"] = {name: group.coverage for name, group in groups.items()}
     width = pd.Series(intervals[:, 1] - intervals[:, 0])
-    found[title, "mean width (g)"] = width.groupby(part, observed=True).mean().round()
+    results[title, "mean width (g)"] = width.groupby(part, observed=True).mean().round()
 
-pd.DataFrame(found).rename_axis("part (ms)").round(2)
+pd.DataFrame(results).rename_axis("time (ms)").round(2)
 
 # %%
-# In the quiet part one variance makes intervals three times too wide. Between 27 and 40 ms it hits
-# too rarely; noise that follows the time does better there, and still not well. There are only 31
-# readings to learn a large variance from, and chance alone moves their coverage by a tenth.
-# Readings of one crash may also go up and down together, and no interval here knows which do.
+# Under constant variance the intervals before 14 ms are three times too wide, and those between 27
+# and 40 ms cover too few observations. The input-dependent variance improves both. The latter
+# interval contains only 31 observations, whose coverage varies by about 0.1 by chance. Observations
+# of one accident may also be correlated, for which neither model allows.
 #
-# The interval for the function
-# -----------------------------
+# Confidence band for the function
+# --------------------------------
 #
-# The band for the function f is the narrow one below: where would the mean of very many crashes
-# lie? By default its width comes from one noise variance, also with ``noise="auto"``, which is
-# about new observations. ``noise="heteroskedastic"`` asks the readings near each time how much they
-# scatter (the estimate S2 of the paper), and the quiet part is then as certain as it looks. The
-# band has a centre of its own, a fit that smooths less, so that the prediction need not lie in the
-# middle of it.
+# By default the width of the confidence band is based on a constant noise variance, also with
+# ``noise="auto"``, which affects prediction intervals. ``noise="heteroskedastic"`` uses the
+# heteroskedasticity-consistent estimate S2 of the paper. The band is centred at the undersmoothed
+# fit, not at the prediction.
 
 model = ELMEnsembleRegressor(noise="heteroskedastic", random_state=0).fit(time, acceleration)
 display = PredictionDisplay.from_estimator(model, time, acceleration, confidence_level=0.9)
-display.ax_.set(
-    xlabel=TIME, ylabel=ACCELERATION, title="Narrow: the mean of many crashes. Wide: one reading"
-)
+display.ax_.set(xlabel=TIME, ylabel=ACCELERATION, title="90 % confidence and prediction bands")
 display.figure_.set_size_inches(8, 4.4)
 plt.show()
 
 # %%
 
-quiet = pd.DataFrame({"times": [5.0, 10.0, 20.0, 30.0]})
-table = pd.DataFrame({"time (ms)": quiet.times})
+points = pd.DataFrame({"times": [5.0, 10.0, 20.0, 30.0]})
+table = pd.DataFrame({"time (ms)": points.times})
 for noise in ("homoskedastic", "heteroskedastic"):
     model = ELMEnsembleRegressor(noise=noise, random_state=0).fit(time, acceleration)
-    ends = model.predict_interval(quiet, 0.9, kind="confidence")
-    table[f"{noise}: half width for f"] = (ends[:, 1] - ends[:, 0]) / 2
+    bounds = model.predict_interval(points, 0.9, kind="confidence")
+    table[f"{noise}: half-width"] = (bounds[:, 1] - bounds[:, 0]) / 2
 table.round(1)
 
 # %%
 # Next
 # ----
 #
-# - :doc:`/guide/noise` explains the models of the noise and when each is used.
-# - :doc:`/gallery/compare/plot_calibration_by_group` looks for groups that intervals miss.
-# - :doc:`/gallery/start/plot_friedman` has inputs that do not matter.
+# - :doc:`/guide/noise`: noise models and their selection
+# - :doc:`/gallery/compare/plot_calibration_by_group`: coverage by group
+# - :doc:`/gallery/start/plot_friedman`: irrelevant inputs
