@@ -103,7 +103,7 @@ def test_the_estimated_covariance_is_printed(csv):
 def test_correlated_residuals_are_noted_with_the_names_of_options(csv):
     output = done("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *SMALL, "--drop", "day")
     note = next(line for line in output.stderr.splitlines() if "successive rows" in line)
-    for text in ("--noise auto", "--time", "--groups for groups", "--coords in space"):
+    for text in ("--noise auto", "--time", "--groups for clusters", "--coords for spatial data"):
         assert text in note
     assert "AR1" not in output.output
 
@@ -112,7 +112,7 @@ def test_a_report_of_rows_in_space(csv):
     pytest.importorskip("plotly", reason="reports need plotly")
     path = csv.parent / "report.html"
     fitted(csv, "--coords", "east,north", "--report", path)
-    assert "Variogram of left-out residuals" in path.read_text(encoding="utf-8")
+    assert "Variogram of leave-one-out residuals" in path.read_text(encoding="utf-8")
 
 
 # ---------------------------------------------------------------- block by block
