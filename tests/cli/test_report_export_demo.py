@@ -45,7 +45,7 @@ def test_reports_of_training_rows_of_new_ones_and_without_a_target(folder, tmp_p
     assert "Ozone &amp; co" in page(out)
     result = facts("report", folder / "m.ulmus", folder / "bare.csv", "-o", out)
     assert not result["observed"]
-    assert "nothing observed" in " ".join(result["notes"])
+    assert "there are no observations" in " ".join(result["notes"])
 
 
 def test_a_report_that_cannot_be_written(folder, tmp_path):
