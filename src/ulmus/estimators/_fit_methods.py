@@ -36,7 +36,7 @@ from ulmus.tables.frames import column
 MOST_TIED = 0.5
 
 
-def _sees_rows_once(estimator: Any) -> bool:
+def _needs_one_pass(estimator: Any) -> bool:
     """Whether the variance estimates require a single pass over the rows."""
     return not needs_residuals(estimator.noise, estimator._variance_choice())
 
@@ -160,7 +160,7 @@ class FitMethods:
         fit = build(source, spec, covariance, fresh._log)
         return self._adopt(fresh, fit, covariance)
 
-    @available_if(_sees_rows_once)  # type: ignore[untyped-decorator]
+    @available_if(_needs_one_pass)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add rows to the fit without keeping them.
 
@@ -360,15 +360,15 @@ def _correlated_residuals(fit: Fit, noise: Any) -> Message | None:
 
 
 def warn_about_series(locations: Locations) -> None:
-    """Warn where several series look like one."""
+    """Warn if ties in time suggest several series."""
     if locations.coords is not None or locations.groups is not None:
         return
     _, counts = np.unique(locations.times, return_counts=True)
     tied = int(np.sum(counts[counts > 1]))
     if tied > MOST_TIED * locations.n:
         text = (
-            f"{tied} of {locations.n} rows share their time with others, and all rows are taken as "
-            "one series"
+            f"{tied} of {locations.n} rows are tied in time with others, and all rows are assumed "
+            "to be one series"
         )
         remedy = Setting("groups", phrase="give {} if they are several")
         warn(Message("tied-times", text, suggestions=(remedy,)), CorrelatedErrorsWarning)

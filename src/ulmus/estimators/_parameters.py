@@ -52,7 +52,7 @@ def checked_number(name: str, value: Any, minimum: float, *, strict: bool = Fals
 
 
 def checked_flag(name: str, value: Any) -> bool:
-    """Return a truth value."""
+    """Return a boolean."""
     if not isinstance(value, (bool, np.bool_)):
         raise InputError(invalid(name, "must be True or False", value))
     return bool(value)

@@ -1,7 +1,7 @@
-"""What an ensemble and its wide networks say about features h: of points, or of functionals.
+"""Means and variances of an ensemble and its undersmoothed networks for features h.
 
-All results are linear or quadratic in h. With the features of other functionals, all but the means
-are bilinear in both: covariances in the place of variances.
+Features are those of points or of functionals. Means are linear in h and variances quadratic; with
+the features of other functionals, variances are covariances, bilinear in both.
 """
 
 from __future__ import annotations
@@ -51,21 +51,24 @@ def undersmoothed_parts(
     h: Array,
     other: Array | None = None,
 ) -> UndersmoothedParts:
-    """Mean and variance of the undersmoothed wide networks for features h, in the same shapes."""
+    """Mean and variance of the undersmoothed networks for features h, in the same shapes."""
     columns = []
-    for part, wide, pairs in zip(ensemble.regressions, networks, forms, strict=True):
-        each = [_wide_output(part, wide, pairs, h, other, k) for k in range(len(part.outputs))]
+    for part, network, pairs in zip(ensemble.regressions, networks, forms, strict=True):
+        each = [
+            _undersmoothed_output(part, network, pairs, h, other, k)
+            for k in range(len(part.outputs))
+        ]
         columns.append([np.stack(a) for a in zip(*each, strict=True)])
     mean, *squares = (ensemble.ordered(a) for a in zip(*columns, strict=True))
     spread, noise, unseen = (_in_units(ensemble, a).T for a in squares)
-    dof = ensemble.ordered([wide.dof for wide in networks])
+    dof = ensemble.ordered([network.dof for network in networks])
     center = _shifted(ensemble, h, mean).T
     return UndersmoothedParts(center, spread, noise, unseen, networks[0].n_groups, dof)
 
 
-def _wide_output(
+def _undersmoothed_output(
     part: Regression,
-    wide: UndersmoothedNetworks,
+    network: UndersmoothedNetworks,
     forms: PairForms,
     h: Array,
     other: Array | None,
@@ -73,18 +76,18 @@ def _wide_output(
 ) -> tuple[np.ndarray, ...]:
     """Mean (p,), and spread, noise and unseen part of one output, (p,) or (p, p')."""
     xp, joint = namespace(h), other is not None
-    tau, beyond = wide.coordinates(h, k)
-    u, unseen = (tau, beyond) if other is h or other is None else wide.coordinates(other, k)
+    t, beyond = network.coordinates(h, k)
+    u, unseen = (t, beyond) if other is h or other is None else network.coordinates(other, k)
 
     def groups(coordinates: Array) -> Array:
         """Predictions of the groups, shape (G, 1, p)."""
         members = member_values(part.smoother, coordinates)[:, k, :]
-        sums = [xp.sum(members[few, :], axis=0) for few in wide.groups(members.shape[0])]
+        sums = [xp.sum(members[few, :], axis=0) for few in network.groups(members.shape[0])]
         return xp.stack(sums)[:, None, :]
 
-    mean, spread = mean_and_spread(groups(tau), groups(u) if joint else None)
-    noise = forms.total(tau, u if joint else None)[k, ...] / wide.n_groups**2
-    hidden = contracted(beyond, unseen, joint=joint) / wide.n_groups
+    mean, spread = mean_and_spread(groups(t), groups(u) if joint else None)
+    noise = forms.total(t, u if joint else None)[k, ...] / network.n_groups**2
+    hidden = contracted(beyond, unseen, joint=joint) / network.n_groups
     return tuple(to_numpy(a) for a in (mean[0, ...], spread[0, ...], noise, hidden))
 
 

@@ -1,6 +1,6 @@
 """The fitted members: a hidden layer, the units of y, and a regression for each ridge parameter.
 
-Outputs that chose the same ridge parameter share a regression; every formula sees just one.
+Outputs of the same ridge parameter share a regression.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ulmus.core.variance.quadratic_forms import PairForms
 
 @dataclass(frozen=True)
 class Regression:
-    """Outputs that share a ridge parameter, with what their error bars are made of.
+    """Outputs that share a ridge parameter: smoother, noise variance and forms.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ class Regression:
     variance : NoiseVariance
         Noise variance at weight 1.
     alpha_deviation : ndarray of shape (K,)
-        Standard deviation of the logarithm of alpha over new noise; zero where it was given.
+        Standard deviation of log alpha over new noise; zero for a fixed alpha.
     alpha_response : ndarray of shape (K,)
-        How far it falls when noise raises the slope of the score by one.
+        Decrease of log alpha if noise increases the slope of the criterion by one.
     forms : dict
-        Forms of each kind of noise that an estimate needs.
+        Forms of each noise assumption of the estimates.
     """
 
     outputs: tuple[int, ...]
@@ -53,8 +53,9 @@ class Regression:
 
     @property
     def alpha_vectors(self) -> Array:
-        r"""Products of coordinates with these say what choosing alpha adds, (2, M, N', K).
+        r"""Vectors of the variance due to the choice of alpha, shape (2, M, N', K).
 
+        Shifts of predictions are products of coordinates with these vectors.
         With the slope f' of a prediction in :math:`l = \log\alpha` and its covariance c with l,
         that is :math:`f'^2 Var(l) + 2 f' c`: the square of :math:`f' sd(l) + c / sd(l)` less that
         of :math:`c / sd(l)`.
@@ -62,8 +63,8 @@ class Regression:
         xp, q = namespace(self.smoother.q), self.smoother.q
         sd, response = like(self.alpha_deviation, q), like(self.alpha_response, q)
         share = xp.where(sd > 0, response / xp.where(sd > 0, sd, xp.ones_like(sd)), sd)
-        pull = self.smoother.score_gradient * (-2 * share * self.variance.sigma2)
-        return xp.stack([self.smoother.ridge_slope * sd + pull, pull])
+        gradient = self.smoother.score_gradient * (-2 * share * self.variance.sigma2)
+        return xp.stack([self.smoother.ridge_slope * sd + gradient, gradient])
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class Ensemble:
 
     @property
     def shift(self) -> np.ndarray:
-        """What was subtracted from each output, shape (K,)."""
+        """Offset of each output, shape (K,)."""
         return to_numpy(self.units.shift)
 
     def ordered(self, parts: Iterable[Array], axis: int = 0) -> Array:
@@ -143,9 +144,10 @@ class Ensemble:
         return self.ordered(parts)
 
     def alpha_shifts(self, X: Array | Functionals) -> np.ndarray:
-        """What choosing alpha adds to the covariance of predictions, as two shifts, (2, K, p).
+        """Shifts of predictions that yield their covariance due to the choice of alpha, (2, K, p).
 
-        It is the product of the first shifts of two predictions less that of the second.
+        The covariance is the product of the first shifts of two predictions less that of the
+        second.
         """
         if not any(np.any(part.alpha_deviation > 0) for part in self.regressions):
             return np.zeros((2, self.n_outputs, count(X)))
@@ -163,7 +165,7 @@ class Ensemble:
         return self.ordered(parts, axis=1)
 
     def row_fits(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, list[RowFit]]]:
-        """Each block of training rows with what every regression says about it."""
+        """Each block of training rows with its fit by every regression."""
         for block in self.units.blocks(blocks):
             xp, h = namespace(block.y), self.layer(block.X)
             fits = []

@@ -1,9 +1,8 @@
-"""Signs that the hidden layer cannot follow the function, and what they add to an interval for it.
+"""Evidence of misfit of the hidden layer, and the half-width it adds to intervals for the function.
 
-Left-out residuals of neighbours that agree in sign show a function that was smoothed away;
-neighbours are those in the inputs as the layer sees them, its map included. A steep change along an
-input that a step explains as well shows that the rows do not tell how, or where between them, the
-function gets from one side to the other.
+Leave-one-out residuals of neighbours that agree in sign are a sign of oversmoothing; neighbours are
+determined in the mapped inputs. A steep change along an input that a step explains as well is not
+identified between the rows on both sides.
 """
 
 from __future__ import annotations
@@ -17,49 +16,49 @@ from ulmus.core.arrays.backend import Array, dense, like, taken_rows, to_numpy
 from ulmus.core.data.source import RowBlocks
 from ulmus.core.ensemble.ensemble import Ensemble
 
-# Rows that are looked at, and neighbours of each, itself included.
+# Rows that are used, and neighbours of each, itself included.
 MOST_ROWS, NEIGHBOURS = 2000, 9
-# Residuals are cut at so many robust standard deviations, so that single wild ones decide nothing.
-CUT = 2.5
-# Residuals cluster where neighbours agree by more than the first number of standard errors; or by
-# more than the second, if a sum over neighbours also exceeds sqrt(2 log n), about the largest of n
-# independent ones, by the third. Without misfit agreement is negative, as rows were left out, and
+# Residuals are clipped at this many robust standard deviations.
+CLIP = 2.5
+# Residuals cluster if the agreement of neighbours exceeds the first number of standard errors; or
+# the second, if a sum over neighbours also exceeds sqrt(2 log n), about the maximum of n
+# independent sums, by the third. Without misfit the agreement of leave-one-out residuals is negative, and
 # reached 3.1 in a hundred fits with t3 noise, or noise whose deviation varies tenfold.
 STRONG_AGREEMENT, AGREEMENT, EXCESS = 3.5, 1.0, 0.7
-# A change is steep if it is made within this share of the rows and of the range of an input, and
-# large from so many standard deviations of the noise.
+# A change is steep if it occurs within this share of the rows and of the range of an input, and
+# large if it exceeds this many standard deviations of the noise.
 STEEP_SHARE, LARGE_CHANGE = 0.2, 2.0
-# Profiles along an input: through so many rows, with a point for so many rows.
+# Profiles along an input: their number, rows per point, and the largest number of points.
 PROFILES, ROWS_PER_POINT, MOST_POINTS = 16, 3, 333
-# Rows that a zone of change must hold, and the share of rows beside it.
+# Fewest rows in the zone of a change, and smallest share of rows on each side of it.
 FEWEST_IN_ZONE, BESIDE_SHARE = 4, 0.05
-# An input of which fewer of these points differ has steps of its own.
+# Smallest share of distinct points; inputs with fewer values have steps of their own.
 DISTINCT_SHARE = 0.8
-# Inputs of a smaller relevance, and more inputs than these, are not looked at.
+# Inputs of at least this relevance are searched for steps, and at most this many.
 LEAST_RELEVANCE, MOST_INPUTS = 0.1, 10
-# Neighbours whose residuals and predictions an interval allows for where there is a sign.
+# Neighbours whose residuals and predictions enter the allowance.
 LOCAL = 4
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """Signs of misfit for each output, and the rows that intervals look them up in.
+    """Statistics of misfit for each output, and the rows that allowances are computed from.
 
     Parameters
     ----------
     largest_sum : ndarray of shape (K,)
-        Largest sum of left-out residuals of up to eight neighbours, in standard deviations.
+        Largest sum of leave-one-out residuals of two to eight neighbours, in standard deviations.
     agreement : ndarray of shape (K,)
         Sum of products of neighbours' residuals, in standard errors.
     step_gain : ndarray of shape (K,)
-        Squared errors, in units of the noise, that a step in the place of the steepest change
-        would save; minus infinity where no change is steep and large.
+        Reduction of squared errors by a step instead of the steepest change, in units of the
+        noise variance; minus infinity where no change is steep and large.
     n_rows : int
-        Rows looked at.
+        Rows used.
     inputs : ndarray of shape (n, d')
-        Their inputs, mapped.
+        Their mapped inputs.
     residuals, fitted : ndarrays of shape (K, n)
-        Their left-out residuals and predictions, in the units of y.
+        Their leave-one-out residuals and predictions, in the units of y.
     """
 
     largest_sum: np.ndarray
@@ -84,11 +83,11 @@ class Misfit:
 
     @property
     def found(self) -> bool:
-        """Whether there is any sign."""
+        """Whether any output shows misfit."""
         return bool(np.any(self.clustered | self.stepped))
 
     def allowance(self, inputs: np.ndarray, mean: np.ndarray) -> np.ndarray:
-        """What an interval for the function adds to both sides, shape (K, p).
+        """Half-width that intervals for the function add, shape (K, p).
 
         Where residuals cluster, the mean residual of the nearest rows; where there is a step,
         the change of the prediction to the nearest rows.
@@ -108,7 +107,7 @@ def misfit(
     matrix: np.ndarray | None,
     relevance: np.ndarray | None,
 ) -> Misfit:
-    """Look for signs of misfit.
+    """Statistics of misfit.
 
     Parameters
     ----------
@@ -117,7 +116,7 @@ def misfit(
     data : RowBlocks
         The training rows.
     residuals : ndarray of shape (K, n)
-        Left-out residuals, in the units of y.
+        Leave-one-out residuals, in the units of y.
     noise : ndarray of shape (K,)
         Noise variance, in the units of y.
     matrix : ndarray of shape (d', d') or None
@@ -132,13 +131,13 @@ def misfit(
     weight = 1.0 if data.root_weight is None else data.root_weight[rows]
     largest, agreement = neighbour_sums(inputs, few * weight)
     gain = np.full(len(few), -np.inf)
-    for j in _worth_a_look(relevance, X.shape[1]):
+    for j in _searched_inputs(relevance, X.shape[1]):
         gain = np.maximum(gain, step_gain(ensemble, to_numpy(X), data.y[:, rows], few, noise, j))
     return Misfit(largest, agreement, gain, len(rows), inputs, few, fitted)
 
 
 def mapped(ensemble: Ensemble, X: Array, matrix: np.ndarray | None) -> np.ndarray:
-    """Inputs of the rows of a dense X as the hidden units see them, shape (n, d')."""
+    """Mapped inputs of the rows of a dense X, shape (n, d')."""
     layer = ensemble.layer
     Z = to_numpy(layer.inputs(like(X, layer.W))).T
     return np.ascontiguousarray(Z if matrix is None else Z @ matrix)
@@ -151,7 +150,7 @@ def neighbour_sums(inputs: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarra
     robust = np.median(np.abs(residuals), axis=1, keepdims=True) / 0.6745
     if k < 3 or not np.all(robust > 0):
         return np.zeros(K), np.zeros(K)
-    u = np.clip(residuals / robust, -CUT, CUT)
+    u = np.clip(residuals / robust, -CLIP, CLIP)
     u = u / np.sqrt(np.mean(u**2, axis=1, keepdims=True))
     _, near = KDTree(inputs).query(inputs, k)
     sums = np.cumsum(u[:, near], axis=2)[:, :, 1:-1] / np.sqrt(np.arange(2, k))
@@ -167,17 +166,16 @@ def step_gain(
     noise: np.ndarray,
     j: int,
 ) -> np.ndarray:
-    """Squared errors that a step along input j would save, in units of the noise, shape (K,).
+    """Reduction of squared errors by a step along input j, in units of the noise, shape (K,).
 
-    Where the fit is steepest, the rows within the zone of change are predicted by what the fit
-    says on its near side instead, with the best place for the step, and compared with their
-    left-out residuals.
+    Rows within the zone of the steepest change are predicted by the fit at the nearer end of the
+    zone, with the best location of the step, and compared with their leave-one-out residuals.
     """
     gain = np.full(len(y), -np.inf)
     grid, change = profile_changes(ensemble, X, j)
     length = np.diff(grid)
     if np.mean(length > 0) < DISTINCT_SHARE:
-        return gain  # steps between few values are no sign
+        return gain  # steps between few values are no misfit
     rows = participation(change, np.full(len(length), 1 / len(length)))
     width = participation(change, length / np.sum(length))
     slope = np.divide(change, length, out=np.zeros_like(change), where=length > 0)
@@ -206,7 +204,7 @@ def _moved(X: np.ndarray, j: int, value: float) -> np.ndarray:
 
 
 def profile_changes(ensemble: Ensemble, X: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
-    """Quantiles of input j, and how much predictions change between them, (K, points)."""
+    """Quantiles of input j, and root mean squared changes of the prediction between them."""
     n = len(X)
     points = max(min(n // ROWS_PER_POINT, MOST_POINTS), 2)
     grid = np.quantile(X[:, j], np.linspace(0, 1, points + 1))
@@ -218,7 +216,7 @@ def profile_changes(ensemble: Ensemble, X: np.ndarray, j: int) -> tuple[np.ndarr
 
 
 def participation(change: np.ndarray, share: np.ndarray) -> np.ndarray:
-    r"""Share of a whole over which a change is made, shape (K,).
+    r"""Share of a range over which a change occurs, shape (K,).
 
     For changes c (K, points) over parts of shares l, :math:`(\sum c^2/l)^2 / \sum c^4/l^3`: one
     for a constant slope, and the part's share for a change within one part.
@@ -230,8 +228,8 @@ def participation(change: np.ndarray, share: np.ndarray) -> np.ndarray:
     return np.sum(c2 / share, axis=1) ** 2 / np.sum(c2**2 / share**3, axis=1)
 
 
-def _worth_a_look(relevance: np.ndarray | None, d: int) -> list[int]:
-    """Inputs along which a step is looked for."""
+def _searched_inputs(relevance: np.ndarray | None, d: int) -> list[int]:
+    """Inputs along which a step is searched."""
     if relevance is None:
         return list(range(d)) if d <= MOST_INPUTS else []
     most = np.argsort(-relevance)[:MOST_INPUTS]
