@@ -14,9 +14,9 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from ulmus.model_file import model_document
 
 import ulmus
+from ulmus.model_file import model_document
 from ulmus.noise import AR1, Clustered, Conley, Exponential, Matern, NeweyWest
 
 NOISES = {

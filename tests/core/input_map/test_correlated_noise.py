@@ -13,10 +13,10 @@ from marginal_likelihood_oracles import (
     S,
     difference,
     features,
-    sample_probes,
     minus_log_density,
     n,
     outputs,
+    sample_probes,
     table,
 )
 from numpy.testing import assert_allclose, assert_array_equal
