@@ -1,4 +1,4 @@
-"""Fitting and predicting Dask collections: the short import path of :mod:`ulmus.integrations.dask`."""
+"""Fitting and predicting Dask collections: short path of :mod:`ulmus.integrations.dask`."""
 
 from ulmus.integrations.dask import fit, predict, predict_var
 

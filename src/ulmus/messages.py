@@ -73,37 +73,19 @@ def named(parameter: str, value: Any = ANY) -> Setting:
 
 @dataclass(frozen=True)
 class Message:
-    """What is wrong or was found, and what to do about it.
+    """What is wrong or was found, and what to do about it."""
 
-    Parameters
-    ----------
-    code : str
-        Short identifier, such as ``"no-residual-dof"``.
-    text : str, or tuple of str and Setting
-        The cause in a clause without its final full stop. Where a parameter is named, the clause is
-        its predicate.
-    parameter : str or None
-        Name of the parameter that caused it, in Python.
-    value : object
-        Its value.
-    suggestions : tuple of str and Setting
-        Alternatives, each a clause.
-    topic : str
-        The subject under which a report lists it.
-    item : str or None
-        Key of the parameter, if its value is a dictionary: a column's name in ``variables``.
-    shows_value : bool
-        Whether the value follows the parameter, as in ``alpha=-1``.
-    """
-
-    code: str
+    code: str  # short identifier, such as ``"no-residual-dof"``
+    # The cause in a clause without its final full stop. Where a parameter is named, the clause is
+    # its predicate.
     text: str | tuple[str | Setting, ...]
-    parameter: str | None = None
-    value: Any = ANY
-    suggestions: tuple[str | Setting, ...] = ()
-    topic: str = ""
+    parameter: str | None = None  # name of the parameter that caused it, in Python
+    value: Any = ANY  # its value
+    suggestions: tuple[str | Setting, ...] = ()  # alternatives, each a clause
+    topic: str = ""  # the subject under which a report lists it
+    # Key of the parameter, if its value is a dictionary: a column's name in ``variables``.
     item: str | None = None
-    shows_value: bool = True
+    shows_value: bool = True  # whether the value follows the parameter, as in ``alpha=-1``
 
     def __str__(self) -> str:
         return self.render()

@@ -221,26 +221,13 @@ def _checked_array(X: Any) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PipelineTable:
-    """A table whose rows are converted to points by the transformers of a Pipeline.
+    """A table whose rows are converted to points by the transformers of a Pipeline."""
 
-    Parameters
-    ----------
-    data : data frame or array
-        The table, possibly with further columns.
-    inputs : data frame or array
-        The columns that the Pipeline was fitted to.
-    features : tuple of str
-        Their names.
-    valid : callable
-        Transforms and validates such a table, with result (b, d).
-    labelled : frozenset of str
-        Columns whose values are labels even if they are numbers.
-    """
-
-    data: Any
-    inputs: Any
-    features: tuple[str, ...]
-    valid: Callable[[Any], Array]
+    data: Any  # the table, possibly with further columns
+    inputs: Any  # the columns that the Pipeline was fitted to
+    features: tuple[str, ...]  # their names
+    valid: Callable[[Any], Array]  # transforms and validates such a table, with result (b, d)
+    # Columns whose values are labels even if they are numbers.
     labelled: frozenset[str] = frozenset()
 
     @property

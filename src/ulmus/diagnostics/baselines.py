@@ -18,21 +18,11 @@ SMALLEST_ONE_MINUS_LEVERAGE = 1e-10
 
 @dataclass(frozen=True)
 class LinearBaseline:
-    """A linear model with its leave-one-out predictions.
+    """A linear model with its leave-one-out predictions."""
 
-    Parameters
-    ----------
-    coef : ndarray of shape (d,)
-        Coefficients of the inputs.
-    intercept : float
-        Prediction where all inputs are zero.
-    loo_predictions : ndarray of shape (n,)
-        Leave-one-out predictions of the rows.
-    """
-
-    coef: FloatArray
-    intercept: float
-    loo_predictions: FloatArray
+    coef: FloatArray  # (d,): coefficients of the inputs
+    intercept: float  # prediction where all inputs are zero
+    loo_predictions: FloatArray  # (n,): leave-one-out predictions of the rows
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Prediction at the rows of X (p, d), shape (p,)."""

@@ -35,39 +35,18 @@ MOST_INPUTS = 20
 
 @dataclass(frozen=True)
 class CalibrationData:
-    """Rows with predictions that do not depend on their y.
+    """Rows with predictions that do not depend on their y."""
 
-    Parameters
-    ----------
-    leave_one_out : bool
-        Whether they are the training rows, each predicted without it.
-    covered : ndarray of bool, shape (K, levels, n)
-        Whether the interval of each of ``LEVELS`` covers the row.
-    pit : ndarray of shape (K, n)
-        Probability integral transform: the predictive distribution function at y.
-    noise : ndarray of shape (K, n)
-        Predicted standard deviation of the noise.
-    leverage : ndarray of shape (K, n)
-        Leverage, mean over members.
-    mean : ndarray of shape (K, n)
-        Prediction.
-    columns : ndarray of int, shape (few,)
-        Inputs that rows are grouped by.
-    inputs : ndarray of shape (n, few)
-        Their values.
-    noiseless : ndarray of bool, shape (K,)
-        Outputs whose errors are all round-off.
-    """
-
-    leave_one_out: bool
-    covered: BoolArray
+    leave_one_out: bool  # whether they are the training rows, each predicted without it
+    covered: BoolArray  # (K, levels, n): whether the interval of each of ``LEVELS`` covers the row
+    # (K, n): probability integral transform: the predictive distribution function at y.
     pit: FloatArray
-    noise: FloatArray
-    leverage: FloatArray
-    mean: FloatArray
-    columns: npt.NDArray[np.intp]
-    inputs: FloatArray
-    noiseless: BoolArray
+    noise: FloatArray  # (K, n): predicted standard deviation of the noise
+    leverage: FloatArray  # (K, n): leverage, mean over members
+    mean: FloatArray  # (K, n): prediction
+    columns: npt.NDArray[np.intp]  # (few,): inputs that rows are grouped by
+    inputs: FloatArray  # (n, few): their values
+    noiseless: BoolArray  # (K,): outputs whose errors are all round-off
 
     @property
     def n_rows(self) -> int:

@@ -42,20 +42,12 @@ class CoverageResult(NamedTuple):
 
 
 class CoverageTest(NamedTuple):
-    """The null distribution of the number of covered rows.
+    """The null distribution of the number of covered rows."""
 
-    Parameters
-    ----------
-    data : CalibrationData
-        The rows.
-    n_residuals : float
-        Residuals that the intervals are computed from, less the degrees of freedom of the fit.
-    effective_share : float
-        Effective number of independent rows per row, below one for correlated errors.
-    """
-
-    data: CalibrationData
+    data: CalibrationData  # the rows
+    # Residuals that the intervals are computed from, less the degrees of freedom of the fit.
     n_residuals: float
+    # Effective number of independent rows per row, below one for correlated errors.
     effective_share: float = 1.0
 
     def effective(self, rows: float) -> int:

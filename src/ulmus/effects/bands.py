@@ -27,21 +27,11 @@ MIN_TAIL_DRAWS = 5
 
 
 class SimultaneousBand(NamedTuple):
-    """Pointwise level at which intervals cover jointly, and its simulation error.
+    """Pointwise level at which intervals cover jointly, and its simulation error."""
 
-    Parameters
-    ----------
-    pointwise_level : float
-        Level of each interval.
-    critical_value : float
-        Normal quantile at that level: half the width in standard errors.
-    monte_carlo_error : float
-        Standard deviation of the critical value over other draws.
-    """
-
-    pointwise_level: float
-    critical_value: float
-    monte_carlo_error: float
+    pointwise_level: float  # level of each interval
+    critical_value: float  # normal quantile at that level: half the width in standard errors
+    monte_carlo_error: float  # standard deviation of the critical value over other draws
 
 
 def simultaneous_band(covariance: FloatArray, level: float) -> SimultaneousBand:

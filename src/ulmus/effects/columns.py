@@ -63,24 +63,12 @@ class Table(Protocol):
 
 @dataclass(frozen=True)
 class InputTable:
-    """A table whose columns are the inputs of the model.
+    """A table whose columns are the inputs of the model."""
 
-    Parameters
-    ----------
-    data : array-like
-        The table, possibly with further columns.
-    inputs : array-like
-        Its columns that are inputs, in the order of the fit.
-    X : array of shape (n, d)
-        The inputs, validated.
-    features : tuple of str
-        Their names.
-    """
-
-    data: Any
-    inputs: Any
-    X: Array
-    features: tuple[str, ...]
+    data: Any  # the table, possibly with further columns
+    inputs: Any  # its columns that are inputs, in the order of the fit
+    X: Array  # (n, d): the inputs, validated
+    features: tuple[str, ...]  # their names
 
     @property
     def n_rows(self) -> int:

@@ -16,22 +16,13 @@ SPANS = ("sd", "iqr", "minmax")
 
 
 class Contrast(NamedTuple):
-    """Two values of a column.
+    """Two values of a column."""
 
-    Parameters
-    ----------
-    term : str
-        The column.
-    high, low : scalar or ndarray of shape (n,)
-        Value after and before the change, for all rows or for each.
-    names : tuple of str
-        Names of the two values.
-    """
-
-    term: str
+    term: str  # the column
+    # high, low: (n,): value after and before the change, for all rows or for each.
     high: Any
     low: Any
-    names: tuple[str, str]
+    names: tuple[str, str]  # names of the two values
 
     def label(self, comparison: str) -> str:
         """Difference or ratio of the two names."""

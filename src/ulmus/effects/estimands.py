@@ -29,44 +29,22 @@ from ulmus.messages import Message
 
 
 class ColumnChange(NamedTuple):
-    """A change of a column that an estimand measures.
+    """A change of a column that an estimand measures."""
 
-    Parameters
-    ----------
-    term : str
-        The column.
-    contrast : str
-        Label of the change.
-    affected_inputs : callable
-        Computes which inputs of the model change with it, shape (d,).
-    slope : bool
-        Whether the change is infinitesimal.
-    """
-
-    term: str
-    contrast: str
+    term: str  # the column
+    contrast: str  # label of the change
+    # Computes which inputs of the model change with it, shape (d,).
     affected_inputs: Callable[[], np.ndarray]
-    slope: bool = False
+    slope: bool = False  # whether the change is infinitesimal
 
 
 class Estimand(NamedTuple):
-    """Labelled functionals of the function.
+    """Labelled functionals of the function."""
 
-    Parameters
-    ----------
-    functionals : Functionals
-        The functionals.
-    labels : dict
-        For each label column, the labels of the rows of the result.
-    changes : tuple of ColumnChange
-        Changes of columns that they measure.
-    transform : callable or None
-        Function of the estimates of the functionals, where the estimand is not linear.
-    """
-
-    functionals: Functionals
-    labels: dict[str, list[Any]]
-    changes: tuple[ColumnChange, ...] = ()
+    functionals: Functionals  # the functionals
+    labels: dict[str, list[Any]]  # for each label column, the labels of the rows of the result
+    changes: tuple[ColumnChange, ...] = ()  # changes of columns that they measure
+    # Function of the estimates of the functionals, where the estimand is not linear.
     transform: Callable[[Estimates], Estimates] | None = None
 
 

@@ -20,30 +20,14 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class InferenceOptions(NamedTuple):
-    """Options of intervals and tests.
+    """Options of intervals and tests."""
 
-    Parameters
-    ----------
-    level : float
-        Confidence level.
-    target : {"expectation", "function"}
-        Quantity that intervals cover.
-    simultaneous : bool
-        Whether intervals cover jointly.
-    hypothesis : "pairwise", "equal", matrix or None
-        Combinations of the rows to test.
-    adjust : "holm" or None
-        Adjustment of the p-values for multiple testing.
-    one_output : bool
-        Whether y is one-dimensional.
-    """
-
-    level: float
-    target: str
-    simultaneous: bool
-    hypothesis: Any
-    adjust: str | None
-    one_output: bool
+    level: float  # confidence level
+    target: str  # {"expectation", "function"}; Quantity that intervals cover
+    simultaneous: bool  # whether intervals cover jointly
+    hypothesis: Any  # combinations of the rows to test
+    adjust: str | None  # adjustment of the p-values for multiple testing
+    one_output: bool  # whether y is one-dimensional
 
     @property
     def needs_joint(self) -> bool:

@@ -22,18 +22,10 @@ class GroupKey(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """Groups of rows.
+    """Groups of rows."""
 
-    Parameters
-    ----------
-    labels : dict
-        For each key, the labels of all groups.
-    weights : csr_array of shape (n, groups)
-        Weight of each row in the average of each group; columns sum to one.
-    """
-
-    labels: dict[str, list[Any]]
-    weights: Any
+    labels: dict[str, list[Any]]  # for each key, the labels of all groups
+    weights: Any  # (n, groups): weight of each row in the average of each group; columns sum to one
 
     @property
     def size(self) -> int:

@@ -22,21 +22,11 @@ SMALLEST_SHARE = 1e-10
 
 
 class WaldTest(NamedTuple):
-    """F-test that several combinations are jointly zero.
+    """F-test that several combinations are jointly zero."""
 
-    Parameters
-    ----------
-    statistic : float
-        The F statistic.
-    dof : tuple of float
-        Degrees of freedom of its numerator and denominator.
-    p_value : float
-        The p-value.
-    """
-
-    statistic: float
-    dof: tuple[float, float]
-    p_value: float
+    statistic: float  # the F statistic
+    dof: tuple[float, float]  # degrees of freedom of its numerator and denominator
+    p_value: float  # the p-value
 
 
 def combined_estimates(estimates: Estimates, hypothesis: Any) -> tuple[Estimates, list[WaldTest]]:

@@ -27,24 +27,12 @@ DEFAULT_JOINT, MAX_JOINT = 500, 5000
 
 
 class Estimates(NamedTuple):
-    """Estimates of q functionals for K outputs.
+    """Estimates of q functionals for K outputs."""
 
-    Parameters
-    ----------
-    labels : dict
-        For each label column, the labels of the q rows.
-    errors : ErrorBars
-        Estimates, variances, degrees of freedom and allowances, each (q, K).
-    covariance : ndarray of shape (K, q, q) or None
-        Joint covariance; None where it was not computed.
-    null : float
-        Value under the null hypothesis.
-    """
-
-    labels: dict[str, list[Any]]
-    errors: ErrorBars
-    covariance: FloatArray | None
-    null: float = 0.0
+    labels: dict[str, list[Any]]  # for each label column, the labels of the q rows
+    errors: ErrorBars  # estimates, variances, degrees of freedom and allowances, each (q, K)
+    covariance: FloatArray | None  # (K, q, q): joint covariance; None where it was not computed
+    null: float = 0.0  # value under the null hypothesis
 
 
 def infer(

@@ -176,21 +176,11 @@ def _mapped(X: Any, function: Any, estimator: Any) -> Any:
 
 @dataclass(frozen=True)
 class DaskSource:
-    """Partitions as a source for the passes of a fit.
+    """Partitions as a source for the passes of a fit."""
 
-    Parameters
-    ----------
-    partitions : list of (X, y, weight)
-        Delayed blocks.
-    width : int
-        Hidden features of a row.
-    reference : array
-        An array of the kind to compute with.
-    """
-
-    partitions: Sequence[tuple[Any, Any, Any]]
-    width: int
-    reference: Array
+    partitions: Sequence[tuple[Any, Any, Any]]  # (X, y, weight): delayed blocks
+    width: int  # hidden features of a row
+    reference: Array  # an array of the kind to compute with
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass on every partition and add up the results in pairs, on the workers."""

@@ -31,24 +31,12 @@ UNSEEN_SHARE = 0.5
 
 
 class ErrorBars(NamedTuple):
-    """Estimates and the terms of Student intervals around them, each (p, K).
+    """Estimates and the terms of Student intervals around them, each (p, K)."""
 
-    Parameters
-    ----------
-    center : ndarray
-        The estimate.
-    variance : ndarray
-        Its variance.
-    dof : ndarray
-        Degrees of freedom of the variance.
-    allowance : ndarray
-        Allowance for bias, added to both sides of an interval.
-    """
-
-    center: FloatArray
-    variance: FloatArray
-    dof: FloatArray
-    allowance: FloatArray
+    center: FloatArray  # the estimate
+    variance: FloatArray  # its variance
+    dof: FloatArray  # degrees of freedom of the variance
+    allowance: FloatArray  # allowance for bias, added to both sides of an interval
 
     def bounds(self, levels: Sequence[float], method: str = "auto") -> FloatArray:
         """Student intervals, or normal ones, shape (2, levels, p, K)."""

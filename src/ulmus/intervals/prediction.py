@@ -56,27 +56,13 @@ TAILS = ("equal", "shortest")
 
 
 class IntervalRequest(NamedTuple):
-    """Arguments of a method of prediction intervals.
+    """Arguments of a method of prediction intervals."""
 
-    Parameters
-    ----------
-    fit : Fit
-        The fit.
-    X : array of shape (p, d)
-        Points.
-    levels : sequence of float
-        Confidence levels.
-    variance : PredictionVariance or None
-        Variance of the predictions, if known already.
-    tails : {"equal", "shortest"}
-        Shares of the error probability on the two sides.
-    """
-
-    fit: Fit
-    X: Array
-    levels: Sequence[float]
-    variance: PredictionVariance | None = None
-    tails: str = "equal"
+    fit: Fit  # the fit
+    X: Array  # (p, d): points
+    levels: Sequence[float]  # confidence levels
+    variance: PredictionVariance | None = None  # variance of the predictions, if known already
+    tails: str = "equal"  # {"equal", "shortest"}; Shares of the error probability on the two sides
 
 
 def gaussian_bounds(request: IntervalRequest) -> FloatArray:
@@ -226,21 +212,11 @@ def _scaled_bounds(request: IntervalRequest, rows: TrainingRows) -> FloatArray:
 
 
 class TailRanks(NamedTuple):
-    """Ranks of the bounds among signed or absolute residuals, for some of the levels.
+    """Ranks of the bounds among signed or absolute residuals, for some of the levels."""
 
-    Parameters
-    ----------
-    signed : bool
-        Whether residuals keep their sign, so that the two sides differ.
-    positions : list of int
-        Positions of the levels.
-    ranks : list of pairs of int
-        Ranks of their lower and upper bounds.
-    """
-
-    signed: bool
-    positions: list[int]
-    ranks: list[tuple[int, int]]
+    signed: bool  # whether residuals keep their sign, so that the two sides differ
+    positions: list[int]  # positions of the levels
+    ranks: list[tuple[int, int]]  # ranks of their lower and upper bounds
 
 
 def tail_ranks(residuals: FloatArray, levels: Sequence[float], tails: str) -> list[TailRanks]:

@@ -20,24 +20,12 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PredictionVariance:
-    """Predictions and their variance, each (p, K).
+    """Predictions and their variance, each (p, K)."""
 
-    Parameters
-    ----------
-    mean : ndarray
-        Predictions.
-    model : ndarray
-        Their variance.
-    redrawing : ndarray
-        Sample variance of the members divided by their number.
-    norm : ndarray
-        Squared norm of the mean smoother row.
-    """
-
-    mean: FloatArray
-    model: FloatArray
-    redrawing: FloatArray
-    norm: FloatArray
+    mean: FloatArray  # predictions
+    model: FloatArray  # their variance
+    redrawing: FloatArray  # sample variance of the members divided by their number
+    norm: FloatArray  # squared norm of the mean smoother row
 
     @property
     def from_weights(self) -> FloatArray:

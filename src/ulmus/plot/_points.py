@@ -18,27 +18,13 @@ OTHERS = ("median", "observed")
 
 
 class PlotPoints(NamedTuple):
-    """Points of a curve, and their positions on the axis.
+    """Points of a curve, and their positions on the axis."""
 
-    Parameters
-    ----------
-    table : array or frame of shape (p, d)
-        The points, in the form of the user's table.
-    x : ndarray of shape (p,)
-        Their positions on the axis.
-    label : str
-        Name of the axis.
-    connected : bool
-        Whether the points follow each other along a curve.
-    rows : ndarray of shape (n,)
-        Positions of the user's own rows on the axis.
-    """
-
-    table: Any
-    x: FloatArray
-    label: str
-    connected: bool
-    rows: FloatArray
+    table: Any  # (p, d): the points, in the form of the user's table
+    x: FloatArray  # (p,): their positions on the axis
+    label: str  # name of the axis
+    connected: bool  # whether the points follow each other along a curve
+    rows: FloatArray  # (n,): positions of the user's own rows on the axis
 
 
 def points_along(

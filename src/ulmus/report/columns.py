@@ -17,40 +17,20 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """Type and values of one input.
+    """Type and values of one input."""
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    type_name : str
-        Type of its values.
-    values : str
-        Its range, or its most frequent categories with their counts.
-    missing : int
-        Rows without a value.
-    """
-
-    name: str
-    type_name: str
-    values: str
-    missing: int
+    name: str  # its name
+    type_name: str  # type of its values
+    values: str  # its range, or its most frequent categories with their counts
+    missing: int  # rows without a value
 
 
 @dataclass(frozen=True)
 class ObservedTarget:
-    """Observations of the target.
+    """Observations of the target."""
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    values : ndarray of shape (n,)
-        Observations.
-    """
-
-    name: str
-    values: FloatArray
+    name: str  # its name
+    values: FloatArray  # (n,): observations
 
     @property
     def is_constant(self) -> bool:

@@ -25,60 +25,32 @@ from ulmus.report.variance_components import (
 
 @dataclass(frozen=True)
 class ReportContents:
-    """The numbers of a report.
+    """The numbers of a report."""
 
-    Parameters
-    ----------
-    title, target_name : str
-        Title of the page, and name of the target.
-    evaluated_on : str
-        Rows that the model is evaluated on.
-    is_training, keeps_rows, map_saw_all : bool
-        Whether the rows of the report are those of the fit, whether the fit keeps its own, and
-        whether the input map was optimised on all of these.
-    n_rows, n_inside, n_training : int
-        Rows of the report, those of them in the range of the training inputs, and rows of the fit.
-    columns : tuple of ColumnSummary
-        The inputs of the table.
-    target : ObservedTarget or None
-        Observations.
-    evaluation : Evaluation or None
-        Accuracy and calibration.
-    residual_correlation : ResidualCorrelation or None
-        Correlogram and variogram.
-    relevance : RelevanceShares
-        Relevance of the inputs.
-    curves : tuple of PartialDependenceCurve
-        Partial dependence on the most relevant ones.
-    variance : MeanVarianceComponents
-        Components of the variance.
-    ensemble_size : EnsembleSizeCurve or None
-        Variance against the number of members.
-    settings : Settings
-        How the model was fitted.
-    warnings : tuple of str
-        Warnings that were raised meanwhile.
-    """
-
+    # title, target_name: title of the page, and name of the target.
     title: str
     target_name: str
-    evaluated_on: str
+    evaluated_on: str  # rows that the model is evaluated on
+    # is_training, keeps_rows, map_saw_all: whether the rows of the report are those of the fit,
+    # whether the fit keeps its own, and whether the input map was optimised on all of these.
     is_training: bool
     keeps_rows: bool
     map_saw_all: bool
+    # n_rows, n_inside, n_training: rows of the report, those of them in the range of the training
+    # inputs, and rows of the fit.
     n_rows: int
     n_inside: int
     n_training: int
-    columns: tuple[ColumnSummary, ...]
-    target: ObservedTarget | None
-    evaluation: Evaluation | None
-    residual_correlation: ResidualCorrelation | None
-    relevance: RelevanceShares
-    curves: tuple[PartialDependenceCurve, ...]
-    variance: MeanVarianceComponents
-    ensemble_size: EnsembleSizeCurve | None
-    settings: Settings
-    warnings: tuple[str, ...]
+    columns: tuple[ColumnSummary, ...]  # the inputs of the table
+    target: ObservedTarget | None  # observations
+    evaluation: Evaluation | None  # accuracy and calibration
+    residual_correlation: ResidualCorrelation | None  # correlogram and variogram
+    relevance: RelevanceShares  # relevance of the inputs
+    curves: tuple[PartialDependenceCurve, ...]  # partial dependence on the most relevant ones
+    variance: MeanVarianceComponents  # components of the variance
+    ensemble_size: EnsembleSizeCurve | None  # variance against the number of members
+    settings: Settings  # how the model was fitted
+    warnings: tuple[str, ...]  # warnings that were raised meanwhile
 
 
 def report_contents(report_input: ReportInput, title: str, target_name: str) -> ReportContents:

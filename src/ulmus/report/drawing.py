@@ -31,27 +31,13 @@ class Grid:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure.
+    """One figure."""
 
-    Parameters
-    ----------
-    alt : str
-        Description with numbers, for readers who do not see it.
-    traces : list of dict
-        Traces of plotly.
-    layout : dict
-        Layout of plotly.
-    data : Grid or None
-        The same as a table, where it is small.
-    label : str
-        Name among several of which one is chosen.
-    """
-
-    alt: str
-    traces: list[dict[str, Any]]
-    layout: dict[str, Any] = field(default_factory=dict)
-    data: Grid | None = None
-    label: str = ""
+    alt: str  # description with numbers, for readers who do not see it
+    traces: list[dict[str, Any]]  # traces of plotly
+    layout: dict[str, Any] = field(default_factory=dict)  # layout of plotly
+    data: Grid | None = None  # the same as a table, where it is small
+    label: str = ""  # name among several of which one is chosen
 
 
 def axes(

@@ -45,50 +45,25 @@ class Score:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Predictions, errors, scores and diagnostics on the rows of an evaluation.
+    """Predictions, errors, scores and diagnostics on the rows of an evaluation."""
 
-    Parameters
-    ----------
-    labels : tuple of str
-        Names of the rows.
-    observed, predicted, sd : ndarray of shape (n,)
-        Observations, predictions, and standard deviations of their differences.
-    scaled : ndarray of shape (n,)
-        Standardised errors.
-    pit : ndarray of shape (n,)
-        Probability integral transform of the observations.
-    leverage : ndarray of shape (n,)
-        Leverage of the rows.
-    outside : ndarray of bool, shape (n,)
-        Rows far outside the range of the training inputs.
-    drawn : ndarray of int
-        Rows that are drawn.
-    bounds : ndarray of shape (2, drawn)
-        Their 95% prediction intervals.
-    scores : tuple of Score
-        Of the model, followed by the baselines.
-    gains : dict of str to float
-        Reduction of the mean squared error relative to a baseline, in standard errors.
-    report : DiagnosticReport
-        Diagnostics.
-    of_rows : int
-        Number of rows that these were sampled from.
-    """
-
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # names of the rows
+    # observed, predicted, sd: (n,): observations, predictions, and standard deviations of their
+    # differences.
     observed: FloatArray
     predicted: FloatArray
     sd: FloatArray
-    scaled: FloatArray
-    pit: FloatArray
-    leverage: FloatArray
-    outside: npt.NDArray[np.bool_]
-    drawn: IntArray
-    bounds: FloatArray
-    scores: tuple[Score, ...]
+    scaled: FloatArray  # (n,): standardised errors
+    pit: FloatArray  # (n,): probability integral transform of the observations
+    leverage: FloatArray  # (n,): leverage of the rows
+    outside: npt.NDArray[np.bool_]  # (n,): rows far outside the range of the training inputs
+    drawn: IntArray  # rows that are drawn
+    bounds: FloatArray  # (2, drawn): their 95% prediction intervals
+    scores: tuple[Score, ...]  # of the model, followed by the baselines
+    # Reduction of the mean squared error relative to a baseline, in standard errors.
     gains: dict[str, float]
-    report: DiagnosticReport
-    of_rows: int
+    report: DiagnosticReport  # diagnostics
+    of_rows: int  # number of rows that these were sampled from
 
     @property
     def inside(self) -> Score | None:

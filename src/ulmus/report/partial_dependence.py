@@ -26,26 +26,15 @@ MOST_CATEGORIES = 20
 
 @dataclass(frozen=True)
 class PartialDependenceCurve:
-    """The mean prediction as a function of one input.
+    """The mean prediction as a function of one input."""
 
-    Parameters
-    ----------
-    name : str
-        The input.
-    values : tuple
-        Its values, numbers or categories.
-    estimate, low, high : ndarray of shape (p,)
-        Mean prediction there, with its 95% band.
-    connected : bool
-        Whether the curve is drawn as a line.
-    """
-
-    name: str
-    values: tuple[Any, ...]
+    name: str  # the input
+    values: tuple[Any, ...]  # its values, numbers or categories
+    # estimate, low, high: (p,): mean prediction there, with its 95% band.
     estimate: FloatArray
     low: FloatArray
     high: FloatArray
-    connected: bool
+    connected: bool  # whether the curve is drawn as a line
 
 
 def partial_dependence(

@@ -24,23 +24,12 @@ EXCHANGED_ROWS, EXCHANGES = 500, 50_000
 
 @dataclass(frozen=True)
 class RelevanceShares:
-    """Shares of the inputs in the prediction, in decreasing order.
+    """Shares of the inputs in the prediction, in decreasing order."""
 
-    Parameters
-    ----------
-    columns : ndarray of int, shape (d,)
-        Indices of the columns.
-    names : tuple of str
-        Their names.
-    shares : ndarray of shape (d,)
-        Share of each.
-    deviations : ndarray of shape (d,) or None
-        Standard deviations, where the shares are those of the input map.
-    """
-
-    columns: IntArray
-    names: tuple[str, ...]
-    shares: FloatArray
+    columns: IntArray  # (d,): indices of the columns
+    names: tuple[str, ...]  # their names
+    shares: FloatArray  # (d,): share of each
+    # (d,): standard deviations, where the shares are those of the input map.
     deviations: FloatArray | None
 
 

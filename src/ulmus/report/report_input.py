@@ -28,38 +28,18 @@ SAME = 1e-6
 
 @dataclass(frozen=True)
 class ReportInput:
-    """A fitted model and the rows of the report.
+    """A fitted model and the rows of the report."""
 
-    Parameters
-    ----------
-    outer : object
-        The model as it was passed: an estimator or a Pipeline.
-    model : ELMEnsembleRegressor or ELMRegressor
-        The estimator itself, the last step of a Pipeline.
-    inference : object
-        Its methods in terms of the original columns.
-    table : pandas.DataFrame of shape (n, d)
-        The original columns of the rows.
-    takes_frame : bool
-        Whether the model takes these as a data frame rather than an array.
-    y : ndarray of shape (n,) or None
-        Observations of these rows.
-    evaluated_on : str
-        Rows that the model is evaluated on: ``LEAVE_ONE_OUT``, ``NEW`` or ``NOTHING``.
-    is_training : bool
-        Whether the rows are those of the fit.
-    inside : ndarray of int
-        Indices of the rows within the range of the training inputs; all if there are none.
-    """
-
-    outer: Any
-    model: Any
-    inference: Any
-    table: Any
-    takes_frame: bool
-    y: FloatArray | None
+    outer: Any  # the model as it was passed: an estimator or a Pipeline
+    model: Any  # the estimator itself, the last step of a Pipeline
+    inference: Any  # its methods in terms of the original columns
+    table: Any  # (n, d): the original columns of the rows
+    takes_frame: bool  # whether the model takes these as a data frame rather than an array
+    y: FloatArray | None  # (n,): observations of these rows
+    # Rows that the model is evaluated on: ``LEAVE_ONE_OUT``, ``NEW`` or ``NOTHING``.
     evaluated_on: str
-    is_training: bool
+    is_training: bool  # whether the rows are those of the fit
+    # Indices of the rows within the range of the training inputs; all if there are none.
     inside: IntArray
 
     @property

@@ -21,18 +21,10 @@ TWO_SIDED = 1.96
 
 @dataclass(frozen=True)
 class ResidualCorrelation:
-    """Correlogram and variogram of the residuals.
+    """Correlogram and variogram of the residuals."""
 
-    Parameters
-    ----------
-    serial : Correlogram
-        By lag, in the order of the times where these are known, else of the rows.
-    spatial : Variogram or None
-        By distance, where coordinates are known.
-    """
-
-    serial: Correlogram
-    spatial: Variogram | None
+    serial: Correlogram  # by lag, in the order of the times where these are known, else of the rows
+    spatial: Variogram | None  # by distance, where coordinates are known
 
 
 def residual_correlation(report_input: ReportInput) -> ResidualCorrelation | None:

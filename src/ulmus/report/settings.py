@@ -36,30 +36,16 @@ DOI = "10.1016/j.neucom.2021.04.027"
 
 @dataclass(frozen=True)
 class Settings:
-    """How the model was fitted.
+    """How the model was fitted."""
 
-    Parameters
-    ----------
-    parameters : tuple of (name, value, whether it is the default)
-        Parameters of the estimator.
-    chosen : tuple of (name, value)
-        Quantities that the fit selected or estimated.
-    versions : tuple of (name, version)
-        Versions of the software.
-    code : str
-        Python code that refits the model.
-    digest : str
-        SHA-256 of the table and the observations.
-    date : str
-        Date of the report.
-    """
-
+    # (name, value, whether it is the default): parameters of the estimator.
     parameters: tuple[tuple[str, str, bool], ...]
+    # (name, value): quantities that the fit selected or estimated.
     chosen: tuple[tuple[str, str], ...]
-    versions: tuple[tuple[str, str], ...]
-    code: str
-    digest: str
-    date: str
+    versions: tuple[tuple[str, str], ...]  # (name, version): versions of the software
+    code: str  # python code that refits the model
+    digest: str  # SHA-256 of the table and the observations
+    date: str  # date of the report
 
     @property
     def random_state(self) -> str:

@@ -41,21 +41,11 @@ LOOKS = {
 
 @dataclass(frozen=True)
 class MeanVarianceComponents:
-    """Mean variances over a sample of rows.
+    """Mean variances over a sample of rows."""
 
-    Parameters
-    ----------
-    prediction : dict of str to float
-        Components of the variance of a prediction, by their source.
-    noise : float
-        Noise variance of a new observation.
-    n_rows : int
-        Rows of the sample.
-    """
-
-    prediction: dict[str, float]
-    noise: float
-    n_rows: int
+    prediction: dict[str, float]  # components of the variance of a prediction, by their source
+    noise: float  # noise variance of a new observation
+    n_rows: int  # rows of the sample
 
     @property
     def shares(self) -> dict[str, float]:

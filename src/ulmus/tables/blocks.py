@@ -194,35 +194,17 @@ class RowColumns(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockSource:
-    """A table in blocks as a source of rows.
+    """A table in blocks as a source of rows."""
 
-    Parameters
-    ----------
-    read : callable
-        Returns an iterator over all blocks.
-    first : CheckedBlock
-        The first block, whose columns every block must have.
-    reference : array
-        An array of the library, dtype and device of the computation.
-    width : int
-        Hidden features of a row, which determine the number of rows of a block.
-    n_threads : int
-        Threads of a pass.
-    progress : callable
-        Wraps the blocks of a pass to display its progress.
-    fingerprints : list of Fingerprint
-        That of the first complete pass.
-    block_ids : ndarray of shape (n,) or None
-        Cross-validation block of each row, in the order of reading; None for leave-one-out.
-    """
-
-    read: Callable[[], Iterator[Any]]
-    first: CheckedBlock
-    reference: Array
-    width: int = 1
-    n_threads: int = 1
+    read: Callable[[], Iterator[Any]]  # returns an iterator over all blocks
+    first: CheckedBlock  # the first block, whose columns every block must have
+    reference: Array  # an array of the library, dtype and device of the computation
+    width: int = 1  # hidden features of a row, which determine the number of rows of a block
+    n_threads: int = 1  # threads of a pass
+    # Wraps the blocks of a pass to display its progress.
     progress: Callable[[Iterable[Any], str], Iterable[Any]] = no_progress
-    fingerprints: list[Fingerprint] = field(default_factory=list)
+    fingerprints: list[Fingerprint] = field(default_factory=list)  # that of the first complete pass
+    # (n,): cross-validation block of each row, in the order of reading; None for leave-one-out.
     block_ids: np.ndarray | None = None
 
     def blocks(self, title: str) -> Iterator[Block]:

@@ -21,24 +21,12 @@ NESTED = (list, dict, tuple, set, bytes, np.ndarray)
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of one column of a data frame.
+    """The cells of one column of a data frame."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    series : pandas.Series
-        Its values.
-    na_values : tuple of str
-        Texts and numbers that stand for a missing value.
-    first_row : int
-        Rows of the table before these, for messages.
-    """
-
-    name: str
-    series: Any
-    na_values: tuple[str, ...] = ()
-    first_row: int = 0
+    name: str  # name of the column
+    series: Any  # its values
+    na_values: tuple[str, ...] = ()  # texts and numbers that stand for a missing value
+    first_row: int = 0  # rows of the table before these, for messages
 
     @cached_property
     def present(self) -> np.ndarray:

@@ -21,21 +21,11 @@ ENCODING = Setting("encoding", "latin-1", "set its encoding, for example {}")
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """How a CSV file is read; None is detected from its first lines.
+    """How a CSV file is read; None is detected from its first lines."""
 
-    Parameters
-    ----------
-    delimiter : str or None
-        Character between columns.
-    decimal : str or None
-        Decimal sign of numbers.
-    encoding : str
-        Encoding of its text.
-    """
-
-    delimiter: str | None = None
-    decimal: str | None = None
-    encoding: str = "utf-8"
+    delimiter: str | None = None  # character between columns
+    decimal: str | None = None  # decimal sign of numbers
+    encoding: str = "utf-8"  # encoding of its text
 
     def validate(self) -> None:
         """Refuse signs of more than one character."""

@@ -33,15 +33,9 @@ DETECTED = CsvDialect()
 
 @dataclass(frozen=True)
 class TableFile(ABC):
-    """A table in a file; each format is a subclass.
+    """A table in a file; each format is a subclass."""
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
-
-    path: Path
+    path: Path  # the file
     format: ClassVar[str]
 
     @cached_property

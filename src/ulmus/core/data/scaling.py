@@ -22,24 +22,14 @@ from ulmus.messages import Message, Setting
 
 @dataclass(frozen=True)
 class FeatureScale:
-    """Weighted mean, sum of squared deviations and range of each feature.
+    """Weighted mean, sum of squared deviations and range of each feature."""
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows of positive weight.
-    mass : float
-        Sum of the row weights.
-    mean, deviations : ndarrays of shape (d,)
-        Mean, and sum of weighted squared deviations from it.
-    low, high : ndarrays of shape (d,)
-        Minimum and maximum over rows of positive weight.
-    """
-
-    n_rows: int
-    mass: float
+    n_rows: int  # rows of positive weight
+    mass: float  # sum of the row weights
+    # (d,): mean, and sum of weighted squared deviations from it.
     mean: np.ndarray
     deviations: np.ndarray
+    # low, high: (d,): minimum and maximum over rows of positive weight.
     low: np.ndarray
     high: np.ndarray
 

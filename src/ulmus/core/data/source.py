@@ -125,28 +125,16 @@ class _Queue:
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """In-memory rows X (n, d), y (K, n) and root weights (n,) or None, as a source of blocks.
+    """In-memory rows X (n, d), y (K, n) and root weights (n,) or None, as a source of blocks."""
 
-    Parameters
-    ----------
-    X, y, root_weight : arrays
-        The rows.
-    reference : array
-        An array of the library, dtype and device of the computation.
-    width : int
-        Hidden features of a row, which determine the number of rows of a block.
-    n_threads : int
-        Threads of a pass.
-    block_ids : ndarray of shape (n,) or None
-        Cross-validation block of each row; None for leave-one-out.
-    """
-
+    # X, y, root_weight: the rows.
     X: Any
     y: Array
     root_weight: Array | None
-    reference: Array
-    width: int = 1
-    n_threads: int = 1
+    reference: Array  # an array of the library, dtype and device of the computation
+    width: int = 1  # hidden features of a row, which determine the number of rows of a block
+    n_threads: int = 1  # threads of a pass
+    # (n,): cross-validation block of each row; None for leave-one-out.
     block_ids: np.ndarray | None = None
 
     @property

@@ -44,15 +44,9 @@ class LikelihoodGradient(NamedTuple):
 
 @dataclass(frozen=True)
 class Weighting:
-    """A root V of the noise precision of the rows, normalised to mean weight one.
+    """A root V of the noise precision of the rows, normalised to mean weight one."""
 
-    Parameters
-    ----------
-    root : array of shape (n, 1) or (n, n)
-        Square roots of the row weights, or V.
-    """
-
-    root: Array
+    root: Array  # (n, 1): square roots of the row weights, or V
 
     def __call__(self, values: Array) -> Array:
         """V times values (n, k)."""
@@ -65,39 +59,18 @@ class Weighting:
 
 @dataclass(frozen=True)
 class ProbeNetworks:
-    """Networks with fixed hidden units, and the rows of their marginal likelihood.
+    """Networks with fixed hidden units, and the rows of their marginal likelihood."""
 
-    Parameters
-    ----------
-    Z : array of shape (n, d')
-        Inputs of the layer.
-    y : array of shape (n, K)
-        Outputs, centred and of variance one, times the square roots of the row weights.
-    weighting : Weighting or None
-        Weights of the rows; None for equal weights.
-    W : array of shape (S, d', N)
-        Hidden weights before the map.
-    b : array of shape (S, N)
-        Biases.
-    activation : str
-        A name in ``ACTIVATIONS``.
-    centred : bool
-        Whether features are centred, for an intercept.
-    n_threads : int
-        Number of threads, one network each.
-    order : ndarray of shape (n,) or None
-        Index of each row in the sample.
-    """
-
-    Z: Array
+    Z: Array  # (n, d'): inputs of the layer
+    # (n, K): outputs, centred and of variance one, times the square roots of the row weights.
     y: Array
-    weighting: Weighting | None
-    W: Array
-    b: Array
-    activation: str | Callable[[Array], Array]
-    centred: bool
-    n_threads: int = 1
-    order: np.ndarray | None = None
+    weighting: Weighting | None  # weights of the rows; None for equal weights
+    W: Array  # (S, d', N): hidden weights before the map
+    b: Array  # (S, N): biases
+    activation: str | Callable[[Array], Array]  # A name in ``ACTIVATIONS``
+    centred: bool  # whether features are centred, for an intercept
+    n_threads: int = 1  # number of threads, one network each
+    order: np.ndarray | None = None  # (n,): index of each row in the sample
 
     @property
     def n_inputs(self) -> int:

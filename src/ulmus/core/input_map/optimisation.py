@@ -28,39 +28,25 @@ from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
 
 @dataclass(frozen=True)
 class OptimiserSettings:
-    """Bounds, priors and steps of the search, as measured in benchmarks/maps.py.
+    """Bounds, priors and steps of the search, as measured in benchmarks/maps.py."""
 
-    Parameters
-    ----------
-    log_scale_bounds : pair of float
-        Bounds of log scales.
-    mixing_bound, mixing_precision : float
-        Bound and prior precision of entries that mix inputs.
-    alpha_bounds, alpha_start : floats
-        Bounds and start of alpha, relative to the mean sum of squares of a feature.
-    common_steps, start_steps, steps : int
-        L-BFGS iterations for a common scale, for each start, and from the better one.
-    start_rows : int
-        Rows on which the starts are compared.
-    gradient_refits : int
-        Refits for the start by gradients.
-    tolerance : float
-        Relative gain in log marginal likelihood at which L-BFGS stops.
-    dropped_shares : tuple of float
-        Shares of inputs tried for dropping.
-    """
-
-    log_scale_bounds: tuple[float, float] = (-6.0, 5.0)
+    log_scale_bounds: tuple[float, float] = (-6.0, 5.0)  # bounds of log scales
+    # mixing_bound, mixing_precision: bound and prior precision of entries that mix inputs.
     mixing_bound: float = 4.0
     mixing_precision: float = 30.0
+    # alpha_bounds, alpha_start: bounds and start of alpha, relative to the mean sum of squares of a
+    # feature.
     alpha_bounds: tuple[float, float] = (1e-7, 100.0)
     alpha_start: float = 1e-2
+    # common_steps, start_steps, steps: l-BFGS iterations for a common scale, for each start, and
+    # from the better one.
     common_steps: int = 12
     start_steps: int = 15
     steps: int = 50
-    start_rows: int = 1000
-    gradient_refits: int = 3
-    tolerance: float = 5e-6
+    start_rows: int = 1000  # rows on which the starts are compared
+    gradient_refits: int = 3  # refits for the start by gradients
+    tolerance: float = 5e-6  # relative gain in log marginal likelihood at which L-BFGS stops
+    # Shares of inputs tried for dropping.
     dropped_shares: tuple[float, ...] = (0.2, 0.35, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
@@ -71,29 +57,15 @@ Log = Callable[[str], None]
 
 @dataclass(frozen=True)
 class LearnedMap:
-    """A map of the inputs with its marginal likelihood.
+    """A map of the inputs with its marginal likelihood."""
 
-    Parameters
-    ----------
-    structure : str
-        ``"common"`` for one scale, ``"ard"`` for a scale for each input, or ``"full"``.
-    matrix : ndarray of shape (d', d')
-        The map L: hidden units are functions of z L.
-    undropped : ndarray of shape (d',) or (d', d')
-        The map, or its diagonal, before inputs were dropped.
-    log_alpha : float
-        Logarithm of the ridge parameter at the optimum.
-    value : float
-        Negative log marginal likelihood, including the prior.
-    log_scale_root : ndarray of shape (d', r)
-        Root of the covariance of the log scales, from the Hessian.
-    """
-
+    # ``"common"`` for one scale, ``"ard"`` for a scale for each input, or ``"full"``.
     structure: str
-    matrix: np.ndarray
-    undropped: np.ndarray
-    log_alpha: float
-    value: float
+    matrix: np.ndarray  # (d', d'): the map L: hidden units are functions of z L
+    undropped: np.ndarray  # (d',): the map, or its diagonal, before inputs were dropped
+    log_alpha: float  # logarithm of the ridge parameter at the optimum
+    value: float  # negative log marginal likelihood, including the prior
+    # (d', r): root of the covariance of the log scales, from the Hessian.
     log_scale_root: np.ndarray
 
 

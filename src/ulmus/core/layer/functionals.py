@@ -28,20 +28,11 @@ CHUNK_ELEMENTS = 2**26
 
 @dataclass(frozen=True)
 class Piece:
-    """Points with their weights in each functional.
+    """Points with their weights in each functional."""
 
-    Parameters
-    ----------
-    points : callable
-        Returns points (b, d) for some rows, by slice or by index.
-    weights : csr_array of shape (p, q)
-        Weight of each of p points in each of q functionals.
-    directions : callable or None
-        Returns directions (b, d) of the derivatives at these points; None for values.
-    """
-
-    points: Callable[[Rows], Array]
-    weights: Any
+    points: Callable[[Rows], Array]  # returns points (b, d) for some rows, by slice or by index
+    weights: Any  # (p, q): weight of each of p points in each of q functionals
+    # Returns directions (b, d) of the derivatives at these points; None for values.
     directions: Callable[[Rows], Array] | None = None
 
     def features(self, layer: HiddenLayer, rows: Rows) -> Array:
@@ -66,15 +57,9 @@ class Piece:
 
 @dataclass(frozen=True)
 class Functionals:
-    """Linear functionals, each a sum over pieces.
+    """Linear functionals, each a sum over pieces."""
 
-    Parameters
-    ----------
-    pieces : tuple of Piece
-        The terms, with weights for the same functionals.
-    """
-
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Piece, ...]  # the terms, with weights for the same functionals
     _kept: dict[int, tuple[HiddenLayer, list[Array]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

@@ -45,19 +45,12 @@ class UnitDistribution:
     Biases have the scale of the largest weight, as in the paper; with the automatic scale they are
     uniform on (-1.5, 1.5). Biases of ``"cos"`` are uniform on (0, 2 pi), so that the units are
     random Fourier features (Rahimi & Recht, 2007).
-
-    Parameters
-    ----------
-    distribution : str
-        A name in ``DISTRIBUTIONS``.
-    scale : ndarray of shape (d',) or None
-        Scale of the weights of each input; None for the automatic scale.
-    activation : str or callable
-        A name in ``ACTIVATIONS``, or a function of the array of pre-activations.
     """
 
-    distribution: str
+    distribution: str  # A name in ``DISTRIBUTIONS``
+    # (d',): scale of the weights of each input; None for the automatic scale.
     scale: np.ndarray | None
+    # A name in ``ACTIVATIONS``, or a function of the array of pre-activations.
     activation: str | Callable[[Array], Array]
 
     def member(self, seed: Any, n_inputs: int, n_neurons: int) -> tuple[np.ndarray, np.ndarray]:
@@ -126,27 +119,14 @@ def drawn_layer(
 
 @dataclass(frozen=True)
 class HiddenLayer:
-    r"""Hidden units of all members, :math:`h(x) = g(z(x) W + b)`.
+    r"""Hidden units of all members, :math:`h(x) = g(z(x) W + b)`."""
 
-    Parameters
-    ----------
-    W : array of shape (M, N, d')
-        Hidden weights with one unit per row, including the input map.
-    b : array of shape (M, N)
-        Biases.
-    inputs : Inputs
-        The inputs z(x) of the layer: standardised, and optionally expanded.
-    activation : str or callable
-        A name in ``ACTIVATIONS``, or a function of the array of pre-activations.
-    constant : bool
-        Whether each member has a leading constant unit 1: the unpenalised intercept.
-    """
-
-    W: Array
-    b: Array
-    inputs: Inputs
+    W: Array  # (M, N, d'): hidden weights with one unit per row, including the input map
+    b: Array  # (M, N): biases
+    inputs: Inputs  # the inputs z(x) of the layer: standardised, and optionally expanded
+    # A name in ``ACTIVATIONS``, or a function of the array of pre-activations.
     activation: str | Callable[[Array], Array]
-    constant: bool
+    constant: bool  # whether each member has a leading constant unit 1: the unpenalised intercept
 
     @property
     def n_members(self) -> int:

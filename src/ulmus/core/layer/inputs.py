@@ -28,16 +28,10 @@ class NormalScores:
 
     Between knots it is the monotone cubic of Fritsch and Butland (1984), which is differentiable
     and does not follow single values.
-
-    Parameters
-    ----------
-    column : int
-        Column of the table.
-    knots, heights : arrays of shape (k,)
-        Values of the column, and their scores.
     """
 
-    column: int
+    column: int  # column of the table
+    # knots, heights: (k,): values of the column, and their scores.
     knots: Array
     heights: Array
 
@@ -96,17 +90,10 @@ class OneHot:
     """Indicators of the distinct values of one column; all are zero for another value.
 
     Values are compared up to round-off, so that single precision matches.
-
-    Parameters
-    ----------
-    column : int
-        Column of the table.
-    values : array of shape (k,)
-        Its distinct values.
     """
 
-    column: int
-    values: Array
+    column: int  # column of the table
+    values: Array  # (k,): its distinct values
 
     def __call__(self, x: Array) -> Array:
         """Indicators of values x (n,), shape (k, n)."""
@@ -121,22 +108,13 @@ class OneHot:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Standardised columns, then normal scores, then one-hot indicators.
+    """Standardised columns, then normal scores, then one-hot indicators."""
 
-    Parameters
-    ----------
-    offset, scale : arrays of shape (d,)
-        Columns are standardised to (x - offset) / scale.
-    normal_scores : tuple of NormalScores
-        Normal scores of some columns.
-    one_hot : tuple of OneHot
-        Indicators of some columns.
-    """
-
+    # (d,): columns are standardised to (x - offset) / scale.
     offset: Array
     scale: Array
-    normal_scores: tuple[NormalScores, ...] = ()
-    one_hot: tuple[OneHot, ...] = ()
+    normal_scores: tuple[NormalScores, ...] = ()  # normal scores of some columns
+    one_hot: tuple[OneHot, ...] = ()  # indicators of some columns
 
     @property
     def expands(self) -> bool:

@@ -81,24 +81,12 @@ def axes_out_of_reach(fit: Fit, new_locations: Locations) -> list[str]:
 
 
 class KrigedPoints(NamedTuple):
-    """Some points of one output, from the fit and the noise of the rows.
+    """Some points of one output, from the fit and the noise of the rows."""
 
-    Parameters
-    ----------
-    points : ndarray of shape (b,)
-        Indices of the points.
-    functionals : Functionals
-        The functionals a.
-    offset : ndarray of shape (b,)
-        w'y.
-    explained : ndarray of shape (b,)
-        Variance of a new observation that the noise of the rows explains.
-    """
-
-    points: np.ndarray
-    functionals: Functionals
-    offset: np.ndarray
-    explained: np.ndarray
+    points: np.ndarray  # (b,): indices of the points
+    functionals: Functionals  # the functionals a
+    offset: np.ndarray  # (b,): w'y
+    explained: np.ndarray  # (b,): variance of a new observation that the noise of the rows explains
 
 
 def kriged_points(fit: Fit, X: Array, new_locations: Locations, k: int) -> Iterator[KrigedPoints]:

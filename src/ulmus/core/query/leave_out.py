@@ -29,20 +29,12 @@ POINT_ELEMENTS = 2**25
 
 
 class PredictionMoments(NamedTuple):
-    """Moments of new observations, in the units of y.
+    """Moments of new observations, in the units of y."""
 
-    Parameters
-    ----------
-    mean : ndarray of shape (K, p)
-        Prediction.
-    sd : ndarray of shape (K, p)
-        Standard deviation of a new observation around it, given the hidden weights.
-    leverage : ndarray of shape (K, p)
-        Expected squared error of the prediction, in units of the noise variance.
-    """
-
-    mean: np.ndarray
+    mean: np.ndarray  # (K, p): prediction
+    # (K, p): standard deviation of a new observation around it, given the hidden weights.
     sd: np.ndarray
+    # (K, p): expected squared error of the prediction, in units of the noise variance.
     leverage: np.ndarray
 
 
@@ -57,21 +49,11 @@ class LeaveOneOut(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """Accuracy of leave-one-out predictions, each of shape (K,).
+    """Accuracy of leave-one-out predictions, each of shape (K,)."""
 
-    Parameters
-    ----------
-    rmse : ndarray
-        Root mean squared error.
-    rmse_of_mean : ndarray
-        Root mean squared error of the mean of y.
-    r2 : ndarray
-        Coefficient of determination; NaN for constant y.
-    """
-
-    rmse: np.ndarray
-    rmse_of_mean: np.ndarray
-    r2: np.ndarray
+    rmse: np.ndarray  # root mean squared error
+    rmse_of_mean: np.ndarray  # root mean squared error of the mean of y
+    r2: np.ndarray  # coefficient of determination; NaN for constant y
 
 
 def row_sd(fit: Fit, rows: TrainingRows) -> np.ndarray:

@@ -43,21 +43,11 @@ CANDIDATE_ELEMENTS = 2**22
 
 
 class DesignChoice(NamedTuple):
-    """New measurements in the order of their choice.
+    """New measurements in the order of their choice."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n,)
-        Index of each in the candidates.
-    before : ndarray of shape (p, K)
-        Variance of the prediction at each target before any of them.
-    variance : ndarray of shape (n, p, K)
-        Variance after the first, the first two, ... of them.
-    """
-
-    rows: np.ndarray
-    before: np.ndarray
-    variance: np.ndarray
+    rows: np.ndarray  # (n,): index of each in the candidates
+    before: np.ndarray  # (p, K): variance of the prediction at each target before any of them
+    variance: np.ndarray  # (n, p, K): variance after the first, the first two, ... of them
 
 
 def next_points(fit: Fit, candidates: Array, targets: Array, n: int) -> DesignChoice:
@@ -124,34 +114,18 @@ class MemberPredictions(NamedTuple):
 
 @dataclass(frozen=True)
 class AugmentedRegression:
-    """A regression with some candidates as further training rows, in the fit's units of y.
+    """A regression with some candidates as further training rows, in the fit's units of y."""
 
-    Parameters
-    ----------
-    part : Regression
-        The regression without them.
-    forms : tuple of PairwiseForm
-        The forms of the variance estimate.
-    estimate : str
-        Name of the variance estimate.
-    rows : array of shape (M, N', c)
-        Coordinates q of all candidates as training rows, in the regression without them.
-    noise : array of shape (1, c) or (K, c)
-        Noise variance of such a row for each form of the estimate.
-    candidates, targets : MemberPredictions
-        Both in the augmented regression; candidates as weighted rows.
-    chosen : tuple of int
-        Candidates that were added.
-    """
-
-    part: Regression
-    forms: tuple[PairwiseForm, ...]
-    estimate: str
+    part: Regression  # the regression without them
+    forms: tuple[PairwiseForm, ...]  # the forms of the variance estimate
+    estimate: str  # name of the variance estimate
+    # (M, N', c): coordinates q of all candidates as training rows, in the regression without them.
     rows: Array
-    noise: Array
+    noise: Array  # (1, c): noise variance of such a row for each form of the estimate
+    # candidates, targets: both in the augmented regression; candidates as weighted rows.
     candidates: MemberPredictions
     targets: MemberPredictions
-    chosen: tuple[int, ...] = ()
+    chosen: tuple[int, ...] = ()  # candidates that were added
 
     @property
     def pairing(self) -> Pairing:

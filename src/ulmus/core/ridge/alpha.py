@@ -35,21 +35,12 @@ SCORED_ROWS = 20_000
 
 
 class AlphaChoice(NamedTuple):
-    """Ridge parameters and their uncertainty.
+    """Ridge parameters and their uncertainty."""
 
-    Parameters
-    ----------
-    alphas : list of float
-        Ridge parameter of each output.
-    deviation : ndarray of shape (K,)
-        Standard deviation of log alpha over the noise; zero for a fixed alpha.
-    response : ndarray of shape (K,)
-        Minus the derivative of log alpha by the slope of the score.
-    """
-
-    alphas: list[float]
+    alphas: list[float]  # ridge parameter of each output
+    # (K,): standard deviation of log alpha over the noise; zero for a fixed alpha.
     deviation: np.ndarray
-    response: np.ndarray
+    response: np.ndarray  # (K,): minus the derivative of log alpha by the slope of the score
 
 
 def n_alpha_members(M: int, n_neurons: int) -> int:

@@ -25,41 +25,20 @@ from ulmus.core.ridge.preconditioner import Whitening, bordered, centred_units
 
 @dataclass(frozen=True)
 class Factor:
-    """Triangular factors of all members, and the outputs in their coordinates.
+    """Triangular factors of all members, and the outputs in their coordinates."""
 
-    Parameters
-    ----------
-    R : array of shape (M, r, N)
-        Factors; r is N, or the number of rows if that is smaller.
-    y : array of shape (M, r, K)
-        Coordinates Psi'y of the outputs.
-    beyond : array of shape (M, K)
-        Sum of squares of the outputs outside the span of the coordinates.
-    center : array of shape (M, N)
-        Mean of the units over all rows; zero without an intercept.
-    y_constant : array of shape (K,)
-        Coordinate of the outputs along the constant; zero without an intercept.
-    y_square : array of shape (K,)
-        Sum of squares of the outputs.
-    constant : bool
-        Whether there is an intercept.
-    mass : float
-        Sum of the row weights.
-    n_rows : int
-        Rows of positive weight.
-    from_phi : array of shape (M, N', N') or None
-        Map from whitened features to Psi, including the constant, if R was computed from them.
-    """
-
-    R: Array
-    y: Array
-    beyond: Array
-    center: Array
+    R: Array  # (M, r, N): factors; r is N, or the number of rows if that is smaller
+    y: Array  # (M, r, K): coordinates Psi'y of the outputs
+    beyond: Array  # (M, K): sum of squares of the outputs outside the span of the coordinates
+    center: Array  # (M, N): mean of the units over all rows; zero without an intercept
+    # (K,): coordinate of the outputs along the constant; zero without an intercept.
     y_constant: Array
-    y_square: Array
-    constant: bool
-    mass: float
-    n_rows: int
+    y_square: Array  # (K,): sum of squares of the outputs
+    constant: bool  # whether there is an intercept
+    mass: float  # sum of the row weights
+    n_rows: int  # rows of positive weight
+    # (M, N', N'): map from whitened features to Psi, including the constant, if R was computed from
+    # them.
     from_phi: Array | None = None
 
     def members(self, few: slice) -> Factor:
@@ -184,33 +163,15 @@ def _matrix_roots(gram: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Singular value decompositions R = U S V' of some members.
+    """Singular value decompositions R = U S V' of some members."""
 
-    Parameters
-    ----------
-    U : array of shape (m, r, r)
-        Left singular vectors, one per column.
-    s : array of shape (m, r)
-        Singular values, in descending order.
-    Vt : array of shape (m, r, N)
-        Right singular vectors, one per row.
-    q : array of shape (m, r, K)
-        Outputs in the orthonormal basis of the rows.
-    beyond : array of shape (m, K)
-        Sum of squares of the outputs outside that basis.
-    n_rows : int
-        Rows of positive weight.
-    n_constants : int
-        1 with an intercept, whose direction is not among the singular values.
-    """
-
-    U: Array
-    s: Array
-    Vt: Array
-    q: Array
-    beyond: Array
-    n_rows: int
-    n_constants: int
+    U: Array  # (m, r, r): left singular vectors, one per column
+    s: Array  # (m, r): singular values, in descending order
+    Vt: Array  # (m, r, N): right singular vectors, one per row
+    q: Array  # (m, r, K): outputs in the orthonormal basis of the rows
+    beyond: Array  # (m, K): sum of squares of the outputs outside that basis
+    n_rows: int  # rows of positive weight
+    n_constants: int  # 1 with an intercept, whose direction is not among the singular values
 
     def kept(self, alpha: float) -> Array:
         """Singular values that are used; without ridge, the smallest are dropped, shape (m, r)."""

@@ -42,24 +42,14 @@ class PairSums(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairing:
-    """Definition of D_mm and D_ml by omega, shape (M, n).
+    """Definition of D_mm and D_ml by omega, shape (M, n)."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the pairing.
-    degree : int
-        Number of distinct members in a term of the sum over pairs.
-    single : callable or None
-        Returns D_mm, shape (M, n), from omega; None for homoskedastic noise, whose variance is a
-        factor of the sums.
-    member : callable or None
-        Returns v, shape (M, n), from omega: D_ml is the mean of v_m and v_l.
-    """
-
-    name: str
-    degree: int
+    name: str  # name of the pairing
+    degree: int  # number of distinct members in a term of the sum over pairs
+    # Returns D_mm, shape (M, n), from omega; None for homoskedastic noise, whose variance is a
+    # factor of the sums.
     single: Callable[[Array], Array] | None = None
+    # Returns v, shape (M, n), from omega: D_ml is the mean of v_m and v_l.
     member: Callable[[Array], Array] | None = None
 
     def means(self, sums: PairSums, M: int) -> PairSums:
@@ -125,16 +115,10 @@ class PairGram:
     """Sums over rows of A_m D_ml A_l' for all pairs of members, upper half only.
 
     Only the first N coordinates of A, t and u enter the sums.
-
-    Parameters
-    ----------
-    single : array of shape (M, N, N)
-        Blocks on the diagonal.
-    upper : list of arrays
-        Element m contains the blocks (m, m+1), (m, m+2), ... of its group side by side.
     """
 
-    single: Array
+    single: Array  # (M, N, N): blocks on the diagonal
+    # Element m contains the blocks (m, m+1), (m, m+2), ... of its group side by side.
     upper: list[Array]
 
     @classmethod

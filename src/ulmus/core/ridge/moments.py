@@ -15,27 +15,13 @@ from ulmus.core.ridge.preconditioner import Whitening
 
 @dataclass
 class Moments:
-    """Sums of the whitened features phi and the outputs y over rows.
+    """Sums of the whitened features phi and the outputs y over rows."""
 
-    Parameters
-    ----------
-    gram : PairGram
-        Sums of phi phi' within members, and between members of a group.
-    cross : array of shape (M, N', K)
-        Sums of phi y.
-    y_square : array of shape (K,)
-        Sums of y^2.
-    n_rows : int
-        Rows of positive weight.
-    mass : float
-        Sum of the row weights.
-    """
-
-    gram: PairGram
-    cross: Array
-    y_square: Array
-    n_rows: int
-    mass: float
+    gram: PairGram  # sums of phi phi' within members, and between members of a group
+    cross: Array  # (M, N', K): sums of phi y
+    y_square: Array  # (K,): sums of y^2
+    n_rows: int  # rows of positive weight
+    mass: float  # sum of the row weights
 
     def __add__(self, other: Moments) -> Moments:
         """Moments of the rows of both."""

@@ -18,24 +18,14 @@ from ulmus.messages import Message, Setting
 
 @dataclass(frozen=True)
 class Whitening:
-    """Whitened features phi = P h of a hidden layer.
+    """Whitened features phi = P h of a hidden layer."""
 
-    Parameters
-    ----------
-    layer : HiddenLayer
-        The hidden units.
-    center : array of shape (M, N)
-        Mean of the units over the sample, without a constant one; zero without an intercept.
-    R : array of shape (M, N, N)
-        Triangular factor of the sample's centred units, raised to the floor.
-    P : array of shape (M, N', N')
-        The preconditioner, the inverse of R'. Its first column subtracts the centre, times the
-        constant unit.
-    """
-
-    layer: HiddenLayer
+    layer: HiddenLayer  # the hidden units
+    # (M, N): mean of the units over the sample, without a constant one; zero without an intercept.
     center: Array
-    R: Array
+    R: Array  # (M, N, N): triangular factor of the sample's centred units, raised to the floor
+    # (M, N', N'): the preconditioner, the inverse of R'. Its first column subtracts the centre,
+    # times the constant unit.
     P: Array
 
     def __call__(self, block: Block) -> Array:

@@ -34,26 +34,13 @@ def one_minus_leverage(leverage: Array) -> Array:
 
 @dataclass(frozen=True)
 class RowFit:
-    """Coordinates and residuals of some training rows, in the fit's units of y.
+    """Coordinates and residuals of some training rows, in the fit's units of y."""
 
-    Parameters
-    ----------
-    smoother : Smoother
-        The members.
-    t : array of shape (M, N', n)
-        Coordinates of the rows, without their weights.
-    residual : array of shape (M, K, n)
-        Residuals of each member.
-    root_weight : array of shape (n,) or None
-        Square roots of the row weights.
-    block_ids : ndarray of shape (n,) or None
-        Cross-validation block of each row, sorted; None for leave-one-out.
-    """
-
-    smoother: Smoother
-    t: Array
-    residual: Array
-    root_weight: Array | None
+    smoother: Smoother  # the members
+    t: Array  # (M, N', n): coordinates of the rows, without their weights
+    residual: Array  # (M, K, n): residuals of each member
+    root_weight: Array | None  # (n,): square roots of the row weights
+    # (n,): cross-validation block of each row, sorted; None for leave-one-out.
     block_ids: np.ndarray | None = None
 
     @property

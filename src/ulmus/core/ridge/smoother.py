@@ -35,43 +35,20 @@ WEAK, FAINT = 1e-5, 1e-16
 
 @dataclass(frozen=True)
 class Smoother:
-    """All members at one ridge parameter.
+    """All members at one ridge parameter."""
 
-    Parameters
-    ----------
-    alpha : float
-        Ridge parameter.
-    to_t : array of shape (M, N', N')
-        Map A' from features to coordinates, including the constant.
-    q : array of shape (M, N', K)
-        Coordinates Q'y of the outputs.
-    gain : array of shape (M, N') or (M, r, N')
-        Q in an orthonormal basis of the hidden features: roots of the filter factors of a
-        singular value decomposition, or an upper triangle.
-    rss : array of shape (M, K)
-        Residual sums of squares.
-    rank : ndarray of shape (M,)
-        Numerical rank of each member, including the constant.
-    center : array of shape (M, N)
-        Mean of the units over all rows; zero without an intercept.
-    constant : bool
-        Whether there is an intercept: the first coordinate.
-    mass : float
-        Sum of the row weights.
-    n_rows : int
-        Rows of positive weight.
-    """
-
-    alpha: float
-    to_t: Array
-    q: Array
+    alpha: float  # ridge parameter
+    to_t: Array  # (M, N', N'): map A' from features to coordinates, including the constant
+    q: Array  # (M, N', K): coordinates Q'y of the outputs
+    # (M, N'): Q in an orthonormal basis of the hidden features: roots of the filter factors of a
+    # singular value decomposition, or an upper triangle.
     gain: Array
-    rss: Array
-    rank: np.ndarray
-    center: Array
-    constant: bool
-    mass: float
-    n_rows: int
+    rss: Array  # (M, K): residual sums of squares
+    rank: np.ndarray  # (M,): numerical rank of each member, including the constant
+    center: Array  # (M, N): mean of the units over all rows; zero without an intercept
+    constant: bool  # whether there is an intercept: the first coordinate
+    mass: float  # sum of the row weights
+    n_rows: int  # rows of positive weight
 
     @property
     def n_members(self) -> int:
@@ -190,24 +167,13 @@ def square_lengths(t: Array) -> Array:
 
 
 class RidgeRoot(NamedTuple):
-    """A root of the ridge inverse of each member, before the constant is added.
+    """A root of the ridge inverse of each member, before the constant is added."""
 
-    Parameters
-    ----------
-    to_t : array of shape (M, N, N)
-        Map A' from centred features to coordinates.
-    from_psi : array of shape (M, N, r)
-        Map from the orthonormal basis of the factor to coordinates, (R A)'.
-    gain : array of shape (M, N) or (M, r, N)
-        As in a smoother.
-    rank : ndarray of shape (M,)
-        Numerical rank.
-    """
-
-    to_t: Array
+    to_t: Array  # (M, N, N): map A' from centred features to coordinates
+    # (M, N, r): map from the orthonormal basis of the factor to coordinates, (R A)'.
     from_psi: Array
-    gain: Array
-    rank: np.ndarray
+    gain: Array  # (M, N): as in a smoother
+    rank: np.ndarray  # (M,): numerical rank
 
 
 def smoother(factor: Factor, alpha: float) -> tuple[Smoother, Array | None]:

@@ -79,18 +79,10 @@ class PointParts(NamedTuple):
 
 
 class ChoiceShifts(NamedTuple):
-    """Covariance of predictions due to the choice of alpha and of the map, as products of shifts.
+    """Covariance of predictions due to choosing alpha and the map, as products of shifts."""
 
-    Parameters
-    ----------
-    alpha : array of shape (2, K, p)
-        Products of the first are added, those of the second subtracted.
-    maps : array of shape (folds, K, p)
-        Products are added.
-    """
-
-    alpha: FloatArray
-    maps: FloatArray
+    alpha: FloatArray  # (2, K, p): products of the first are added, those of the second subtracted
+    maps: FloatArray  # (folds, K, p): products are added
 
     @property
     def variance(self) -> FloatArray:
@@ -107,29 +99,17 @@ def joined(portions: list[PointParts]) -> PointParts:
 
 
 class UndersmoothedParts(NamedTuple):
-    """Predictions of the undersmoothed networks at p points and K outputs, each (p, K).
+    """Predictions of the undersmoothed networks at p points and K outputs, each (p, K)."""
 
-    Parameters
-    ----------
-    mean, spread : arrays
-        Mean and sample variance of the groups' predictions.
-    noise : array
-        Variance of the mean given the hidden weights.
-    null_space : array
-        Prior variance along directions of the hidden features in which no training row has a
-        component.
-    n_groups : int
-        Number of groups.
-    dof : array of shape (K,)
-        Degrees of freedom of a group.
-    """
-
+    # mean, spread: mean and sample variance of the groups' predictions.
     mean: FloatArray
     spread: FloatArray
-    noise: FloatArray
+    noise: FloatArray  # variance of the mean given the hidden weights
+    # Prior variance along directions of the hidden features in which no training row has a
+    # component.
     null_space: FloatArray
-    n_groups: int
-    dof: FloatArray
+    n_groups: int  # number of groups
+    dof: FloatArray  # (K,): degrees of freedom of a group
 
     @property
     def variance(self) -> FloatArray:
@@ -138,21 +118,12 @@ class UndersmoothedParts(NamedTuple):
 
 
 class VarianceComponents(NamedTuple):
-    """The three terms of the variance of an ensemble (paper, equation 5), which sum to it.
+    """The three terms of the variance of an ensemble (paper, equation 5), which sum to it."""
 
-    Parameters
-    ----------
-    noise : array
-        Variance due to noise, averaged over the weights, (1/M) E[z' Sigma z].
-    covariance : array
-        Covariance between members, (M-1)/M mu' Sigma mu.
-    weights : array
-        Variance of the members' bias over their weights, (1/M) f' C f. The estimate is unbiased
-        and can be negative.
-    """
-
-    noise: FloatArray
-    covariance: FloatArray
+    noise: FloatArray  # variance due to noise, averaged over the weights, (1/M) E[z' Sigma z]
+    covariance: FloatArray  # covariance between members, (M-1)/M mu' Sigma mu
+    # Variance of the members' bias over their weights, (1/M) f' C f. The estimate is unbiased and
+    # can be negative.
     weights: FloatArray
 
 

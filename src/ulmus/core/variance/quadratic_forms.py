@@ -69,23 +69,13 @@ class PairwiseForm(Form, Protocol):
 
 @dataclass(frozen=True)
 class RowForm:
-    """The sums over training rows, for fewer rows than features.
+    """The sums over training rows, for fewer rows than features."""
 
-    Parameters
-    ----------
-    Q : array of shape (M, N, n)
-        Coordinates of the training rows.
-    pairing : str
-        Name of the pairing.
-    omega : array of shape (M, n) or None
-        Noise variances of the rows; None for homoskedastic noise.
-    single, same : arrays of shape (M, N, N)
-        Sums over rows within members, with D_mm, and with the formula of D_ml for l = m.
-    """
-
-    Q: Array
-    pairing: str
-    omega: Array | None
+    Q: Array  # (M, N, n): coordinates of the training rows
+    pairing: str  # name of the pairing
+    omega: Array | None  # (M, n): noise variances of the rows; None for homoskedastic noise
+    # single, same: (M, N, N): sums over rows within members, with D_mm, and with the formula of
+    # D_ml for l = m.
     single: Array
     same: Array
 
@@ -176,24 +166,12 @@ def row_form(Q: Array, pairing: Pairing, omega: Array | None = None) -> RowForm:
 
 @dataclass(frozen=True)
 class RegeneratedForm:
-    """A dual form that recomputes Q from the training rows, if there are too many to store it.
+    """A dual form that recomputes Q from the training rows, if there are too many to store it."""
 
-    Parameters
-    ----------
-    layer : HiddenLayer
-        The hidden units.
-    to_t : array of shape (M, N, N')
-        Map from features to the first N coordinates.
-    rows : RowBlocks
-        The training rows.
-    omega : array of shape (n,)
-        Noise variance of each row, equal for all members.
-    """
-
-    layer: HiddenLayer
-    to_t: Array
-    rows: RowBlocks
-    omega: Array
+    layer: HiddenLayer  # the hidden units
+    to_t: Array  # (M, N, N'): map from features to the first N coordinates
+    rows: RowBlocks  # the training rows
+    omega: Array  # (n,): noise variance of each row, equal for all members
 
     def sums(self, t: Array, u: Array | None = None) -> PairSums:
         """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
@@ -233,23 +211,12 @@ class JackknifeForm:
 
     :math:`\Sigma_k = \frac{n-1}{n}(\Omega_k - r_k r_k'/n)`, with the leave-one-out residuals
     r of each member. Only the products :math:`c_{mk} = Q_m' r_k` are needed.
-
-    Parameters
-    ----------
-    diagonal : Form
-        The form of the diagonal part.
-    c : array of shape (M, N, M)
-        Products c_mk, with k last.
-    n : int
-        Number of rows.
-    degree : int
-        Degree of the pairing.
     """
 
-    diagonal: Form
-    c: Array
-    n: int
-    degree: int
+    diagonal: Form  # the form of the diagonal part
+    c: Array  # (M, N, M): products c_mk, with k last
+    n: int  # number of rows
+    degree: int  # degree of the pairing
 
     def sums(self, t: Array, u: Array | None = None) -> PairSums:
         """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
@@ -292,21 +259,11 @@ def _diagonal(g: Array) -> Array:
 
 @dataclass(frozen=True)
 class PairForms:
-    """The forms of one noise assumption, for each output or common to all, as variances.
+    """The forms of one noise assumption, for each output or common to all, as variances."""
 
-    Parameters
-    ----------
-    pairing : str
-        Name of the pairing.
-    forms : tuple of Form
-        One for each output, or one for all.
-    scale : array of shape (K,)
-        Factors of the forms.
-    """
-
-    pairing: str
-    forms: tuple[Form, ...]
-    scale: Array
+    pairing: str  # name of the pairing
+    forms: tuple[Form, ...]  # one for each output, or one for all
+    scale: Array  # (K,): factors of the forms
 
     @property
     def shared(self) -> Form:

@@ -33,29 +33,17 @@ UNDERSMOOTHING_GRID = 10.0 ** (np.arange(-42, 9) / STEPS_PER_DECADE)
 
 @dataclass(frozen=True)
 class UndersmoothingPath:
-    """Ridge path of one group over a grid of alpha.
+    """Ridge path of one group over a grid of alpha."""
 
-    Parameters
-    ----------
-    alphas : ndarray of shape (A,)
-        The grid.
-    trace, dof : ndarrays of shape (A,)
-        tr(P) and tr(2P - P^2), without the constant.
-    rss, gcv : ndarrays of shape (A, K)
-        Residual sums of squares and generalised cross-validation scores.
-    prior : ndarray of shape (K,)
-        Prior variance of an output weight, by maximum marginal likelihood.
-    n : int
-        Number of rows, minus one with an intercept.
-    """
-
-    alphas: np.ndarray
+    alphas: np.ndarray  # (A,): the grid
+    # trace, dof: (A,): tr(P) and tr(2P - P^2), without the constant.
     trace: np.ndarray
     dof: np.ndarray
+    # rss, gcv: (A, K): residual sums of squares and generalised cross-validation scores.
     rss: np.ndarray
     gcv: np.ndarray
-    prior: np.ndarray
-    n: int
+    prior: np.ndarray  # (K,): prior variance of an output weight, by maximum marginal likelihood
+    n: int  # number of rows, minus one with an intercept
 
     @property
     def best(self) -> np.ndarray:
@@ -64,18 +52,10 @@ class UndersmoothingPath:
 
 
 class GroupEigen(NamedTuple):
-    """Eigendecomposition of the Gram matrix of the centred hidden units of a group.
+    """Eigendecomposition of the Gram matrix of the centred hidden units of a group."""
 
-    Parameters
-    ----------
-    values : array of shape (kN,)
-        Eigenvalues, ascending and non-negative.
-    vectors : array of shape (kN, kN)
-        Eigenvectors, one per column.
-    """
-
-    values: Array
-    vectors: Array
+    values: Array  # (kN,): eigenvalues, ascending and non-negative
+    vectors: Array  # (kN, kN): eigenvectors, one per column
 
 
 def factored_group(gram: Array) -> GroupEigen:
@@ -155,36 +135,18 @@ def undersmoothing_alpha(paths: list[UndersmoothingPath], k: int) -> float:
 
 @dataclass(frozen=True)
 class UndersmoothedNetworks:
-    """Eigendecompositions of all groups, and an undersmoothing ridge parameter for each output.
+    """Eigendecompositions of all groups, and an undersmoothing ridge parameter for each output."""
 
-    Parameters
-    ----------
-    values : tuple of arrays of shape (kN,)
-        Eigenvalues of each group.
-    left : tuple of arrays of shape (kr, kN)
-        Map from eigenvectors to the r coordinates of each member, including the constant.
-    right : tuple of arrays of shape (kN, kN')
-        Map from hidden units to eigenvectors, which subtracts the centre.
-    alphas : ndarray of shape (K,)
-        Ridge parameter of each output.
-    prior : ndarray of shape (K,)
-        Prior variance of an output weight.
-    dof : ndarray of shape (K,)
-        Degrees of freedom of a group.
-    constant : bool
-        Whether there is an intercept.
-    mass : float
-        Sum of the row weights.
-    """
-
-    values: tuple[Array, ...]
+    values: tuple[Array, ...]  # (kN,): eigenvalues of each group
+    # (kr, kN): map from eigenvectors to the r coordinates of each member, including the constant.
     left: tuple[Array, ...]
+    # (kN, kN'): map from hidden units to eigenvectors, which subtracts the centre.
     right: tuple[Array, ...]
-    alphas: np.ndarray
-    prior: np.ndarray
-    dof: np.ndarray
-    constant: bool
-    mass: float
+    alphas: np.ndarray  # (K,): ridge parameter of each output
+    prior: np.ndarray  # (K,): prior variance of an output weight
+    dof: np.ndarray  # (K,): degrees of freedom of a group
+    constant: bool  # whether there is an intercept
+    mass: float  # sum of the row weights
 
     @property
     def n_groups(self) -> int:

@@ -20,17 +20,10 @@ from ulmus.integrations.onnx.graph import GraphBuilder
 
 @dataclass(frozen=True)
 class CoordinateNodes:
-    """Coordinates t of the points, with the sizes of their axes.
+    """Coordinates t of the points, with the sizes of their axes."""
 
-    Parameters
-    ----------
-    t : str
-        Coordinates by member, (M, p, N').
-    n_members, n_units : int
-        M and N'.
-    """
-
-    t: str
+    t: str  # coordinates by member, (M, p, N')
+    # n_members, n_units: m and N'.
     n_members: int
     n_units: int
 
