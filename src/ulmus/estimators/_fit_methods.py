@@ -367,7 +367,7 @@ def warn_about_series(locations: Locations) -> None:
     tied = int(np.sum(counts[counts > 1]))
     if tied > MOST_TIED * locations.n:
         text = (
-            f"{tied} of {locations.n} rows are tied in time with others, and all rows are assumed "
+            f"{tied} of {locations.n} rows share their time with others, and all rows are assumed "
             "to be one series"
         )
         remedy = Setting("groups", phrase="give {} if they are several")

@@ -77,7 +77,7 @@ def test_single_precision_is_finite_where_layers_are_ill_conditioned(
         torch = request.getfixturevalue("torch")
         X, X_new = torch.asarray(X), torch.asarray(X_new)
     if alpha == 0:
-        with pytest.warns(DegenerateFitWarning, match="constant or repeat"):
+        with pytest.warns(DegenerateFitWarning, match="constant or linearly dependent"):
             model.fit(X, y)
     else:
         model.fit(X, y)
