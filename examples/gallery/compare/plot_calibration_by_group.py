@@ -1,11 +1,10 @@
 """
-Ninety per cent of what? Coverage by group
-==========================================
+Coverage by group: prices of diamonds
+=====================================
 
-Intervals that hold 90 % of all new observations may hold all of the small ones and half of the
-large ones. The average says nothing about it. This page asks the same question of groups of rows
-that the fit has not seen: prices of diamonds, predicted with one noise variance for all, and with
-one that follows the inputs.
+Prediction intervals with a marginal coverage of 90 % may cover all small observations and half of
+the large ones. This example estimates the coverage in groups of held-out rows, for prices of
+diamonds under a constant and under an input-dependent noise variance.
 """
 
 import warnings
@@ -20,11 +19,11 @@ from ulmus.metrics import coverage, mean_width, quantile_groups
 from ulmus.plot import CalibrationDisplay
 
 # %%
-# The table
-# ---------
-# Of 53,940 diamonds we take 1,000 to fit and 2,000 to test. Cut, colour and clarity are grades: we
-# number them from worst to best. The price is in dollars as it stands. Large diamonds are dearer,
-# and their prices scatter more.
+# Data
+# ----
+# Of 53,940 diamonds 1,000 are used to fit and 2,000 to test. Cut, colour and clarity are ordinal
+# and numbered from worst to best. The response is the price in dollars, whose variance increases
+# with the size of a diamond.
 
 diamonds = data("ggplot2", "diamonds")
 GRADES = {
@@ -41,32 +40,28 @@ order = np.random.default_rng(0).permutation(len(X))
 train, test = order[:1_000], order[1_000:3_000]
 
 # %%
-# Two fits
-# --------
-# They differ in the noise only. ``noise="homoskedastic"`` has one variance; ``"auto"``, the
-# default, learns how the variance follows the inputs, and uses it where left-out rows are predicted
-# clearly better with it. The predictions are the same. Members of 200 units keep this page short.
+# Two noise models
+# ----------------
+# ``noise="homoskedastic"`` estimates one variance. ``"auto"``, the default, estimates the variance
+# as a function of the inputs and uses it if it predicts leave-one-out residuals significantly
+# better. The predictions are the same.
 
-warnings.simplefilter("ignore", ExtrapolationWarning)  # a few test rows are beyond the others
+warnings.simplefilter("ignore", ExtrapolationWarning)  # some test rows extrapolate
 models = {
-    "one noise variance": ELMEnsembleRegressor(
-        n_neurons=200, noise="homoskedastic", random_state=0
-    ),
-    "noise follows the inputs": ELMEnsembleRegressor(n_neurons=200, random_state=0),
+    "constant variance": ELMEnsembleRegressor(n_neurons=200, noise="homoskedastic", random_state=0),
+    "input-dependent variance": ELMEnsembleRegressor(n_neurons=200, random_state=0),
 }
 for name, model in models.items():
     model.fit(X.iloc[train], y.iloc[train])
     intervals = model.predict_interval(X.iloc[test], 0.9)
-    held, width = coverage(y.iloc[test], intervals), mean_width(intervals)
-    print(f"{name}: 90 % intervals hold {held:.3f}, mean width {width:,.0f} dollars")
+    covered, width = coverage(y.iloc[test], intervals), mean_width(intervals)
+    print(f"{name}: coverage of 90 % intervals {covered:.3f}, mean width {width:,.0f} dollars")
 
 # %%
-# By size
-# -------
-# The groups are fifths of the test rows by weight. Each bar is of intervals for the price of a
-# single new diamond. The grey bars are binomial: coverages that 19 of 20 samples of so many rows
-# would show if every interval covered with a probability of 90 %. A diamond-shaped mark is beyond
-# that.
+# Coverage by size
+# ----------------
+# The groups are quintiles of the weight in carat. Grey bars are 95 % binomial ranges under a
+# coverage probability of 90 %; diamond-shaped markers lie outside of them.
 
 carat = X["carat"].iloc[test].to_numpy()
 fifth = quantile_groups(carat, 5)
@@ -84,54 +79,53 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     ax.set_title(name)
 axes[0].set_xlabel("")
 axes[1].get_legend().remove()
-axes[1].set_xlabel("share of diamonds inside their 90 % interval")
-figure.suptitle("Both cover nine of ten diamonds, but not of every size")
+axes[1].set_xlabel("coverage of 90 % intervals")
+figure.suptitle("Coverage by size under two noise models")
 plt.show()
 
 # %%
-# With one variance, intervals are far too wide for small diamonds and hold six of ten large ones.
-# With a variance that follows the inputs all groups are near 90 %. Two of them are still just
-# beyond what chance would do.
+# Under constant variance, intervals are too wide for small diamonds and cover six of ten large
+# ones. With the input-dependent variance all groups are close to 90 %; two of them lie just outside
+# the binomial range.
 #
-# By grade, and in all places
-# ---------------------------
-# The second model again, by clarity from worst to best. Beside it are the places of prices in their
-# predicted distributions, which would be uniform if these were right. Two of ten bars leave the
-# grey band, where one of twenty would by chance: the shape is not quite right everywhere.
+# Coverage by clarity, and PIT histogram
+# --------------------------------------
+# The second model by clarity, from worst to best, and the histogram of its probability integral
+# transform (PIT), which is uniform under calibration. Two of ten bars lie outside the 95 % band:
+# the shape of the predictive distribution is not correct everywhere.
 
-model = models["noise follows the inputs"]
-number = X["clarity"].iloc[test]
-clarity = [f"{place + 1} {GRADES['clarity'][place]}" for place in number]
+model = models["input-dependent variance"]
+clarity = [f"{grade + 1} {GRADES['clarity'][grade]}" for grade in X["clarity"].iloc[test]]
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 CalibrationDisplay.from_estimator(
     model, X.iloc[test], y.iloc[test], groups=clarity, panels=["groups", "pit"], ax=axes
 )
 axes[0].set_ylabel("clarity")
-figure.suptitle("By clarity no group is beyond chance, nor is the shape far off")
+figure.suptitle("Coverage by clarity and PIT histogram")
 plt.show()
 
 # %%
-# Ask the fit itself
-# ------------------
-# ``check`` with rows that the fit has not seen looks at all inputs, not only at those that we
-# thought of, and at more than coverage. It corrects for the number of groups it looks at. The first
-# fit gets red lights for its coverage:
+# Diagnostics
+# -----------
+# ``check`` with held-out rows tests the coverage along all inputs, adjusted for multiple
+# comparisons, and other properties. The calibration findings of the first fit:
 
-report = models["one noise variance"].check(X.iloc[test], y.iloc[test])
+report = models["constant variance"].check(X.iloc[test], y.iloc[test])
 for finding in report.findings:
     if finding.topic == "calibration":
         print(f"{finding.severity:>7}  {finding.name}: {finding.message}")
 
 # %%
-# The second has green lights there. Its red ones are about the function, not the noise: residuals
-# of neighbours agree in sign, so that the fit does not follow the prices everywhere. Intervals for
-# a new price hold that misfit, as left-out residuals do; intervals for the function would not be
-# safe. The report names remedies.
+# The findings of the second fit with severity ``error`` concern the function, not the noise:
+# residuals of neighbouring rows agree, which indicates misfit. Prediction intervals include the
+# misfit, because leave-one-out residuals do; confidence intervals for the function are not
+# reliable. Findings include suggestions.
 
 print(model.check(X.iloc[test], y.iloc[test]))
 
 # %%
 # Next
 # ----
-# :doc:`/guide/noise` tells how the noise is learned, :doc:`/guide/calibration` what a check looks at,
-# and :doc:`/guide/intervals` what the intervals are of.
+# - :doc:`/guide/noise`: how the noise variance is estimated
+# - :doc:`/guide/calibration`: diagnostics
+# - :doc:`/guide/intervals`: what the intervals cover

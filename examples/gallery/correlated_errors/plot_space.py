@@ -123,8 +123,8 @@ plt.show()
 #
 # Where neighbouring samples contain more zinc than their distance from the river explains, a new
 # sample is likely to do so as well. *Kriging* of the residuals adds this to the prediction. The
-# standard deviation of a new sample is then small near the samples and larger between them; far away
-# it is that of the prediction alone.
+# standard deviation of a new sample is then small near the samples and larger between them; far
+# away it is that of the prediction alone.
 
 mean, sd = model.predict(at, return_std=True, residual_kriging=True, coords=cells)
 figure, panels = plt.subplots(1, 2, figsize=(8, 6.4), layout="compressed")

@@ -59,8 +59,9 @@ plt.show()
 
 # %%
 # The intervals cover averages of the *expectation of the estimator* over these patients, not the
-# score of a single patient. They are simultaneous within a panel (``simultaneous=True``) and exclude
-# the smoothing bias; ``target="function"`` covers the regression function, with wider intervals.
+# score of a single patient. They are simultaneous within a panel (``simultaneous=True``) and
+# exclude the smoothing bias; ``target="function"`` covers the regression function, with wider
+# intervals.
 #
 # Marginal means
 # --------------
@@ -103,7 +104,9 @@ std_error = model.average(X).std_error[0]
 variances = model.predict_var(X, component="model")
 independent = np.sqrt(variances.sum()) / len(X)
 print(f"standard error of the mean over {len(X)} patients: {std_error:.2f}")
-print(f"under independence: {independent:.2f}, smaller by a factor of {std_error / independent:.1f}")
+print(
+    f"under independence: {independent:.2f}, smaller by a factor of {std_error / independent:.1f}"
+)
 print(f"mean standard error of single predictions: {np.sqrt(variances).mean():.2f}")
 
 # %%

@@ -81,7 +81,10 @@ edges = [0, 0.05, 0.2, 0.5, 0.8, 1]
 for low, high in pairwise(edges):
     bin_ = (probability > low) & (probability <= high)
     expected, observed = probability[bin_].sum(), np.sum(zinc[bin_] > THRESHOLD)
-    print(f"{low:.2f} to {high:.2f}: {bin_.sum()} samples, expected {expected:.1f}, observed {observed}")
+    print(
+        f"{low:.2f} to {high:.2f}: {bin_.sum()} samples, "
+        f"expected {expected:.1f}, observed {observed}"
+    )
 
 # %%
 # Limitations
