@@ -10,24 +10,15 @@ from ulmus.noise.structures import CorrelatedNoise
 
 @dataclass(frozen=True)
 class NoiseAssumption:
-    """Consequences of a noise assumption.
+    """Consequences of a noise assumption."""
 
-    Parameters
-    ----------
-    estimates : tuple of str
-        Default variance estimate of an ensemble, and of a single member.
-    min_gain_in_se : float or None
-        Standard errors by which a model of the noise variance must improve the leave-one-out log
-        score over a constant variance; None for no model.
-    correlated : bool
-        Whether noise is correlated between rows, which requires their order and locations.
-    estimates_variance : bool
-        Whether the noise variance is estimated together with a covariance.
-    """
-
-    estimates: tuple[str, str]
+    estimates: tuple[str, str]  # default variance estimate of an ensemble, and of a single member
+    # Standard errors by which a model of the noise variance must improve the leave-one-out log
+    # score over a constant variance; None for no model.
     min_gain_in_se: float | None = None
+    # Whether noise is correlated between rows, which requires their order and locations.
     correlated: bool = False
+    # Whether the noise variance is estimated together with a covariance.
     estimates_variance: bool = False
 
 

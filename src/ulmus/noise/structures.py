@@ -302,17 +302,10 @@ class Clustered(CorrelatedNoise):
 
 @dataclass(frozen=True)
 class Within(CorrelatedNoise):
-    """Noise that is correlated within groups only: the product ``AR1() * Clustered()``.
+    """Noise that is correlated within groups only: the product ``AR1() * Clustered()``."""
 
-    Parameters
-    ----------
-    noise : AR1 or NeweyWest
-        Autocorrelated noise.
-    groups : str, optional
-        Name of the column of X with the groups; by default ``groups`` of ``fit``.
-    """
-
-    noise: CorrelatedNoise
+    noise: CorrelatedNoise  # autocorrelated noise
+    # Name of the column of X with the groups; by default ``groups`` of ``fit``.
     groups: str | None = None
 
     def __post_init__(self) -> None:
@@ -339,15 +332,9 @@ class Within(CorrelatedNoise):
 
 @dataclass(frozen=True)
 class Sum(CorrelatedNoise):
-    """Independent noise components: the sum ``AR1() + Exponential()``.
+    """Independent noise components: the sum ``AR1() + Exponential()``."""
 
-    Parameters
-    ----------
-    parts : tuple of AR1, Exponential or Matern
-        The components.
-    """
-
-    parts: tuple[CorrelatedNoise, ...]
+    parts: tuple[CorrelatedNoise, ...]  # the components
 
     parametric: ClassVar[bool] = True
 

@@ -41,18 +41,11 @@ class ConstantNoise:
 
 @dataclass(frozen=True)
 class NoiseVariance:
-    """Two variances of each output, arrays of shape (K,).
+    """Two variances of each output, arrays of shape (K,)."""
 
-    Parameters
-    ----------
-    sigma2 : array
-        Noise variance, for the variance of a prediction.
-    residual : array
-        Variance of an observation around a prediction: the noise and the squared bias that
-        residuals contain.
-    """
-
-    sigma2: Array
+    sigma2: Array  # noise variance, for the variance of a prediction
+    # Variance of an observation around a prediction: the noise and the squared bias that residuals
+    # contain.
     residual: Array
 
 

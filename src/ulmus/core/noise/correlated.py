@@ -51,24 +51,13 @@ def _residual_variant(hc: str) -> str:
 
 @dataclass(frozen=True)
 class CorrelatedRowNoise:
-    """Noise that is correlated between rows.
+    """Noise that is correlated between rows."""
 
-    Parameters
-    ----------
-    estimates : tuple of CovarianceEstimate or HACEstimate
-        Covariance of the noise of each output of a regression.
-    locations : Locations
-        Locations of the rows, in their order.
-    hc : str
-        Leverage correction of residual products.
-    sigma2 : array of shape (K,)
-        Noise variance of outputs whose noise is estimated to be independent.
-    """
-
+    # Covariance of the noise of each output of a regression.
     estimates: tuple[NoiseCovarianceEstimate, ...]
-    locations: Locations
-    hc: str
-    sigma2: Array
+    locations: Locations  # locations of the rows, in their order
+    hc: str  # leverage correction of residual products
+    sigma2: Array  # (K,): noise variance of outputs whose noise is estimated to be independent
 
     name: ClassVar[str] = CORRELATED.name
     needs_residuals: ClassVar[bool] = True

@@ -21,18 +21,10 @@ LIKELIHOOD_ROWS, SEGMENTS = 20_000, 4
 
 @dataclass(frozen=True)
 class OrderedRows:
-    """Rows of positive weight in the order of their locations.
+    """Rows of positive weight in the order of their locations."""
 
-    Parameters
-    ----------
-    blocks : callable
-        Returns a fresh iterable of the blocks.
-    locations : Locations
-        Locations of the rows, in the same order.
-    """
-
-    blocks: Callable[[], Iterable[Block]]
-    locations: Locations
+    blocks: Callable[[], Iterable[Block]]  # returns a fresh iterable of the blocks
+    locations: Locations  # locations of the rows, in the same order
 
     def part(self, rows: np.ndarray) -> OrderedRows:
         """A subset of the rows, by ascending indices."""
@@ -50,17 +42,10 @@ class OrderedRows:
 
 @dataclass(frozen=True)
 class OrderedFits:
-    """Weighted rows of one regression in the order of their locations.
+    """Weighted rows of one regression in the order of their locations."""
 
-    Parameters
-    ----------
-    rows : OrderedRows
-        The rows.
-    fits : callable
-        Maps blocks of rows to their ``RowFit`` in the regression.
-    """
-
-    rows: OrderedRows
+    rows: OrderedRows  # the rows
+    # Maps blocks of rows to their ``RowFit`` in the regression.
     fits: Callable[[Iterable[Block]], Iterable[RowFit]]
 
     @property

@@ -14,18 +14,10 @@ from ulmus.core.variance.quadratic_forms import Form, JackknifeForm, PairForms, 
 
 @dataclass(frozen=True)
 class PerRowNoise:
-    """Noise whose variance differs between rows.
+    """Noise whose variance differs between rows."""
 
-    Parameters
-    ----------
-    pairing : str
-        Combination of the residuals of two members, a name in ``PAIRINGS``.
-    hc : str
-        Leverage correction of residuals: a name in ``DISCOUNTS`` or ``"pooled"``.
-    """
-
-    pairing: str
-    hc: str
+    pairing: str  # combination of the residuals of two members, a name in ``PAIRINGS``
+    hc: str  # leverage correction of residuals: a name in ``DISCOUNTS`` or ``"pooled"``
 
     needs_residuals: ClassVar[bool] = True
     needs_order: ClassVar[bool] = False

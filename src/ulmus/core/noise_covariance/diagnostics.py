@@ -41,64 +41,33 @@ class _NeighbourCorrelation:
 
 @dataclass(frozen=True)
 class SerialCorrelation(_NeighbourCorrelation):
-    """Correlation of successive rows.
+    """Correlation of successive rows."""
 
-    Parameters
-    ----------
-    correlation : float
-        Mean product of residuals of successive rows of a group, over their variance.
-    z : float
-        Its score: standard normal for independent rows, large for positively correlated ones.
-    """
-
+    # Mean product of residuals of successive rows of a group, over their variance.
     correlation: float
+    # Its score: standard normal for independent rows, large for positively correlated ones.
     z: float
 
 
 @dataclass(frozen=True)
 class Correlogram:
-    """Autocorrelation of residuals by lag, in rows.
+    """Autocorrelation of residuals by lag, in rows."""
 
-    Parameters
-    ----------
-    lags : ndarray of shape (h,)
-        Lags within a group: 1 for successive rows.
-    correlations : ndarray of shape (h,)
-        Mean product of residuals at this lag, over their variance.
-    deviations : ndarray of shape (h,)
-        Standard deviation of each for independent rows.
-    """
-
-    lags: np.ndarray
-    correlations: np.ndarray
-    deviations: np.ndarray
+    lags: np.ndarray  # (h,): lags within a group: 1 for successive rows
+    correlations: np.ndarray  # (h,): mean product of residuals at this lag, over their variance
+    deviations: np.ndarray  # (h,): standard deviation of each for independent rows
 
 
 @dataclass(frozen=True)
 class Variogram(_NeighbourCorrelation):
-    """Semivariance of residuals by distance, and the correlation of nearest neighbours.
+    """Semivariance of residuals by distance, and the correlation of nearest neighbours."""
 
-    Parameters
-    ----------
-    distances : ndarray of shape (b,)
-        Mean distance of the pairs of a bin.
-    semivariances : ndarray of shape (b,)
-        Half their mean squared difference.
-    counts : ndarray of shape (b,)
-        Their number.
-    variance : float
-        Variance of the residuals, the limit of the semivariances of distant pairs.
-    correlation : float
-        Mean product of residuals of nearest neighbours, over the variance.
-    z : float
-        Its score: standard normal for independent rows, large for positively correlated ones.
-    """
-
-    distances: np.ndarray
-    semivariances: np.ndarray
-    counts: np.ndarray
-    variance: float
-    correlation: float
+    distances: np.ndarray  # (b,): mean distance of the pairs of a bin
+    semivariances: np.ndarray  # (b,): half their mean squared difference
+    counts: np.ndarray  # (b,): their number
+    variance: float  # variance of the residuals, the limit of the semivariances of distant pairs
+    correlation: float  # mean product of residuals of nearest neighbours, over the variance
+    # Its score: standard normal for independent rows, large for positively correlated ones.
     z: float
 
 

@@ -14,49 +14,30 @@ from ulmus.core.noise_covariance.structure import CovarianceStructure
 
 @dataclass(frozen=True)
 class CovarianceEstimate:
-    """Scales and shares of a covariance structure, by restricted likelihood.
+    """Scales and shares of a covariance structure, by restricted likelihood."""
 
-    Parameters
-    ----------
-    structure : CovarianceStructure
-        The covariance structure.
-    values : tuple of float
-        Parameters, in the order of ``names``.
-    standard_errors : tuple of float
-        Their standard errors; NaN for a parameter at its bound: a scale beyond the range of the
-        rows, a nugget that is not needed.
-    sill : float
-        Variance of the noise of a row, the sum of all components.
-    shares : tuple of float
-        Share of each term in it; the remainder is the nugget.
-    log_likelihood, independent_log_likelihood : float
-        Restricted log likelihood, with these parameters and for independent noise.
-    independent_variance : float
-        Variance of the noise if it is independent.
-    n_rows, n_removed : int
-        Number of rows, and of directions that the smoother retains, which the likelihood excludes.
-    independent : bool
-        Whether independent noise was preferred, since the gain in likelihood is too small.
-    dof : float
-        Degrees of freedom of the variance of the noise that the smoother retains: few if noise is
-        correlated over long distances.
-    sill_dof : float
-        Degrees of freedom of the variance of the noise of a row.
-    """
-
-    structure: CovarianceStructure
-    values: tuple[float, ...]
+    structure: CovarianceStructure  # the covariance structure
+    values: tuple[float, ...]  # parameters, in the order of ``names``
+    # Their standard errors; NaN for a parameter at its bound: a scale beyond the range of the rows,
+    # a nugget that is not needed.
     standard_errors: tuple[float, ...]
-    sill: float
-    shares: tuple[float, ...]
+    sill: float  # variance of the noise of a row, the sum of all components
+    shares: tuple[float, ...]  # share of each term in it; the remainder is the nugget
+    # log_likelihood, independent_log_likelihood: restricted log likelihood, with these parameters
+    # and for independent noise.
     log_likelihood: float
     independent_log_likelihood: float
-    independent_variance: float
+    independent_variance: float  # variance of the noise if it is independent
+    # n_rows, n_removed: number of rows, and of directions that the smoother retains, which the
+    # likelihood excludes.
     n_rows: int
     n_removed: int
+    # Whether independent noise was preferred, since the gain in likelihood is too small.
     independent: bool
+    # Degrees of freedom of the variance of the noise that the smoother retains: few if noise is
+    # correlated over long distances.
     dof: float = math.inf
-    sill_dof: float = math.inf
+    sill_dof: float = math.inf  # degrees of freedom of the variance of the noise of a row
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -32,17 +32,12 @@ SHORTEST_BANDWIDTH = 0.1
 
 @dataclass(frozen=True)
 class HACSpec:
-    """Weights of residual products.
+    """Weights of residual products."""
 
-    Parameters
-    ----------
-    kernel : {"bartlett", "quadratic-spectral", "spherical", "clusters"}
-        Weights by distance; ``"clusters"`` includes all products within a group.
-    bandwidth : float, optional
-        Distance at which the kernel ends; in time, chosen by the rule of Andrews if omitted.
-    """
-
+    # {"bartlett", "quadratic-spectral", "spherical", "clusters"}; Weights by distance;
+    # ``"clusters"`` includes all products within a group.
     kernel: str
+    # Distance at which the kernel ends; in time, chosen by the rule of Andrews if omitted.
     bandwidth: float | None = None
 
     @property
@@ -117,24 +112,12 @@ class HACSpec:
 
 @dataclass(frozen=True)
 class HACEstimate:
-    """Weights of residual products, with a bandwidth.
+    """Weights of residual products, with a bandwidth."""
 
-    Parameters
-    ----------
-    spec : HACSpec
-        The kernel.
-    bandwidth : float
-        Its bandwidth, in the unit of the locations; unused for clusters.
-    n_rows : int
-        Number of rows.
-    n_groups : int, optional
-        Number of groups, if any.
-    """
-
-    spec: HACSpec
-    bandwidth: float
-    n_rows: int
-    n_groups: int | None = None
+    spec: HACSpec  # the kernel
+    bandwidth: float  # its bandwidth, in the unit of the locations; unused for clusters
+    n_rows: int  # number of rows
+    n_groups: int | None = None  # number of groups, if any
 
     @property
     def independent(self) -> bool:

@@ -48,21 +48,12 @@ def matern(h: np.ndarray, nu: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class CorrelationFunction:
-    """A correlation function of distance over scale.
+    """A correlation function of distance over scale."""
 
-    Parameters
-    ----------
-    function : callable
-        From distance over scale to correlation.
-    largest_dimension : float
-        Dimension of space up to which it is positive semidefinite.
-    instead : str
-        Kernels for higher dimensions.
-    """
-
-    function: Callable[..., np.ndarray]
+    function: Callable[..., np.ndarray]  # from distance over scale to correlation
+    # Dimension of space up to which it is positive semidefinite.
     largest_dimension: float = math.inf
-    instead: str = ""
+    instead: str = ""  # kernels for higher dimensions
 
 
 KERNELS = {
@@ -80,17 +71,11 @@ KERNELS = {
 
 @dataclass(frozen=True)
 class Kernel:
-    """A correlation function by name.
+    """A correlation function by name."""
 
-    Parameters
-    ----------
-    name : {"exponential", "matern", "spherical", "bartlett", "quadratic-spectral"}
-        The function.
-    nu : {0.5, 1.5, 2.5}, optional
-        Smoothness of the Matern kernel, and of no other.
-    """
-
+    # {"exponential", "matern", "spherical", "bartlett", "quadratic-spectral"}; The function.
     name: str
+    # {0.5, 1.5, 2.5}, optional; Smoothness of the Matern kernel, and of no other.
     nu: float | None = None
 
     def __post_init__(self) -> None:

@@ -37,21 +37,11 @@ CHUNK_ELEMENTS = 2**21
 
 
 class NoiseWeights(NamedTuple):
-    """Kriging weights at some points.
+    """Kriging weights at some points."""
 
-    Parameters
-    ----------
-    points : ndarray of shape (b,)
-        Indices of the points.
-    weights : csr_array of shape (n, b)
-        Weights of the rows.
-    explained : ndarray of shape (b,)
-        Variance of the noise at the points that they explain.
-    """
-
-    points: np.ndarray
-    weights: Any
-    explained: np.ndarray
+    points: np.ndarray  # (b,): indices of the points
+    weights: Any  # (n, b): weights of the rows
+    explained: np.ndarray  # (b,): variance of the noise at the points that they explain
 
 
 def noise_weights(

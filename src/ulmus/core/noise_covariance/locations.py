@@ -15,27 +15,16 @@ from ulmus.messages import Message
 
 @dataclass(frozen=True)
 class Locations:
-    """Times, coordinates and groups of the rows.
+    """Times, coordinates and groups of the rows."""
 
-    Parameters
-    ----------
-    time : ndarray of shape (n,), optional
-        Times in any unit. Without them, rows of a group are one unit apart.
-    coords : ndarray of shape (n, c), optional
-        Coordinates in space.
-    groups : ndarray of shape (n,), optional
-        Integer codes of groups: several series, or clusters of rows. Without them, all rows form
-        one group.
-    n : int, optional
-        Number of rows; required only if the others are omitted.
-    labels : ndarray of shape (g,) or tuple of str, optional
-        Names of the groups 0, 1, ...: numbers, or strings.
-    """
-
+    # (n,): times in any unit. Without them, rows of a group are one unit apart.
     time: Any | None = None
-    coords: Any | None = None
+    coords: Any | None = None  # (n, c): coordinates in space
+    # (n,): integer codes of groups: several series, or clusters of rows. Without them, all rows
+    # form one group.
     groups: Any | None = None
-    n: int = -1
+    n: int = -1  # number of rows; required only if the others are omitted
+    # (g,): names of the groups 0, 1, ...: numbers, or strings.
     labels: np.ndarray | tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:

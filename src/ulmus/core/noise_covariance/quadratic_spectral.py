@@ -31,17 +31,10 @@ class QuadraticSpectralRoot:
 
     and Gauss-Legendre quadrature, exact to round-off here, has positive weights: the columns of the
     root are a cosine and a sine for each node.
-
-    Parameters
-    ----------
-    time : ndarray of shape (n,)
-        Times.
-    bandwidth : float
-        Bandwidth, in the unit of the times.
     """
 
-    time: np.ndarray
-    bandwidth: float
+    time: np.ndarray  # (n,): times
+    bandwidth: float  # bandwidth, in the unit of the times
 
     def __post_init__(self) -> None:
         """Raise an error for a bandwidth far below the time step."""

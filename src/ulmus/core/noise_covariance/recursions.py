@@ -30,33 +30,15 @@ EVENTS = 128
 
 @dataclass(frozen=True)
 class Events:
-    """Events in their order, E of them, for n rows.
+    """Events in their order, E of them, for n rows."""
 
-    Parameters
-    ----------
-    row : ndarray of shape (E,)
-        Row that an event adds or subtracts.
-    sign : ndarray of shape (E,)
-        1 if it adds the row, -1 if it subtracts it.
-    time : ndarray of shape (E,)
-        Times of the events.
-    segment : ndarray of shape (E,)
-        Sums are reset where this changes.
-    factor : ndarray of shape (E,)
-        Factors c of the columns; columns of factor zero are omitted.
-    n : int
-        Number of rows.
-    scale : float, optional
-        Time over which sums decay to 1/e; by default they do not.
-    """
-
-    row: np.ndarray
-    sign: np.ndarray
-    time: np.ndarray
-    segment: np.ndarray
-    factor: np.ndarray
-    n: int
-    scale: float = np.inf
+    row: np.ndarray  # (E,): row that an event adds or subtracts
+    sign: np.ndarray  # (E,): 1 if it adds the row, -1 if it subtracts it
+    time: np.ndarray  # (E,): times of the events
+    segment: np.ndarray  # (E,): sums are reset where this changes
+    factor: np.ndarray  # (E,): factors c of the columns; columns of factor zero are omitted
+    n: int  # number of rows
+    scale: float = np.inf  # time over which sums decay to 1/e; by default they do not
 
     @cached_property
     def _latest(self) -> np.ndarray:

@@ -72,21 +72,11 @@ Box = list[tuple[float, float]]
 
 @dataclass(frozen=True)
 class RestrictedLikelihood:
-    """Minus the log likelihood of scales and shares, given y without the directions A.
+    """Minus the log likelihood of scales and shares, given y without the directions A."""
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Outputs, in the order of the locations.
-    A : ndarray of shape (n, k)
-        Orthonormal columns.
-    whitening : Whitening
-        Solves with the covariance.
-    """
-
-    y: np.ndarray
-    A: np.ndarray
-    whitening: NoiseWhitening
+    y: np.ndarray  # (n,): outputs, in the order of the locations
+    A: np.ndarray  # (n, k): orthonormal columns
+    whitening: NoiseWhitening  # solves with the covariance
 
     @cached_property
     def _columns(self) -> np.ndarray:

@@ -90,20 +90,11 @@ class ExponentialRoot:
     innovation of variance :math:`1 - \phi^2`, with :math:`\phi = \exp(-dt / \mathrm{scale})`. The
     innovation of each later row j enters row i with the coefficient
     :math:`\exp(-(t_j - t_i) / \mathrm{scale})\sqrt{1 - \phi_{j + 1}^2}`.
-
-    Parameters
-    ----------
-    time : ndarray of shape (n,)
-        Times, ascending within a group.
-    groups : ndarray of shape (n,)
-        Codes; rows of a group are adjacent.
-    scale : float
-        Time over which the correlation decays to 1/e.
     """
 
-    time: np.ndarray
-    groups: np.ndarray
-    scale: float
+    time: np.ndarray  # (n,): times, ascending within a group
+    groups: np.ndarray  # (n,): codes; rows of a group are adjacent
+    scale: float  # time over which the correlation decays to 1/e
 
     def __post_init__(self) -> None:
         """Raise an error for unsorted rows and for scales that are not positive."""
@@ -130,20 +121,12 @@ class BartlettRoot:
 
     It is the overlap of intervals of this length that begin at the times. The end points of all
     intervals define pieces, each of which has its length as weight and contains some of the rows.
-
-    Parameters
-    ----------
-    time : ndarray of shape (n,)
-        Times, ascending within a group, regular or not.
-    groups : ndarray of shape (n,)
-        Codes; rows of a group are adjacent.
-    bandwidth : float
-        Time beyond which the correlation is zero. For times 0, 1, 2, ... the kernel of Newey and
-        West with ``maxlags`` is that of bandwidth ``maxlags + 1``.
     """
 
-    time: np.ndarray
-    groups: np.ndarray
+    time: np.ndarray  # (n,): times, ascending within a group, regular or not
+    groups: np.ndarray  # (n,): codes; rows of a group are adjacent
+    # Time beyond which the correlation is zero. For times 0, 1, 2, ... the kernel of Newey and West
+    # with ``maxlags`` is that of bandwidth ``maxlags + 1``.
     bandwidth: float
 
     def __post_init__(self) -> None:
@@ -172,15 +155,9 @@ class BartlettRoot:
 
 @dataclass(frozen=True)
 class ClusterRoot:
-    """Correlation one within a group, zero between groups.
+    """Correlation one within a group, zero between groups."""
 
-    Parameters
-    ----------
-    groups : ndarray of shape (n,)
-        Codes, in any order.
-    """
-
-    groups: np.ndarray
+    groups: np.ndarray  # (n,): codes, in any order
 
     def applied(self, t: Array) -> Array:
         """Sums over the rows of each group, shape (..., number of groups)."""
@@ -193,15 +170,9 @@ class ClusterRoot:
 
 @dataclass(frozen=True)
 class DenseRoot:
-    """Any covariance of a moderate number of rows.
+    """Any covariance of a moderate number of rows."""
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        A covariance, positive semidefinite up to round-off.
-    """
-
-    matrix: np.ndarray
+    matrix: np.ndarray  # (n, n): A covariance, positive semidefinite up to round-off
 
     @cached_property
     def factor(self) -> np.ndarray:
@@ -233,18 +204,10 @@ class DenseRoot:
 
 @dataclass(frozen=True)
 class StackedRoot:
-    """A weighted sum of covariances, whose roots are placed side by side.
+    """A weighted sum of covariances, whose roots are placed side by side."""
 
-    Parameters
-    ----------
-    roots : tuple of Root
-        Roots of the same rows.
-    weights : tuple of float
-        Weights of the covariances, not negative.
-    """
-
-    roots: tuple[Root, ...]
-    weights: tuple[float, ...]
+    roots: tuple[Root, ...]  # roots of the same rows
+    weights: tuple[float, ...]  # weights of the covariances, not negative
 
     def __post_init__(self) -> None:
         """Raise an error unless there is a non-negative weight for each root."""

@@ -16,20 +16,12 @@ NoiseCovarianceEstimate = CovarianceEstimate | HACEstimate
 
 @dataclass(frozen=True)
 class CovarianceSpec:
-    """A covariance structure and the locations of the rows.
+    """A covariance structure and the locations of the rows."""
 
-    Parameters
-    ----------
-    structure : CovarianceStructure or HACSpec
-        A parametric covariance, or a kernel for residual products.
-    locations : Locations
-        Locations of all rows, those of weight zero included.
-    used : ndarray of shape (n,) or None
-        Mask of the rows of positive weight, for rows that are not in memory.
-    """
-
+    # A parametric covariance, or a kernel for residual products.
     structure: CovarianceStructure | HACSpec
-    locations: Locations
+    locations: Locations  # locations of all rows, those of weight zero included
+    # (n,): mask of the rows of positive weight, for rows that are not in memory.
     used: np.ndarray | None = None
 
     @property

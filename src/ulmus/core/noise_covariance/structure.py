@@ -22,18 +22,12 @@ AXIS_PARAMETERS = {"time": "time", "space": "coords"}
 
 @dataclass(frozen=True)
 class CovarianceTerm:
-    """A component of the noise that is correlated along one axis.
+    """A component of the noise that is correlated along one axis."""
 
-    Parameters
-    ----------
-    axis : {"time", "space"}
-        In time, rows of different groups are independent; in space, groups are ignored.
-    kernel : Kernel
-        Correlation as a function of distance.
-    """
-
+    # {"time", "space"}; In time, rows of different groups are independent; in space, groups are
+    # ignored.
     axis: str
-    kernel: Kernel
+    kernel: Kernel  # correlation as a function of distance
 
     @property
     def serial(self) -> bool:
@@ -124,18 +118,10 @@ class CovarianceTerm:
 
 @dataclass(frozen=True)
 class CovarianceStructure:
-    """A sum of correlated components, and independent noise.
+    """A sum of correlated components, and independent noise."""
 
-    Parameters
-    ----------
-    terms : tuple of CovarianceTerm
-        Correlated components.
-    nugget : bool, default=True
-        Whether there is an independent component as well.
-    """
-
-    terms: tuple[CovarianceTerm, ...]
-    nugget: bool = True
+    terms: tuple[CovarianceTerm, ...]  # correlated components
+    nugget: bool = True  # whether there is an independent component as well
 
     @property
     def n_parameters(self) -> int:

@@ -29,21 +29,11 @@ JITTER = 1e-10
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """An order of the rows, and the nearest earlier neighbours of each.
+    """An order of the rows, and the nearest earlier neighbours of each."""
 
-    Parameters
-    ----------
-    coords : ndarray of shape (n, c)
-        Coordinates, in the order.
-    order : ndarray of shape (n,)
-        Rows in the order.
-    index : ndarray of shape (n, m)
-        Positions in the order, nearest first; padded with the row itself.
-    """
-
-    coords: np.ndarray
-    order: np.ndarray
-    index: np.ndarray
+    coords: np.ndarray  # (n, c): coordinates, in the order
+    order: np.ndarray  # (n,): rows in the order
+    index: np.ndarray  # (n, m): positions in the order, nearest first; padded with the row itself
 
     @classmethod
     def of(cls, coords: np.ndarray, neighbours: int = NEIGHBOURS) -> Neighbourhoods:
@@ -119,21 +109,12 @@ def neighbour_weights(
 
 @dataclass(frozen=True)
 class NeighbourRoot:
-    """An approximate root of a covariance in space.
+    """An approximate root of a covariance in space."""
 
-    Parameters
-    ----------
-    neighbours : Neighbourhoods
-        Nearest neighbours of the rows.
-    covariance : callable
-        Covariance as a function of an array of distances.
-    nugget : float, default=0.0
-        Additional variance of independent noise.
-    """
-
-    neighbours: Neighbourhoods
+    neighbours: Neighbourhoods  # nearest neighbours of the rows
+    # Covariance as a function of an array of distances.
     covariance: Callable[[np.ndarray], np.ndarray]
-    nugget: float = 0.0
+    nugget: float = 0.0  # additional variance of independent noise
 
     @cached_property
     def _regression(self) -> tuple[scipy.sparse.csc_array, np.ndarray]:
