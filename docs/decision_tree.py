@@ -13,42 +13,42 @@ from typing import NamedTuple
 WIDTH, MARGIN, INDENT = 360, 8, 22
 TITLE_HEIGHT, LEAF_HEIGHT, GAP = 50, 40, 8
 GREEN, PALE, INK, GREY = "#2f6b3a", "#e3f0e5", "#1c1c1c", "#8a8a8a"
-ROOT = "The error bar of what?"
+ROOT = "What is the estimand?"
 
-# What a reader may want, as (title, subtitle), and under each the wish and the call.
+# Estimands as (title, subtitle), and for each the quantities and the calls.
 TREE = {
-    ("one more measurement", "prediction interval, PI"): [
-        ("an interval", "predict_interval(X)"),
-        ("… with a proof, behind a learned map", 'predict_interval(X, method="cv+")'),
-        ("… with a proof, without one", "the same, with alpha given"),
-        ("… short, though errors are skewed", 'predict_interval(X, tails="shortest")'),
-        ("the chance of passing a limit", "exceedance(X, limit)"),
+    ("a new observation", "prediction interval (PI)"): [
+        ("interval", "predict_interval(X)"),
+        ("… guaranteed, with a learned map", 'predict_interval(X, method="cv+")'),
+        ("… guaranteed, without a map", "the same, with fixed alpha"),
+        ("… shortest, for skewed errors", 'predict_interval(X, tails="shortest")'),
+        ("exceedance probability", "exceedance(X, threshold)"),
         ("quantiles", "predict_quantiles(X, [0.1, 0.9])"),
-        ("one number: its standard deviation", "predict(X, return_std=True)"),
+        ("standard deviation", "predict(X, return_std=True)"),
     ],
-    ("the mean of many, at a point", "confidence interval, CI"): [
-        ("the true function there", 'predict_interval(X, kind="confidence")'),
-        ("what this estimator gives on average", 'the same, target="expectation"'),
-        ("one number: the variance", 'predict_var(X, component="model")'),
+    ("the mean at a point", "confidence interval (CI)"): [
+        ("the regression function", 'predict_interval(X, kind="confidence")'),
+        ("the expectation of the estimator", 'the same, target="expectation"'),
+        ("the variance of the prediction", 'predict_var(X, component="model")'),
     ],
-    ("the mean of many, over many points", "answers"): [
-        ("the mean of groups", 'average(X, by="region")'),
-        ("what a change of t changes", 'compare(X, {"t": (10, 20)})'),
-        ("how steep it is", 'slope(X, "t")'),
-        ("a curve", 'partial_dependence(X, "t")'),
-        ("… all rows of an answer at once", "any of these, simultaneous=True"),
-        ("… of the true function, bias allowed for", 'any of these, target="function"'),
+    ("functionals of the function", "effects"): [
+        ("marginal means of groups", 'average(X, by="region")'),
+        ("a contrast in t", 'compare(X, {"t": (10, 20)})'),
+        ("the slope", 'slope(X, "t")'),
+        ("partial dependence", 'partial_dependence(X, "t")'),
+        ("… simultaneous intervals", "any of these, simultaneous=True"),
+        ("… for the regression function", 'any of these, target="function"'),
     ],
     ("the model itself", ""): [
-        ("diagnostics of its error bars", "check(X_new, y_new)"),
-        ("components of its variance", "variance_components(X)"),
-        ("where to measure next?", "next_points(candidates)"),
+        ("diagnostics", "check(X_new, y_new)"),
+        ("variance components", "variance_components(X)"),
+        ("sequential design", "next_points(candidates)"),
     ],
 }
 
 
 class Row(NamedTuple):
-    """A box of the picture: how far it is to the right, its height, and its two lines."""
+    """A box of the figure: its level, its height and its two lines."""
 
     depth: int
     height: int
@@ -61,8 +61,8 @@ def rows() -> Iterator[Row]:
     yield Row(0, LEAF_HEIGHT, ROOT, "")
     for (title, subtitle), leaves in TREE.items():
         yield Row(1, TITLE_HEIGHT if subtitle else LEAF_HEIGHT, title, subtitle)
-        for wish, call in leaves:
-            yield Row(2, LEAF_HEIGHT, wish, call)
+        for quantity, call in leaves:
+            yield Row(2, LEAF_HEIGHT, quantity, call)
 
 
 def box(row: Row, y: float) -> str:
@@ -88,7 +88,7 @@ def box(row: Row, y: float) -> str:
 
 
 def branches(placed: list[tuple[Row, float]]) -> str:
-    """SVG text of the lines that lead from each box to those under it."""
+    """SVG text of the lines between boxes."""
     path = ""
     for row, y in placed:
         if row.depth:
