@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from fit_comparison import assert_close, ensemble
+from fit_comparison import assert_close
+from messages import mentions
+from models import every_estimate_ensemble, plain_ensemble
 from numpy.testing import assert_allclose
-from plain import plain_ensemble
-from shared import says
 from sklearn.base import clone
 
 from ulmus.core.arrays.backend import to_numpy
@@ -90,7 +90,7 @@ def test_single_precision_is_finite_where_layers_are_ill_conditioned(
 
 def test_points_in_single_precision_get_results_in_it(xp, make_table):
     X, y, _, X_new = make_table(90)
-    model = ensemble(6, variance="auto").fit(X, y)
+    model = every_estimate_ensemble(6, variance="auto").fit(X, y)
     points = xp.asarray(X_new.astype(np.float32))
     assert model.predict(points).dtype == points.dtype
     assert_close(model.predict(points), model.predict(X_new), rtol=1e-5)
@@ -99,5 +99,5 @@ def test_points_in_single_precision_get_results_in_it(xp, make_table):
 
 def test_an_unknown_precision(make_table):
     X, y, _, _ = make_table(60)
-    with pytest.raises(ValueError, match=says("dtype", "'float16'", "'float32'")):
-        ensemble(6, dtype="float16").fit(X, y)
+    with pytest.raises(ValueError, match=mentions("dtype", "'float16'", "'float32'")):
+        every_estimate_ensemble(6, dtype="float16").fit(X, y)

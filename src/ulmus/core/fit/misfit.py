@@ -23,7 +23,7 @@ CLIP = 2.5
 # Residuals cluster if the agreement of neighbours exceeds the first number of standard errors; or
 # the second, if a sum over neighbours also exceeds sqrt(2 log n), about the maximum of n
 # independent sums, by the third. Without misfit the agreement of leave-one-out residuals is
-# negative, and reached 3.1 in a hundred fits with t3 noise, or noise whose deviation varies tenfold.
+# negative, and reached 3.1 in 100 fits with t3 noise, or noise whose deviation varies tenfold.
 STRONG_AGREEMENT, AGREEMENT, EXCESS = 3.5, 1.0, 0.7
 # A change is steep if it occurs within this share of the rows and of the range of an input, and
 # large if it exceeds this many standard deviations of the noise.
