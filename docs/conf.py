@@ -1,4 +1,4 @@
-"""How the site is built: `make docs`, or `make docs-short` without running the gallery."""
+"""Configuration of the site: `make docs`, or `make docs-short` without running the gallery."""
 
 from importlib.metadata import distribution
 from pathlib import Path
@@ -32,7 +32,7 @@ myst_substitutions = {"version": version}
 myst_heading_anchors = 3
 
 # The reference, from docstrings
-# By name, as a page that is new would have no stubs where others were built before.
+# Pages by name: with True, no stubs are generated for a page added to an existing build.
 autosummary_generate = [
     f"reference/{page.name}" for page in Path(__file__).parent.glob("reference/*.md")
 ]
@@ -56,7 +56,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "subsection_order": [
         f"../examples/gallery/{name}"
-        for name in ("start", "answers", "dependence", "scale", "compare")
+        for name in ("start", "effects", "correlated_errors", "scale", "compare")
     ],
     "parallel": 2,
     "download_all_examples": False,
@@ -76,7 +76,7 @@ _mathjax = distribution("sphinx-mathjax-offline").locate_file(
 )
 mathjax_path = "tex-svg.js"
 
-# Code is for copying, what it prints is not.
+# Code can be copied, output cannot.
 copybutton_selector = "div:not(.highlight-none):not(.highlight-text) > div.highlight pre"
 
 # The look
@@ -88,7 +88,7 @@ html_static_path = ["_static", str(_mathjax / "tex-svg.js")]
 html_css_files = ["ulmus.css"]
 html_extra_path = ["llms.txt"]
 html_show_sourcelink = False
-html_sidebars = {"start": [], "which_error_bar": []}  # single pages have nothing beside them
+html_sidebars = {"start": [], "which_error_bar": []}  # pages without subpages
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": f"ulmus {version}", "alt_text": "ulmus, home"},
@@ -102,17 +102,17 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 
-# What other sites show of a link to a page
+# Link previews
 ogp_site_url = "https://ulmus.readthedocs.io/en/latest/"
 ogp_site_name = "ulmus"
 ogp_social_cards = {"enable": False}
 ogp_image = "_images/picture.png"
-ogp_image_alt = "A prediction with a narrow band for the true function and a wide one for new rows."
+ogp_image_alt = "A prediction with a narrow confidence band and a wide prediction band."
 ogp_description_length = 200
 
 
 def skipped(app, what, name, obj, skip, options):
-    """Leave out the fields of named tuples, which their docstrings list as parameters."""
+    """Skip the fields of named tuples, which are documented as parameters."""
     return skip or type(obj).__name__ == "_tuplegetter" or None
 
 

@@ -1,4 +1,4 @@
-"""Draw the figure of the page "Start here" by running the code that stands on it.
+"""Draw the figure of the page "Getting started" by running its code.
 
 ``python docs/start_picture.py [FILE]``, by default docs/start.png.
 """
