@@ -3,19 +3,28 @@
 Helpers are fixtures that return functions, of session scope where hypothesis uses them.
 """
 
+import os
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import is_hypothesis_test, settings
+from models import member_or_ensemble
 from oracle_problems import N_ROWS, hidden_matrices, noisy_table
 from scipy import special
-from shared import ensemble
 
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs
 
 # Their assertions show their values, as those of test files do.
 pytest.register_assert_rewrite("fit_comparison", "onnx_comparison")
+
+# By default the same few examples in every run: a failure is repeatable. The search draws new ones.
+settings.register_profile("repeatable", max_examples=12, derandomize=True, deadline=None)
+settings.register_profile(
+    "search", max_examples=300, derandomize=False, deadline=None, print_blob=True
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 # Definitions of the activations, written without ulmus.
 REFERENCE_ACTIVATIONS = {
@@ -27,6 +36,14 @@ REFERENCE_ACTIVATIONS = {
     "rbf": lambda u: np.exp(-(u**2)),
     "identity": lambda u: u,
 }
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark every test of hypothesis, so that none is missed by the search."""
+    for item in items:
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("properties")
 
 
 class Table(NamedTuple):
@@ -104,18 +121,18 @@ def units():
 
 
 @pytest.fixture
-def fitted(make_table, hidden):
+def fit_with_oracle(make_table, hidden):
     """Function that fits, and returns the model with the oracles' arguments and the points."""
 
-    def fitted(M=4, N=6, *, n=40, weighted=False, y=None, **parameters):
+    def fit_with_oracle(M=4, N=6, *, n=40, weighted=False, y=None, **parameters):
         data = make_table(n)
         w = np.where(np.arange(n) % 9 == 4, 0, data.w) if weighted else None  # some rows dropped
-        model = ensemble(M, N, **parameters).fit(data.X, data.y if y is None else y, w)
+        model = member_or_ensemble(M, N, **parameters).fit(data.X, data.y if y is None else y, w)
         H, h = (hidden(model, X, data.X, w) for X in (data.X, data.X_new))
         arguments = (data.y if y is None else y, model.alpha_, model.fit_intercept, w)
         return model, (H, h, *arguments), data.X_new
 
-    return fitted
+    return fit_with_oracle
 
 
 @pytest.fixture

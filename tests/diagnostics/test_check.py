@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from models import plain_member, sine_table, small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble, plain_member
 from sklearn.exceptions import NotFittedError
 
 from ulmus.diagnostics import CoverageRow, DiagnosticReport
@@ -19,17 +19,6 @@ from ulmus.diagnostics.finding import CHECKS, SEVERITIES, TOPICS, finding
 from ulmus.messages import Setting
 
 
-def small(n_neurons=60, **parameters):
-    return plain_ensemble(10, n_neurons, **{"random_state": 0} | parameters)
-
-
-def table(n, seed=0, noise=0.3):
-    """One input, a sine and normal noise."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-2, 2, (n, 1))
-    return X, np.sin(X[:, 0]) + noise * rng.standard_normal(n)
-
-
 def severities(report):
     """Severity of each finding that is not ok, by name."""
     return {f.name: f.severity for f in report.findings if f.severity != "ok"}
@@ -37,7 +26,7 @@ def severities(report):
 
 @pytest.fixture(scope="module")
 def model():
-    return small().fit(*table(300))
+    return small_ensemble(10, 60).fit(*sine_table(300))
 
 
 # ---------------------------------------------------------------- coverage, by loops
@@ -76,7 +65,7 @@ def test_skewed_residuals_have_asymmetric_intervals():
 
 
 def test_coverages_of_given_rows_are_those_of_predict_interval(model):
-    X, y = table(200, seed=1)
+    X, y = sine_table(200, seed=1)
     report = model.check(X, y)
     low, high = model.predict_interval(X, list(LEVELS)).transpose(1, 0, 2)
     expected = np.mean((low <= y[:, None]) & (y[:, None] <= high), axis=0)
@@ -108,7 +97,7 @@ def test_groups_are_parts_of_equal_counts_and_values_with_enough_rows():
 
 
 def test_leverage_of_training_points_is_the_fit_s_own(model):
-    X, _ = table(300)
+    X, _ = sine_table(300)
     assert_allclose(point_leverage(model.fitted_, X)[0], model.leverage_, rtol=1e-6)
 
 
@@ -124,13 +113,16 @@ def noisy(n=300, seed=0):
 def test_jump_shows_as_step_or_as_misfit():
     X, e = noisy()
     y = np.sign(X[:, 0]) + 0.1 * e
-    assert severities(small(100, weight_scale=20.0).fit(X, y).check())["step"] == "warning"
-    assert severities(small(30).fit(X, y).check())["misfit"] == "error"
+    assert (
+        severities(small_ensemble(10, 100, weight_scale=20.0).fit(X, y).check())["step"]
+        == "warning"
+    )
+    assert severities(small_ensemble(10, 30).fit(X, y).check())["misfit"] == "error"
 
 
 def test_chirp_shows_as_misfit():
     X, e = noisy()
-    report = small().fit(X, np.sin(6 * X[:, 0] ** 2) + 0.1 * e).check()
+    report = small_ensemble(10, 60).fit(X, np.sin(6 * X[:, 0] ** 2) + 0.1 * e).check()
     assert severities(report)["misfit"] == "error"
     found = next(f for f in report.findings if f.name == "misfit")
     assert "n_neurons" in found.suggestion
@@ -139,14 +131,14 @@ def test_chirp_shows_as_misfit():
 def test_varying_noise_under_one_variance_shows_along_the_input():
     X, e = noisy()
     y = np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e
-    assert severities(small().fit(X, y).check())["coverage by input"] == "error"
-    assert small(noise="auto").fit(X, y).check().severity == "ok"
+    assert severities(small_ensemble(10, 60).fit(X, y).check())["coverage by input"] == "error"
+    assert small_ensemble(10, 60, noise="auto").fit(X, y).check().severity == "ok"
 
 
 def test_a_trend_of_the_noise_shows_in_few_given_rows():
     X, e = noisy(300)
     y = np.sin(X[:, 0]) + 0.3 * np.exp(0.5 * X[:, 0]) * e
-    report = small().fit(X[:200], y[:200]).check(X[200:], y[200:])
+    report = small_ensemble(10, 60).fit(X[:200], y[:200]).check(X[200:], y[200:])
     found = next(f for f in report.findings if f.code == "error-scale")
     assert found.severity == "error"
     assert found.statistic > 0.3
@@ -154,7 +146,9 @@ def test_a_trend_of_the_noise_shows_in_few_given_rows():
 
 def test_noise_that_the_model_expects_and_the_data_lack_shows_by_noise():
     X, e = noisy(600)
-    model = small(noise="auto").fit(X, np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e)
+    model = small_ensemble(10, 60, noise="auto").fit(
+        X, np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e
+    )
     new, e = noisy(600, seed=1)
     report = model.check(new, np.sin(new[:, 0]) + 0.3 * np.exp(-0.8 * new[:, 0]) * e)
     assert severities(report)["coverage by noise"] == "error"
@@ -165,7 +159,7 @@ def test_noisy_value_of_a_discrete_input_shows_by_group():
     code = np.random.default_rng(5).integers(0, 3, 300)
     frame = pd.DataFrame({"x": X[:, 0], "site": code})
     y = np.sin(X[:, 0]) + 0.3 * np.where(code == 2, 3.0, 1.0) * e
-    report = small().fit(frame, y).check()
+    report = small_ensemble(10, 60).fit(frame, y).check()
     assert severities(report)["coverage by group"] == "error"
     found = next(f for f in report.findings if f.name == "coverage by group")
     assert "site = 2" in found.message
@@ -173,7 +167,7 @@ def test_noisy_value_of_a_discrete_input_shows_by_group():
 
 def test_too_few_neurons_show_in_units_members_and_bias():
     X, e = noisy()
-    found = severities(small(5).fit(X, np.sin(3 * X[:, 0]) + 0.1 * e).check())
+    found = severities(small_ensemble(10, 5).fit(X, np.sin(3 * X[:, 0]) + 0.1 * e).check())
     assert {"hidden units", "members", "bias", "misfit"} <= set(found)
 
 
@@ -193,24 +187,26 @@ def test_data_of_another_distribution_are_an_error(model, draw, name):
 
 
 def test_intervals_that_are_too_wide_are_a_warning(model):
-    X, y = table(500, seed=3, noise=0.1)
+    X, y = sine_table(500, seed=3, sd=0.1)
     assert severities(model.check(X, y))["coverage"] == "warning"
 
 
 def test_points_far_away_are_extrapolation(model):
-    X, y = table(500, seed=3)
+    X, y = sine_table(500, seed=3)
     report = model.check(X + 1.5, y)
     assert severities(report)["extrapolation"] == "error"
     share = next(f for f in report.findings if f.name == "extrapolation").statistic
-    seen = table(300)[0]
+    seen = sine_table(300)[0]
     assert share == np.mean(seen.max() + 0.1 * np.ptp(seen) < X + 1.5)
 
 
 def test_few_rows_are_a_warning_and_fewer_than_degrees_of_freedom_an_error():
     X, e = noisy(60)
-    assert severities(small().fit(X, np.sin(X[:, 0]) + 0.3 * e).check()) == {"rows": "warning"}
+    assert severities(small_ensemble(10, 60).fit(X, np.sin(X[:, 0]) + 0.3 * e).check()) == {
+        "rows": "warning"
+    }
     wide = np.random.default_rng(0).standard_normal((60, 5))
-    found = severities(small(alpha=1e-3).fit(wide, e).check())
+    found = severities(small_ensemble(10, 60, alpha=1e-3).fit(wide, e).check())
     assert found["rows"] == "error"
 
 
@@ -218,7 +214,7 @@ def test_leverage_near_one_is_a_warning():
     X, e = noisy(100)
     X[0] = 50.0
     y = np.sin(X[:, 0]) + 0.3 * e
-    found = severities(small(20, alpha=1e-8, standardize=False).fit(X, y).check())
+    found = severities(small_ensemble(10, 20, alpha=1e-8, standardize=False).fit(X, y).check())
     assert found["leverage"] in ("warning", "error")
 
 
@@ -228,7 +224,7 @@ def test_leverage_near_one_is_a_warning():
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e9 / 3])
 def test_constant_outputs_are_ok_and_other_values_an_error(value):
     X, _ = noisy()
-    model = small().fit(X, np.full(300, value))
+    model = small_ensemble(10, 60).fit(X, np.full(300, value))
     assert model.check().severity == "ok"
     assert model.check(X, np.full(300, value)).severity == "ok"
     assert model.check(X, np.full(300, value + 1)).severity == "error"
@@ -236,8 +232,8 @@ def test_constant_outputs_are_ok_and_other_values_an_error(value):
 
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_few_rows_give_a_report_without_leaking_warnings(n):
-    X, y = table(300)
-    model = small(20).fit(X[:n], y[:n])
+    X, y = sine_table(300)
+    model = small_ensemble(10, 20).fit(X[:n], y[:n])
     assert "rows" in severities(model.check())
     report = model.check(X[n:], y[n:])
     assert any(f.code == "prediction-warning" and "too few" in f.message for f in report.findings)
@@ -254,11 +250,11 @@ def test_several_outputs_are_named():
     X, e = noisy()
     y = np.sin(X[:, 0]) + 0.3 * e
     Y = np.column_stack([y, np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e])
-    report = small().fit(X, Y).check()
+    report = small_ensemble(10, 60).fit(X, Y).check()
     expected = {"coverage by input, output 1": "error", "error scale by input, output 1": "error"}
     assert severities(report) == expected
     assert {r.group.split(",")[0] for r in report.coverage} == {"output 0", "output 1"}
-    alone = small().fit(X, y).check()
+    alone = small_ensemble(10, 60).fit(X, y).check()
     assert [f.severity for f in alone.findings if f.code == "predictive-distribution"] == ["ok"]
 
 
@@ -268,7 +264,7 @@ def test_rows_of_weight_zero_count_for_nothing():
     weight[:40] = 0
     y = np.sin(X[:, 0]) + 0.3 * e / np.sqrt(np.where(weight > 0, weight, 1))
     y[:40] += 100
-    report = small().fit(X, y, sample_weight=weight).check()
+    report = small_ensemble(10, 60).fit(X, y, sample_weight=weight).check()
     assert report.coverage[0].n == 260
     assert report.severity == "ok"
     assert any(r.group == "noise 5/5" for r in report.coverage)
@@ -278,33 +274,37 @@ def test_rows_of_weight_zero_count_for_nothing():
 def test_units_of_y_change_no_severity(factor):
     X, e = noisy()
     y = np.sin(X[:, 0]) + 0.3 * np.exp(0.8 * X[:, 0]) * e
-    one, other = small().fit(X, y), small().fit(X, factor * y)
+    one, other = small_ensemble(10, 60).fit(X, y), small_ensemble(10, 60).fit(X, factor * y)
     for data, scaled in (((), ()), ((X + 0.1, y), (X + 0.1, factor * y))):
         ours = [(f.name, f.severity) for f in one.check(*data).findings]
         assert ours == [(f.name, f.severity) for f in other.check(*scaled).findings]
 
 
 def test_fits_without_rows_ask_for_data():
-    X, y = table(300)
-    streamed = small().fit_blocks([(X, y)])
-    for model in (small().fit(X, y).compress(), streamed, small().partial_fit(X, y)):
+    X, y = sine_table(300)
+    streamed = small_ensemble(10, 60).fit_blocks([(X, y)])
+    for model in (
+        small_ensemble(10, 60).fit(X, y).compress(),
+        streamed,
+        small_ensemble(10, 60).partial_fit(X, y),
+    ):
         with pytest.raises(ValueError, match="give X and y"):
             model.check()
-        assert model.check(*table(300, seed=2)).severity == "ok"
+        assert model.check(*sine_table(300, seed=2)).severity == "ok"
 
 
 def test_other_kinds_of_fit_and_input():
-    X, y = table(300)
-    assert small(noise="heteroskedastic").fit(X, y).check().severity == "ok"
+    X, y = sine_table(300)
+    assert small_ensemble(10, 60, noise="heteroskedastic").fit(X, y).check().severity == "ok"
     assert plain_member(60, random_state=0).fit(X, y).check().severity == "ok"
     sparse = scipy.sparse.csr_matrix(X)
-    report = small().fit(sparse, y).check(sparse, y)
-    dense = small().fit(X, y).check(X, y)
+    report = small_ensemble(10, 60).fit(sparse, y).check(sparse, y)
+    dense = small_ensemble(10, 60).fit(X, y).check(X, y)
     assert [f.severity for f in report.findings] == [f.severity for f in dense.findings]
 
 
 def test_bad_data_are_refused(model):
-    X, y = table(20)
+    X, y = sine_table(20)
     with pytest.raises(ValueError, match="y is missing"):
         model.check(X)
     with pytest.raises(ValueError, match="X is missing"):
@@ -316,11 +316,11 @@ def test_bad_data_are_refused(model):
     with pytest.raises(ValueError, match="y must have 1 output"):
         model.check(X, np.column_stack([y, y]))
     with pytest.raises(NotFittedError):
-        small().check()
+        small_ensemble(10, 60).check()
 
 
 def test_a_check_changes_nothing(model):
-    X, y = table(50, seed=4)
+    X, y = sine_table(50, seed=4)
     before = model.predict_interval(X)
     assert model.check(X, y) == model.check(X, y)
     assert_array_equal(model.predict_interval(X), before)
@@ -380,7 +380,7 @@ def test_every_check_is_registered_with_a_topic(model):
     assert {check.topic for check in CHECKS.values()} == set(TOPICS)
     with pytest.raises(KeyError, match="unregistered"):
         finding("unregistered", "ok", 0.0, "nothing.")
-    X, y = table(200, seed=1)
+    X, y = sine_table(200, seed=1)
     ran = [*model.check().findings, *model.check(X, y).findings]
     assert {one.code for one in ran} == set(CHECKS) - {"prediction-warning"}
     for one in ran:
@@ -399,7 +399,7 @@ def test_calibrated_fits_are_mostly_ok():
         rng = np.random.default_rng(seed)
         X = rng.uniform(-2, 2, (600, 2))
         y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(600)
-        model = small(100, random_state=seed).fit(X[:300], y[:300])
+        model = small_ensemble(10, 100, random_state=seed).fit(X[:300], y[:300])
         found += [model.check().severity, model.check(X[300:], y[300:]).severity]
     assert found.count("error") <= 2
     assert found.count("ok") >= 34

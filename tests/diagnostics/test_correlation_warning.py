@@ -8,23 +8,14 @@ import warnings
 
 import numpy as np
 import pytest
-from plain import plain_ensemble, plain_member
-from shared import says
+from messages import mentions
+from models import autocorrelated_table, plain_ensemble, plain_member
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.exceptions import CorrelatedErrorsWarning, DegenerateFitWarning
 from ulmus.noise import AR1
 
 pytestmark = pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
-
-
-def series(phi, n=300, seed=0):
-    """Inputs, and outputs whose noise is an autoregression in the order of the rows."""
-    rng = np.random.default_rng(seed)
-    X, e = rng.uniform(-1, 1, (n, 2)), rng.standard_normal(n)
-    for i in range(1, n):
-        e[i] = phi * e[i - 1] + np.sqrt(1 - phi**2) * e[i]
-    return X, np.sin(3 * X[:, 0]) + 0.4 * e
 
 
 def messages(fit):
@@ -37,10 +28,10 @@ def messages(fit):
 
 @pytest.mark.parametrize("noise", ["auto", "homoskedastic", "heteroskedastic"])
 def test_a_series_warns_where_it_is_fitted_and_names_a_remedy(noise):
-    X, y = series(0.7)
+    X, y = autocorrelated_table(300, 0.7, sd=0.4)
     model = ELMEnsembleRegressor(4, 20, input_map=None, noise=noise, random_state=0)
     words = ("successive rows", f"noise={noise!r}", "noise=AR1() of ulmus.noise", "sorted by")
-    with pytest.warns(CorrelatedErrorsWarning, match=says(*words)) as caught:
+    with pytest.warns(CorrelatedErrorsWarning, match=mentions(*words)) as caught:
         model.fit(X, y)
     assert len(caught) == 1
     assert caught[0].filename == __file__
@@ -48,19 +39,19 @@ def test_a_series_warns_where_it_is_fitted_and_names_a_remedy(noise):
 
 
 def test_the_remedy_is_quiet():
-    X, y = series(0.7)
+    X, y = autocorrelated_table(300, 0.7, sd=0.4)
     plain_ensemble(4, 20, noise=AR1(), random_state=0).fit(X, y)
     plain_ensemble(4, 20, random_state=0).fit(X[::10], y[::10])
 
 
 def test_streams_keep_no_residuals_to_tell():
-    X, y = series(0.7)
+    X, y = autocorrelated_table(300, 0.7, sd=0.4)
     plain_ensemble(4, 20, random_state=0).fit_blocks([(X[:100], y[:100]), (X[100:], y[100:])])
     plain_ensemble(4, 20, random_state=0).partial_fit(X, y)
 
 
 def test_one_network_and_the_worst_of_several_outputs():
-    X, y = series(0.7)
+    X, y = autocorrelated_table(300, 0.7, sd=0.4)
     both = np.stack([np.random.default_rng(1).standard_normal(300), y], axis=1)
     (alone,) = messages(lambda: plain_member(20, weight_scale=3.0, random_state=0).fit(X, y))
     (several,) = messages(lambda: plain_member(20, weight_scale=3.0, random_state=0).fit(X, both))
@@ -68,7 +59,7 @@ def test_one_network_and_the_worst_of_several_outputs():
 
 
 def test_rows_of_weight_zero_do_not_come_between():
-    X, y = series(0.7)
+    X, y = autocorrelated_table(300, 0.7, sd=0.4)
     rng = np.random.default_rng(0)
     wide, outputs = np.repeat(X, 2, axis=0), np.repeat(y, 2)
     weight = np.tile([1.0, 0.0], 300)

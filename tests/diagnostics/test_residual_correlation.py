@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from models import autoregressive, plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
 
 from ulmus.core.noise_covariance.diagnostics import correlogram, serial_correlation
 from ulmus.core.noise_covariance.locations import Locations
@@ -24,7 +24,7 @@ pytestmark = [
 N = 250
 
 
-def table(phi=0.0, reach=0.0, seed=0):
+def correlated_frame(phi=0.0, reach=0.0, seed=0):
     """Inputs and outputs whose noise is an autoregression, or exponential in space."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.uniform(-1, 1, (N, 2)), columns=["x", "z"])
@@ -32,12 +32,10 @@ def table(phi=0.0, reach=0.0, seed=0):
     if reach:
         distance = np.hypot(*(X[c].to_numpy()[:, None] - X[c].to_numpy() for c in X))
         e = np.linalg.cholesky(np.exp(-distance / reach) + 1e-9 * np.eye(N)) @ e
-    for i in range(1, N):
-        e[i] = phi * e[i - 1] + np.sqrt(1 - phi**2) * e[i]
-    return X, np.sin(2 * X["x"].to_numpy()) + 0.5 * e
+    return X, np.sin(2 * X["x"].to_numpy()) + 0.5 * autoregressive(e, phi)
 
 
-def fitted(X, y, noise="homoskedastic", **locations):
+def fit_ensemble(X, y, noise="homoskedastic", **locations):
     return plain_ensemble(4, 20, noise=noise, weight_scale=2.0, random_state=0).fit(
         X, y, **locations
     )
@@ -94,7 +92,7 @@ def test_chance_leaves_one_lag_in_twenty_outside_the_band():
 
 @pytest.mark.parametrize(("phi", "severity"), [(0.0, "ok"), (0.25, "warning"), (0.8, "error")])
 def test_rows_taken_as_independent(phi, severity):
-    found = finding(fitted(*table(phi)))
+    found = finding(fit_ensemble(*correlated_frame(phi)))
     assert found.severity == severity
     assert "successive rows" in found.message
     assert ("noise=AR1()" in found.suggestion) == (severity != "ok")
@@ -112,16 +110,16 @@ def test_rows_taken_as_independent(phi, severity):
 )
 def test_correlated_noise_that_is_modelled_is_ok(noise, says):
     groups = {"groups": np.arange(N) // 10} if "groups" in noise.names() else {}
-    found = finding(fitted(*table(0.8), noise, **groups))
+    found = finding(fit_ensemble(*correlated_frame(0.8), noise, **groups))
     assert found.severity == "ok"
     assert "error bars account for it" in found.message
     assert says in found.message
 
 
 def test_neighbours_in_space():
-    X, y = table(reach=0.3)
+    X, y = correlated_frame(reach=0.3)
     for noise in (Exponential(("x", "z")), Conley(("x", "z"), cutoff=0.5)):
-        found = finding(fitted(X, y, noise))
+        found = finding(fit_ensemble(X, y, noise))
         assert found.severity == "ok"
         assert "nearest neighbours" in found.message
         assert "error bars account for it" in found.message
@@ -129,26 +127,26 @@ def test_neighbours_in_space():
 
 def test_noise_of_the_wrong_axis_is_noticed():
     # Rows along time, and noise that is correlated in space.
-    X, y = table(0.8)
-    model = fitted(X, y, Exponential(("x", "z")))
+    X, y = correlated_frame(0.8)
+    model = fit_ensemble(X, y, Exponential(("x", "z")))
     assert model.noise_covariance_.independent
     found = finding(model)
     assert found.severity == "warning"
     assert "AR1()" in found.suggestion
-    calm = finding(fitted(*table(), Exponential(("x", "z"))))
+    calm = finding(fit_ensemble(*correlated_frame(), Exponential(("x", "z"))))
     assert calm.severity == "ok"
 
 
 def test_no_noise_and_no_rows():
-    X, y = table()
-    assert finding(fitted(X, np.ones(N))).message.startswith("errors are at round-off level")
-    small = fitted(X, y).compress()
+    X, y = correlated_frame()
+    assert finding(fit_ensemble(X, np.ones(N))).message.startswith("errors are at round-off level")
+    small = fit_ensemble(X, y).compress()
     assert not [f for f in small.check(X, y).findings if f.code == "residual-correlation"]
 
 
 def test_each_output_is_named():
-    X, y = table(0.8)
-    model = fitted(X, np.stack([y, np.random.default_rng(2).standard_normal(N)], axis=1))
+    X, y = correlated_frame(0.8)
+    model = fit_ensemble(X, np.stack([y, np.random.default_rng(2).standard_normal(N)], axis=1))
     assert finding(model, "residual correlation, output 0").severity == "error"
     assert finding(model, "residual correlation, output 1").severity == "ok"
 
@@ -163,23 +161,23 @@ def lines(model):
 
 
 def test_the_summary_has_a_line_with_parameters_and_their_errors():
-    X, y = table(0.8)
-    model = fitted(X, y, AR1())
+    X, y = correlated_frame(0.8)
+    model = fit_ensemble(X, y, AR1())
     scale, error = model.noise_covariance_.values[0], model.noise_covariance_.standard_errors[0]
     (line,) = lines(model)
     assert line.startswith("noise covariance ")
     assert f"along time over {scale:.3g} units of time (standard error {error:.2g})" in line
     assert model.summary().to_dict()["noise_covariance"] in line
-    assert "independent errors" in lines(fitted(*table(), AR1()))[0]
-    assert not lines(fitted(*table()))
-    two = fitted(X, np.stack([y, y], axis=1), AR1())
+    assert "independent errors" in lines(fit_ensemble(*correlated_frame(), AR1()))[0]
+    assert not lines(fit_ensemble(*correlated_frame()))
+    two = fit_ensemble(X, np.stack([y, y], axis=1), AR1())
     assert len([line for line in lines(two) if line.startswith("noise covariance, output")]) == 2
 
 
 def test_the_share_of_a_nugget_is_reported():
-    X, y = table(0.95)
+    X, y = correlated_frame(0.95)
     y = y + 0.3 * np.random.default_rng(5).standard_normal(N)
-    words = fitted(X, y, AR1()).summary().noise_covariance
+    words = fit_ensemble(X, y, AR1()).summary().noise_covariance
     assert "(standard error" in words.split("of the noise")[0]
     assert words.endswith("the remainder is uncorrelated")
 
@@ -202,12 +200,12 @@ def report():
 
 
 def test_the_report_draws_the_correlogram(report):
-    X, y = table(0.8)
-    page, figures = report(fitted(X, y), X, y)
+    X, y = correlated_frame(0.8)
+    page, figures = report(fit_ensemble(X, y), X, y)
     band, bars = figures["correlogram"][0]["traces"][1:]
     assert_array_equal(bars["x"], np.arange(1, 25))
     assert bars["y"][0] > 0.6
-    residual = fitted(X, y).loo_residuals_
+    residual = fit_ensemble(X, y).loo_residuals_
     expected = correlogram(residual, Locations(n=N), 24)
     assert_allclose(bars["y"], expected.correlations, rtol=1e-8)
     assert_allclose(band["y"], 1.96 * expected.deviations, rtol=1e-8)
@@ -219,8 +217,8 @@ def test_the_report_draws_the_correlogram(report):
 
 
 def test_the_report_draws_a_variogram_where_coordinates_are_known(report):
-    X, y = table(reach=0.3)
-    model = fitted(X, y, Exponential(("x", "z")))
+    X, y = correlated_frame(reach=0.3)
+    model = fit_ensemble(X, y, Exponential(("x", "z")))
     page, figures = report(model, X, y)
     marks, whole = figures["variogram"][0]["traces"]
     assert marks["y"][0] < 0.7 * whole["y"][0]
@@ -229,16 +227,16 @@ def test_the_report_draws_a_variogram_where_coordinates_are_known(report):
 
 
 def test_the_code_of_a_report_names_the_locations_passed_to_fit(report):
-    X, y = table(0.8)
-    model = fitted(X, y, AR1() * Clustered(), time=np.arange(N), groups=np.arange(N) // 50)
+    X, y = correlated_frame(0.8)
+    model = fit_ensemble(X, y, AR1() * Clustered(), time=np.arange(N), groups=np.arange(N) // 50)
     page, _ = report(model, X, y)
     assert "from ulmus.noise import AR1, Within" in page
     assert "model.fit(X_train, y_train, time=time_train, groups=groups_train)" in page
 
 
 def test_without_rows_the_section_says_so(report):
-    X, y = table(0.8)
-    page, figures = report(fitted(X, y).compress(), X, y)
+    X, y = correlated_frame(0.8)
+    page, figures = report(fit_ensemble(X, y).compress(), X, y)
     assert "correlogram" not in figures
     assert "residual correlation requires the training rows" in page
 
@@ -260,9 +258,9 @@ def test_a_group_of_correlated_rows_is_weaker_evidence(leave_one_out):
 
 
 def test_calibration_residuals_are_the_degrees_of_freedom_of_the_noise():
-    X, y = table(phi=0.8)
-    fit = fitted(X, y, AR1()).fitted_
+    X, y = correlated_frame(phi=0.8)
+    fit = fit_ensemble(X, y, AR1()).fitted_
     assert fit.noise_dof[0] < 0.4 * N
     assert_allclose(n_calibration_residuals(fit), fit.noise_dof)
-    alone = fitted(X, y).fitted_
+    alone = fit_ensemble(X, y).fitted_
     assert_allclose(n_calibration_residuals(alone), N - alone.gamma)

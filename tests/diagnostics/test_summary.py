@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import sklearn
+from messages import mentions
+from models import plain_member, small_ensemble
 from numpy.testing import assert_allclose
-from plain import plain_ensemble, plain_member
-from shared import says
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import r2_score, root_mean_squared_error
@@ -25,10 +25,6 @@ from ulmus.diagnostics.finding import finding
 from ulmus.estimators._presentation import DOCUMENTATION
 
 
-def small(n_neurons=20, **parameters):
-    return plain_ensemble(4, n_neurons, **{"random_state": 0} | parameters)
-
-
 def learned(**parameters):
     """An ensemble with an input map."""
     return ELMEnsembleRegressor(3, 30, **{"random_state": 0} | parameters)
@@ -41,7 +37,7 @@ def data(make_table):
 
 @pytest.fixture(scope="module")
 def model(data):
-    return small().fit(data.X, data.y)
+    return small_ensemble(4, 20).fit(data.X, data.y)
 
 
 # ---------------------------------------------------------------- oracle of leave-one-out errors
@@ -53,11 +49,11 @@ def test_leave_one_out_r2_is_that_of_refits_without_each_row(make_table, weighte
     data = make_table(24)
     w = data.w if weighted else np.ones(24)
     parameters = {"alpha": 0.3, "standardize": False}
-    model = small(6, **parameters).fit(data.X, data.y, w if weighted else None)
+    model = small_ensemble(4, 6, **parameters).fit(data.X, data.y, w if weighted else None)
     predictions = []
     for i in range(24):
         others = np.arange(24) != i
-        again = small(6, **parameters).fit(data.X[others], data.y[others], w[others])
+        again = small_ensemble(4, 6, **parameters).fit(data.X[others], data.y[others], w[others])
         assert_allclose(again.hidden_weights_, model.hidden_weights_)
         predictions.append(again.predict(data.X[[i]])[0])
     summary = model.summary()
@@ -135,7 +131,7 @@ def test_shares_of_the_variance(data, model):
 def test_noise_that_is_modelled_has_a_range(rng):
     X = rng.uniform(-2, 2, (500, 1))
     y = np.exp(X[:, 0]) * rng.standard_normal(500)
-    model = small(noise="auto").fit(X, y)
+    model = small_ensemble(4, 20, noise="auto").fit(X, y)
     summary = model.summary()
     assert summary.noise_modelled is True
     low, high = summary.noise_range
@@ -148,14 +144,16 @@ def test_noise_that_is_modelled_has_a_range(rng):
 
 def test_weighted_rows(data):
     w = np.where(np.arange(80) % 9 == 4, 0, 1e6 * data.w)
-    model = small().fit(data.X, data.y, w)
+    model = small_ensemble(4, 20).fit(data.X, data.y, w)
     summary = model.summary()
     assert summary.n_rows == np.sum(w > 0)
     mean = np.average(data.y, weights=w)
     variance = np.average((data.y - mean) ** 2, weights=w)
     assert_allclose([summary.target_mean, summary.target_sd], [mean, variance**0.5])
     # The noise of an observation of mean weight, whatever the unit of the weights.
-    assert_allclose(summary.noise_sd, small().fit(data.X, data.y, w / 1e6).summary().noise_sd)
+    assert_allclose(
+        summary.noise_sd, small_ensemble(4, 20).fit(data.X, data.y, w / 1e6).summary().noise_sd
+    )
     assert 0.01 < summary.noise_share < 1
 
 
@@ -179,7 +177,7 @@ def test_relevance_of_one_column_is_summed(data):
     by_name = {r.name: r for r in model.summary(columns=("kind", "t", "kind")).relevance}
     assert set(by_name) == {"kind", "t"}
     assert_allclose(by_name["kind"][1:], [share[0] + share[2], np.hypot(sd[0], sd[2])])
-    with pytest.raises(ValueError, match=says("columns", "2 entries", "3 features")):
+    with pytest.raises(ValueError, match=mentions("columns", "2 entries", "3 features")):
         model.summary(columns=("kind", "t"))
 
 
@@ -204,7 +202,7 @@ def texts(summary):
 
 def test_several_outputs_have_a_line_each(data):
     y = np.column_stack([data.y, 3 - data.y**2, np.full(80, 7.0)])
-    model = small().fit(data.X, y)
+    model = small_ensemble(4, 20).fit(data.X, y)
     summary = model.summary()
     text = texts(summary)
     assert_allclose(summary.alpha, model.alpha_)
@@ -219,9 +217,11 @@ def test_several_outputs_have_a_line_each(data):
     for k in range(3):
         assert f"leave-one-out, output {k}" in text
     assert "the target does not vary" in text
-    column = small().fit(data.X, y[:, [0]]).summary()  # one output with an axis of its own
+    column = (
+        small_ensemble(4, 20).fit(data.X, y[:, [0]]).summary()
+    )  # one output with an axis of its own
     assert column.n_outputs == 1
-    assert column.alpha == (small().fit(data.X, y[:, 0]).alpha_,)
+    assert column.alpha == (small_ensemble(4, 20).fit(data.X, y[:, 0]).alpha_,)
 
 
 def test_a_single_network(data):
@@ -244,7 +244,7 @@ def test_a_handful_of_rows(make_table, n):
 
 
 def test_a_constant_target(data):
-    summary = small().fit(data.X, np.full(80, 3.3)).summary()
+    summary = small_ensemble(4, 20).fit(data.X, np.full(80, 3.3)).summary()
     text = texts(summary)
     assert (summary.target_mean, summary.target_sd) == (pytest.approx(3.3), 0)
     assert np.isnan(summary.r2)
@@ -254,9 +254,9 @@ def test_a_constant_target(data):
 
 
 def test_targets_in_extreme_units(data):
-    usual = small().fit(data.X, data.y).summary()
+    usual = small_ensemble(4, 20).fit(data.X, data.y).summary()
     for unit in (1e150, 1e-150):
-        summary = small().fit(data.X, unit * data.y).summary()
+        summary = small_ensemble(4, 20).fit(data.X, unit * data.y).summary()
         assert_allclose(summary.r2, usual.r2)
         assert_allclose(summary.target_sd, unit * usual.target_sd)
         texts(summary)
@@ -265,10 +265,10 @@ def test_targets_in_extreme_units(data):
 def test_a_stream_omits_what_requires_rows(make_table):
     data = make_table(300)
     y = np.column_stack([data.y, data.y**2])
-    model = small()
+    model = small_ensemble(4, 20)
     for rows in (slice(0, 200), slice(200, 300)):
         model.partial_fit(data.X[rows], y[rows], sample_weight=data.w[rows])
-    summary, whole = model.summary(), small().fit(data.X, y, data.w).summary()
+    summary, whole = model.summary(), small_ensemble(4, 20).fit(data.X, y, data.w).summary()
     text = texts(summary)
     assert summary.rmse is summary.r2 is summary.coverage is summary.warnings is None
     assert_allclose(summary.target_mean, whole.target_mean)
@@ -276,13 +276,13 @@ def test_a_stream_omits_what_requires_rows(make_table):
     assert "keeps no training rows" in text
     assert "leave-one-out, output 0" not in text
     assert summary.variance_shares is not None  # at the points that a stream keeps
-    bare = small(fit_intercept=False).partial_fit(data.X, y).summary()
+    bare = small_ensemble(4, 20, fit_intercept=False).partial_fit(data.X, y).summary()
     assert bare.target_mean is bare.noise_share is None
     texts(bare)
 
 
 def test_a_compressed_fit_omits_more(data):
-    summary = small().fit(data.X, data.y).compress().summary()
+    summary = small_ensemble(4, 20).fit(data.X, data.y).compress().summary()
     text = texts(summary)
     assert_allclose(summary.target_sd, data.y.std())
     assert summary.variance_shares is None
@@ -291,25 +291,27 @@ def test_a_compressed_fit_omits_more(data):
 
 
 def test_other_arrays_and_precisions(data, torch):
-    expected = small().fit(data.X, data.y).summary()
+    expected = small_ensemble(4, 20).fit(data.X, data.y).summary()
     tensors = torch.asarray(data.X), torch.asarray(data.y)
     for X, y in (tensors, (scipy.sparse.csr_array(data.X), data.y)):
-        summary = small().fit(X, y).summary()
+        summary = small_ensemble(4, 20).fit(X, y).summary()
         assert_allclose([summary.r2, summary.dof], [expected.r2, expected.dof], rtol=1e-6)
         assert_allclose(summary.variance_shares, expected.variance_shares, rtol=1e-6, atol=1e-12)
         texts(summary)
-    single = small(dtype="float32").fit(data.X, data.y).summary()
+    single = small_ensemble(4, 20, dtype="float32").fit(data.X, data.y).summary()
     assert_allclose(single.r2, expected.r2, rtol=0.05)
     texts(single)
 
 
 def test_a_function_as_activation(data):
-    assert small(activation=np.tanh).fit(data.X, data.y).summary().activation == "tanh"
+    assert (
+        small_ensemble(4, 20, activation=np.tanh).fit(data.X, data.y).summary().activation == "tanh"
+    )
 
 
 def test_an_estimator_that_is_not_fitted():
     with pytest.raises(NotFittedError):
-        small().summary()
+        small_ensemble(4, 20).summary()
 
 
 # ---------------------------------------------------------------- words
@@ -374,15 +376,15 @@ def test_warnings_come_with_their_suggestions():
 
 def test_advice_follows_the_numbers(rng):
     X = rng.uniform(-1, 1, (400, 1))
-    noisy = small().fit(X, rng.standard_normal(400)).summary()
+    noisy = small_ensemble(4, 20).fit(X, rng.standard_normal(400)).summary()
     assert "mostly noise" in advice(noisy)
     y = np.sin(9 * X[:, 0]) + 0.01 * rng.standard_normal(400)
-    few = small(8).fit(X, y).summary()
+    few = small_ensemble(4, 8).fit(X, y).summary()
     assert "mostly noise" not in advice(few)
     assert few.suggested_n_estimators > 8
     # The warning of the check suggests the number of the summary, once.
     assert flat(few).count(f"n_estimators={few.suggested_n_estimators}") == 1
-    stream = small(8).partial_fit(X, y).summary()
+    stream = small_ensemble(4, 8).partial_fit(X, y).summary()
     assert f"n_estimators={stream.suggested_n_estimators}" in advice(stream)
 
 
@@ -391,7 +393,9 @@ def test_a_front_end_renders_advice_and_next_steps(rng):
         return f"--{parameter.replace('_', '-')} {value}" if parameter == "n_estimators" else None
 
     X = rng.uniform(-1, 1, (400, 1))
-    few = small(8).fit(X, np.sin(9 * X[:, 0]) + 0.01 * rng.standard_normal(400)).summary()
+    few = (
+        small_ensemble(4, 8).fit(X, np.sin(9 * X[:, 0]) + 0.01 * rng.standard_normal(400)).summary()
+    )
     text, values = few.format(option, ["ulmus predict"]), few.to_dict(option)
     assert f"--n-estimators {few.suggested_n_estimators}" in " ".join(text.split())
     assert f"--n-estimators {few.suggested_n_estimators}" in str(values["warnings"])
@@ -410,7 +414,7 @@ def test_sixty_rows_get_no_contradictory_suggestions(make_table, rng, noisy):
     for claim in ("more rows", "neither rows", "larger alpha", "members do not"):
         assert claim not in text
     # A parameter is suggested in one direction only, and alpha only where it was given.
-    for report in (model.check(), small(alpha=1e-3).fit(data.X, y).check()):
+    for report in (model.check(), small_ensemble(4, 20, alpha=1e-3).fit(data.X, y).check()):
         suggestions = " ".join(one.suggestion for one in report.findings)
         assert "larger n_neurons" not in suggestions or "smaller n_neurons" not in suggestions
     assert "alpha" not in " ".join(one.suggestion for one in model.check().findings)
@@ -446,7 +450,10 @@ def test_a_pipeline_names_encoded_features(pipe):
 
 def test_a_pipeline_without_names(data):
     steps = (StandardScaler(), FunctionTransformer(np.tanh))
-    for pipe in (make_pipeline(*steps, small()), make_pipeline(small())):
+    for pipe in (
+        make_pipeline(*steps, small_ensemble(4, 20)),
+        make_pipeline(small_ensemble(4, 20)),
+    ):
         pipe.fit(data.X, data.y)
         assert ulmus.inference(pipe).summary().r2 == pipe[-1].summary().r2
 
@@ -474,7 +481,9 @@ def test_a_brief_summary_has_the_numbers_of_the_whole(data, model):
         assert getattr(brief, name) == getattr(whole, name)
     assert brief.warnings is brief.variance_shares is None
     assert brief.notes
-    stream = fit_summary(small().partial_fit(data.X, data.y).fitted_, "Model", "abc", brief=True)
+    stream = fit_summary(
+        small_ensemble(4, 20).partial_fit(data.X, data.y).fitted_, "Model", "abc", brief=True
+    )
     assert "keeps no training rows" in texts(stream)
 
 
@@ -482,23 +491,23 @@ def test_the_diagram_of_a_fitted_estimator_has_its_summary(data, model):
     for html in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
         assert "80 rows, 3 inputs." in html
         assert html.count("<caption>") == 1
-    assert "<caption>" not in small()._repr_html_()
+    assert "<caption>" not in small_ensemble(4, 20)._repr_html_()
     with sklearn.config_context(display="text"):
         assert not hasattr(model, "_repr_html_")
         assert list(model._repr_mimebundle_()) == ["text/plain"]
 
 
 def test_an_estimator_is_shown_in_whatever_state_it_is(data):
-    model = small().fit(data.X, data.y)
+    model = small_ensemble(4, 20).fit(data.X, data.y)
     model.fitted_ = "broken"
     assert "ELMEnsembleRegressor" in model._repr_html_()
-    unnamed = small().fit(data.X, data.y)
+    unnamed = small_ensemble(4, 20).fit(data.X, data.y)
     del unnamed.n_features_in_
     assert "ELMEnsembleRegressor" in unnamed._repr_html_()
 
 
 def test_the_display_does_not_compute_the_undersmoothing_gap(data):
-    model = small().fit(data.X, data.y)
+    model = small_ensemble(4, 20).fit(data.X, data.y)
     if not hasattr(sklearn.base.BaseEstimator, "_get_fitted_attr_html"):
         pytest.skip("this scikit-learn shows no attributes")
     assert np.isnan(model._get_fitted_attr_html()["undersmoothing_gap_"]["value"])

@@ -163,9 +163,9 @@ def test_the_oracle_has_the_variances_of_the_oracle(oracle_problem, row_weights,
 @alphas
 @pytest.mark.parametrize("hc", ["HC2", "HC3", "HC3-exact", "pooled"])
 @pytest.mark.parametrize("size", [(4, 6), (6, 9)], ids=["primal", "dual"])
-def test_every_joint_estimate_is_the_oracle(fitted, size, hc, alpha, intercept, weighted):
+def test_every_joint_estimate_is_the_oracle(fit_with_oracle, size, hc, alpha, intercept, weighted):
     how = {"alpha": alpha, "fit_intercept": intercept, "weighted": weighted, "hc": hc}
-    model, args, X = fitted(*size, variance="all", noise_variance="residual", **how)
+    model, args, X = fit_with_oracle(*size, variance="all", noise_variance="residual", **how)
     sums = functionals.Functionals(
         (value_functionals(InputTable(X, X, X, ("a", "b", "c")), csr_array(A.T)),)
     )
@@ -180,9 +180,9 @@ def test_every_joint_estimate_is_the_oracle(fitted, size, hc, alpha, intercept, 
 @intercepts
 @alphas
 @pytest.mark.parametrize("name", ESTIMATES)
-def test_functionals_have_the_variance_of_the_oracle(fitted, name, alpha, intercept):
+def test_functionals_have_the_variance_of_the_oracle(fit_with_oracle, name, alpha, intercept):
     how = {"alpha": alpha, "fit_intercept": intercept, "variance": name, "hc": "HC3"}
-    model, args, X = fitted(6, 6, n=60, noise_variance="residual", **how)
+    model, args, X = fit_with_oracle(6, 6, n=60, noise_variance="residual", **how)
     C = oracles.covariance(name, *args)
     f = np.mean(oracles.predictions(*args), axis=0)
     groups = shares(GROUPS, WEIGHTS)
@@ -199,9 +199,9 @@ def test_functionals_have_the_variance_of_the_oracle(fitted, name, alpha, interc
 
 
 @pytest.mark.parametrize("name", ["BR", "S2"])
-def test_slopes_of_an_ensemble_have_the_variance_of_the_oracle(fitted, make_table, name):
+def test_slopes_of_an_ensemble_have_the_variance_of_the_oracle(fit_with_oracle, make_table, name):
     how = {"variance": name, "noise_variance": "residual", "hc": "HC3", "alpha": 0.3}
-    model, (H, h, *rest), X = fitted(5, 6, n=60, fit_intercept=False, **how)
+    model, (H, h, *rest), X = fit_with_oracle(5, 6, n=60, fit_intercept=False, **how)
     weights = model.hidden_weights_[:, 2] / np.std(make_table(60).X[:, 2])
     # Without an intercept a derivative is a row of features as any other.
     slopes = [g * (1 - g) * W for g, W in zip(h, weights, strict=True)]
@@ -212,8 +212,8 @@ def test_slopes_of_an_ensemble_have_the_variance_of_the_oracle(fitted, make_tabl
     assert_allclose(frame.std_error**2, np.diag(C), rtol=1e-8)
 
 
-def test_small_portions_give_the_same_covariance(fitted, monkeypatch):
-    model, _, X = fitted(5, 9, variance="all")
+def test_small_portions_give_the_same_covariance(fit_with_oracle, monkeypatch):
+    model, _, X = fit_with_oracle(5, 9, variance="all")
     whole, frame = model.predict_cov(X), model.slope(X, by="row")
     of_function = model.slope(X, by="row", target="function")
     monkeypatch.setattr(functionals, "CHUNK_ELEMENTS", 110)
@@ -241,8 +241,8 @@ def assert_covariance(C, variance):
 @weightings
 @pytest.mark.parametrize("name", ESTIMATES)
 @pytest.mark.parametrize("hc", ["HC3", "HC3-exact", "pooled"])
-def test_predict_cov_is_a_covariance(fitted, make_table, name, hc, weighted):
-    model, _, _ = fitted(6, 6, n=60, weighted=weighted, variance="all", hc=hc)
+def test_predict_cov_is_a_covariance(fit_with_oracle, make_table, name, hc, weighted):
+    model, _, _ = fit_with_oracle(6, 6, n=60, weighted=weighted, variance="all", hc=hc)
     X = make_table(60, p=25).X_new
     model_part = model.predict_cov(X, estimate=name)
     assert_covariance(model_part, model.predict_var(X, "model", name))
@@ -254,8 +254,8 @@ def test_predict_cov_is_a_covariance(fitted, make_table, name, hc, weighted):
 
 
 @pytest.mark.parametrize("component", ["model", "total", "noise"])
-def test_other_points_give_blocks_of_the_matrix_of_all(fitted, make_table, component):
-    model, _, X = fitted(5, 6, n=60)
+def test_other_points_give_blocks_of_the_matrix_of_all(fit_with_oracle, make_table, component):
+    model, _, X = fit_with_oracle(5, 6, n=60)
     X2 = make_table(60, p=4, seed=1).X_new
     both = model.predict_cov(np.vstack([X, X2]), component=component)
     ours = model.predict_cov(X, X2, component=component)
@@ -350,8 +350,8 @@ def test_choosing_alpha_adds_the_variance_of_the_total_derivative(make_table, n,
 
 @noises
 @pytest.mark.parametrize("target", ["function", "expectation"])
-def test_single_points_have_the_bounds_of_predict_interval(fitted, target, noise):
-    model, _, X = fitted(6, 9, n=60, noise=noise, alpha=0.05)
+def test_single_points_have_the_bounds_of_predict_interval(fit_with_oracle, target, noise):
+    model, _, X = fit_with_oracle(6, 9, n=60, noise=noise, alpha=0.05)
     frame = model.functional(np.eye(7), X, target=target, confidence_level=LEVEL)
     bounds = model.predict_interval(X, LEVEL, kind="confidence", target=target)
     assert_allclose(frame[["conf_low", "conf_high"]], bounds, rtol=1e-8)
@@ -378,8 +378,8 @@ def test_learned_maps_have_the_bounds_of_predict_interval(learned):
 
 
 @noises
-def test_functionals_of_the_function_combine_its_covariance(fitted, noise):
-    model, _, X = fitted(6, 9, n=60, noise=noise, alpha=0.05)
+def test_functionals_of_the_function_combine_its_covariance(fit_with_oracle, noise):
+    model, _, X = fit_with_oracle(6, 9, n=60, noise=noise, alpha=0.05)
     points = model.average(X, by="row", target="function")
     frame = model.functional(A, X, target="function")
     assert_allclose(frame.estimate, A @ points.estimate, rtol=1e-8)

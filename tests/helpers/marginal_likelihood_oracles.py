@@ -16,7 +16,7 @@ SCALES = np.array([0.7, 1.3, 0.4])
 MIXING = np.array([[0.7, 0.2, -0.1], [0.3, 1.3, 0.5], [-0.2, 0.1, 0.4]])
 
 
-def table(K=1, weighted=False):
+def oracle_rows(K=1, weighted=False):
     """Rows in the order that networks put them into, outputs (K, n) and weights."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(n, d)) * [1.0, 2.0, 0.5] + [0.0, 1.0, -1.0]
@@ -28,7 +28,7 @@ def table(K=1, weighted=False):
 
 def sample_probes(K=1, weighted=False, centred=True, activation="tanh", seeds=(0, 1)):
     """Networks for that table, one for each seed."""
-    X, y, weight = table(K, weighted)
+    X, y, weight = oracle_rows(K, weighted)
     sample = Block(X, y, None if weight is None else np.sqrt(weight))
     law = UnitDistribution("normal", None, activation)
     inputs = Inputs(np.mean(X, axis=0), np.std(X, axis=0))

@@ -376,3 +376,11 @@ def plotting_quantile(values, q):
         return values[-1]
     below = int(place)
     return values[below - 1] + (place - below) * (values[below] - values[below - 1])
+
+
+# ---------------------------------------------------------------- scores
+
+
+def pinball(y, q, tau):
+    """Loss of the quantile q of level tau."""
+    return tau * (y - q) if y >= q else (1 - tau) * (q - y)

@@ -27,8 +27,8 @@ from ulmus.intervals import satterthwaite_dof
 
 @noises
 @members
-def test_intervals_for_the_expectation_are_the_papers(fitted, M, noise):
-    model, _, X = fitted(M, noise=noise, alpha=0.3)
+def test_intervals_for_the_expectation_are_the_papers(fit_with_oracle, M, noise):
+    model, _, X = fit_with_oracle(M, noise=noise, alpha=0.3)
     mean, variance = model.predict(X), model.predict_var(X, component="model")
     weights = model.predict_var(X, component="weights")
     ours = {
@@ -100,8 +100,8 @@ def side_by_side(H):
 
 
 @intercepts
-def test_undersmoothed_networks_smooth_less_than_the_best_predictor(fitted, intercept):
-    model, (H, _, y, *_), _ = fitted(5, fit_intercept=intercept, **MANY_NEURONS)
+def test_undersmoothed_networks_smooth_less_than_the_best_predictor(fit_with_oracle, intercept):
+    model, (H, _, y, *_), _ = fit_with_oracle(5, fit_intercept=intercept, **MANY_NEURONS)
     scores, traces, grid = [], [], []
     for H_g in side_by_side(H):
         centred = H_g - H_g.mean(axis=0) if intercept else H_g
@@ -123,9 +123,9 @@ def test_undersmoothed_networks_smooth_less_than_the_best_predictor(fitted, inte
 @noises
 @pytest.mark.parametrize("M", [1, 5])
 def test_intervals_for_the_function_are_those_of_undersmoothed_networks(
-    fitted, M, noise, intercept, weighted
+    fit_with_oracle, M, noise, intercept, weighted
 ):
-    model, (H, h, y, _, _, w), X = fitted(
+    model, (H, h, y, _, _, w), X = fit_with_oracle(
         M, noise=noise, fit_intercept=intercept, weighted=weighted, **MANY_NEURONS
     )
     alpha, n, G = undersmoothed_alpha(model), oracles.n_rows(y, w), len(member_groups(M, 30))
@@ -199,8 +199,8 @@ def test_no_alarm_where_the_neurons_suffice(make_table):
     model.predict_interval(data.X, kind="confidence")
 
 
-def test_the_alarm_is_the_largest_distance_in_standard_errors(fitted, make_table):
-    model, _, _ = fitted(n=60)
+def test_the_alarm_is_the_largest_distance_in_standard_errors(fit_with_oracle, make_table):
+    model, _, _ = fit_with_oracle(n=60)
     X = make_table(60).X
     low, high = model.predict_interval(X, 0.9, kind="confidence", method="normal").T
     se = (high - low) / (2 * stats.norm.ppf(0.95))
@@ -211,16 +211,16 @@ def test_the_alarm_is_the_largest_distance_in_standard_errors(fitted, make_table
 # ---------------------------------------------------------------- without the training rows
 
 
-def test_a_compressed_model_has_no_jackknife(fitted):
-    model, _, X = fitted()
+def test_a_compressed_model_has_no_jackknife(fit_with_oracle):
+    model, _, X = fit_with_oracle()
     with pytest.raises(ValueError, match=r"method='jackknife\+.*compress.*use method='gaussian'"):
         model.compress().predict_interval(X, method="jackknife+")
 
 
 @noises
 @pytest.mark.parametrize("size", [(4, 6), (10, 9)])  # forms of features, forms of rows
-def test_compressing_keeps_everything_else(fitted, noise, size):
-    model, _, X = fitted(*size, n=60, noise=noise)
+def test_compressing_keeps_everything_else(fit_with_oracle, noise, size):
+    model, _, X = fit_with_oracle(*size, n=60, noise=noise)
     before, alarm = every_interval(model, X, LEVELS), model.undersmoothing_gap_
     after = {"auto": model.compress().predict_interval(X, LEVELS)}
     assert_allclose(after["auto"], before["gaussian"], rtol=1e-8)

@@ -36,8 +36,8 @@ from ulmus.intervals.bounds import order_quantiles
 @intercepts
 @alphas
 @members
-def test_jackknife_bounds_are_those_of_n_refits(fitted, M, alpha, intercept, weighted):
-    model, (*args, intercept, w), X = fitted(
+def test_jackknife_bounds_are_those_of_n_refits(fit_with_oracle, M, alpha, intercept, weighted):
+    model, (*args, intercept, w), X = fit_with_oracle(
         M, alpha=alpha, fit_intercept=intercept, weighted=weighted
     )
     for level in LEVELS:
@@ -48,10 +48,10 @@ def test_jackknife_bounds_are_those_of_n_refits(fitted, M, alpha, intercept, wei
 
 
 @weightings
-def test_chunks_of_rows_and_points_change_nothing(fitted, monkeypatch, weighted):
+def test_chunks_of_rows_and_points_change_nothing(fit_with_oracle, monkeypatch, weighted):
     y = np.random.default_rng(0).standard_normal((150, 2))
     monkeypatch.setattr(backend, "BLOCK_ELEMENTS", 1)  # several blocks of rows
-    model, _, X = fitted(n=150, y=y, weighted=weighted, alpha=0.3)
+    model, _, X = fit_with_oracle(n=150, y=y, weighted=weighted, alpha=0.3)
 
     def intervals():
         intervals = [model.predict_interval(X, LEVELS, method=m) for m in PREDICTION_METHODS]
@@ -89,17 +89,17 @@ def scaled_sample(model, H, h, y, alpha, intercept, w):
 @weightings
 @intercepts
 @members
-def test_automatic_intervals_scale_each_residual(fitted, M, intercept, weighted):
-    model, args, X = fitted(M, alpha=0.3, fit_intercept=intercept, weighted=weighted)
+def test_automatic_intervals_scale_each_residual(fit_with_oracle, M, intercept, weighted):
+    model, args, X = fit_with_oracle(M, alpha=0.3, fit_intercept=intercept, weighted=weighted)
     f, error = scaled_sample(model, *args)
     k = oracles.upper_rank(0.2, len(f))
     expected = [np.sort(f - abs(error), axis=0)[len(f) - k], np.sort(f + abs(error), axis=0)[k - 1]]
     assert_allclose(model.predict_interval(X, 0.8), np.transpose(expected), rtol=0, atol=1e-8)
 
 
-def test_unequal_sides_leave_half_the_error_on_each(fitted):
+def test_unequal_sides_leave_half_the_error_on_each(fit_with_oracle):
     y = np.random.default_rng(0).exponential(size=150)
-    model, args, X = fitted(n=150, y=y, alpha=0.3)
+    model, args, X = fit_with_oracle(n=150, y=y, alpha=0.3)
     sample = np.sort(np.sum(scaled_sample(model, *args), axis=0), axis=0)
     k = oracles.upper_rank(0.1, len(sample))
     expected = np.transpose([sample[len(sample) - k], sample[k - 1]])
@@ -107,17 +107,17 @@ def test_unequal_sides_leave_half_the_error_on_each(fitted):
 
 
 @weightings
-def test_quantiles_are_order_statistics_of_scaled_residuals(fitted, weighted):
+def test_quantiles_are_order_statistics_of_scaled_residuals(fit_with_oracle, weighted):
     # 99 rows: the level k/100 is the k-th smallest value, also where 100 * level is not k.
-    model, args, X = fitted(n=111 if weighted else 99, weighted=weighted, alpha=0.3)
+    model, args, X = fit_with_oracle(n=111 if weighted else 99, weighted=weighted, alpha=0.3)
     sample = np.sort(np.sum(scaled_sample(model, *args), axis=0), axis=0)
     ranks = np.arange(1, len(sample) + 1)
     ours = model.predict_quantiles(X, ranks / (len(sample) + 1))
     assert_allclose(ours, sample.T, rtol=0, atol=1e-8)
 
 
-def test_quantiles_between_ranks_are_linear_and_both_tails_alike(fitted):
-    model, args, X = fitted(n=20, alpha=0.3)
+def test_quantiles_between_ranks_are_linear_and_both_tails_alike(fit_with_oracle):
+    model, args, X = fit_with_oracle(n=20, alpha=0.3)
     sample = np.sort(np.sum(scaled_sample(model, *args), axis=0), axis=0)
     ours = model.predict_quantiles(X, [0.06, 0.94])
     # Locations 1.26 and 19.74 among 20 values, counted from one.
@@ -160,9 +160,9 @@ class RidgeMembers(RegressorMixin, BaseEstimator):
 @intercepts
 @alphas
 @members
-def test_jackknife_bounds_are_those_of_mapie(fitted, M, alpha, intercept):
+def test_jackknife_bounds_are_those_of_mapie(fit_with_oracle, M, alpha, intercept):
     regression = pytest.importorskip("mapie.regression")
-    model, (H, h, y, *_), X = fitted(M, alpha=alpha, fit_intercept=intercept)
+    model, (H, h, y, *_), X = fit_with_oracle(M, alpha=alpha, fit_intercept=intercept)
     mapie = regression.CrossConformalRegressor(
         RidgeMembers(M, alpha, intercept), LEVELS, method="plus", cv=LeaveOneOut()
     )
@@ -180,9 +180,9 @@ def test_jackknife_bounds_are_those_of_mapie(fitted, M, alpha, intercept):
 
 @noises
 @pytest.mark.parametrize("K", [None, 1, 3])
-def test_shapes(fitted, K, noise):
+def test_shapes(fit_with_oracle, K, noise):
     y = None if K is None else np.random.default_rng(0).standard_normal((40, K))
-    model, _, X = fitted(y=y, noise=noise)
+    model, _, X = fit_with_oracle(y=y, noise=noise)
     outputs = () if K is None else (K,)
     for name, intervals in every_interval(model, X, 0.8).items():
         assert intervals.shape == (len(X), *outputs, 2), name
@@ -194,8 +194,8 @@ def test_shapes(fitted, K, noise):
 
 @noises
 @members
-def test_levels_are_nested_and_bounds_in_order(fitted, M, noise):
-    model, _, X = fitted(M, noise=noise)
+def test_levels_are_nested_and_bounds_in_order(fit_with_oracle, M, noise):
+    model, _, X = fit_with_oracle(M, noise=noise)
     levels = [0.9, 0.5, 0.8]  # not sorted
     alone = [every_interval(model, X, level) for level in levels]
     for name, intervals in every_interval(model, X, levels).items():
@@ -208,8 +208,8 @@ def test_levels_are_nested_and_bounds_in_order(fitted, M, noise):
 
 
 @noises
-def test_single_precision_in_and_out(fitted, noise):
-    model, _, X = fitted(noise=noise)
+def test_single_precision_in_and_out(fit_with_oracle, noise):
+    model, _, X = fit_with_oracle(noise=noise)
     single = X.astype(np.float32)
     expected = every_interval(model, single.astype(float), LEVELS)
     for name, intervals in every_interval(model, single, LEVELS).items():
@@ -227,25 +227,27 @@ def same_intervals(joint, alone, X, outputs):
 
 
 @noises
-def test_equal_outputs_in_other_units_have_equal_intervals(fitted, make_table, noise):
+def test_equal_outputs_in_other_units_have_equal_intervals(fit_with_oracle, make_table, noise):
     # All choices (alpha of the wide networks, of the noise) are made for all outputs at once.
     y = make_table(60).y
     settings = {"n": 60, "noise": noise, "alpha": 0.3}
-    joint, _, X = fitted(y=np.column_stack([y, 3 * y - 1]), **settings)
-    alone = [fitted(y=a, **settings)[0] for a in (y, 3 * y - 1)]
+    joint, _, X = fit_with_oracle(y=np.column_stack([y, 3 * y - 1]), **settings)
+    alone = [fit_with_oracle(y=a, **settings)[0] for a in (y, 3 * y - 1)]
     same_intervals(joint, alone, X, [0, 1])
 
 
-def test_outputs_do_not_change_one_another(fitted, make_table):
+def test_outputs_do_not_change_one_another(fit_with_oracle, make_table):
     # One output is skewed, and only that one gets unequal sides.
     rng = np.random.default_rng(0)
     columns = [make_table(150).y, rng.exponential(size=150), rng.standard_normal(150)]
     settings = {"n": 150, "alpha": 0.3, "noise_variance": "residual"}
-    joint, _, X = fitted(y=np.column_stack(columns), **settings)
+    joint, _, X = fit_with_oracle(y=np.column_stack(columns), **settings)
     for method in PREDICTION_METHODS:
         ours = joint.predict_interval(X, LEVELS, method=method)
         for k, y in enumerate(columns):
-            expected = fitted(y=y, **settings)[0].predict_interval(X, LEVELS, method=method)
+            expected = fit_with_oracle(y=y, **settings)[0].predict_interval(
+                X, LEVELS, method=method
+            )
             assert_allclose(ours[:, k], expected, rtol=0, atol=1e-8, err_msg=f"{method}, {k}")
 
 
@@ -254,8 +256,8 @@ def test_outputs_do_not_change_one_another(fitted, make_table):
 
 @noises
 @members
-def test_quantiles_never_cross_and_the_median_is_near_the_mean(fitted, M, noise):
-    model, _, X = fitted(M, n=60, noise=noise)
+def test_quantiles_never_cross_and_the_median_is_near_the_mean(fit_with_oracle, M, noise):
+    model, _, X = fit_with_oracle(M, n=60, noise=noise)
     quantiles = model.predict_quantiles(X, [0.02, 0.1, 0.4, 0.5, 0.6, 0.9, 0.98])
     assert np.all(np.diff(quantiles, axis=1) >= 0)
     mean, sd = model.predict(X, return_std=True)
@@ -263,8 +265,8 @@ def test_quantiles_never_cross_and_the_median_is_near_the_mean(fitted, M, noise)
 
 
 @noises
-def test_the_distribution_of_normal_residuals_is_students(fitted, noise):
-    model, _, X = fitted(noise=noise)
+def test_the_distribution_of_normal_residuals_is_students(fit_with_oracle, noise):
+    model, _, X = fit_with_oracle(noise=noise)
     mean, sd = model.predict(X, return_std=True)
     distribution = model.predict_dist(X)
     assert_allclose(distribution.mean(), mean)
@@ -277,8 +279,8 @@ def test_the_distribution_of_normal_residuals_is_students(fitted, noise):
     assert_allclose(model.predict_interval(X, 0.9, method="gaussian"), bounds, rtol=1e-12)
 
 
-def test_the_gaussian_quantiles_of_a_compressed_model(fitted):
-    model, _, X = fitted()
+def test_the_gaussian_quantiles_of_a_compressed_model(fit_with_oracle):
+    model, _, X = fit_with_oracle()
     expected = [model.predict_dist(X).ppf(level) for level in LEVELS]
     assert_allclose(model.compress().predict_quantiles(X, LEVELS), np.transpose(expected))
 
@@ -297,9 +299,9 @@ def assert_summary(frame, model, X, level):
 
 
 @noises
-def test_summary_frame(fitted, noise):
+def test_summary_frame(fit_with_oracle, noise):
     pd = pytest.importorskip("pandas")
-    model, _, X = fitted(noise=noise)
+    model, _, X = fit_with_oracle(noise=noise)
     frame = model.summary_frame(X, 0.8)
     assert isinstance(frame, pd.DataFrame)
     assert list(frame.columns) == COLUMNS
@@ -317,14 +319,14 @@ def test_summary_frame_keeps_the_index(make_table):
     assert_summary(frame, model, X_new, 0.95)
 
 
-def test_summary_frame_of_a_list_of_rows(fitted):
+def test_summary_frame_of_a_list_of_rows(fit_with_oracle):
     pytest.importorskip("pandas")
-    model, _, X = fitted()
+    model, _, X = fit_with_oracle()
     assert_summary(model.summary_frame(X.tolist(), 0.8), model, X, 0.8)
 
 
-def test_summary_without_pandas_is_a_record_array(fitted, monkeypatch):
-    model, _, X = fitted()
+def test_summary_without_pandas_is_a_record_array(fit_with_oracle, monkeypatch):
+    model, _, X = fit_with_oracle()
     monkeypatch.setitem(sys.modules, "pandas", None)
     table = model.summary_frame(X, 0.8)
     assert isinstance(table, np.recarray)
@@ -352,8 +354,8 @@ def test_summary_without_pandas_is_a_record_array(fitted, monkeypatch):
         ),
     ],
 )
-def test_bad_requests_name_the_parameter(fitted, arguments, message):
-    model, _, X = fitted()
+def test_bad_requests_name_the_parameter(fit_with_oracle, arguments, message):
+    model, _, X = fit_with_oracle()
     with pytest.raises(ValueError, match=message):
         model.predict_interval(X, **arguments)
 
@@ -375,8 +377,8 @@ def test_rows_of_weight_zero_do_not_count_for_the_level(make_table):
         model.predict_interval(data.X_new, 0.95, method="jackknife+")
 
 
-def test_levels_beyond_the_rows_are_gaussian_and_say_so(fitted):
-    model, _, X = fitted(n=40)
+def test_levels_beyond_the_rows_are_gaussian_and_say_so(fit_with_oracle):
+    model, _, X = fit_with_oracle(n=40)
     expected = [
         model.predict_interval(X, 0.8),
         model.predict_interval(X, 0.99, method="gaussian"),
@@ -387,16 +389,16 @@ def test_levels_beyond_the_rows_are_gaussian_and_say_so(fitted):
     assert_allclose(ours, np.stack(expected, axis=2), rtol=1e-12)
 
 
-def test_a_table_of_fifteen_rows_has_a_summary(fitted):
+def test_a_table_of_fifteen_rows_has_a_summary(fit_with_oracle):
     pytest.importorskip("pandas")
-    model, _, X = fitted(n=15)
+    model, _, X = fit_with_oracle(n=15)
     with pytest.warns(DegenerateFitWarning, match="15 training rows are too few"):
         frame = model.summary_frame(X)
     assert np.all(np.isfinite(frame))
 
 
-def test_quantiles_beyond_the_rows_say_so(fitted):
-    model, _, X = fitted(n=40)
+def test_quantiles_beyond_the_rows_say_so(fit_with_oracle):
+    model, _, X = fit_with_oracle(n=40)
     with pytest.warns(DegenerateFitWarning, match=r"\[0.001, 0.999\].*40 training rows"):
         ours = model.predict_quantiles(X, [0.001, 0.5, 0.999])
     outermost = model.predict_quantiles(X, [1 / 41, 0.5, 40 / 41])
@@ -404,18 +406,18 @@ def test_quantiles_beyond_the_rows_say_so(fitted):
 
 
 @pytest.mark.parametrize("quantiles", [[0.5, 1.5], 50, []])
-def test_bad_quantiles(fitted, quantiles):
-    model, _, X = fitted()
+def test_bad_quantiles(fit_with_oracle, quantiles):
+    model, _, X = fit_with_oracle()
     with pytest.raises(ValueError, match="quantiles must lie between 0 and 1"):
         model.predict_quantiles(X, quantiles)
 
 
-def test_summary_frame_refuses_several_outputs_and_levels(fitted):
-    model, _, X = fitted(y=np.random.default_rng(0).standard_normal((40, 2)))
+def test_summary_frame_refuses_several_outputs_and_levels(fit_with_oracle):
+    model, _, X = fit_with_oracle(y=np.random.default_rng(0).standard_normal((40, 2)))
     with pytest.raises(ValueError, match=r"single output.*use predict_interval"):
         model.summary_frame(X)
     with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1"):
-        fitted()[0].summary_frame(X, [0.5, 0.9])
+        fit_with_oracle()[0].summary_frame(X, [0.5, 0.9])
 
 
 @pytest.mark.parametrize(

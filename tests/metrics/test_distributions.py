@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from oracles import pinball
+from properties import at_least, moderate_floats
 from scipy import stats
 from scipy.integrate import quad
-from shared import moderate_floats, pinball
 
 from ulmus import metrics
 
@@ -29,7 +30,7 @@ def test_crps_normal_equals_its_integral(y, mu, sigma):
     assert_allclose(metrics.crps_normal([y], [mu], [sigma]), below + above, rtol=1e-6)
 
 
-@settings(deadline=None)
+@at_least(100)
 @given(moderate_floats, moderate_floats, sigmas, st.floats(0.01, 100))
 def test_crps_normal_scales_with_units_and_is_below_absolute_error(y, mu, sigma, c):
     value = metrics.crps_normal([y], [mu], [sigma])

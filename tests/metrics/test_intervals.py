@@ -4,11 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles import pinball
+from parametrisations import weightings
+from properties import at_least, moderate_floats
 from scipy import stats
-from shared import moderate_floats, pinball, weightings
 
 from ulmus import metrics
 
@@ -89,7 +91,7 @@ def test_interval_score_is_least_at_the_true_quantiles(rng, level):
         assert score(true) < score(true + shift)
 
 
-@settings(deadline=None)
+@at_least(100)
 @given(
     st.lists(st.tuples(moderate_floats, moderate_floats, moderate_floats), min_size=1, max_size=20),
     st.floats(0.05, 0.95),
@@ -171,6 +173,7 @@ def test_coverage_by_group_sees_what_the_total_hides(rng):
     assert found[3].coverage < 0.8
 
 
+@at_least(100)
 @given(
     st.lists(st.integers(-4, 4), min_size=1, max_size=40),
     st.integers(1, 12),

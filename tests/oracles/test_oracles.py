@@ -5,7 +5,7 @@ import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from oracle_problems import HETEROSKEDASTIC, N_NEURONS, N_ROWS, M, alphas, noisy_table
-from shared import intercepts, weightings
+from parametrisations import intercepts, weightings
 
 HC = ["HC0", "HC2", "HC3", "pooled", "HC3-exact"]
 

@@ -5,7 +5,7 @@ import oracles
 import pytest
 from numpy.testing import assert_allclose
 from oracle_problems import HETEROSKEDASTIC, N_NEURONS, N_ROWS, M, alphas, noisy_table
-from shared import intercepts, weightings
+from parametrisations import intercepts, weightings
 
 # ---------------------------------------------------------------- UncELMe 1.1
 

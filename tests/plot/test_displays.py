@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from drawn import area, bars, dots, labelled, legend, line, tick_labels
+from messages import mentions
+from models import plain_ensemble, plain_member
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble, plain_member
 from scipy import stats
-from shared import says
 from sklearn.exceptions import NotFittedError
 
 from ulmus import ELMEnsembleRegressor
@@ -118,13 +118,13 @@ def test_plot_can_be_called_again(figures, sine, number):
 
 def test_an_array_of_axes_is_refused_where_one_is_drawn(figures, sine):
     _, axes = figures.subplots(1, 2)
-    with pytest.raises(ValueError, match=says("ax", "ndarray", "one element")):
+    with pytest.raises(ValueError, match=mentions("ax", "ndarray", "one element")):
         PredictionDisplay.from_estimator(*sine, ax=axes)
 
 
 def test_drawing_names_the_extra_that_is_missing(monkeypatch, sine):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=says("matplotlib", "pip install 'ulmus[plot]'")):
+    with pytest.raises(ImportError, match=mentions("matplotlib", "pip install 'ulmus[plot]'")):
         PredictionDisplay.from_estimator(*sine)
 
 
@@ -267,14 +267,14 @@ def test_predictions_of_any_model_are_sorted_along_x(rng):
     ],
 )
 def test_a_wrong_argument_is_named(model, frame, options, words):
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         PredictionDisplay.from_estimator(model, frame[0], **options)
 
 
 def test_a_wrong_shape_is_named(sine):
-    with pytest.raises(ValueError, match=says("confidence", "(3, 2)", "(2, 2)")):
+    with pytest.raises(ValueError, match=mentions("confidence", "(3, 2)", "(2, 2)")):
         PredictionDisplay.from_predictions([1, 2, 3], [1, 2, 3], [[0, 1], [0, 1]])
-    with pytest.raises(ValueError, match=says("X", "(60,)", "reshape(-1, 1)")):
+    with pytest.raises(ValueError, match=mentions("X", "(60,)", "reshape(-1, 1)")):
         PredictionDisplay.from_estimator(sine[0], sine[1][:, 0])
 
 
@@ -320,7 +320,7 @@ def test_rows_have_their_own_names(sine):
     display = ResidualsDisplay.from_estimator(sine[0], labels=names, y_name="level", n_labels=1)
     assert display.ax_.texts[0].get_text() == names[largest_first(display.residuals)[0]]
     assert display.ax_.get_xlabel() == "leave-one-out prediction of level"
-    with pytest.raises(ValueError, match=says("labels", "2", "60")):
+    with pytest.raises(ValueError, match=mentions("labels", "2", "60")):
         ResidualsDisplay.from_estimator(sine[0], labels=["a", "b"])
 
 
@@ -336,7 +336,7 @@ def test_residuals_need_the_training_rows(sine):
     compressed = plain_ensemble(3, 8, random_state=0).fit(X, y).compress()
     streamed = plain_ensemble(3, 8, alpha=0.1, random_state=0).partial_fit(X, y)
     for model in (compressed, streamed):
-        with pytest.raises(ValueError, match=says("estimator", "compress()", "fit(X, y)")):
+        with pytest.raises(ValueError, match=mentions("estimator", "compress()", "fit(X, y)")):
             ResidualsDisplay.from_estimator(model)
     with pytest.raises(NotFittedError):
         ResidualsDisplay.from_estimator(plain_ensemble())
@@ -373,7 +373,7 @@ def test_error_bars_of_relevance_do_not_reach_below_zero():
 
 
 def test_relevance_needs_a_learned_map(model):
-    with pytest.raises(ValueError, match=says("feature_relevance_", "input_map='auto'")):
+    with pytest.raises(ValueError, match=mentions("feature_relevance_", "input_map='auto'")):
         RelevanceDisplay.from_estimator(model)
-    with pytest.raises(ValueError, match=says("max_features", "0")):
+    with pytest.raises(ValueError, match=mentions("max_features", "0")):
         RelevanceDisplay(names=["a"], relevance=np.ones(1)).plot(max_features=0)

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawn import area, labelled, legend, line, tick_labels
+from messages import mentions
+from models import plain_ensemble, plain_member
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble, plain_member
 from scipy import stats
-from shared import says
 
 from ulmus.plot import CalibrationDisplay, EnsembleSizeDisplay, VarianceDisplay
 from ulmus.plot._calibration import BAND_LABEL
@@ -169,7 +169,7 @@ def test_ticks_of_members_are_whole_numbers(figures):
 
 def test_one_network_has_no_size(data):
     one = plain_member(8, random_state=0).fit(*data)
-    with pytest.raises(ValueError, match=says("ELMRegressor", "ELMEnsembleRegressor")):
+    with pytest.raises(ValueError, match=mentions("ELMRegressor", "ELMEnsembleRegressor")):
         EnsembleSizeDisplay.from_estimator(one, data[0])
 
 
@@ -289,17 +289,17 @@ def test_panels_can_be_chosen_and_need_axes_each(figures, normal):
     assert display.axes_.tolist() == [axes[1]]
     assert axes[1].get_ylabel() == "empirical coverage"
     assert not axes[0].lines
-    with pytest.raises(ValueError, match=says("1 axes", "2 panels")):
+    with pytest.raises(ValueError, match=mentions("1 axes", "2 panels")):
         display.plot(axes[0])
-    with pytest.raises(ValueError, match=says("panels", "'groups'", "labels")):
+    with pytest.raises(ValueError, match=mentions("panels", "'groups'", "labels")):
         display.plot(panels=["groups"])
 
 
 def test_either_distributions_or_quantiles_are_wanted(normal):
     y, distribution, _ = normal
-    with pytest.raises(ValueError, match=says("distribution", "neither")):
+    with pytest.raises(ValueError, match=mentions("distribution", "neither")):
         CalibrationDisplay.from_predictions(y)
-    with pytest.raises(ValueError, match=says("distribution", "both")):
+    with pytest.raises(ValueError, match=mentions("distribution", "both")):
         CalibrationDisplay.from_predictions(
             y, distribution, quantile_predictions=[[0, 1]], quantiles=[0.1, 0.9]
         )

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawn import area, bars, labelled, legend, line, tick_labels
+from messages import mentions
 from numpy.testing import assert_allclose, assert_array_equal
-from shared import says
 
 from ulmus.plot import Curve, PartialDependenceDisplay, SlopeDisplay, Surface
 
@@ -156,7 +156,7 @@ def test_one_of_several_outputs_is_drawn(X, output):
     display = PartialDependenceDisplay.from_estimator(model, X, ["age"], output=output)
     x, estimate = display.axes_[0].lines[0].get_data()
     assert_allclose(estimate, np.sin(x) + output)
-    with pytest.raises(ValueError, match=says("output=2", "from 0 to 1")):
+    with pytest.raises(ValueError, match=mentions("output=2", "from 0 to 1")):
         PartialDependenceDisplay.from_estimator(model, X, ["age"], output=2)
 
 
@@ -224,24 +224,24 @@ def test_given_axes_are_one_for_each_panel(figures, X):
     display = PartialDependenceDisplay.from_estimator(Answerer(), X, ["age", "bmi"], ax=axes)
     assert display.axes_.tolist() == axes.tolist()
     assert display.figure_ is figure
-    with pytest.raises(ValueError, match=says("2 axes", "1 panels")):
+    with pytest.raises(ValueError, match=mentions("2 axes", "1 panels")):
         PartialDependenceDisplay.from_estimator(Answerer(), X, "age", ax=axes)
 
 
 @pytest.mark.parametrize("features", [[], [("age", "bmi", "sex")]])
 def test_features_come_alone_or_in_pairs(X, features):
-    with pytest.raises(ValueError, match=says("features", "('age', 'bmi')")):
+    with pytest.raises(ValueError, match=mentions("features", "('age', 'bmi')")):
         PartialDependenceDisplay.from_estimator(Answerer(), X, features)
 
 
 def test_an_unknown_feature_is_named(X):
-    with pytest.raises(ValueError, match=says("feature='weight'", "age, bmi, sex")):
+    with pytest.raises(ValueError, match=mentions("feature='weight'", "age, bmi, sex")):
         PartialDependenceDisplay.from_estimator(Answerer(), X, ["weight"])
 
 
 def test_a_frame_without_features_is_refused(X):
     frame = Answerer().partial_dependence(X, ["age"]).drop(columns="age")
-    with pytest.raises(ValueError, match=says("one or two features", "[]")):
+    with pytest.raises(ValueError, match=mentions("one or two features", "[]")):
         PartialDependenceDisplay.from_frames([frame])
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
+from messages import mentions
+from models import plain_member, small_ensemble
 from numpy.testing import assert_allclose
-from plain import plain_ensemble, plain_member
 from scipy.sparse import csr_array
-from shared import says
 from sklearn.compose import make_column_transformer
 from sklearn.metrics import r2_score, root_mean_squared_error
 from sklearn.model_selection import GridSearchCV
@@ -36,11 +36,6 @@ from ulmus.report.text import overview_text, rows_text, variance_text
 SECTIONS = ["data", "accuracy", "calibration", "correlation", "relevance", "variance", "adequacy"]
 SECTIONS += ["outliers", "reproducibility", "citation"]
 NAUGHTY = ["<script>alert(1)</script>", '"quote" & co', "größe µ", "long " * 40]
-
-
-def small(M=4, N=15, **parameters):
-    how = {"alpha": 0.1, "random_state": 0}
-    return plain_ensemble(M, N, **how | parameters)
 
 
 def drawn_table(n=150, d=3, seed=0):
@@ -89,7 +84,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def model(rows):
-    return small().fit(*rows)
+    return small_ensemble(4, 15, alpha=0.1).fit(*rows)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +159,7 @@ def test_a_missing_library_is_named(model, rows, monkeypatch, name):
     for loaded in [m for m in sys.modules if m.split(".")[0] == name]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=says("pip install 'ulmus[report]'")):
+    with pytest.raises(ImportError, match=mentions("pip install 'ulmus[report]'")):
         report_html(model, *rows)
 
 
@@ -232,7 +227,7 @@ def test_new_rows_are_an_out_of_sample_test(model):
 
 def test_new_rows_evaluate_a_model_of_one_output_with_two_axes(model, rows):
     X, y = rows
-    column = small().fit(X, y[:, None])
+    column = small_ensemble(4, 15, alpha=0.1).fit(X, y[:, None])
     new = drawn_table(80, seed=1)
     ours, expected = (contents(m, *new).evaluation for m in (column, model))
     assert_allclose(ours.scaled, expected.scaled)
@@ -331,7 +326,7 @@ def test_a_pipeline_with_categories_is_about_the_original_columns():
     X = pd.DataFrame({"kind": rng.choice(["oak", "elm", "ash"], 120), "t": rng.uniform(0, 9, 120)})
     y = 3.0 * (X.kind == "elm") + 0.1 * X.t + 0.3 * rng.standard_normal(120)
     encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
-    pipe = make_pipeline(encode, small()).fit(X, y)
+    pipe = make_pipeline(encode, small_ensemble(4, 15, alpha=0.1)).fit(X, y)
     found = contents(pipe, X, y)
     assert found.is_training
     assert found.relevance.names == ("kind", "t")
@@ -348,11 +343,14 @@ def test_a_pipeline_with_categories_is_about_the_original_columns():
 
 def test_arrays_have_columns_x0_x1(rows):
     X, y = rows
-    model = small().fit(X.to_numpy(), y)
+    model = small_ensemble(4, 15, alpha=0.1).fit(X.to_numpy(), y)
     assert contents(model, X.to_numpy(), y).relevance.names[0] in ("x0", "x1", "x2")
     # A frame for a model of arrays keeps its names.
     assert set(contents(model, X, y).relevance.names) == set(X.columns)
-    assert contents(small().fit(X, y), X.to_numpy(), y).columns[0].name == "c0"
+    assert (
+        contents(small_ensemble(4, 15, alpha=0.1).fit(X, y), X.to_numpy(), y).columns[0].name
+        == "c0"
+    )
 
 
 def test_one_member_lacks_the_variance_of_its_weights(rows):
@@ -365,14 +363,14 @@ def test_one_member_lacks_the_variance_of_its_weights(rows):
 
 @pytest.mark.filterwarnings("ignore:n_estimators=1")
 def test_an_ensemble_of_one(rows):
-    found = contents(small(1).fit(*rows), *rows)
+    found = contents(small_ensemble(1, 15, alpha=0.1).fit(*rows), *rows)
     assert found.ensemble_size is None
 
 
 def test_weighted_rows(rows):
     X, y = rows
     w = np.where(np.arange(len(y)) % 9 == 4, 0, 1.5)
-    model = small().fit(X, y, w)
+    model = small_ensemble(4, 15, alpha=0.1).fit(X, y, w)
     evaluation = contents(model, X, y).evaluation
     assert len(evaluation.observed) == np.sum(w > 0)
     assert_allclose(evaluation.predicted, model.loo_predictions_[w > 0])
@@ -388,7 +386,7 @@ def test_rows_that_the_map_was_not_optimised_on_evaluate(rows):
 
 
 def test_a_compressed_model_cannot_recognise_its_training_rows(rows):
-    model = small().fit(*rows).compress()
+    model = small_ensemble(4, 15, alpha=0.1).fit(*rows).compress()
     found = contents(model, *rows)
     assert found.evaluated_on == NEW
     assert len(found.evaluation.scores) == 1
@@ -398,7 +396,7 @@ def test_a_compressed_model_cannot_recognise_its_training_rows(rows):
 
 
 def test_a_model_without_rows_and_without_observations(rows):
-    model = small().fit(*rows).compress()
+    model = small_ensemble(4, 15, alpha=0.1).fit(*rows).compress()
     found = contents(model, rows[0], None)
     assert found.evaluated_on == NOTHING
     assert found.target is None
@@ -411,14 +409,14 @@ def test_a_model_without_rows_and_without_observations(rows):
 def test_a_streamed_model(rows):
     X, y = rows
     blocks = [(X.to_numpy()[i::3], y[i::3]) for i in range(3)]
-    model = small().fit_blocks(blocks)
+    model = small_ensemble(4, 15, alpha=0.1).fit_blocks(blocks)
     assert contents(model, X.to_numpy(), y).evaluated_on == NEW
     assert set(SECTIONS) <= Page(report_html(model, X.to_numpy(), y)).ids()
 
 
 def test_a_sparse_table(rows):
     X, y = rows
-    model = small().fit(csr_array(X.to_numpy()), y)
+    model = small_ensemble(4, 15, alpha=0.1).fit(csr_array(X.to_numpy()), y)
     found = contents(model, csr_array(X.to_numpy()), y)
     assert found.is_training
     assert_allclose(found.evaluation.predicted, model.loo_predictions_)
@@ -427,14 +425,14 @@ def test_a_sparse_table(rows):
 
 def test_single_precision(rows):
     X, y = rows
-    model = small(dtype="float32").fit(X, y.astype("float32"))
+    model = small_ensemble(4, 15, alpha=0.1, dtype="float32").fit(X, y.astype("float32"))
     assert contents(model, X, y).is_training
 
 
 def test_a_constant_target():
     X, _ = drawn_table(60, 2)
     y = np.full(60, 3.0)
-    model = small().fit(X, y)
+    model = small_ensemble(4, 15, alpha=0.1).fit(X, y)
     found = contents(model, X, y)
     assert "nothing to explain" in overview_text(found)
     assert np.isnan(found.evaluation.scores[0].r2)
@@ -453,7 +451,7 @@ def test_few_inputs_and_sixty_rows(d):
 def test_names_are_shown_as_they_are():
     X, y = drawn_table(80, 4)
     X.columns = NAUGHTY
-    model = small().fit(X, y)
+    model = small_ensemble(4, 15, alpha=0.1).fit(X, y)
     page = report_html(model, X, y, title="<b>title</b>", target="</script><i>")
     read = Page(page)
     assert "<script>alert" not in page
@@ -468,7 +466,7 @@ def test_names_are_shown_as_they_are():
 
 def test_many_inputs_are_drawn_in_part():
     X, y = drawn_table(90, 300)
-    model = small().fit(X, y)
+    model = small_ensemble(4, 15, alpha=0.1).fit(X, y)
     page = report_html(model, X, y)
     assert len(figures_of(page)["partial-dependence"]) == 12
     assert "The 12 most relevant of 300 inputs are shown" in Page(page).text
@@ -493,7 +491,7 @@ def test_odd_columns_of_a_pipeline():
         return np.column_stack(out)
 
     y = X.gap.fillna(0.5) + X.flag + 0.1 * rng.standard_normal(n)
-    pipe = make_pipeline(FunctionTransformer(encoded), small()).fit(X, y)
+    pipe = make_pipeline(FunctionTransformer(encoded), small_ensemble(4, 15, alpha=0.1)).fit(X, y)
     found = contents(pipe, X, y)
     columns = {column.name: column for column in found.columns}
     assert columns["gap"].missing == 18
@@ -527,7 +525,7 @@ def test_rows_outside_the_range_are_listed_and_warned_of(model):
 
 def test_only_rows_outside_the_range():
     X, y = drawn_table(60, 2)
-    model = small().fit(X, y)
+    model = small_ensemble(4, 15, alpha=0.1).fit(X, y)
     found = contents(model, X + 50, y + 1)
     assert found.evaluation.inside is None
     assert found.n_inside == 60
@@ -544,7 +542,7 @@ def test_many_new_rows_are_sampled(model):
 
 def test_many_training_rows_are_drawn_in_part():
     X, y = drawn_table(2500)
-    model = small().fit(X, y)
+    model = small_ensemble(4, 15, alpha=0.1).fit(X, y)
     evaluation = contents(model, X, y).evaluation
     assert len(evaluation.observed) == 2500
     assert evaluation.bounds.shape == (2, 2000)
@@ -559,8 +557,8 @@ def test_many_training_rows_are_drawn_in_part():
 
 def test_several_outputs_are_refused(rows):
     X, y = rows
-    model = small().fit(X, np.column_stack([y, y]))
-    with pytest.raises(ValueError, match=says("one output", "2", "a report for each")):
+    model = small_ensemble(4, 15, alpha=0.1).fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match=mentions("one output", "2", "a report for each")):
         report_html(model, X, y)
 
 
@@ -575,7 +573,7 @@ def test_several_outputs_are_refused(rows):
     ],
 )
 def test_bad_rows_are_named(model, rows, change, words):
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         report_html(model, *change(*rows))
 
 
@@ -639,7 +637,9 @@ def test_settings_reproduce_the_model(model, rows):
 def test_the_code_of_a_pipeline_runs(rows):
     X, y = rows
     encode = make_column_transformer((OneHotEncoder(), []), remainder=StandardScaler())
-    pipe = make_pipeline(encode, small(weight_scale=1.25, noise_variance=0.09)).fit(X, y)
+    pipe = make_pipeline(
+        encode, small_ensemble(4, 15, alpha=0.1, weight_scale=1.25, noise_variance=0.09)
+    ).fit(X, y)
     code = contents(pipe, X, y).settings.code
     names = {}
     exec(code.split("model.fit")[0], names)

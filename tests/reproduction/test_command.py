@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from reproduction.__main__ import reproduce
 
-
 KEYS = [
     "table",
     "setting",

@@ -8,10 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from shared import paper_miniature
 
 import reproduction
-from ulmus import datasets
 from reproduction import (
     FIGURES,
     STUDIES,
@@ -24,13 +22,14 @@ from reproduction import (
     tables,
 )
 from reproduction.measures import error_measures, fit_measures
+from ulmus import datasets
 
 # Replications and ensembles of the miniatures, where not a few of each.
 SIZES = {"sine60": (60, 400), "sine100": (60, 400), "heteroskedastic": (20, 400)}
 
 
 @pytest.fixture(scope="module")
-def results():
+def results(paper_miniature):
     """All studies in miniature, simulated once."""
     found = {}
     for name in STUDIES:
@@ -165,7 +164,7 @@ def test_difference_in_standard_errors():
     assert tables.monte_carlo_errors(record._replace(paper_mean=None), Options()) is None
 
 
-def test_an_interrupted_run_continues(tmp_path, monkeypatch):
+def test_an_interrupted_run_continues(paper_miniature, tmp_path, monkeypatch):
     study = paper_miniature("sine60")
     options = Options(30, 250, output=tmp_path)
     whole = simulated(study, options)
@@ -197,7 +196,7 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch):
     assert len(calls) == 8
 
 
-def test_processes_give_the_same_numbers():
+def test_processes_give_the_same_numbers(paper_miniature):
     study = paper_miniature("sine60")
     one, two = (simulated(study, Options(20, 200, jobs=jobs)) for jobs in (1, 2))
     np.testing.assert_allclose(two.errors, one.errors, rtol=1e-6)

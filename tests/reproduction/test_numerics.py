@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from plain import plain_ensemble
-from shared import paper_miniature
+from models import plain_ensemble
 
-from ulmus.core.layer.hidden_layer import UnitDistribution
 from reproduction import STUDIES, Options, selection
 from reproduction.members import factorised, output_weights
 from reproduction.settings import REPLICATION, TRUTH
@@ -18,9 +16,10 @@ from reproduction.simulation import (
     mean_predictions,
     truth_chunk,
 )
+from ulmus.core.layer.hidden_layer import UnitDistribution
 
 
-def fitted(study, draw, X, n_members, alpha, monkeypatch):
+def fit_with_weights_of(study, draw, X, n_members, alpha, monkeypatch):
     """The library's estimator with the weights of a draw."""
     weights = draw.weights[:n_members]
     members = iter([(each[:-1], each[-1]) for each in weights])
@@ -40,7 +39,7 @@ def fitted(study, draw, X, n_members, alpha, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:.*outside the range")
 @pytest.mark.parametrize("name", sorted(STUDIES.keys() - {"sine100"}))
-def test_batches_equal_the_estimator(name, monkeypatch):
+def test_batches_equal_the_estimator(paper_miniature, name, monkeypatch):
     # Not the five units in one dimension: the estimator drops directions that these keep.
     study = replace(paper_miniature(name), estimates=("S3", "S2", "NHe", "S1", "BR", "NHo"))
     design, machine = study.design, Machine()
@@ -48,7 +47,7 @@ def test_batches_equal_the_estimator(name, monkeypatch):
     for k, variances, predictions in estimated_variances(study, batches, machine):
         for a, alpha in enumerate(study.alphas):
             X = design.inputs[design.train]
-            model = fitted(study, draws[0], X, study.members[k], alpha, monkeypatch)
+            model = fit_with_weights_of(study, draws[0], X, study.members[k], alpha, monkeypatch)
             points = design.inputs
             np.testing.assert_allclose(predictions[0, a], model.predict(points), rtol=1e-8)
             for j, estimate in enumerate(study.estimates):
@@ -58,17 +57,19 @@ def test_batches_equal_the_estimator(name, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:.*outside the range")
 @pytest.mark.parametrize("name", sorted(STUDIES.keys() - {"sine100"}))
-def test_truth_is_of_the_estimator(name, monkeypatch):
+def test_truth_is_of_the_estimator(paper_miniature, name, monkeypatch):
     study = paper_miniature(name)
     design, M = study.design, study.members[-1]
     draws, batches = next(ensemble_groups(study, 0, TRUTH, range(1), Machine()))
     found = mean_predictions(study, batches)[-1]
     for a, alpha in enumerate(study.alphas):
-        model = fitted(study, draws[0], design.inputs[design.train], M, alpha, monkeypatch)
+        model = fit_with_weights_of(
+            study, draws[0], design.inputs[design.train], M, alpha, monkeypatch
+        )
         np.testing.assert_allclose(found[a, 0], model.predict(design.inputs), rtol=1e-7)
 
 
-def test_short_products_change_no_digit_that_is_printed():
+def test_short_products_change_no_digit_that_is_printed(paper_miniature):
     study = paper_miniature("heteroskedastic")
     found = []
     for precision in ("float64", "float32"):
@@ -78,7 +79,7 @@ def test_short_products_change_no_digit_that_is_printed():
     np.testing.assert_allclose(*found, rtol=2e-5)
 
 
-def test_torch_gives_the_same_truth():
+def test_torch_gives_the_same_truth(paper_miniature):
     pytest.importorskip("torch")
     study = paper_miniature("friedman")
     host, torch = (truth_chunk(study, 0, range(2), Machine(d)) for d in (None, "cpu"))
@@ -116,7 +117,7 @@ def test_ridge_from_the_same_factorisation():
     np.testing.assert_allclose(members.gram[0], Q.T @ Q, atol=1e-10)
 
 
-def test_members_are_prefixes_and_chunks_do_not_matter():
+def test_members_are_prefixes_and_chunks_do_not_matter(paper_miniature):
     study = paper_miniature("sine60")
     whole = truth_chunk(study, 0, range(20), Machine())
     parts = [truth_chunk(study, 0, span, Machine()) for span in (range(7), range(7, 20))]

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from plain import plain_ensemble
+from models import plain_ensemble
 from scipy.spatial.distance import cdist
 
 from ulmus.metrics import coverage

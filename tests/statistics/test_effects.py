@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from plain import plain_ensemble
+from models import plain_ensemble
 
 N_ROWS, TIMES = 200, 150
 GRID = np.linspace(-0.9, 0.9, 9)

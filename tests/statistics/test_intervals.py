@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
+from interval_methods import every_interval
+from models import plain_ensemble
 from numpy.testing import assert_allclose
-from plain import plain_ensemble
-from shared import (
-    every_interval,
-)
 
 from ulmus.intervals import is_skewed
 

@@ -7,7 +7,7 @@ errors of the simulation; where the claim is "nearly", the tolerance is added to
 import numpy as np
 import oracles
 import pytest
-from plain import plain_ensemble
+from models import plain_ensemble
 from scipy.special import expit
 
 R = 800  # replications

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from fit_comparison import assert_same_fit, cut, ensemble
+from fit_comparison import assert_same_fit, cut
+from messages import mentions
+from models import every_estimate_ensemble
 from numpy.testing import assert_array_equal
-from shared import says
 
 from ulmus.tables import from_arrow
 
@@ -22,7 +23,9 @@ def test_slices_of_a_file_mapped_into_memory(make_table, tmp_path):
     table.flush()
     table = np.memmap(tmp_path / "table.f8", dtype=float, mode="r", shape=(200, 4))
     blocks = [(table[a : a + 32, :3], table[a : a + 32, 3]) for a in range(0, 200, 32)]
-    assert_same_fit(ensemble().fit_blocks(blocks), ensemble().fit(X, y), X_new)
+    assert_same_fit(
+        every_estimate_ensemble().fit_blocks(blocks), every_estimate_ensemble().fit(X, y), X_new
+    )
 
 
 def test_a_function_is_called_for_each_reading(make_table):
@@ -33,7 +36,9 @@ def test_a_function_is_called_for_each_reading(make_table):
         readings.append(0)
         yield from cut(X, y, w)
 
-    assert_same_fit(ensemble().fit_blocks(blocks), ensemble().fit(X, y, w), X_new)
+    assert_same_fit(
+        every_estimate_ensemble().fit_blocks(blocks), every_estimate_ensemble().fit(X, y, w), X_new
+    )
     assert len(readings) > 1
 
 
@@ -46,8 +51,8 @@ def test_an_iterator_is_refused_with_a_remedy(make_table, kind):
         "zip": zip(*zip(*blocks, strict=True), strict=True),
         "map": map(tuple, blocks),
     }[kind]
-    with pytest.raises(ValueError, match=says("iterator", "list", "function")):
-        ensemble().fit_blocks(iterator)
+    with pytest.raises(ValueError, match=mentions("iterator", "list", "function")):
+        every_estimate_ensemble().fit_blocks(iterator)
     assert len(list(iterator)) == len(blocks)  # nothing was taken from it
 
 
@@ -55,7 +60,7 @@ def test_a_function_that_gives_the_same_iterator_again_is_noticed(make_table):
     X, y, _, _ = make_table(60)
     iterator = iter(cut(X, y))
     with pytest.raises(ValueError, match="rows"):
-        ensemble().fit_blocks(lambda: iterator)
+        every_estimate_ensemble().fit_blocks(lambda: iterator)
 
 
 @pytest.fixture
@@ -93,7 +98,11 @@ def test_files(frame, tmp_path, make_table, format):
     assert max(len(block[0]) for block in blocks) <= 32
     named = pd.DataFrame(X, columns=["x0", "x1", "x2"])
     points = pd.DataFrame(X_new, columns=named.columns)
-    assert_same_fit(ensemble().fit_blocks(blocks), ensemble().fit(named, y, w), points)
+    assert_same_fit(
+        every_estimate_ensemble().fit_blocks(blocks),
+        every_estimate_ensemble().fit(named, y, w),
+        points,
+    )
 
 
 def test_a_folder_of_files_several_targets_and_the_columns_left(frame, tmp_path, make_table):
@@ -103,22 +112,24 @@ def test_a_folder_of_files_several_targets_and_the_columns_left(frame, tmp_path,
     blocks = from_arrow(tmp_path, target=["y", "z"], sample_weight="w", format="csv")
     assert blocks.columns == ("x0", "x1", "x2")
     _, _, w, X_new = make_table(120)
-    expected = ensemble().fit(frame[["x0", "x1", "x2"]], frame[["y", "z"]].to_numpy(), w)
+    expected = every_estimate_ensemble().fit(
+        frame[["x0", "x1", "x2"]], frame[["y", "z"]].to_numpy(), w
+    )
     points = pd.DataFrame(X_new, columns=["x0", "x1", "x2"])
-    assert_same_fit(ensemble().fit_blocks(blocks), expected, points)
+    assert_same_fit(every_estimate_ensemble().fit_blocks(blocks), expected, points)
     several = from_arrow(
         [tmp_path / f"part-{part}.csv" for part in range(3)], target=["y"], sample_weight="w"
     )
     points = frame[list(several.columns)].head(2)
-    assert ensemble().fit_blocks(several).predict(points).shape == (2, 1)
+    assert every_estimate_ensemble().fit_blocks(several).predict(points).shape == (2, 1)
 
 
 def test_columns_that_a_file_does_not_have_are_named(frame, tmp_path):
     path = written(frame, tmp_path / "table.parquet", "parquet")
     for wrong in ({"target": "t"}, {"target": "y", "columns": ["x0", "t"]}):
-        with pytest.raises(ValueError, match=says("'t'", "'x0'", "not in the data set")):
+        with pytest.raises(ValueError, match=mentions("'t'", "'x0'", "not in the data set")):
             from_arrow(path, **wrong)
-    with pytest.raises(ValueError, match=says("'mass'", "not in the data set")):
+    with pytest.raises(ValueError, match=mentions("'mass'", "not in the data set")):
         from_arrow(path, target="y", sample_weight="mass")
 
 
@@ -129,23 +140,23 @@ def test_a_missing_value_in_a_file_is_named(frame, tmp_path):
     sizes = [len(block[0]) for block in blocks]
     block = next(i for i, end in enumerate(np.cumsum(sizes)) if end > 70)
     row = 70 - sum(sizes[:block])
-    with pytest.raises(ValueError, match=says(f"block {block} ", f"row {row};")):
-        ensemble().fit_blocks(blocks)
+    with pytest.raises(ValueError, match=mentions(f"block {block} ", f"row {row};")):
+        every_estimate_ensemble().fit_blocks(blocks)
 
 
 def test_files_without_pyarrow(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
-    with pytest.raises(ImportError, match=says("pyarrow", "install ulmus")):
+    with pytest.raises(ImportError, match=mentions("pyarrow", "install ulmus")):
         from_arrow("table.parquet", target="y")
 
 
 def test_data_frames_name_the_features(frame, make_table):
     names = ["x0", "x1", "x2"]
     blocks = [(part[names], part["y"], part["w"]) for part in (frame[:50], frame[50:])]
-    model = ensemble().fit_blocks(blocks)
+    model = every_estimate_ensemble().fit_blocks(blocks)
     assert list(model.feature_names_in_) == names
     X, y, w, X_new = make_table(120)
-    assert_same_fit(model.fit_blocks(cut(X, y, w)), ensemble().fit(X, y, w), X_new)
+    assert_same_fit(model.fit_blocks(cut(X, y, w)), every_estimate_ensemble().fit(X, y, w), X_new)
     assert not hasattr(model, "feature_names_in_")
     model.fit_blocks(blocks).predict(pd.DataFrame(X_new, columns=names))
     with pytest.raises(ValueError, match="feature names"):
@@ -204,37 +215,39 @@ BAD_BLOCKS = {
 def test_a_bad_block_is_named_and_the_last_fit_kept(make_table, bad, n_jobs):
     change, words = BAD_BLOCKS[bad]
     X, y, w, X_new = make_table(100)
-    model = ensemble(n_jobs=n_jobs).fit(X, y)
+    model = every_estimate_ensemble(n_jobs=n_jobs).fit(X, y)
     before = model.predict(X_new, return_std=True)
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         model.fit_blocks(spoiled(cut(X, y, w, size=5), 17, change))
     assert_array_equal(model.predict(X_new, return_std=True), before)
     assert len(model.leverage_) == 100
-    assert_same_fit(model.fit_blocks(cut(X, y, w)), ensemble().fit(X, y, w), X_new)
+    assert_same_fit(model.fit_blocks(cut(X, y, w)), every_estimate_ensemble().fit(X, y, w), X_new)
 
 
 def test_no_rows():
     for blocks in ([], [(np.empty((0, 3)), np.empty(0))] * 3, lambda: iter([])):
-        with pytest.raises(ValueError, match=says("blocks", "no rows", "two rows")):
-            ensemble().fit_blocks(blocks)
+        with pytest.raises(ValueError, match=mentions("blocks", "no rows", "two rows")):
+            every_estimate_ensemble().fit_blocks(blocks)
 
 
 def test_one_row_is_not_enough(make_table):
     X, y, _, _ = make_table(60)
     with pytest.raises(ValueError, match="two"):
-        ensemble(variance="auto").fit_blocks([(X[:1], y[:1])])
+        every_estimate_ensemble(variance="auto").fit_blocks([(X[:1], y[:1])])
 
 
 def test_weights_that_are_all_zero(make_table):
     X, y, _, _ = make_table(60)
     with pytest.raises(ValueError, match="weight"):
-        ensemble().fit_blocks(cut(X, y, np.zeros(60)))
+        every_estimate_ensemble().fit_blocks(cut(X, y, np.zeros(60)))
 
 
 def test_least_squares_needs_more_rows_than_the_rank(make_table):
     X, y, _, _ = make_table(60)
-    with pytest.raises(ValueError, match=says("alpha=0", "rows", "alpha='loo'")):
-        ensemble(2, 8, alpha=0, variance="auto").fit_blocks(cut(X[:8], y[:8], size=3))
+    with pytest.raises(ValueError, match=mentions("alpha=0", "rows", "alpha='loo'")):
+        every_estimate_ensemble(2, 8, alpha=0, variance="auto").fit_blocks(
+            cut(X[:8], y[:8], size=3)
+        )
 
 
 # ---------------------------------------------------------------- what a stream shows
@@ -244,26 +257,26 @@ def test_least_squares_needs_more_rows_than_the_rank(make_table):
 def test_progress_is_shown(make_table, capsys, n_jobs):
     X, y, _, X_new = make_table(60)
     how = {"n_jobs": n_jobs, "noise": "heteroskedastic"}
-    model = ensemble(verbose=1, **how).fit_blocks(cut(X, y))
+    model = every_estimate_ensemble(verbose=1, **how).fit_blocks(cut(X, y))
     shown = capsys.readouterr().out
     assert "sums of features" in shown
     assert "leave-one-out" in shown
-    assert_same_fit(model, ensemble(**how).fit_blocks(cut(X, y)), X_new)
+    assert_same_fit(model, every_estimate_ensemble(**how).fit_blocks(cut(X, y)), X_new)
     assert capsys.readouterr().out == ""
 
 
 def test_progress_is_shown_without_rich(make_table, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.progress", None)
     X, y, _, X_new = make_table(60)
-    model = ensemble(verbose=1).fit_blocks(cut(X, y))
+    model = every_estimate_ensemble(verbose=1).fit_blocks(cut(X, y))
     shown = capsys.readouterr().out
     assert "sums of features ..." in shown
-    assert_same_fit(model, ensemble().fit_blocks(cut(X, y)), X_new)
+    assert_same_fit(model, every_estimate_ensemble().fit_blocks(cut(X, y)), X_new)
 
 
 def test_a_failed_fit_leaves_no_progress_behind(make_table, capsys):
     X, y, _, _ = make_table(100)
-    model = ensemble(verbose=1)
+    model = every_estimate_ensemble(verbose=1)
     blocks = spoiled(cut(X, y, size=5), 17, lambda X, y: (X, y * np.nan))
     for _ in range(2):  # a second display can be opened only if the first was closed
         with pytest.raises(ValueError, match="block 17"):

@@ -6,9 +6,10 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from properties import at_least
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
@@ -152,7 +153,7 @@ def test_a_description_of_something_else_is_refused(change):
         Schema.from_description({**good, **change})
 
 
-@settings(max_examples=25, deadline=None)
+@at_least(25)
 @given(st.sets(st.integers(1, 59)), st.integers(0, 5))
 def test_parts_of_a_table_give_the_schema_of_the_whole(cuts, seed):
     table = mixed(60, seed)

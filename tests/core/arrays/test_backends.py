@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.special
-from fit_comparison import answers, assert_close, assert_same_answers, ensemble
+from fit_comparison import answers, assert_close, assert_same_answers
+from messages import mentions
+from models import every_estimate_ensemble, plain_member
 from numpy.testing import assert_allclose
-from plain import plain_member
-from shared import says
 
 from ulmus.core.arrays.backend import column_sums, erf, like, logistic, to_numpy
 from ulmus.core.arrays.linalg import triangular_factor
@@ -32,8 +32,8 @@ from ulmus.core.layer.hidden_layer import ACTIVATIONS
 )
 def test_fit_follows_the_data(xp, make_table, how, n):
     X, y, w, X_new = make_table(n)
-    ours = ensemble(6, **how).fit(xp.asarray(X), xp.asarray(y), xp.asarray(w))
-    expected = ensemble(6, **how).fit(X, y, w)
+    ours = every_estimate_ensemble(6, **how).fit(xp.asarray(X), xp.asarray(y), xp.asarray(w))
+    expected = every_estimate_ensemble(6, **how).fit(X, y, w)
     points = xp.asarray(X_new)
     assert isinstance(ours.fitted_.ensemble.layer.W, type(points))
     assert_same_answers(ours, expected, points, X_new, type(points))
@@ -48,8 +48,8 @@ def test_prediction_intervals(xp, make_table, method, noise):
     X, y, _, X_new = make_table(90)
     how = {"noise": noise, "variance": "auto"}
     ours, expected = (
-        ensemble(6, **how).fit(xp.asarray(X), xp.asarray(y)),
-        ensemble(6, **how).fit(X, y),
+        every_estimate_ensemble(6, **how).fit(xp.asarray(X), xp.asarray(y)),
+        every_estimate_ensemble(6, **how).fit(X, y),
     )
     points = xp.asarray(X_new)
     bounds = ours.predict_interval(points, [0.5, 0.9], method=method)
@@ -68,8 +68,8 @@ def test_fit_blocks_follows_the_data(xp, make_table, noise):
         for a, b in ((0, 40), (40, 40), (40, 41), (41, 90))
     ]
     ours, expected = (
-        ensemble(6, noise=noise).fit_blocks(blocks),
-        ensemble(6, noise=noise).fit(X, y, w),
+        every_estimate_ensemble(6, noise=noise).fit_blocks(blocks),
+        every_estimate_ensemble(6, noise=noise).fit(X, y, w),
     )
     points = xp.asarray(X_new)
     assert isinstance(ours.fitted_.ensemble.layer.W, type(points))
@@ -82,10 +82,10 @@ def test_fit_blocks_follows_the_data(xp, make_table, noise):
 def test_partial_fit_follows_the_data(xp, make_table):
     X, y, w, X_new = make_table(90)
     how = {"alpha": 0.1, "standardize": False, "variance": "auto"}
-    ours = ensemble(6, **how)
+    ours = every_estimate_ensemble(6, **how)
     for rows in (slice(50), slice(50, 51), slice(51, 90)):
         ours.partial_fit(xp.asarray(X[rows]), xp.asarray(y[rows]), xp.asarray(w[rows]))
-    expected = ensemble(6, **how).fit(X, y, w)
+    expected = every_estimate_ensemble(6, **how).fit(X, y, w)
     variance = ours.predict_var(xp.asarray(X_new))
     assert isinstance(variance, type(xp.asarray(X_new)))
     assert_close(variance, expected.predict_var(X_new))
@@ -95,10 +95,12 @@ def test_several_outputs(xp, make_table):
     X, y, _, X_new = make_table(90)
     Y = np.stack([y, 100 - 3 * X[:, 0]], axis=1)
     for ours in (
-        ensemble(6).fit(xp.asarray(X), xp.asarray(Y)),
-        ensemble(6).fit_blocks([(xp.asarray(X[:50]), Y[:50]), (xp.asarray(X[50:]), Y[50:])]),
+        every_estimate_ensemble(6).fit(xp.asarray(X), xp.asarray(Y)),
+        every_estimate_ensemble(6).fit_blocks(
+            [(xp.asarray(X[:50]), Y[:50]), (xp.asarray(X[50:]), Y[50:])]
+        ),
     ):
-        expected = ensemble(6).fit(X, Y)
+        expected = every_estimate_ensemble(6).fit(X, Y)
         assert_close(ours.predict(xp.asarray(X_new)), expected.predict(X_new))
         assert_close(ours.predict_var(xp.asarray(X_new)), expected.predict_var(X_new))
 
@@ -112,8 +114,8 @@ def test_one_member(xp, make_table):
 
 def test_libraries_mix(xp, make_table):
     X, y, _, X_new = make_table(60)
-    foreign, points = ensemble(6).fit(xp.asarray(X), y), xp.asarray(X_new)
-    local = ensemble(6).fit(X, y)
+    foreign, points = every_estimate_ensemble(6).fit(xp.asarray(X), y), xp.asarray(X_new)
+    local = every_estimate_ensemble(6).fit(X, y)
     for ours, at, library in ((foreign, X_new, np.ndarray), (local, points, type(points))):
         assert isinstance(ours.predict(at), library)
         assert_close(ours.predict(at), local.predict(X_new))
@@ -122,7 +124,10 @@ def test_libraries_mix(xp, make_table):
 
 def test_members_can_be_compared(xp, make_table):
     X, y, _, X_new = make_table(90)
-    ours, expected = ensemble(6).fit(xp.asarray(X), y), ensemble(6).fit(X, y)
+    ours, expected = (
+        every_estimate_ensemble(6).fit(xp.asarray(X), y),
+        every_estimate_ensemble(6).fit(X, y),
+    )
     for method in ("variance_components", "member_correlation"):
         ours_parts = getattr(ours, method)(xp.asarray(X_new))
         expected_parts = getattr(expected, method)(X_new)
@@ -137,13 +142,13 @@ def test_bad_arrays_are_refused(xp, make_table):
     X, y, _, X_new = make_table(60)
     bad = X.copy()
     bad[41, 1] = np.nan
-    with pytest.raises(ValueError, match=says("NaN", "drop or fill")):
-        ensemble(6).fit(xp.asarray(bad), y)
+    with pytest.raises(ValueError, match=mentions("NaN", "drop or fill")):
+        every_estimate_ensemble(6).fit(xp.asarray(bad), y)
     blocks = [(xp.asarray(bad[:40]), y[:40]), (xp.asarray(bad[40:]), y[40:])]
-    with pytest.raises(ValueError, match=says("X of block 1", "row 1;")):
-        ensemble(6).fit_blocks(blocks)
-    model = ensemble(6).fit(xp.asarray(X), y)
-    with pytest.raises(ValueError, match=says("2 features", "3")):
+    with pytest.raises(ValueError, match=mentions("X of block 1", "row 1;")):
+        every_estimate_ensemble(6).fit_blocks(blocks)
+    model = every_estimate_ensemble(6).fit(xp.asarray(X), y)
+    with pytest.raises(ValueError, match=mentions("2 features", "3")):
         model.predict(xp.asarray(X_new[:, :2]))
     with pytest.raises(ValueError, match="axes"):
         model.predict(xp.asarray(X_new[0]))

@@ -6,10 +6,10 @@ import threading
 
 import numpy as np
 import pytest
-from fit_comparison import answers, assert_close, assert_same_answers, ensemble
+from fit_comparison import answers, assert_close, assert_same_answers
+from messages import mentions
+from models import PLAIN, every_estimate_ensemble
 from numpy.testing import assert_allclose
-from plain import PLAIN
-from shared import says
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ulmus.core.arrays.backend import member_products, row_products
@@ -29,11 +29,11 @@ def on_device(monkeypatch):
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
 def test_a_device_computes_for_numpy(torch, make_table, noise):
     X, y, w, X_new = make_table(90)
-    expected = ensemble(6, noise=noise).fit(X, y, w)
+    expected = every_estimate_ensemble(6, noise=noise).fit(X, y, w)
     blocks = [(X[:50], y[:50], w[:50]), (X[50:], y[50:], w[50:])]
     for ours in (
-        ensemble(6, noise=noise, device="cpu").fit(X, y, w),
-        ensemble(6, noise=noise, device="cpu").fit_blocks(blocks),
+        every_estimate_ensemble(6, noise=noise, device="cpu").fit(X, y, w),
+        every_estimate_ensemble(6, noise=noise, device="cpu").fit_blocks(blocks),
     ):
         assert isinstance(ours.fitted_.ensemble.layer.W, torch.Tensor)
         assert_same_answers(ours, expected, X_new, X_new, np.ndarray)
@@ -41,8 +41,8 @@ def test_a_device_computes_for_numpy(torch, make_table, noise):
 
 def test_a_device_and_threads(torch, make_table):
     X, y, w, X_new = make_table(90)
-    ours = ensemble(6, device="cpu", n_jobs=2).fit(X, y, w)
-    assert_same_answers(ours, ensemble(6).fit(X, y, w), X_new, X_new, np.ndarray)
+    ours = every_estimate_ensemble(6, device="cpu", n_jobs=2).fit(X, y, w)
+    assert_same_answers(ours, every_estimate_ensemble(6).fit(X, y, w), X_new, X_new, np.ndarray)
 
 
 # ---------------------------------------------------------------- the ways of a device
@@ -96,11 +96,11 @@ def test_a_fit_by_the_ways_of_a_device(torch, make_table, on_device, n, hc, nois
     X, y, w, X_new = make_table(n)
     how = {"hc": hc, "noise": noise}
     # NumPy arrays have no device: theirs are the ways of the host only without the patch.
-    ours = ensemble(6, **how).fit(*map(torch.asarray, (X, y, w)))
+    ours = every_estimate_ensemble(6, **how).fit(*map(torch.asarray, (X, y, w)))
     with pytest.MonkeyPatch.context() as host:
         for module in ("arrays.backend", "ridge.member_pairs"):
             host.setattr(f"ulmus.core.{module}.is_on_host", lambda array: True)
-        expected = ensemble(6, **how).fit(X, y, w)
+        expected = every_estimate_ensemble(6, **how).fit(X, y, w)
         theirs = answers(expected, X_new)
     for name, value in answers(ours, torch.asarray(X_new)).items():
         assert_close(value, theirs[name], err_msg=name)
@@ -148,7 +148,7 @@ def test_threads_do_not_multiply(make_table, streamed):
         threads.setdefault(threading.current_thread(), set()).add(blas_threads())
         return np.tanh(u)
 
-    model = ensemble(6, activation=watched, n_jobs=2, variance="auto")
+    model = every_estimate_ensemble(6, activation=watched, n_jobs=2, variance="auto")
     with threadpool_limits(2, user_api="blas"):
         if blas_threads() < 2:
             pytest.skip("this BLAS has one thread only")
@@ -165,5 +165,5 @@ def test_threads_do_not_multiply(make_table, streamed):
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "all", True])
 def test_an_unusable_number_of_threads(make_table, n_jobs):
     X, y, _, _ = make_table(60)
-    with pytest.raises(ValueError, match=says("n_jobs", repr(n_jobs))):
-        ensemble(6, n_jobs=n_jobs).fit(X, y)
+    with pytest.raises(ValueError, match=mentions("n_jobs", repr(n_jobs))):
+        every_estimate_ensemble(6, n_jobs=n_jobs).fit(X, y)

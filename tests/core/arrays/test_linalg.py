@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from models import plain_ensemble
 from numpy.testing import assert_allclose
-from plain import plain_ensemble
 
 from ulmus.core.arrays import linalg
 from ulmus.core.arrays.backend import to_numpy

@@ -5,8 +5,8 @@ import oracles
 import pytest
 from core_fits import INDEPENDENT, blocks_of, core_fit
 from fit_comparison import raw_variances
+from models import plain_ensemble, plain_member
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble, plain_member
 
 from ulmus.core.data.scaling import feature_scale, output_units
 from ulmus.core.data.source import Block

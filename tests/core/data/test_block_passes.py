@@ -7,11 +7,12 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse
-from fit_comparison import cut, ensemble
+from fit_comparison import cut
 from hypothesis import given
 from hypothesis import strategies as st
+from models import every_estimate_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from shared import few, weightings
+from parametrisations import weightings
 from sklearn.preprocessing import StandardScaler
 
 from ulmus import ELMEnsembleRegressor
@@ -30,7 +31,7 @@ from ulmus.core.ridge.moments import FirstPass
 def passes(make_table):
     """Passes of a fit, by name, with the blocks of its rows."""
     X, y, w, _ = make_table(60)
-    fitted = ensemble(3, 6, hc="HC3-exact").fit_blocks(cut(X, y, w)).fitted_.ensemble
+    fitted = every_estimate_ensemble(3, 6, hc="HC3-exact").fit_blocks(cut(X, y, w)).fitted_.ensemble
     rows = [Block(a, b[None, :], np.sqrt(c)) for a, b, c in cut(X, y, w, size=9)]
     start = start_of(Block(X, y[None, :], np.sqrt(w)), fitted.layer)
     moments = FirstPass(start.whitening, start.units, [slice(0, 3)])
@@ -60,7 +61,6 @@ def numbers(sums):
     return numbers(list(vars(sums).values()))
 
 
-@few
 @given(data=st.data())
 @pytest.mark.parametrize("name", ["moments", "grams", "errors", "scale"])
 def test_sums_merge_in_any_order_and_grouping(passes, name, data):
@@ -140,7 +140,7 @@ def test_an_estimator_scales_its_blocks(make_table):
     X, y, _, _ = make_table(100)
     X[:, 1] = 0.1
     expected = StandardScaler().fit(X)
-    inputs = ensemble().fit_blocks(cut(X, y)).fitted_.ensemble.layer.inputs
+    inputs = every_estimate_ensemble().fit_blocks(cut(X, y)).fitted_.ensemble.layer.inputs
     assert_allclose(inputs.offset, expected.mean_, rtol=1e-10, atol=1e-12)
     assert_allclose(inputs.scale, expected.scale_, rtol=1e-10)
 

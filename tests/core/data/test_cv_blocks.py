@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from shared import few
 
 from ulmus.core.data.cv_blocks import (
     FEWEST_BLOCKS,
-    SCALES,
     default_rows,
     group_blocks,
     spatial_blocks,
@@ -37,24 +35,11 @@ def test_times_in_any_order_and_labels_along_time(rng):
     assert_array_equal(time_blocks(time, rows=10), time // 10)
 
 
-def test_segments_of_time_have_at_least_the_span(rng):
-    time = np.sort(rng.uniform(0, 10, 300))
-    block_ids = time_blocks(time, span=1.3)
-    length = (time[-1] - time[0]) / 7
-    assert_array_equal(block_ids, np.minimum((time - time[0]) // length, 6))
-    assert length >= 1.3
-
-
-def test_gaps_in_time_leave_no_empty_label():
-    time = np.concatenate([np.arange(10.0), np.arange(50.0, 60.0), np.arange(90.0, 100.0)])
-    assert len(sizes(time_blocks(time, span=4.0))) == 9
-
-
 def test_no_segment_has_rows_of_two_groups(rng):
     groups = rng.choice(["b", "a", "c"], 120)
     time = rng.uniform(0, 10, 120)
-    for how in ({"rows": 10}, {"span": 2.0}, {"scale": 0.2}, {}):
-        block_ids = time_blocks(time, groups, **how)
+    for rows in (10, None):
+        block_ids = time_blocks(time, groups, rows)
         for block in np.unique(block_ids):
             assert len(set(groups[block_ids == block])) == 1
         # Ids increase along the groups, and along time within them.
@@ -73,15 +58,7 @@ def test_rows_of_equal_time_are_in_one_block():
     assert_array_equal(block_ids, np.arange(10) // 2)
 
 
-def test_blocks_are_several_correlation_scales_long():
-    time = np.arange(200.0)
-    assert_array_equal(time_blocks(time, scale=3.9), time_blocks(time, span=SCALES * 3.9))
-    # If the correlation is too long for five such blocks, there are five of the largest size.
-    assert_array_equal(sizes(time_blocks(time, scale=60.0)), [40] * 5)
-
-
 @given(st.integers(5, 3000))
-@few
 def test_default_blocks_have_at_most_a_fifth_of_the_rows(n):
     assert default_rows(n) == min(int(np.ceil(3 * n ** (1 / 3))), n // 5)
     for block_ids in (time_blocks(np.arange(n)), spatial_blocks(np.arange(2.0 * n).reshape(n, 2))):
@@ -122,17 +99,6 @@ def test_cells_do_not_overlap(rng):
         assert set(block_ids[inside]) == {k}
 
 
-def test_cells_have_at_least_the_extent(rng):
-    coords = rng.uniform(size=(2000, 2)) * [4.0, 1.0]
-    block_ids = spatial_blocks(coords, extent=0.45)
-    assert len(sizes(block_ids)) >= 8
-    for block in np.unique(block_ids):
-        assert np.all(np.ptp(coords[block_ids == block], axis=0) > 0.4)
-    assert_array_equal(spatial_blocks(coords, scale=0.45 / SCALES), block_ids)
-    # If the correlation is too long for five such cells, there are five of the largest size.
-    assert len(sizes(spatial_blocks(coords, scale=3.0))) == 5
-
-
 def test_rows_of_equal_location_are_in_one_block(rng):
     coords = np.repeat(rng.uniform(size=(20, 2)), 5, axis=0)
     block_ids = spatial_blocks(coords, rows=8)
@@ -146,32 +112,11 @@ def test_rows_of_equal_location_are_in_one_block(rng):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (
-            lambda: time_blocks(np.arange(20), rows=5),
-            r"rows=5 gives 4 blocks of 20 rows.*at least 5",
-        ),
-        (lambda: time_blocks(np.arange(20), span=5.0), r"span=5.0 gives 3 blocks"),
-        (
-            lambda: time_blocks(np.arange(4)),
-            r"time gives 4 blocks.*rows of more different time",
-        ),
-        (lambda: spatial_blocks(np.zeros((9, 2)), rows=1), r"rows=1 gives 1 blocks"),
+        (lambda: time_blocks(np.arange(20), rows=5), r"time gives 4 blocks of 20 rows.*at least 5"),
+        (lambda: time_blocks(np.arange(4)), r"time gives 4 blocks.*rows of more different time"),
+        (lambda: spatial_blocks(np.zeros((9, 2)), rows=1), r"coords gives 1 blocks"),
         (lambda: spatial_blocks(np.zeros((9, 2))), r"coords gives 1 blocks.*different coords"),
-        (lambda: spatial_blocks(np.eye(9), extent=3.0), r"extent=3.0 gives 1 blocks"),
-        (
-            lambda: group_blocks([1, 2, 2, 3]),
-            r"groups gives 3 blocks.*different groups",
-        ),
-        (
-            lambda: time_blocks(np.arange(20), rows=2, scale=1.0),
-            r"rows and scale both.*one of them",
-        ),
-        (lambda: time_blocks(np.arange(20), rows=2.5), r"rows=2.5 must be an integer above 0"),
-        (lambda: time_blocks(np.arange(20), span=-1.0), r"span=-1.0 must be a number above 0"),
-        (lambda: spatial_blocks(np.eye(9), scale=np.inf), r"scale=inf must be a number above 0"),
-        (lambda: time_blocks([0.0, np.nan, 1.0]), r"time of row 1 is not a number"),
-        (lambda: spatial_blocks([[0.0, 1.0], [np.inf, 1.0]]), r"coords of row 1 is not a number"),
-        (lambda: time_blocks(np.arange(9), np.arange(8)), r"groups has 8 rows and time 9"),
+        (lambda: group_blocks([1, 2, 2, 3]), r"groups gives 3 blocks.*different groups"),
     ],
 )
 def test_blocks_that_cannot_be_made_are_refused(make, message):

@@ -61,9 +61,9 @@ def pooled_squares(args):
 @weightings
 @sizes
 @pytest.mark.parametrize("hc", ["HC0", "HC3", "pooled"])
-def test_rows_keep_their_pooled_squares_whatever_the_discount(fitted, size, hc, weighted):
+def test_rows_keep_their_pooled_squares_whatever_the_discount(fit_with_oracle, size, hc, weighted):
     how = {"noise": "heteroskedastic", "alpha": 0.3, "hc": hc}
-    model, args, _ = fitted(*size, weighted=weighted, **how)
+    model, args, _ = fit_with_oracle(*size, weighted=weighted, **how)
     fit = model.fitted_
     assert_allclose(fit.rows.omega[0] * fit.ensemble.unit**2, pooled_squares(args), rtol=1e-8)
 
@@ -71,10 +71,10 @@ def test_rows_keep_their_pooled_squares_whatever_the_discount(fitted, size, hc, 
 @weightings
 @intercepts
 @sizes
-def test_pooled_residuals_are_one_noise_for_all_members(fitted, size, intercept, weighted):
+def test_pooled_residuals_are_one_noise_for_all_members(fit_with_oracle, size, intercept, weighted):
     estimates = ["S1", "NHe", "S2", "S3"]
     how = {"alpha": 0.3, "fit_intercept": intercept, "hc": "pooled", "variance": estimates}
-    model, args, X = fitted(*size, weighted=weighted, noise="heteroskedastic", **how)
+    model, args, X = fit_with_oracle(*size, weighted=weighted, noise="heteroskedastic", **how)
     H, h, _, alpha, _, w = args
     z = oracles.smoother_rows(H, h, alpha, intercept, w, weighted=True)
     S = [np.diag(pooled_squares(args))] * len(H)
@@ -87,9 +87,9 @@ def test_pooled_residuals_are_one_noise_for_all_members(fitted, size, intercept,
 @weightings
 @intercepts
 @pytest.mark.parametrize("hc", ["pooled", "HC2"])
-def test_shared_residuals_of_one_network_are_its_own(fitted, hc, intercept, weighted):
+def test_shared_residuals_of_one_network_are_its_own(fit_with_oracle, hc, intercept, weighted):
     how = {"alpha": 0.3, "fit_intercept": intercept, "noise": "heteroskedastic", "hc": hc}
-    model, (H, h, y, *rest), X = fitted(1, 6, weighted=weighted, **how)
+    model, (H, h, y, *rest), X = fit_with_oracle(1, 6, weighted=weighted, **how)
     ours = model.predict_var(X, component="model")
     expected = oracles.noise_part("S1", H, h, y, *rest, hc="HC2")
     assert_allclose(ours, expected, rtol=1e-8)
@@ -99,12 +99,14 @@ def test_shared_residuals_of_one_network_are_its_own(fitted, hc, intercept, weig
 
 
 @intercepts
-def test_the_pilot_leaves_enough_residual_degrees_of_freedom(fitted, make_table, intercept):
+def test_the_pilot_leaves_enough_residual_degrees_of_freedom(
+    fit_with_oracle, make_table, intercept
+):
     n, members, neurons = 60, 4, 30
     X = make_table(n).X
     y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * np.random.default_rng(1).normal(size=n)
     how = {"fit_intercept": intercept, "alpha": 0.1, "weight_scale": 6.0}
-    model, (H, *_), _ = fitted(members, neurons, n=n, y=y, **how)
+    model, (H, *_), _ = fit_with_oracle(members, neurons, n=n, y=y, **how)
     wide = [np.hstack(H[member_groups(members, neurons)[0]])]
     centred = wide[0] - wide[0].mean(axis=0) if intercept else wide[0]
     grid = UNDERSMOOTHING_GRID * np.linalg.norm(centred, 2) ** 2

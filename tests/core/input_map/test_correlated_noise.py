@@ -15,14 +15,14 @@ from marginal_likelihood_oracles import (
     features,
     minus_log_density,
     n,
+    oracle_rows,
     outputs,
     sample_probes,
-    table,
 )
+from models import mapped_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 
-from ulmus import ELMEnsembleRegressor
 from ulmus.core.data.source import Block
 from ulmus.core.fit import layer as fit_layer
 from ulmus.core.input_map.correlated_noise import (
@@ -62,7 +62,7 @@ def symmetric_root(S):
 @maps
 @weightings
 def test_whitened_evidence_is_the_density_under_dependent_noise(L, weighted):
-    _, y, weight = table(1, weighted)
+    _, y, weight = oracle_rows(1, weighted)
     plain, S_ = sample_probes(1, weighted, centred=False, seeds=[0]), correlation()
     found = whitened(plain, S_).negative_log_likelihood(L, LOG_ALPHA).value
     # Rows times the roots of their weights have noise of correlation S; V keeps their total weight.
@@ -78,7 +78,7 @@ def test_whitened_evidence_is_the_density_under_dependent_noise(L, weighted):
 
 @weightings
 def test_an_intercept_is_taken_out_of_whitened_rows(weighted):
-    _, y, weight = table(1, weighted)
+    _, y, weight = oracle_rows(1, weighted)
     plain, V = sample_probes(1, weighted, centred=True, seeds=[0]), symmetric_root(correlation())
     root = np.ones(n) if weight is None else np.sqrt(weight * n / np.sum(weight))
     V = V * math.sqrt(n / np.sum((V @ root) ** 2))
@@ -122,7 +122,7 @@ def test_independent_noise_whitens_nothing(centred, weighted):
 @centrings
 @weightings
 def test_coordinates_are_those_of_the_mean_smoother(centred, weighted):
-    _, _, weight = table(1, weighted)
+    _, _, weight = oracle_rows(1, weighted)
     network, P = sample_probes(1, weighted, centred), np.zeros((n, n))
     root = np.ones(n) if weight is None else np.sqrt(weight * n / np.sum(weight))
     for s in range(S):
@@ -141,7 +141,7 @@ def autoregression(rng, size, phi):
     return noise
 
 
-def series(seed, phi, size=200):
+def autocorrelated_inputs(seed, phi, size=200):
     """Autocorrelated inputs, a function of the first, and noise."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([autoregression(rng, size, 0.8) for _ in range(3)])
@@ -149,26 +149,25 @@ def series(seed, phi, size=200):
     return X, f, f + 0.5 * autoregression(rng, size, phi)
 
 
-def small(noise, seed=0, **parameters):
-    return ELMEnsembleRegressor(4, 60, noise=noise, random_state=seed, **parameters)
-
-
 def test_a_map_follows_dependent_noise_less():
     """Over twelve tables the error is less by a tenth or more, and hardly ever greater."""
     errors = []
     for seed in range(12):
-        X, f, y = series(seed, phi=0.8)
-        free = small(AR1(), seed).fit(X, y)
+        X, f, y = autocorrelated_inputs(seed, phi=0.8)
+        free = mapped_ensemble(4, 60, noise=AR1(), random_state=seed).fit(X, y)
         # The kernel of Newey and West implies no covariance: its map assumes independent rows.
-        blind = small(NeweyWest(), seed).fit(X, y)
+        blind = mapped_ensemble(4, 60, noise=NeweyWest(), random_state=seed).fit(X, y)
         errors.append([np.sqrt(np.mean((m.predict(X) - f) ** 2)) for m in (free, blind)])
     mean = np.mean(errors, axis=0)
     assert mean[0] < 0.9 * mean[1]
 
 
 def test_independent_rows_have_the_map_of_independent_noise():
-    X, _, y = series(0, phi=0.0)
-    maps_ = [small(noise).fit(X, y).fitted_.input_map.matrix for noise in (AR1(), "homoskedastic")]
+    X, _, y = autocorrelated_inputs(0, phi=0.0)
+    maps_ = [
+        mapped_ensemble(4, 60, noise=noise).fit(X, y).fitted_.input_map.matrix
+        for noise in (AR1(), "homoskedastic")
+    ]
     assert_array_equal(*maps_)
 
 
@@ -179,7 +178,7 @@ def sample_networks(X, y, size=120):
 
 
 def test_noise_is_estimated_given_the_first_map_at_the_locations_of_the_sorted_rows():
-    X, _, y = series(1, phi=0.8, size=400)
+    X, _, y = autocorrelated_inputs(1, phi=0.8, size=400)
     judging = sample_networks(X, y)
     assumed = CovarianceSpec(SERIAL, Locations(np.arange(400.0)))
     found = learned_map(judging, "ard", silent_report)
@@ -192,7 +191,7 @@ def test_noise_is_estimated_given_the_first_map_at_the_locations_of_the_sorted_r
 
 
 def test_the_second_map_keeps_what_the_first_kept():
-    X, _, y = series(1, phi=0.8)
+    X, _, y = autocorrelated_inputs(1, phi=0.8)
     judging = sample_networks(X, y)
     assumed = CovarianceSpec(SERIAL, Locations(np.arange(200.0)))
     first = learned_map(judging, "ard", silent_report)
@@ -205,7 +204,7 @@ def test_the_second_map_keeps_what_the_first_kept():
 
 
 def test_too_few_rows_beside_the_smoother_are_independent():
-    X, _, y = series(1, phi=0.8, size=40)
+    X, _, y = autocorrelated_inputs(1, phi=0.8, size=40)
     judging = sample_networks(X, y, 80)
     found = learned_map(judging, "ard", silent_report)
     wiggly = replace(found, matrix=30 * np.eye(3), log_alpha=-12.0)
@@ -214,38 +213,40 @@ def test_too_few_rows_beside_the_smoother_are_independent():
 
 
 def test_streams_and_rows_of_weight_zero_have_the_same_map():
-    X, _, y = series(3, phi=0.8)
+    X, _, y = autocorrelated_inputs(3, phi=0.8)
     weight = np.ones(len(y))
     weight[::7] = 0.0
-    model = small(AR1()).fit(X, y, sample_weight=weight)
+    model = mapped_ensemble(4, 60, noise=AR1()).fit(X, y, sample_weight=weight)
     blocks = [(X[i : i + 64], y[i : i + 64], weight[i : i + 64]) for i in range(0, 200, 64)]
-    streamed = small(AR1()).fit_blocks(blocks)
+    streamed = mapped_ensemble(4, 60, noise=AR1()).fit_blocks(blocks)
     kept = weight > 0
-    alone = small(AR1()).fit(X[kept], y[kept], time=np.flatnonzero(kept).astype(float))
+    alone = mapped_ensemble(4, 60, noise=AR1()).fit(
+        X[kept], y[kept], time=np.flatnonzero(kept).astype(float)
+    )
     matrices = [m.fitted_.input_map.matrix for m in (model, streamed, alone)]
     assert_allclose(matrices[1], matrices[0], rtol=1e-9)
     assert_allclose(matrices[2], matrices[0], rtol=0.05)  # another sample, in another order
 
 
 def test_rows_in_any_order_have_the_same_map():
-    X, _, y = series(4, phi=0.8)
+    X, _, y = autocorrelated_inputs(4, phi=0.8)
     time = np.arange(200.0)
     order = np.random.default_rng(0).permutation(200)
-    first = small(AR1()).fit(X, y, time=time)
-    other = small(AR1()).fit(X[order], y[order], time=time[order])
+    first = mapped_ensemble(4, 60, noise=AR1()).fit(X, y, time=time)
+    other = mapped_ensemble(4, 60, noise=AR1()).fit(X[order], y[order], time=time[order])
     matrices = [m.fitted_.input_map.matrix for m in (first, other)]
     assert_allclose(*matrices, rtol=1e-6)
 
 
 def test_folds_and_rows_set_aside_learn_under_the_same_noise():
-    X, _, y = series(5, phi=0.8)
-    model = small(AR1()).fit(X, y)
-    blind = small(NeweyWest()).fit(X, y)
+    X, _, y = autocorrelated_inputs(5, phi=0.8)
+    model = mapped_ensemble(4, 60, noise=AR1()).fit(X, y)
+    blind = mapped_ensemble(4, 60, noise=NeweyWest()).fit(X, y)
     folds = [m.fitted_.folds for m in (model, blind)]
     assert len(folds[0]) == 5
     for mine, theirs in zip(*folds, strict=True):
         assert not np.allclose(mine.layer.W, theirs.layer.W)
-    aside = small(AR1(), tuning_fraction=0.5).fit(X, y)
+    aside = mapped_ensemble(4, 60, noise=AR1(), tuning_fraction=0.5).fit(X, y)
     assert np.all(np.isfinite(aside.predict_interval(X[:5])))
 
 
@@ -262,7 +263,9 @@ def test_many_rows_use_a_sample_at_its_locations(monkeypatch):
     rng = np.random.default_rng(0)
     locations = rng.uniform(size=(200, 2))
     y = locations[:, 0] + rng.normal(size=len(locations))
-    model = small(Exponential(), expand_inputs=None, alpha=1.0).fit(locations, y, coords=locations)
+    model = mapped_ensemble(4, 60, noise=Exponential(), expand_inputs=None, alpha=1.0).fit(
+        locations, y, coords=locations
+    )
     at, Z = seen[:2]
     assert len(at) == 80
     assert_allclose(Z, (at - model.fitted_.scale.mean) / np.std(locations, axis=0), atol=1e-8)

@@ -17,9 +17,9 @@ from marginal_likelihood_oracles import (
     features,
     minus_log_density,
     n,
+    oracle_rows,
     outputs,
     sample_probes,
-    table,
 )
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -38,7 +38,7 @@ weightings = pytest.mark.parametrize("weighted", [False, True])
 @centrings
 @weightings
 def test_marginal_likelihood_is_the_normal_density_at_its_best_noise(L, centred, weighted):
-    _, y, weight = table(1, weighted)
+    _, y, weight = oracle_rows(1, weighted)
     network = sample_probes(1, weighted, centred, seeds=[0])
     H = features(network, L, 0, weight, centred)
     y = outputs(y, weight, centred)[:, 0]
@@ -49,7 +49,7 @@ def test_marginal_likelihood_is_the_normal_density_at_its_best_noise(L, centred,
 @centrings
 def test_outputs_add_up_and_networks_are_averaged(centred):
     K = 3
-    _, y, weight = table(K, weighted=True)
+    _, y, weight = oracle_rows(K, weighted=True)
     network, total = sample_probes(K, True, centred), 0.0
     for s in range(S):
         H = features(network, SCALES, s, weight, centred)
@@ -61,7 +61,7 @@ def test_outputs_add_up_and_networks_are_averaged(centred):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_networks_have_weights_of_mean_one(seed):
     network = sample_probes(2, weighted=True)
-    _, y, weight = table(2, weighted=True)
+    _, y, weight = oracle_rows(2, weighted=True)
     assert_allclose(network.weighting.root[:, 0] ** 2, weight / np.mean(weight), rtol=1e-9)
     assert_allclose(network.y, outputs(y, weight, True), rtol=1e-9, atol=1e-10)
     H = features(network, SCALES, seed, weight, True)
@@ -164,7 +164,7 @@ def test_gradient_size_is_the_mean_squared_derivative_of_predictions(L):
 
 def test_coefficients_are_ridge_regressions():
     network = sample_probes(2, weighted=True)
-    _, y, weight = table(2, weighted=True)
+    _, y, weight = oracle_rows(2, weighted=True)
     result = network.coefficients(SCALES, LOG_ALPHA)
     for s in range(S):
         H = features(network, SCALES, s, weight, True)
@@ -176,7 +176,7 @@ def test_coefficients_are_ridge_regressions():
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_no_networks_where_nothing_varies(library):
     xp = pytest.importorskip(library)
-    X, y, _ = table(2)
+    X, y, _ = oracle_rows(2)
     X, y = xp.asarray(X), xp.asarray(y)
     law = UnitDistribution("normal", None, "tanh")
     inputs = Inputs(xp.zeros(d, dtype=xp.float64), xp.ones(d, dtype=xp.float64))
@@ -191,7 +191,7 @@ def test_no_networks_where_nothing_varies(library):
 
 @pytest.mark.parametrize("size", [1e-200, 1e200])
 def test_units_of_outputs_do_not_matter(size):
-    X, y, _ = table()
+    X, y, _ = oracle_rows()
     law, inputs = UnitDistribution("normal", None, "tanh"), Inputs(np.zeros(d), np.ones(d))
     values = []
     for values_of in (y, size * y):
@@ -202,7 +202,7 @@ def test_units_of_outputs_do_not_matter(size):
 
 @pytest.mark.parametrize("unit", [1.0, 3.7])
 def test_networks_depend_neither_on_the_order_of_rows_nor_on_the_unit_of_weights(unit):
-    X, y, weight = table(2, weighted=True)
+    X, y, weight = oracle_rows(2, weighted=True)
     law, inputs = UnitDistribution("normal", None, "tanh"), Inputs(np.zeros(d), np.ones(d))
     expected = probe_networks(Block(X, y, np.sqrt(weight)), inputs, law, [0], N, centred=True)
     for seed in range(20):
@@ -229,7 +229,7 @@ def test_even_units_have_the_law_of_drawn_ones(distribution, activation):
 
 
 def test_torch_and_numpy_give_the_same_networks(torch):
-    X, y, weight = table(2, weighted=True)
+    X, y, weight = oracle_rows(2, weighted=True)
     law = UnitDistribution("normal", None, "tanh")
     made = []
     for convert in (np.asarray, torch.asarray):

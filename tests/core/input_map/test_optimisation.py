@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from models import mapped_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ulmus import ELMEnsembleRegressor
@@ -35,18 +36,13 @@ def learned(X, y, structure="ard", **options):
     return learned_map(sample_probes(X, y, **options), structure, silent)
 
 
-def small(**parameters):
-    """An ensemble that is quick to fit."""
-    return ELMEnsembleRegressor(3, 40, **{"random_state": 0, **parameters})
-
-
 # ---------------------------------------------------------------- learned maps
 
 
 def test_scales_tell_useful_inputs_from_useless_ones(rng):
     X = rng.normal(size=(200, 6))
     y = np.sin(2 * X[:, 1]) + 0.5 * X[:, 4] ** 2 + 0.1 * rng.normal(size=200)
-    model = small(input_map="ard").fit(X, y)
+    model = mapped_ensemble(3, 40, input_map="ard").fit(X, y)
     shares = model.feature_relevance_
     assert set(np.argsort(shares)[-2:]) == {1, 4}
     assert np.sum(shares[[0, 2, 3, 5]]) < 0.05
@@ -137,34 +133,34 @@ def test_auto_of_an_ensemble_counts_rows_for_entries(rng):
     X = rng.random((100, 2))  # two inputs, four entries and 80 rows
     y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=100)
     for n, kind in ((100, "full"), (79, "ard")):
-        assert small().fit(X[:n], y[:n]).fitted_.input_map.structure == kind
+        assert mapped_ensemble(3, 40).fit(X[:n], y[:n]).fitted_.input_map.structure == kind
 
 
 def test_nothing_is_learned_from_few_rows(rng):
     X = rng.normal(size=(30, 2))
-    assert small().fit(X[:29], X[:29, 0]).input_map_ is None
-    assert small().fit(X, X[:, 0]).input_map_ is not None
+    assert mapped_ensemble(3, 40).fit(X[:29], X[:29, 0]).input_map_ is None
+    assert mapped_ensemble(3, 40).fit(X, X[:, 0]).input_map_ is not None
 
 
 def test_a_large_mean_of_the_outputs_hides_no_map(rng):
     X = rng.normal(size=(60, 3))
     y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=60)
-    near, far = (small().fit(X, y + shift) for shift in (0.0, 1e10))
+    near, far = (mapped_ensemble(3, 40).fit(X, y + shift) for shift in (0.0, 1e10))
     assert_allclose(far.predict(X) - 1e10, near.predict(X), atol=1e-3)
 
 
 def test_relevance_is_uncertain_where_two_inputs_are_the_same(rng):
     X = rng.normal(size=(100, 2))
     X = np.column_stack([X, X[:, 0]])
-    model = small().fit(X, X[:, 0] + 0.1 * rng.normal(size=100))
+    model = mapped_ensemble(3, 40).fit(X, X[:, 0] + 0.1 * rng.normal(size=100))
     assert np.all(model.feature_relevance_std_[[0, 2]] > 0.05)
 
 
 def test_nothing_is_learned_about_very_many_inputs(monkeypatch, rng):
     monkeypatch.setattr(fit_layer, "MOST_MAPPED", 3)
     X = rng.normal(size=(60, 4))
-    assert small().fit(X, X[:, 0] ** 2).input_map_ is None
-    assert small().fit(X[:, :3], X[:, 0] ** 2).input_map_ is not None
+    assert mapped_ensemble(3, 40).fit(X, X[:, 0] ** 2).input_map_ is None
+    assert mapped_ensemble(3, 40).fit(X[:, :3], X[:, 0] ** 2).input_map_ is not None
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -270,20 +266,22 @@ def test_a_map_that_cannot_be_learned_is_the_identity_with_a_warning(rng, monkey
     X, X_new = rng.normal(size=(80, 2)), rng.uniform(-1, 1, (9, 2))
     y = X[:, 0] ** 2
     monkeypatch.setattr(fit_layer, "learned_map", failing)
-    model = small()
+    model = mapped_ensemble(3, 40)
     with pytest.warns(
         DegenerateFitWarning, match=r"marginal likelihood is not finite.*input_map=None"
     ):
         model.fit(X, y)
     assert_array_equal(model.input_map_, np.eye(2))
     how = {"input_map": None, "expand_inputs": None}
-    assert_allclose(model.predict(X_new), small(**how).fit(X, y).predict(X_new), rtol=1e-10)
+    assert_allclose(
+        model.predict(X_new), mapped_ensemble(3, 40, **how).fit(X, y).predict(X_new), rtol=1e-10
+    )
 
 
 def test_constant_features_raise_a_warning(rng):
     X = rng.normal(size=(60, 2))
     with pytest.warns(DegenerateFitWarning, match=r"constant or not finite.*extreme values"):
-        model = small(activation="rbf", weight_scale=1e7).fit(X, X[:, 0])
+        model = mapped_ensemble(3, 40, activation="rbf", weight_scale=1e7).fit(X, X[:, 0])
     assert_array_equal(model.input_map_, np.eye(2))
 
 
@@ -291,29 +289,29 @@ def test_constant_features_raise_a_warning(rng):
 
 
 @pytest.fixture(scope="module")
-def table():
+def normal_table():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(90, 3))
     return X, np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=90)
 
 
-def test_the_same_seed_gives_the_same_map_bit_by_bit(table):
-    X, y = table
-    one, other, third = (small(random_state=seed).fit(X, y) for seed in (4, 4, 5))
+def test_the_same_seed_gives_the_same_map_bit_by_bit(normal_table):
+    X, y = normal_table
+    one, other, third = (mapped_ensemble(3, 40, random_state=seed).fit(X, y) for seed in (4, 4, 5))
     for name in ("input_map_", "feature_relevance_", "feature_relevance_std_", "hidden_weights_"):
         assert_array_equal(getattr(one, name), getattr(other, name))
         assert np.any(getattr(one, name) != getattr(third, name))
     assert_array_equal(one.predict(X), other.predict(X))
 
 
-def test_without_a_seed_maps_differ(table):
-    X, y = table
-    one, other = (small(random_state=None).fit(X, y) for _ in range(2))
+def test_without_a_seed_maps_differ(normal_table):
+    X, y = normal_table
+    one, other = (mapped_ensemble(3, 40, random_state=None).fit(X, y) for _ in range(2))
     assert np.any(one.input_map_ != other.input_map_)
 
 
-def test_more_members_keep_the_map_and_the_first_members(table):
-    X, y = table
+def test_more_members_keep_the_map_and_the_first_members(normal_table):
+    X, y = normal_table
     few, many = (ELMEnsembleRegressor(M, 40, random_state=0).fit(X, y) for M in (3, 5))
     assert_array_equal(many.input_map_, few.input_map_)
     assert_array_equal(many.hidden_weights_[:3], few.hidden_weights_)

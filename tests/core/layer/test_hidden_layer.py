@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from models import plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
 
 from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.layer.hidden_layer import ACTIVATIONS

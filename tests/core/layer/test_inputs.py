@@ -48,7 +48,7 @@ def oracle_scores(x):
 
 
 @pytest.fixture
-def table(rng):
+def mixed_columns(rng):
     """A continuous column, one with ties, four levels, two values, and a constant."""
     return np.column_stack(
         [
@@ -65,8 +65,8 @@ def table(rng):
 
 
 @pytest.mark.parametrize("column", [0, 1, 2])
-def test_scores_are_normal_quantiles_of_average_ranks(table, column):
-    x = table[:, column]
+def test_scores_are_normal_quantiles_of_average_ranks(mixed_columns, column):
+    x = mixed_columns[:, column]
     curve, expected = scores_of(x), oracle_scores(x)
     ends = [np.argmin(x), np.argmax(x)]
     assert_allclose(curve(x)[ends], expected[ends], rtol=1e-10, atol=1e-12)
@@ -82,8 +82,8 @@ def test_knots_of_many_values_lie_half_way_between_them(rng):
     assert_allclose(inner, (x[right - 1] + x[right]) / 2, rtol=1e-12)
 
 
-def test_curves_are_those_of_scipy_with_flat_ends(table):
-    curve = scores_of(table[:, 0])
+def test_curves_are_those_of_scipy_with_flat_ends(mixed_columns):
+    curve = scores_of(mixed_columns[:, 0])
     # Two more knots at the same height make the tangents at the ends zero.
     knots = np.concatenate([curve.knots[:1] - 1, curve.knots, curve.knots[-1:] + 1])
     heights = np.concatenate([curve.heights[:1], curve.heights, curve.heights[-1:]])
@@ -93,8 +93,8 @@ def test_curves_are_those_of_scipy_with_flat_ends(table):
     assert_allclose(curve.slope(x), theirs(x, 1), rtol=1e-8, atol=1e-10)
 
 
-def test_a_row_of_weight_two_is_two_rows(table, rng):
-    x, times = table[:, 1], rng.integers(1, 4, N_ROWS)
+def test_a_row_of_weight_two_is_two_rows(mixed_columns, rng):
+    x, times = mixed_columns[:, 1], rng.integers(1, 4, N_ROWS)
     weighted, repeated = scores_of(x, times.astype(float)), scores_of(np.repeat(x, times))
     assert_array_equal(weighted.knots, repeated.knots)
     assert_allclose(weighted.heights, repeated.heights, rtol=1e-10, atol=1e-12)
@@ -129,24 +129,24 @@ def test_slopes_of_scores_do_not_depend_on_how_single_values_lie(rng):
     assert_allclose(np.mean(scores_of(x).slope(there) / expected), 1, atol=0.05)
 
 
-def test_scores_are_flat_outside_the_range(table):
-    curve = scores_of(table[:, 0])
+def test_scores_are_flat_outside_the_range(mixed_columns):
+    curve = scores_of(mixed_columns[:, 0])
     low, high = curve.knots[0], curve.knots[-1]
     assert_array_equal(curve(np.array([low - 100, low])), curve.heights[[0, 0]])
     assert_allclose(curve(np.array([high, high + 1e9])), curve.heights[[-1, -1]], rtol=1e-14)
     assert_array_equal(curve.slope(np.array([low - 1e-6, high + 1e-6, -1e300])), 0)
 
 
-def test_slope_is_the_central_difference(table):
-    curve = scores_of(table[:, 0])
+def test_slope_is_the_central_difference(mixed_columns):
+    curve = scores_of(mixed_columns[:, 0])
     x = np.concatenate([(curve.knots[1:] + curve.knots[:-1]) / 2, curve.knots])
     step = 1e-6
     difference = (curve(x + step) - curve(x - step)) / (2 * step)
     assert_allclose(curve.slope(x), difference, rtol=1e-4, atol=1e-4)
 
 
-def test_a_stretched_column_has_nearly_the_same_scores(table):
-    x = table[:, 0]
+def test_a_stretched_column_has_nearly_the_same_scores(mixed_columns):
+    x = mixed_columns[:, 0]
     assert_allclose(scores_of(np.exp(x))(np.exp(x)), scores_of(x)(x), atol=0.05)
 
 
@@ -178,8 +178,8 @@ def test_three_to_ten_values_have_indicators(n_values, has_indicators):
     assert not inputs_of(x[:, None], expansions=("one_hot",)).normal_scores
 
 
-def test_an_indicator_is_one_at_its_value(table):
-    x = table[:, 2]
+def test_an_indicator_is_one_at_its_value(mixed_columns):
+    x = mixed_columns[:, 2]
     (indicators,) = inputs_of(x[:, None]).one_hot
     expected = [[1.0 if value == level else 0.0 for value in x] for level in (1.5, 2.5, 4.0, 7.0)]
     assert_array_equal(indicators(x), expected)
@@ -191,36 +191,36 @@ def test_indicators_match_values_in_single_precision():
     assert_array_equal(indicators(x.astype(np.float32).astype(float)), indicators(x))
 
 
-def test_an_unknown_value_has_no_indicator_and_is_counted(table):
-    inputs = inputs_of(table)
-    new = table[:5].copy()
+def test_an_unknown_value_has_no_indicator_and_is_counted(mixed_columns):
+    inputs = inputs_of(mixed_columns)
+    new = mixed_columns[:5].copy()
     new[[1, 3, 4], 2] = [2.0, 8.0, 4.01]
     assert inputs.unknown_values(new) == {2: 3}
-    assert inputs.unknown_values(table) == {}
+    assert inputs.unknown_values(mixed_columns) == {}
     assert_array_equal(np.sum(inputs.one_hot[0](new[:, 2]), axis=0), [1, 0, 1, 0, 0])
 
 
 # ---------------------------------------------------------------- all of them
 
 
-def test_inputs_come_in_the_order_of_their_origin(table):
-    inputs = inputs_of(table)
+def test_inputs_come_in_the_order_of_their_origin(mixed_columns):
+    inputs = inputs_of(mixed_columns)
     assert_array_equal(inputs.origin, [0, 1, 2, 3, 4, 0, 1, 2, 2, 2, 2, 2])
-    Z = inputs(table)
+    Z = inputs(mixed_columns)
     assert Z.shape == (12, N_ROWS)
-    assert_array_equal(Z[:5], table.T)
+    assert_array_equal(Z[:5], mixed_columns.T)
     for j in range(3):
-        assert_allclose(Z[5 + j], scores_of(table[:, j])(table[:, j]), rtol=1e-12)
+        assert_allclose(Z[5 + j], scores_of(mixed_columns[:, j])(mixed_columns[:, j]), rtol=1e-12)
     assert_array_equal(np.sum(Z[8:], axis=0), 1)
 
 
-def test_columns_are_standardised_and_scores_are_of_raw_values(table):
-    d = table.shape[1]
+def test_columns_are_standardised_and_scores_are_of_raw_values(mixed_columns):
+    d = mixed_columns.shape[1]
     offset, scale = np.arange(d) + 0.5, np.arange(d) + 2.0
-    inputs = expanded(Inputs(offset, scale), block(table), EXPANSIONS)
-    Z = inputs(table)
-    assert_allclose(Z[:d], ((table - offset) / scale).T, rtol=1e-14)
-    assert_array_equal(Z[d:], inputs_of(table)(table)[d:])
+    inputs = expanded(Inputs(offset, scale), block(mixed_columns), EXPANSIONS)
+    Z = inputs(mixed_columns)
+    assert_allclose(Z[:d], ((mixed_columns - offset) / scale).T, rtol=1e-14)
+    assert_array_equal(Z[d:], inputs_of(mixed_columns)(mixed_columns)[d:])
 
 
 def along(X, j):
@@ -229,9 +229,9 @@ def along(X, j):
 
 
 @pytest.mark.parametrize("constant", [False, True])
-def test_features_of_expanded_inputs_change_by_their_derivative(table, rng, constant):
-    d = table.shape[1]
-    inputs = expanded(Inputs(np.zeros(d), np.arange(1.0, d + 1)), block(table), EXPANSIONS)
+def test_features_of_expanded_inputs_change_by_their_derivative(mixed_columns, rng, constant):
+    d = mixed_columns.shape[1]
+    inputs = expanded(Inputs(np.zeros(d), np.arange(1.0, d + 1)), block(mixed_columns), EXPANSIONS)
     W, b = rng.normal(size=(2, 4, len(inputs.origin))), rng.normal(size=(2, 4))
     layer = HiddenLayer(W, b, inputs, "tanh", constant)
     X = np.array([[0.1234, 70.3, 4.01, 0.5, 3.0], [-0.4321, 200.7, 2.01, 0.1, 2.0]])
@@ -246,13 +246,15 @@ def test_features_of_expanded_inputs_change_by_their_derivative(table, rng, cons
     assert_allclose(far[:, int(constant) :], slope * W[:, :, :1], rtol=1e-10, atol=1e-300)
 
 
-def test_sparse_points_of_an_expanded_layer_are_dense_points(table, rng):
-    inputs = inputs_of(table)
+def test_sparse_points_of_an_expanded_layer_are_dense_points(mixed_columns, rng):
+    inputs = inputs_of(mixed_columns)
     W, b = rng.normal(size=(2, 4, len(inputs.origin))), rng.normal(size=(2, 4))
-    layer, rows = HiddenLayer(W, b, inputs, "tanh", True), scipy.sparse.csr_array(table)
-    assert_array_equal(layer(rows), layer(table))
-    directions = along(table, 1)
-    assert_array_equal(layer.derivative(rows, directions), layer.derivative(table, directions))
+    layer, rows = HiddenLayer(W, b, inputs, "tanh", True), scipy.sparse.csr_array(mixed_columns)
+    assert_array_equal(layer(rows), layer(mixed_columns))
+    directions = along(mixed_columns, 1)
+    assert_array_equal(
+        layer.derivative(rows, directions), layer.derivative(mixed_columns, directions)
+    )
 
 
 def in_library(inputs, xp, dtype):
@@ -272,13 +274,13 @@ def in_library(inputs, xp, dtype):
     )
 
 
-def test_inputs_in_other_libraries(xp, table):
-    inputs = inputs_of(table)
-    X = np.concatenate([table, table[:3] + 0.01])
+def test_inputs_in_other_libraries(xp, mixed_columns):
+    inputs = inputs_of(mixed_columns)
+    X = np.concatenate([mixed_columns, mixed_columns[:3] + 0.01])
     foreign = in_library(inputs, xp, xp.float64)
     made = expanded(
         Inputs(xp.zeros(5, dtype=xp.float64), xp.ones(5, dtype=xp.float64)),
-        Block(xp.asarray(table), xp.zeros((1, N_ROWS)), None),
+        Block(xp.asarray(mixed_columns), xp.zeros((1, N_ROWS)), None),
         EXPANSIONS,
     )
     for other in (foreign, made):
@@ -289,14 +291,14 @@ def test_inputs_in_other_libraries(xp, table):
             assert_allclose(to_numpy(changes), inputs.derivative(X, along(X, j)), rtol=1e-13)
 
 
-def test_inputs_in_single_precision(table):
+def test_inputs_in_single_precision(mixed_columns):
     single = expanded(
-        Inputs(np.zeros(5, np.float32), np.ones(5, np.float32)), block(table), EXPANSIONS
+        Inputs(np.zeros(5, np.float32), np.ones(5, np.float32)), block(mixed_columns), EXPANSIONS
     )
-    Z = single(table)
+    Z = single(mixed_columns)
     assert Z.dtype == np.float32
-    assert_allclose(Z, inputs_of(table)(table), rtol=1e-5, atol=1e-5)
-    assert single.unknown_values(table) == {}
+    assert_allclose(Z, inputs_of(mixed_columns)(mixed_columns), rtol=1e-5, atol=1e-5)
+    assert single.unknown_values(mixed_columns) == {}
 
 
 def test_sparse_tables_are_not_expanded(rng):

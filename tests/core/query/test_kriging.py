@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from messages import mentions
 from numpy.testing import assert_allclose, assert_array_equal
-from shared import says
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -72,7 +72,7 @@ class Problem:
         terms = zip(found.structure.terms, found.scales, found.structured_variances, strict=True)
         return sum(v * makers[term.axis](scale) for term, scale, v in terms)
 
-    def fitted(self, weight=None, n_members=1, y=None, **settings):
+    def fit(self, weight=None, n_members=1, y=None, **settings):
         settings = {"input_map": None, "alpha": ALPHA, "random_state": 0} | settings
         y = self.y if y is None else y
         if n_members == 1:
@@ -125,7 +125,7 @@ def test_mean_and_variance_are_those_of_explicit_matrices(kind, weighted):
     if weighted:
         weight = np.random.default_rng(1).uniform(0.3, 3.0, N + P)
         weight[problem.rows[::9]] = 0.0
-    model = problem.fitted(weight)
+    model = problem.fit(weight)
     assert not model.noise_covariance_.independent
     mean, variance = oracle(problem, model, weight)
     kriged, std = problem.kriged(model)
@@ -137,7 +137,7 @@ def test_mean_and_variance_are_those_of_explicit_matrices(kind, weighted):
 
 def test_an_ensemble_has_the_same_mean_by_its_mean_smoother():
     problem = Problem("space")
-    model = problem.fitted(n_members=4)
+    model = problem.fit(n_members=4)
     assert_allclose(problem.kriged(model)[0], oracle(problem, model)[0], rtol=1e-6, atol=1e-7)
 
 
@@ -147,7 +147,7 @@ def test_left_out_errors_are_those_of_refits(kind, weighted):
     problem = Problem(kind)
     weight = np.random.default_rng(1).uniform(0.3, 3.0, N + P) if weighted else None
     settings = {"n_members": 3, "standardize": False}
-    model = problem.fitted(weight, **settings)
+    model = problem.fit(weight, **settings)
     errors = leave_one_out_errors(model.fitted_, 0)
     rows = problem.rows
     # Errors are in the order of the locations.
@@ -169,11 +169,11 @@ def test_left_out_errors_are_those_of_refits(kind, weighted):
 def test_several_outputs_are_kriged_each_by_its_own_noise():
     problem = Problem("space")
     other = Problem("space", seed=3).y
-    both = problem.fitted(y=np.column_stack([problem.y, 10 * other]), n_members=3)
+    both = problem.fit(y=np.column_stack([problem.y, 10 * other]), n_members=3)
     mean, std = problem.kriged(both)
     assert mean.shape == std.shape == (P, 2)
     for k, y in enumerate([problem.y, 10 * other]):
-        one, one_std = problem.kriged(problem.fitted(y=y, n_members=3))
+        one, one_std = problem.kriged(problem.fit(y=y, n_members=3))
         assert_allclose(mean[:, k], one, rtol=1e-6)
         assert_allclose(std[:, k], one_std, rtol=1e-6)
     locations = problem.locations(problem.points)
@@ -186,7 +186,7 @@ def test_several_outputs_are_kriged_each_by_its_own_noise():
 @pytest.mark.parametrize("kind", KINDS)
 def test_chunks_and_orders_change_nothing(kind, monkeypatch):
     problem = Problem(kind)
-    model = problem.fitted(n_members=3)
+    model = problem.fit(n_members=3)
     mean, std = problem.kriged(model)
     errors = leave_one_out_errors(model.fitted_, 0)
     backwards = problem.kriged(model, points=problem.points[::-1])
@@ -201,7 +201,7 @@ def test_chunks_and_orders_change_nothing(kind, monkeypatch):
 
 def test_many_rows_in_space_are_kriged_from_the_nearest(monkeypatch):
     problem = Problem("space")
-    model = problem.fitted(n_members=3)
+    model = problem.fit(n_members=3)
     mean, std = problem.kriged(model)
     errors = leave_one_out_errors(model.fitted_, 0)
     monkeypatch.setattr(weights_module, "MOST_DENSE", 10)
@@ -218,7 +218,7 @@ def test_many_rows_in_space_are_kriged_from_the_nearest(monkeypatch):
 @pytest.mark.parametrize("kind", ["time", "series", "space"])
 def test_far_away_it_is_the_plain_prediction(kind):
     problem = Problem(kind)
-    model = problem.fitted(n_members=3)
+    model = problem.fit(n_members=3)
     far = {"time": np.full(P, 1e5), "coords": np.full((P, 2), 1e5)}
     locations = {k: far.get(k, v) for k, v in problem.locations(problem.points).items()}
     X = problem.X[problem.points]
@@ -241,7 +241,7 @@ def test_numbers_in_the_place_of_dates_warn():
 
 def test_a_series_that_was_never_seen_has_the_plain_prediction():
     problem = Problem("series")
-    model = problem.fitted(n_members=3)
+    model = problem.fit(n_members=3)
     X, time = problem.X[problem.points], problem.time[problem.points]
     near = model.predict(X, True, residual_kriging=True, time=time, groups=["zz"] * P)
     assert_allclose(near, model.predict(X, True), rtol=1e-10)
@@ -251,7 +251,7 @@ def test_a_series_that_was_never_seen_has_the_plain_prediction():
 def test_at_a_training_place_without_nugget_it_is_the_value_there(kind):
     problem = Problem(kind)
     problem.noise = replace(problem.noise, nugget=False)
-    model = problem.fitted(n_members=3)
+    model = problem.fit(n_members=3)
     mean, std = problem.kriged(model, points=problem.rows)
     assert_allclose(mean, problem.y[problem.rows], atol=1e-6)
     assert np.max(std) < 1e-3 * np.sqrt(model.noise_covariance_.variance)
@@ -259,7 +259,7 @@ def test_at_a_training_place_without_nugget_it_is_the_value_there(kind):
 
 def test_a_second_observation_at_a_training_place_has_a_nugget_of_its_own():
     problem = Problem("space")
-    model = problem.fitted(n_members=3)
+    model = problem.fit(n_members=3)
     std = problem.kriged(model, points=problem.rows)[1]
     assert np.all(std**2 > model.noise_covariance_.nugget_variance)
 
@@ -285,7 +285,7 @@ def test_independent_noise_has_no_weights():
 
 def test_gaussian_intervals_are_student_quantiles_of_the_deviation():
     problem = Problem("space")
-    model = problem.fitted(n_members=5)
+    model = problem.fit(n_members=5)
     mean, std = problem.kriged(model)
     low, high = model.predict_interval(
         problem.X[problem.points],
@@ -301,7 +301,7 @@ def test_gaussian_intervals_are_student_quantiles_of_the_deviation():
 
 def test_auto_intervals_have_quantiles_of_left_out_errors():
     problem = Problem("space")
-    model = problem.fitted(n_members=5)
+    model = problem.fit(n_members=5)
     mean, std = problem.kriged(model)
     errors = leave_one_out_errors(model.fitted_, 0)
     # Of 90 absolute errors, the 82nd covers 90 percent of 91.
@@ -357,7 +357,7 @@ def test_new_observations_are_covered_and_nearer(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stored_fit_krigs_the_same(kind):
     problem = Problem(kind)
-    model = problem.fitted(n_members=3)
+    model = problem.fit(n_members=3)
     before = problem.kriged(model)
     model.fitted_ = from_arrays(*to_arrays(model.fitted_))
     assert_array_equal(problem.kriged(model), before)
@@ -393,11 +393,11 @@ def test_labels_of_groups_may_be_of_any_kind(labels):
     problem = Problem("series")
     codes = np.unique(problem.groups, return_inverse=True)[1] % len(labels)
     problem.groups = np.array(labels, dtype=object)[codes]
-    by_words = problem.fitted(n_members=3)
+    by_words = problem.fit(n_members=3)
     assert not by_words.noise_covariance_.independent
     expected = problem.kriged(by_words)
     problem.groups = np.array(labels)[codes]
-    model = problem.fitted(n_members=3)
+    model = problem.fit(n_members=3)
     arrays, description = to_arrays(model.fitted_)
     for array in arrays.values():
         assert array.dtype.name in DTYPES.values()  # a model file can contain it
@@ -430,7 +430,7 @@ def test_a_pipeline_passes_locations_on():
 def test_predictions_that_cannot_be_kriged_raise():
     problem = Problem("space")
     X, coords = problem.X[problem.points], problem.coords[problem.points]
-    model = problem.fitted(n_members=3)
+    model = problem.fit(n_members=3)
 
     def refused(message, model=model, ask="predict", X=X, **given):
         with pytest.raises(ValueError, match=message):
@@ -457,7 +457,7 @@ def test_predictions_that_cannot_be_kriged_raise():
 
 def test_labels_of_groups_must_be_of_one_type():
     problem = Problem("series")
-    model = problem.fitted(n_members=3)
+    model = problem.fit(n_members=3)
     X, time = problem.X[problem.points], problem.time[problem.points]
     with pytest.raises(ValueError, match="labels of the same type"):
         model.predict(X, residual_kriging=True, time=time, groups=np.arange(P))
@@ -472,6 +472,6 @@ def test_labels_of_groups_must_be_of_one_type():
 )
 def test_other_coordinates_than_those_of_fit_raise(coords, words):
     problem = Problem("space")
-    model = problem.fitted()
-    with pytest.raises(ValueError, match=says(*words)):
+    model = problem.fit()
+    with pytest.raises(ValueError, match=mentions(*words)):
         model.predict(problem.X[problem.points], residual_kriging=True, coords=coords)

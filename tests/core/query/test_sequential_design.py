@@ -3,10 +3,12 @@
 import numpy as np
 import oracles
 import pytest
+from messages import mentions
+from models import member_or_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
+from parametrisations import alphas, intercepts, noises, weightings
 from scipy.linalg import block_diag
 from scipy.sparse import csr_array
-from shared import alphas, ensemble, intercepts, noises, says, weightings
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.arrays.backend import to_numpy
@@ -23,7 +25,7 @@ CANDIDATES, TARGETS = np.split(np.random.default_rng(3).uniform(-1, 1, (15, 3)),
 
 def held(M=4, N=6, **parameters):
     """An unfitted ensemble, or one network for M = 1, of which a new row moves little."""
-    return ensemble(M, N, **HELD | parameters)
+    return member_or_ensemble(M, N, **HELD | parameters)
 
 
 def with_row(make, model, rows, x):
@@ -134,7 +136,7 @@ def test_every_estimate_with_the_noise_of_old_rows_held(make_table, hidden, name
     X, y, w = rows = rows_of(make_table, n, weighted)
     noise = "homoskedastic" if name in ("BR", "NHo") else "heteroskedastic"
     how = HELD | {"noise": noise, "variance": name, "hc": "HC2", "noise_variance": "residual"}
-    model = ensemble(4, 6, **how).fit(*rows)
+    model = member_or_ensemble(4, 6, **how).fit(*rows)
     ours = next_points(model.fitted_, CANDIDATES, TARGETS, 3)
     H, h, hc = (hidden(model, A, X) for A in (X, TARGETS, CANDIDATES))
     omega = oracles.omega("HC2", H, y, 0.1, True, w)
@@ -167,7 +169,7 @@ def test_correlated_noise_is_that_of_the_training_rows(make_table, hidden, noise
     distance = np.abs(t[:, None] - t)
     y = y + 3 * np.linalg.cholesky(np.exp(-distance / 9)) @ rng.standard_normal(n)
     locations = {"coords": t} if isinstance(noise, Exponential) else {"time": t}
-    model = ensemble(4, 6, **HELD | {"noise": noise, "noise_variance": "pilot"})
+    model = member_or_ensemble(4, 6, **HELD | {"noise": noise, "noise_variance": "pilot"})
     model.fit(X, y, w, **locations)
     covariance = model.noise_covariance_
     assert not covariance.independent
@@ -346,14 +348,14 @@ def test_the_fit_is_not_changed(make_table):
 def test_invalid_designs_raise_errors(make_table):
     rows = rows_of(make_table)
     fit = held().fit(*rows).fitted_
-    with pytest.raises(ValueError, match=says("n=0", "n >= 1")):
+    with pytest.raises(ValueError, match=mentions("n=0", "n >= 1")):
         next_points(fit, CANDIDATES, TARGETS, 0)
-    with pytest.raises(ValueError, match=says("candidates", "at least one")):
+    with pytest.raises(ValueError, match=mentions("candidates", "at least one")):
         next_points(fit, CANDIDATES[:0], TARGETS, 1)
-    with pytest.raises(ValueError, match=says("targets", "at least one")):
+    with pytest.raises(ValueError, match=mentions("targets", "at least one")):
         next_points(fit, CANDIDATES, TARGETS[:0], 1)
     exact = held(noise="heteroskedastic", hc="HC3-exact").fit(*rows).fitted_
-    with pytest.raises(ValueError, match=says("HC3-exact", "hc='HC3'")):
+    with pytest.raises(ValueError, match=mentions("HC3-exact", "hc='HC3'")):
         next_points(exact, CANDIDATES, TARGETS, 1)
 
 

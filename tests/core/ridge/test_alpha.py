@@ -3,9 +3,10 @@
 import numpy as np
 import oracles
 import pytest
+from interval_methods import every_interval
+from models import plain_ensemble, plain_member
 from numpy.testing import assert_allclose
-from plain import plain_ensemble, plain_member
-from shared import every_interval, intercepts, weightings
+from parametrisations import intercepts, weightings
 from sklearn.base import clone
 
 from ulmus.core.ridge.alpha import RELATIVE_GRID

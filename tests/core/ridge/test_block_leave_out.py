@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from shared import few, intercepts, weightings
+from parametrisations import intercepts, weightings
 
 from ulmus.core.data import source
 from ulmus.core.data.cv_blocks import block_runs
@@ -160,7 +160,6 @@ def test_other_array_libraries(xp):
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=12))
-@few
 def test_runs_are_all_rows_in_blocks_of_equal_size(sizes):
     block_ids = np.repeat(np.arange(len(sizes)), sizes)
     runs = list(block_runs(block_ids))
@@ -264,7 +263,6 @@ def test_a_stream_chooses_as_rows_in_memory_do(problem, weighted, size, n_thread
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=14))
-@few
 def test_regrouped_blocks_are_the_same_rows_without_split_ids(sizes):
     n = sum(sizes)
     block_ids = np.sort(np.random.default_rng(n).integers(0, 6, n))

@@ -8,13 +8,13 @@ from ulmus import ELMEnsembleRegressor
 from ulmus.core.ridge import smoother
 
 
-def table(n=3000):
+def normal_inputs(n=3000):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3))
     return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(n)
 
 
-def fitted(X, y, way, **how):
+def fit_small_weights(X, y, way, **how):
     model = ELMEnsembleRegressor(
         4, 140, input_map=None, expand_inputs=None, weight_scale=0.05, random_state=0, **how
     )
@@ -26,14 +26,14 @@ def fitted(X, y, way, **how):
 @pytest.mark.parametrize("way", ["rows", "blocks"])
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
 def test_error_bars_do_not_need_weak_coordinates(monkeypatch, way, noise):
-    X, y = table()
+    X, y = normal_inputs()
     how = {"noise": noise, "alpha": 1.0}
     if (way, noise) == ("blocks", "heteroskedastic"):
         how["variance"] = "S2"
-    short = fitted(X, y, way, **how)
+    short = fit_small_weights(X, y, way, **how)
     monkeypatch.setattr(smoother, "WEAK", 0.0)
     monkeypatch.setattr(smoother, "FAINT", 0.0)
-    full = fitted(X, y, way, **how)
+    full = fit_small_weights(X, y, way, **how)
     few, all_of_them = (m.fitted_.ensemble.regressions[0].smoother.n_strong for m in (short, full))
     assert all_of_them == 141
     assert few < 130
@@ -52,11 +52,11 @@ def test_error_bars_do_not_need_weak_coordinates(monkeypatch, way, noise):
 
 
 def test_files_and_effects_skip_them_too():
-    X, y = table()
-    model = fitted(X, y, "rows", noise="homoskedastic", alpha=1.0)
+    X, y = normal_inputs()
+    model = fit_small_weights(X, y, "rows", noise="homoskedastic", alpha=1.0)
     covariance = model.predict_cov(X[:5])
     assert_allclose(np.diagonal(covariance), model.predict_var(X[:5], component="model"))
-    small = fitted(X, y, "rows", noise="homoskedastic", alpha=1.0).compress()
+    small = fit_small_weights(X, y, "rows", noise="homoskedastic", alpha=1.0).compress()
     assert_allclose(small.predict_var(X[:5]), model.predict_var(X[:5]), rtol=1e-12)
     assert len(model.next_points(X[:50], n=2)) == 2
 
@@ -67,7 +67,7 @@ def test_files_and_effects_skip_them_too():
 @pytest.mark.parametrize("alpha", [0.0, 1.0, "loo"])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_units_that_are_all_zero_leave_a_fit_without_signal(noise, alpha, intercept):
-    X, y = table(100)
+    X, y = normal_inputs(100)
     model = ELMEnsembleRegressor(
         3,
         3,

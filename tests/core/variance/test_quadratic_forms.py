@@ -144,10 +144,10 @@ def test_a_functional_is_a_combination_of_points(fitted_small):
 @pytest.fixture
 def fitted_small(make_table, hidden):
     """A core fit with the oracles' arguments and the points."""
-    from shared import ensemble
+    from models import member_or_ensemble
 
     data = make_table(40)
-    model = ensemble(4, 6, alpha=0.3).fit(data.X, data.y, data.w)
+    model = member_or_ensemble(4, 6, alpha=0.3).fit(data.X, data.y, data.w)
     H, h = (hidden(model, X, data.X, data.w) for X in (data.X, data.X_new))
     return model.fitted_, (H, h, data.y, 0.3, True, data.w), data.X_new
 

@@ -18,7 +18,7 @@ RNG = np.random.default_rng(0)
 X1, X2, Y = RNG.normal(size=(3, N))
 
 
-def fitted(table, **how):
+def encoded_fit(table, **how):
     """A Pipeline that was fitted to a table."""
     model = ELMEnsembleRegressor(2, 10, input_map=None, random_state=0)
     return make_pipeline(TableEncoder(**how), model).fit(table, Y)
@@ -51,7 +51,7 @@ def test_names_that_look_like_code_survive_a_file(tmp_path):
     names = ['a"b', "c'd\n<script>", "n" * 500, "mean", "row", "😀"]
     table = pd.DataFrame(RNG.normal(size=(N, len(names))), columns=names)
     table["y"] = np.resize(["nan", "<b>", "1"], N)
-    pipe = fitted(table)
+    pipe = encoded_fit(table)
     ulmus.inference(pipe).save(tmp_path / "ü n.ulmus")
     again = ulmus.load(tmp_path / "ü n.ulmus")
     assert_array_equal(again.predict(table), pipe.predict(table))
@@ -128,9 +128,9 @@ def test_numbers_that_are_categories_have_differences_and_no_slopes(kind, tmp_pa
     texts = pd.DataFrame({"c": np.resize(["1", "2", "3"], N), "x": X1})
     if kind == "dtype":
         table["c"] = table["c"].astype("category")
-    pipe = fitted(table, categorical=["c"] if kind == "parameter" else [])
+    pipe = encoded_fit(table, categorical=["c"] if kind == "parameter" else [])
     ulmus.inference(pipe).save(tmp_path / "model.ulmus")
-    expected = ulmus.inference(fitted(texts, categorical=["c"]))
+    expected = ulmus.inference(encoded_fit(texts, categorical=["c"]))
     for asked in map(ulmus.inference, (pipe, ulmus.load(tmp_path / "model.ulmus"))):
         assert list(asked.slope(table)["term"]) == ["x"]
         found, known = asked.compare(table, ["c"]), expected.compare(texts, ["c"])
@@ -143,7 +143,7 @@ def test_numbers_that_are_categories_have_differences_and_no_slopes(kind, tmp_pa
 
 def test_a_loaded_pipeline_can_be_fitted_again(tmp_path):
     table = pd.DataFrame({"c": np.resize([1, 2, 3], N), "x": X1})
-    pipe = fitted(table, categorical=["c"])
+    pipe = encoded_fit(table, categorical=["c"])
     ulmus.inference(pipe).save(tmp_path / "model.ulmus")
     again = clone(ulmus.load(tmp_path / "model.ulmus")).fit(table, Y)
     assert again[0].schema_ == pipe[0].schema_
