@@ -100,11 +100,12 @@ def test_the_estimated_covariance_is_printed(csv):
     assert "along time over" in result["summary"]["noise_covariance"]
 
 
-def test_correlated_residuals_are_noted_with_the_names_of_options(csv):
+def test_correlated_residuals_are_printed_once_with_the_names_of_options(csv):
     output = done("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *SMALL, "--drop", "day")
-    note = next(line for line in output.stderr.splitlines() if "successive rows" in line)
-    for text in ("--noise auto", "--time", "--groups for clusters", "--coords for spatial data"):
-        assert text in note
+    summary = " ".join(output.stdout.split())
+    for text in ("--time", "--groups for clusters", "--coords for spatial data"):
+        assert text in summary
+    assert output.output.count("successive rows") == 1
     assert "AR1" not in output.output
 
 

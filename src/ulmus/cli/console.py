@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -57,9 +57,12 @@ class Console:
         if not self.quiet:
             _standard_error().print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def result(self, text: Any, facts: dict[str, Any]) -> None:
-        """Print the result: a text or table, or facts and notes as JSON."""
-        self._note_warnings()
+    def result(self, text: Any, facts: dict[str, Any], findings: Collection[str] = ()) -> None:
+        """Print the result: a text or table, or facts and notes as JSON.
+
+        Warnings that are among the findings of the result, by their codes, are no notes.
+        """
+        self._note_warnings(findings)
         if self.json and sys.stdout is not None:
             sys.stdout.write(json_text.dumps(_json_value({**facts, "notes": self.notes})) + "\n")
         elif not self.quiet and sys.stdout is not None:
@@ -121,11 +124,12 @@ class Console:
             except Exception as error:
                 self._exit(f"unexpected {type(error).__name__}: {self._sentence(error)}", FAILURE)
 
-    def _note_warnings(self) -> None:
-        """Warnings of ulmus as notes, the first of each class."""
+    def _note_warnings(self, findings: Collection[str]) -> None:
+        """Warnings of ulmus as notes, the first of each class, without findings."""
         for caught in {one.category: one for one in reversed(self.caught)}.values():
-            if isinstance(caught.message, UlmusWarning):
-                self.note(f"Note: {caught.message.message.render(self.option)}")
+            warning = caught.message
+            if isinstance(warning, UlmusWarning) and warning.message.code not in findings:
+                self.note(f"Note: {warning.message.render(self.option)}")
 
     def _out_of_memory(self) -> str:
         smaller = Setting("stream"), Setting("n_neurons", phrase="fewer {}"), "a smaller table"

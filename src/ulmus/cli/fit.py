@@ -175,4 +175,4 @@ def _write(
     if report is None:
         following.append(f"ulmus report {output} {config.table.path} -o report.html")
     text = f"{summary.format(console.option, ())}\n\n{written} Next:\n  " + "\n  ".join(following)
-    console.result(text, facts)
+    console.result(text, facts, [finding.code for finding in summary.warnings or ()])

@@ -356,7 +356,7 @@ def _correlated_residuals(fit: Fit, noise: Any) -> Message | None:
         named("noise", noise),
         " assumes independent errors: error bars are too small",
     )
-    return Message("correlated-residuals", text, suggestions=CORRELATED_NOISE)
+    return Message("residual-correlation", text, suggestions=CORRELATED_NOISE)
 
 
 def warn_about_series(locations: Locations) -> None:
