@@ -16,7 +16,7 @@ N = 120
 
 
 @pytest.fixture(scope="module")
-def table():
+def correlated_frame():
     """Two inputs, a date, coordinates, sites in words, and noise that fades from day to day."""
     rng = np.random.default_rng(0)
     e = rng.standard_normal(N)
@@ -36,12 +36,12 @@ def table():
 
 
 @pytest.fixture
-def csv(table, tmp_path):
-    table.to_csv(tmp_path / "table.csv", index=False)
+def csv(correlated_frame, tmp_path):
+    correlated_frame.to_csv(tmp_path / "table.csv", index=False)
     return tmp_path / "table.csv"
 
 
-def fitted(csv, *options):
+def fit_command(csv, *options):
     """The estimator of a model file that a command wrote."""
     path = csv.parent / "model.ulmus"
     done("fit", csv, "-t", "y", "-o", path, *SMALL, *options)
@@ -76,21 +76,21 @@ def fitted(csv, *options):
     ids=str,
 )
 def test_columns_mean_a_noise(csv, options, noise):
-    assert fitted(csv, *options).noise == noise
+    assert fit_command(csv, *options).noise == noise
 
 
 def test_columns_stay_inputs_unless_dropped(csv):
-    assert "day" in fitted(csv, "--time", "day").feature_names_in_
-    assert "day" not in fitted(csv, "--time", "day", "--drop", "day").feature_names_in_
-    assert "site=a" in fitted(csv, "--groups", "site").feature_names_in_
+    assert "day" in fit_command(csv, "--time", "day").feature_names_in_
+    assert "day" not in fit_command(csv, "--time", "day", "--drop", "day").feature_names_in_
+    assert "site=a" in fit_command(csv, "--groups", "site").feature_names_in_
 
 
-def test_a_dropped_column_still_tells_the_times(csv, table):
-    model = fitted(csv, "--time", "day", "--drop", "day,site", "--no-rows")
-    inputs = table[["x", "east", "north", "plot"]].astype(float)
-    days = pd.to_datetime(table["day"]).to_numpy()
+def test_a_dropped_column_still_tells_the_times(csv, correlated_frame):
+    model = fit_command(csv, "--time", "day", "--drop", "day,site", "--no-rows")
+    inputs = correlated_frame[["x", "east", "north", "plot"]].astype(float)
+    days = pd.to_datetime(correlated_frame["day"]).to_numpy()
     same = ulmus.ELMEnsembleRegressor(2, 10, noise=AR1(), random_state=0)
-    same.fit(inputs, table["y"], time=days)
+    same.fit(inputs, correlated_frame["y"], time=days)
     assert_allclose(model.noise_covariance_.values, same.noise_covariance_.values, rtol=1e-6)
     assert_allclose(model.predict(inputs), same.predict(inputs), rtol=1e-8)
 
@@ -112,7 +112,7 @@ def test_correlated_residuals_are_printed_once_with_the_names_of_options(csv):
 def test_a_report_of_rows_in_space(csv):
     pytest.importorskip("plotly", reason="reports need plotly")
     path = csv.parent / "report.html"
-    fitted(csv, "--coords", "east,north", "--report", path)
+    fit_command(csv, "--coords", "east,north", "--report", path)
     assert "Variogram of leave-one-out residuals" in path.read_text(encoding="utf-8")
 
 
@@ -131,7 +131,7 @@ def test_a_report_of_rows_in_space(csv):
     ids=" ".join,
 )
 def test_blocks_give_the_same_numbers(csv, options):
-    whole, streamed = (fitted(csv, *options, how) for how in ("--in-memory", "--stream"))
+    whole, streamed = (fit_command(csv, *options, how) for how in ("--in-memory", "--stream"))
     assert streamed.noise == whole.noise
     assert streamed.fitted_.rows is None
     points = whole.fitted_.rows.data.X[::7]
@@ -143,11 +143,11 @@ def test_blocks_give_the_same_numbers(csv, options):
     assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * np.mean(theirs))
 
 
-def test_missing_places(table, tmp_path):
-    table = table.copy()
-    table.loc[7, "site"], table.loc[30, "day"] = None, None
+def test_missing_places(correlated_frame, tmp_path):
+    frame = correlated_frame.copy()
+    frame.loc[7, "site"], frame.loc[30, "day"] = None, None
     csv = tmp_path / "table.csv"
-    table.to_csv(csv, index=False)
+    frame.to_csv(csv, index=False)
     command = ("fit", csv, "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
     command += ("--drop", "site,day", "--time", "day", "--groups", "site")
     assert "data row 8 has no value of day, site" in refusal(*command)

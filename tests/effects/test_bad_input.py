@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from messages import mentions
+from models import plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
 from scipy.sparse import csr_array, lil_array
-from shared import says
 from sklearn.exceptions import NotFittedError
 
 X = np.random.default_rng(0).uniform(-1, 1, (40, 3))
@@ -36,7 +36,7 @@ FUNCTIONAL = [
 
 @pytest.mark.parametrize(("A", "words"), [(A, words) for A, *words in FUNCTIONAL])
 def test_weights_of_a_sum_are_a_finite_matrix(model, A, words):
-    with pytest.raises(ValueError, match=says("A ", *words)):
+    with pytest.raises(ValueError, match=mentions("A ", *words)):
         model.functional(A, FRAME)
 
 
@@ -78,7 +78,7 @@ AVERAGE = [
 
 @pytest.mark.parametrize(("how", "words"), [(how, words) for how, *words in AVERAGE], ids=str)
 def test_groups_weights_and_options(model, how, words):
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         model.average(FRAME, **how)
 
 
@@ -109,7 +109,7 @@ COMPARE = [
     ("variables", "how", "words"), [(v, how, words) for v, how, *words in COMPARE], ids=str
 )
 def test_what_a_comparison_changes(model, variables, how, words):
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         model.compare(FRAME, variables, **how)
 
 
@@ -117,7 +117,7 @@ def test_what_a_comparison_changes(model, variables, how, words):
 def test_a_column_that_does_not_vary_has_no_span(model, how):
     flat = FRAME.assign(u=0.25)
     for table in (flat, FRAME.iloc[[3]]):
-        with pytest.raises(ValueError, match=says(f"variables['u']={how!r}", "values", "step")):
+        with pytest.raises(ValueError, match=mentions(f"variables['u']={how!r}", "values", "step")):
             model.compare(table, {"u": how})
     # Values and steps can still be compared.
     expected = model.predict(flat[NAMES].assign(u=0.5)) - model.predict(flat[NAMES])
@@ -126,7 +126,7 @@ def test_a_column_that_does_not_vary_has_no_span(model, how):
 
 def test_a_ratio_to_zero():
     zero = plain_ensemble(3, 8, alpha=0.1, fit_intercept=False, random_state=0).fit(X, 0 * Y)
-    with pytest.raises(ValueError, match=says("ratio", "zero", "comparison='difference'")):
+    with pytest.raises(ValueError, match=mentions("ratio", "zero", "comparison='difference'")):
         zero.compare(X, {0: (0.0, 0.5)}, comparison="ratio")
 
 
@@ -157,13 +157,13 @@ CURVES = [
     ("features", "how", "words"), [(f, how, words) for f, how, *words in CURVES], ids=str
 )
 def test_features_and_grids_of_a_curve(model, features, how, words):
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         model.partial_dependence(FRAME, features, **how)
 
 
 def test_percentiles_of_a_column_that_is_nearly_constant(model):
     table = FRAME.assign(t=np.where(np.arange(40) < 4, X[:, 0], 0.1))
-    with pytest.raises(ValueError, match=says("percentiles", "'t'", "grid_resolution")):
+    with pytest.raises(ValueError, match=mentions("percentiles", "'t'", "grid_resolution")):
         model.partial_dependence(table, "t", grid_resolution=3, percentiles=(0.4, 0.6))
 
 
@@ -173,13 +173,13 @@ def test_percentiles_of_a_column_that_is_nearly_constant(model):
     ids=str,
 )
 def test_columns_of_a_slope(model, variables, words):
-    with pytest.raises(ValueError, match=says("variables", *words)):
+    with pytest.raises(ValueError, match=mentions("variables", *words)):
         model.slope(FRAME, variables)
 
 
 def test_an_activation_of_ones_own_has_no_slope():
     own = plain_ensemble(3, 8, alpha=0.1, activation=np.tanh, random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match=says("activation", "derivative", "activation='tanh'")):
+    with pytest.raises(ValueError, match=mentions("activation", "derivative", "activation='tanh'")):
         own.slope(X)
     assert_allclose(own.average(X).estimate, own.predict(X).mean(), rtol=1e-10)
 
@@ -212,7 +212,7 @@ JOINT = [
 )
 def test_joint_inference_at_points(method, given, how, words):
     model = plain_ensemble(3, 8, alpha=0.1, random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         getattr(model, method)(X, *given, **how)
 
 
@@ -264,14 +264,14 @@ def test_tables_without_a_column_of_the_model(model):
 
 def test_sparse_rows_are_refused_where_torch_computes(torch):
     model = plain_ensemble(3, 8, alpha=0.1, random_state=0).fit(torch.asarray(X), torch.asarray(Y))
-    with pytest.raises(ValueError, match=says("X is sparse", "toarray")):
+    with pytest.raises(ValueError, match=mentions("X is sparse", "toarray")):
         model.average(csr_array(X))
 
 
 def test_too_many_rows_for_a_joint_covariance(model):
     many = FRAME.iloc[np.arange(5001) % 40]
     for how in ({"simultaneous": True}, {"hypothesis": "equal"}):
-        with pytest.raises(ValueError, match=says("5001", "simultaneous", "5000", "by")):
+        with pytest.raises(ValueError, match=mentions("5001", "simultaneous", "5000", "by")):
             model.average(many, by="row", **how)
     assert len(model.average(many, by="row")) == 5001
 

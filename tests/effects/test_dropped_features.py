@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import SMALL, facts
-from plain import plain_ensemble
+from models import plain_ensemble
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -17,7 +17,7 @@ from ulmus import ELMEnsembleRegressor
 from ulmus.exceptions import DegenerateFitWarning
 
 
-def table(n=120):
+def weak_treatment_table(n=120):
     """A treatment that matters less than noise: its effect is .3, the noise has sd .5."""
     rng = np.random.default_rng(6)
     X = pd.DataFrame(rng.uniform(-1, 1, (n, 3)), columns=["a", "b", "c"])
@@ -41,7 +41,7 @@ def with_map(X, y, diagonal, **parameters):
 
 
 def test_a_treatment_that_the_learned_map_drops_is_named_with_the_remedy():
-    X, y = table()
+    X, y = weak_treatment_table()
     model = ELMEnsembleRegressor(3, 40, noise="homoskedastic", random_state=6).fit(X, y)
     assert model.feature_relevance_[3] == 0
     (text,), frame = warned(model.compare, X, {"treated": (0, 1)})
@@ -58,11 +58,11 @@ def test_a_treatment_that_the_learned_map_drops_is_named_with_the_remedy():
 @pytest.fixture(scope="module")
 def model():
     """A model whose given map drops ``c`` and ``treated``."""
-    return with_map(*table(), [1.0, 1.0, 0.0, 0.0])
+    return with_map(*weak_treatment_table(), [1.0, 1.0, 0.0, 0.0])
 
 
 def test_all_effects_of_a_dropped_column_warn(model):
-    X, _ = table()
+    X, _ = weak_treatment_table()
     for compute, columns, options in (
         (model.compare, "c", {}),
         (model.compare, {"c": (0.1, 0.2)}, {"comparison": "ratio"}),
@@ -80,7 +80,7 @@ def test_all_effects_of_a_dropped_column_warn(model):
 
 
 def test_effects_of_other_columns_do_not_warn(model):
-    X, _ = table()
+    X, _ = weak_treatment_table()
     assert warned(model.compare, X, "a", by="treated")[0] == []
     assert warned(model.slope, X, ["a", "b"])[0] == []
     assert warned(model.average, X, by="treated")[0] == []
@@ -88,12 +88,12 @@ def test_effects_of_other_columns_do_not_warn(model):
 
 
 def test_an_effect_over_many_blocks_of_rows_warns_once(model):
-    X, _ = table(5000)
+    X, _ = weak_treatment_table(5000)
     assert len(warned(model.compare, X, "c")[0]) == 1
 
 
 def test_one_hot_indicators_have_no_slope_but_contrasts():
-    X, y = table()
+    X, y = weak_treatment_table()
     X["site"] = np.arange(120) % 3
     model = with_map(X, y, [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0], expand_inputs="one_hot")
     (text,), frame = warned(model.slope, X, "site")
@@ -112,7 +112,7 @@ def test_one_hot_indicators_have_no_slope_but_contrasts():
     ],
 )
 def test_categories_in_a_pipeline_whose_indicators_are_dropped(kept, expected):
-    X, y = table()
+    X, y = weak_treatment_table()
     X["kind"] = np.array(["a", "b", "c"])[np.arange(120) % 3]
     encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     model = plain_ensemble(3, 15, input_map=np.diag([*kept, 1, 1, 1, 1]), alpha=0.1)
@@ -124,7 +124,7 @@ def test_categories_in_a_pipeline_whose_indicators_are_dropped(kept, expected):
 
 
 def test_a_column_that_a_transformer_drops_does_not_warn():
-    X, y = table()
+    X, y = weak_treatment_table()
     drop = make_column_transformer(("drop", ["c"]), remainder="passthrough")
     model = plain_ensemble(3, 15, input_map=np.diag([1.0, 1.0, 0.0]), alpha=0.1)
     pipe = make_pipeline(drop, model).fit(X, y)
@@ -132,7 +132,7 @@ def test_a_column_that_a_transformer_drops_does_not_warn():
 
 
 def test_the_command_line_warns_and_has_the_remedy(tmp_path):
-    X, y = table()
+    X, y = weak_treatment_table()
     X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
     start = ("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
     compare = ("compare", tmp_path / "m.ulmus", tmp_path / "t.csv", "--variables", "treated=0,1")

@@ -5,8 +5,8 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
+from models import plain_ensemble, small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
 from sklearn.inspection import partial_dependence
 
 from ulmus import ELMEnsembleRegressor
@@ -16,11 +16,6 @@ from ulmus.core.layer.hidden_layer import ACTIVATIONS
 STEP = 1e-5
 
 
-def small(**parameters):
-    how = {"alpha": 0.1, "weight_scale": 2.0, "random_state": 0}
-    return plain_ensemble(4, 12, **how | parameters)
-
-
 @pytest.fixture(scope="module")
 def data(make_table):
     return make_table(80, p=30)
@@ -28,7 +23,7 @@ def data(make_table):
 
 @pytest.fixture(scope="module")
 def model(data):
-    return small().fit(data.X, data.y)
+    return small_ensemble(4, 12, alpha=0.1, weight_scale=2.0).fit(data.X, data.y)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +38,7 @@ def frame(data):
 def named(data):
     """The model of a data frame, whose last column has three values."""
     X = pd.DataFrame(data.X, columns=["t", "u", "v"])
-    return small().fit(X.assign(v=np.round(X.v)), data.y)
+    return small_ensemble(4, 12, alpha=0.1, weight_scale=2.0).fit(X.assign(v=np.round(X.v)), data.y)
 
 
 def changed(X, j, values):
@@ -63,7 +58,9 @@ def central_differences(predict, X, j, step=STEP):
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_slopes_are_central_differences_of_predict(data, activation, standardize):
-    fitted = small(activation=activation, standardize=standardize).fit(data.X, data.y)
+    fitted = small_ensemble(
+        4, 12, alpha=0.1, weight_scale=2.0, activation=activation, standardize=standardize
+    ).fit(data.X, data.y)
     slopes = fitted.slope(data.X_new, by="row")
     assert slopes.term.tolist() == np.repeat(["x0", "x1", "x2"], 30).tolist()
     expected = [central_differences(fitted.predict, data.X_new, j) for j in range(3)]
@@ -142,7 +139,7 @@ def test_spans_and_steps_are_differences_of_predict(model, data, how):
 
 
 def test_a_name_alone_is_a_step_of_one(data):
-    wide = small().fit(5 * data.X, data.y)
+    wide = small_ensemble(4, 12, alpha=0.1, weight_scale=2.0).fit(5 * data.X, data.y)
     X = 5 * data.X_new
     expected = np.mean(wide.predict(changed(X, 0, X[:, 0] + 1)) - wide.predict(X))
     for variables in (0, "x0", ["x0"], [0], {"x0": None}, {0: 1}):
@@ -154,7 +151,7 @@ def test_a_name_alone_is_a_step_of_one(data):
 @pytest.fixture(scope="module")
 def naive(data):
     """A model whose estimate is semidefinite by itself, so that predict_cov is the raw form."""
-    return small(variance="NHo").fit(data.X, data.y)
+    return small_ensemble(4, 12, alpha=0.1, weight_scale=2.0, variance="NHo").fit(data.X, data.y)
 
 
 def test_ratios_are_tested_against_one_by_the_delta_method(naive, data):
@@ -302,7 +299,7 @@ def test_weights_by_name_and_array(named, frame):
 def test_columns_that_are_called_as_ours(data):
     X = pd.DataFrame(data.X, columns=["term", "estimate", "row"])
     points = pd.DataFrame(data.X_new, columns=X.columns)
-    fitted = small().fit(X, data.y)
+    fitted = small_ensemble(4, 12, alpha=0.1, weight_scale=2.0).fit(X, data.y)
     curve = fitted.partial_dependence(points, ["term", "estimate"], grid_resolution=2)
     assert {"term_", "estimate_"} <= set(curve.columns)
     # The user's column of that name goes first.

@@ -4,20 +4,15 @@ import numpy as np
 import oracles
 import pandas as pd
 import pytest
+from models import plain_member, small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble, plain_member
+from parametrisations import noises
 from scipy import optimize, stats
-from shared import noises
 
 from ulmus.core.query.sequential_design import next_points
 from ulmus.effects.bands import N_DRAWS, simultaneous_band
 
 GROUPS = np.tile(["a", "b", "c", "d"], 8)[:30]
-
-
-def small(**parameters):
-    how = {"alpha": 0.1, "weight_scale": 2.0, "random_state": 0}
-    return plain_ensemble(4, 12, **how | parameters)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +22,7 @@ def data(make_table):
 
 @pytest.fixture(scope="module")
 def model(data):
-    return small().fit(data.X, data.y)
+    return small_ensemble(4, 12, alpha=0.1, weight_scale=2.0).fit(data.X, data.y)
 
 
 # ---------------------------------------------------------------- bands
@@ -94,7 +89,7 @@ def test_bands_are_wider_than_intervals_and_the_same_each_time(model, data):
 
 def test_bands_of_several_outputs_share_the_error(data):
     Y = np.column_stack([data.y, data.y**2])
-    fitted = small().fit(data.X, Y)
+    fitted = small_ensemble(4, 12, alpha=0.1, weight_scale=2.0).fit(data.X, Y)
     ours = fitted.average(data.X_new, by=GROUPS, simultaneous=True, confidence_level=0.9)
     plain = fitted.average(data.X_new, by=GROUPS)
     for k, stated in enumerate(ours.attrs["simultaneous"]):
@@ -176,10 +171,18 @@ def test_adjusted_p_values_are_those_of_holm(peer, data):
 
 def test_tests_of_each_output(data):
     Y = np.column_stack([data.y, data.y**2])
-    both = small().fit(data.X, Y).average(data.X_new, by=GROUPS, hypothesis="equal", adjust="holm")
+    both = (
+        small_ensemble(4, 12, alpha=0.1, weight_scale=2.0)
+        .fit(data.X, Y)
+        .average(data.X_new, by=GROUPS, hypothesis="equal", adjust="holm")
+    )
     assert both.output.tolist() == [0, 1]
     for k in range(2):
-        alone = small().fit(data.X, Y[:, k]).average(data.X_new, by=GROUPS, hypothesis="equal")
+        alone = (
+            small_ensemble(4, 12, alpha=0.1, weight_scale=2.0)
+            .fit(data.X, Y[:, k])
+            .average(data.X_new, by=GROUPS, hypothesis="equal")
+        )
         assert_allclose(both.p_value[k], alone.p_value[0], rtol=1e-5)
 
 
@@ -188,7 +191,7 @@ def test_tests_of_each_output(data):
 
 @noises
 def test_exceedance_of_an_observation_is_that_of_predict_dist(data, noise):
-    fitted = small(noise=noise).fit(data.X, data.y)
+    fitted = small_ensemble(4, 12, alpha=0.1, weight_scale=2.0, noise=noise).fit(data.X, data.y)
     distribution = fitted.predict_dist(data.X_new)
     ours = fitted.exceedance(data.X_new, 2.3)
     assert_allclose(ours, distribution.sf(2.3), rtol=1e-12)
@@ -213,7 +216,9 @@ def test_the_function_exceeds_bounds_of_its_interval_as_often_as_they_say(model,
 
 
 def test_exceedance_of_several_outputs_and_without_end(data):
-    fitted = small().fit(data.X, np.column_stack([data.y, -data.y]))
+    fitted = small_ensemble(4, 12, alpha=0.1, weight_scale=2.0).fit(
+        data.X, np.column_stack([data.y, -data.y])
+    )
     ours = fitted.exceedance(data.X_new, [-np.inf, 2.0, np.inf])
     assert ours.shape == (30, 2, 3)
     assert_array_equal(ours[..., 0], 1)
@@ -279,7 +284,11 @@ def test_a_draw_of_the_function_is_a_smooth_curve(model):
 
 def test_draws_of_several_outputs(data):
     Y = np.column_stack([data.y, -data.y])
-    draws = small().fit(data.X, Y).simulate(data.X_new, 5, random_state=0)
+    draws = (
+        small_ensemble(4, 12, alpha=0.1, weight_scale=2.0)
+        .fit(data.X, Y)
+        .simulate(data.X_new, 5, random_state=0)
+    )
     assert draws.shape == (5, 30, 2)
 
 
@@ -302,11 +311,17 @@ def test_next_points_are_those_of_the_core(model, data):
 
 def test_candidates_are_the_default_targets_and_keep_their_labels(data):
     names = ["t", "u", "v"]
-    fitted = small().fit(pd.DataFrame(data.X, columns=names), data.y)
+    fitted = small_ensemble(4, 12, alpha=0.1, weight_scale=2.0).fit(
+        pd.DataFrame(data.X, columns=names), data.y
+    )
     table = pd.DataFrame(data.X_new, columns=names, index=np.arange(200, 230)).assign(site=GROUPS)
     ours = fitted.next_points(table, n=2)
     expected = next_points(fitted.fitted_, data.X_new, data.X_new, 2)
     assert_array_equal(ours.row, 200 + expected.rows)
     assert list(ours.columns) == ["step", "row", "t", "u", "v", "variance"]
-    several = small().fit(data.X, np.column_stack([data.y, -data.y])).next_points(data.X_new)
+    several = (
+        small_ensemble(4, 12, alpha=0.1, weight_scale=2.0)
+        .fit(data.X, np.column_stack([data.y, -data.y]))
+        .next_points(data.X_new)
+    )
     assert list(several.columns[-2:]) == ["variance_0", "variance_1"]

@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from messages import mentions
+from models import small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
 from scipy import stats
-from shared import says
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -27,10 +27,6 @@ Y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.2 * RNG.standard_normal(N)
 SIZES = pd.Categorical(np.tile(["low", "mid", "high"], 20), ["low", "mid", "high", "never"])
 
 
-def small(**how):
-    return plain_ensemble(3, 8, alpha=0.1, random_state=0, **how)
-
-
 def frame(names, **others):
     return pd.DataFrame(X.round(1), columns=names).assign(**others)
 
@@ -46,7 +42,7 @@ def frame(names, **others):
 @pytest.mark.parametrize("y", [Y, np.stack([Y, -Y], axis=1)], ids=["one", "two"])
 def test_no_column_of_a_frame_hides_another(names, y):
     table = frame(names)
-    model = small().fit(table, y)
+    model = small_ensemble(3, 8, alpha=0.1).fit(table, y)
     effects = model.average(table, by=names)
     ours = 8 + (y.ndim == 2)
     assert len(effects.columns) == ours + len(names)
@@ -58,22 +54,22 @@ def test_no_column_of_a_frame_hides_another(names, y):
 def test_next_points_keep_all_features(y):
     names = ["variance", "variance_0", "step"]
     table = frame(names)
-    found = small().fit(table, y).next_points(table, n=2)
+    found = small_ensemble(3, 8, alpha=0.1).fit(table, y).next_points(table, n=2)
     assert len(found.columns) == 2 + 3 + (2 if y.ndim == 2 else 1)
     assert_array_equal(found.iloc[:, 2:5], table.loc[found.row])
 
 
 def test_two_columns_of_one_name_are_named():
     table = frame(["t", "u", "v"])
-    model = small().fit(table, Y)
+    model = small_ensemble(3, 8, alpha=0.1).fit(table, Y)
     twice = pd.concat([table, table[["t", "u"]].set_axis(["g", "g"], axis=1)], axis=1)
-    with pytest.raises(ValueError, match=says("several columns", "'g'", "rename")):
+    with pytest.raises(ValueError, match=mentions("several columns", "'g'", "rename")):
         model.average(twice, by="g")
 
 
 def test_columns_of_a_pipeline_may_be_numbers():
     table = pd.DataFrame(X)
-    pipe = make_pipeline(StandardScaler(), small()).fit(table, Y)
+    pipe = make_pipeline(StandardScaler(), small_ensemble(3, 8, alpha=0.1)).fit(table, Y)
     ours = ulmus.inference(pipe)
     high, low = (pipe.predict(np.where([False, True, False], v, X)) for v in (0.5, 0.0))
     found = ours.compare(table, {1: (0.0, 0.5)})
@@ -89,7 +85,7 @@ def test_columns_of_a_pipeline_may_be_numbers():
 @pytest.mark.parametrize("as_pipe", [False, True])
 def test_booleans_are_compared_as_such(as_pipe):
     table = frame(["t", "u", "v"]).assign(b=X[:, 2] > 0, i=np.arange(N) % 4)
-    model = small()
+    model = small_ensemble(3, 8, alpha=0.1)
     ours = make_pipeline("passthrough", model) if as_pipe else model
     ours = ulmus.inference(ours.fit(table, Y))
     found = ours.compare(table, "b")
@@ -100,13 +96,13 @@ def test_booleans_are_compared_as_such(as_pipe):
     assert ours.average(table, by="i").i.dtype.kind == "i"
     assert ours.partial_dependence(table, "b").b.tolist() == [False, True]
     assert "b" not in set(ours.slope(table).term)
-    with pytest.raises(ValueError, match=says("variables['b']", "numbers")):
+    with pytest.raises(ValueError, match=mentions("variables['b']", "numbers")):
         ours.compare(table, {"b": ("yes", "no")})
 
 
 def test_categories_keep_their_order():
     table = frame(["t", "u", "v"], size=SIZES)
-    model = small().fit(table[["t", "u", "v"]], Y)
+    model = small_ensemble(3, 8, alpha=0.1).fit(table[["t", "u", "v"]], Y)
     for by in ("size", table["size"], SIZES):
         found = model.average(table, by=by)
         assert found.iloc[:, 2].tolist() == ["low", "mid", "high"]
@@ -120,7 +116,7 @@ def test_categories_keep_their_order():
 @pytest.mark.parametrize("unit", ["s", "us", "ns"])
 def test_dates_stay_dates(unit):
     days = np.repeat(np.array(["2020-01-01", "2020-01-02"], dtype=f"datetime64[{unit}]"), N // 2)
-    model = small().fit(X, Y)
+    model = small_ensemble(3, 8, alpha=0.1).fit(X, Y)
     assert_array_equal(model.average(X, by=days).by.to_numpy(), days[[0, -1]])
     found = model.average(X, by=days - days[0]).by
     assert_array_equal(found.to_numpy(), np.array([0, 1], dtype="timedelta64[D]"))
@@ -128,16 +124,16 @@ def test_dates_stay_dates(unit):
 
 def test_a_grid_of_booleans():
     table = frame(["t", "u", "v"]).assign(b=X[:, 2] > 0)
-    model = small().fit(table, Y)
+    model = small_ensemble(3, 8, alpha=0.1).fit(table, Y)
     assert model.partial_dependence(table, "b", grid=[True]).b.tolist() == [True]
-    with pytest.raises(ValueError, match=says("grid", "'b'", "numbers")):
+    with pytest.raises(ValueError, match=mentions("grid", "'b'", "numbers")):
         model.partial_dependence(table, "b", grid=["yes"])
 
 
 def test_categories_of_a_pipeline_keep_their_order():
     table = frame(["t", "u", "v"], size=SIZES)
     encode = make_column_transformer((OneHotEncoder(), ["size"]), remainder="passthrough")
-    ours = ulmus.inference(make_pipeline(encode, small()).fit(table, Y))
+    ours = ulmus.inference(make_pipeline(encode, small_ensemble(3, 8, alpha=0.1)).fit(table, Y))
     assert list(ours.compare(table, "size").contrast) == ["mid - low", "high - low"]
     assert ours.partial_dependence(table, "size")["size"].tolist() == ["low", "mid", "high"]
 
@@ -145,7 +141,7 @@ def test_categories_of_a_pipeline_keep_their_order():
 def test_a_category_that_is_missing_is_not_compared():
     table = frame(["t", "u", "v"], kind=np.tile(np.array(["a", None, "b"], dtype=object), 20))
     encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
-    ours = ulmus.inference(make_pipeline(encode, small()).fit(table, Y))
+    ours = ulmus.inference(make_pipeline(encode, small_ensemble(3, 8, alpha=0.1)).fit(table, Y))
     assert list(ours.compare(table, "kind").contrast) == ["b - a"]
     assert ours.partial_dependence(table, "kind").kind.tolist() == ["a", "b"]
 
@@ -154,7 +150,7 @@ def test_a_category_that_is_missing_is_not_compared():
 def imputed():
     table = frame(["t", "u", "v"])
     table.loc[::7, "t"] = np.nan
-    pipe = make_pipeline(SimpleImputer(), small()).fit(table, Y)
+    pipe = make_pipeline(SimpleImputer(), small_ensemble(3, 8, alpha=0.1)).fit(table, Y)
     return pipe, table
 
 
@@ -180,14 +176,16 @@ def test_a_row_without_a_value_cannot_move(imputed):
     pipe, table = imputed
     ours = ulmus.inference(pipe)
     for how in (1.0, "sd"):
-        with pytest.raises(ValueError, match=says("variables['t']", "own value", "9 rows", "drop")):
+        with pytest.raises(
+            ValueError, match=mentions("variables['t']", "own value", "9 rows", "drop")
+        ):
             ours.compare(table, {"t": how})
-    with pytest.raises(ValueError, match=says("'t'", "missing", "drop")):
+    with pytest.raises(ValueError, match=mentions("'t'", "missing", "drop")):
         ours.slope(table)
     assert len(ours.slope(table, ["u", "v"])) == 2
-    with pytest.raises(ValueError, match=says("variables['t']='iqr'", "missing in all rows")):
+    with pytest.raises(ValueError, match=mentions("variables['t']='iqr'", "missing in all rows")):
         ours.compare(table.assign(t=np.nan), {"t": "iqr"})
-    with pytest.raises(ValueError, match=says("'t'", "no values", "grid")):
+    with pytest.raises(ValueError, match=mentions("'t'", "no values", "grid")):
         ours.partial_dependence(table.assign(t=np.nan), "t")
 
 
@@ -196,16 +194,24 @@ def test_a_row_without_a_value_cannot_move(imputed):
 
 @pytest.mark.parametrize(("unit", "origin"), [(1e-9, 0.0), (1e-60, 0.0), (1.0, 1.7e9)])
 def test_a_curve_in_any_unit(unit, origin):
-    plain = small(standardize=True).fit(X, Y).partial_dependence(X, 0, grid_resolution=5)
+    plain = (
+        small_ensemble(3, 8, alpha=0.1, standardize=True)
+        .fit(X, Y)
+        .partial_dependence(X, 0, grid_resolution=5)
+    )
     there = X * unit + origin
-    found = small(standardize=True).fit(there, Y).partial_dependence(there, 0, grid_resolution=5)
+    found = (
+        small_ensemble(3, 8, alpha=0.1, standardize=True)
+        .fit(there, Y)
+        .partial_dependence(there, 0, grid_resolution=5)
+    )
     assert_allclose((found.x0 - origin) / unit, plain.x0, rtol=1e-6, atol=1e-6)
     assert_allclose(found.estimate, plain.estimate, rtol=1e-5, atol=1e-6)
 
 
 def test_a_step_smaller_than_single_precision():
     table = np.stack([5e7 + 1e7 * X[:, 0], X[:, 1]], axis=1)
-    model = small(standardize=True).fit(table, Y)
+    model = small_ensemble(3, 8, alpha=0.1, standardize=True).fit(table, Y)
     single = table.astype(np.float32)
     expected = model.compare(single.astype(float), {0: 1}).estimate[0]
     assert expected != 0
@@ -215,7 +221,7 @@ def test_a_step_smaller_than_single_precision():
 def test_the_slope_of_a_logarithm():
     table = np.exp(4 * RNG.standard_normal((N, 1)))
     assert table.min() < 1e-5 * table.std()
-    pipe = make_pipeline(FunctionTransformer(np.log), small()).fit(table, Y)
+    pipe = make_pipeline(FunctionTransformer(np.log), small_ensemble(3, 8, alpha=0.1)).fit(table, Y)
     expected = pipe[-1].slope(np.log(table), by="row").estimate / table[:, 0]
     found = ulmus.inference(pipe).slope(table, by="row").estimate
     assert_allclose(found, expected, rtol=1e-4, atol=1e-6 * np.abs(expected).max())
@@ -223,29 +229,33 @@ def test_the_slope_of_a_logarithm():
 
 @pytest.mark.parametrize("unit", [1e-310, 1e308])
 def test_only_ratios_of_weights_count(unit):
-    model, weights = small().fit(X, Y), 1 + (X[:, 0] > 0) * 0.5
+    model, weights = small_ensemble(3, 8, alpha=0.1).fit(X, Y), 1 + (X[:, 0] > 0) * 0.5
     expected = np.average(model.predict(X), weights=weights)
     assert_allclose(model.average(X, weights=weights * unit).estimate[0], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e200])
 def test_weights_of_a_sum_have_squares(size):
-    with pytest.raises(ValueError, match=says("A contains", f"{size:g}", "square", "multiply")):
-        small().fit(X, Y).functional(np.full(N, size), X)
+    with pytest.raises(ValueError, match=mentions("A contains", f"{size:g}", "square", "multiply")):
+        small_ensemble(3, 8, alpha=0.1).fit(X, Y).functional(np.full(N, size), X)
 
 
 # ------------------------------------------------------------------ joint inference
 
 
 def test_a_hypothesis_has_rows():
-    with pytest.raises(ValueError, match=says("hypothesis", "row", "(0, 3)")):
-        small().fit(X, Y).average(X, by=np.arange(N) % 3, hypothesis=np.zeros((0, 3)))
+    with pytest.raises(ValueError, match=mentions("hypothesis", "row", "(0, 3)")):
+        small_ensemble(3, 8, alpha=0.1).fit(X, Y).average(
+            X, by=np.arange(N) % 3, hypothesis=np.zeros((0, 3))
+        )
 
 
 def test_pairs_are_few_enough():
     table = RNG.uniform(-1, 1, (120, 3))
-    with pytest.raises(ValueError, match=says("hypothesis='pairwise'", "7140 pairs", "120 rows")):
-        small().fit(X, Y).average(table, by="row", hypothesis="pairwise")
+    with pytest.raises(
+        ValueError, match=mentions("hypothesis='pairwise'", "7140 pairs", "120 rows")
+    ):
+        small_ensemble(3, 8, alpha=0.1).fit(X, Y).average(table, by="row", hypothesis="pairwise")
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.9999, 1 - 1e-9, 1 - 1e-16])
@@ -260,7 +270,7 @@ def test_a_band_lies_between_one_interval_and_bonferroni(R, level):
 
 
 def test_pointwise_and_simultaneous_intervals_of_one_estimate_agree():
-    model = small().fit(X, Y)
+    model = small_ensemble(3, 8, alpha=0.1).fit(X, Y)
     pointwise, band = (model.average(X, simultaneous=s) for s in (False, True))
     assert_allclose(band.conf_low, pointwise.conf_low, rtol=1e-12)
 
@@ -296,7 +306,7 @@ def test_a_curve_that_moves_keeps_its_shape():
 
 def test_covariances_of_points_in_two_libraries():
     torch = pytest.importorskip("torch")
-    model = small().fit(X, Y)
+    model = small_ensemble(3, 8, alpha=0.1).fit(X, Y)
     expected = model.predict_cov(X[:2], X[:3])
     assert_allclose(model.predict_cov(torch.asarray(X[:2]), X[:3]), expected, rtol=1e-9)
     assert_allclose(model.predict_cov(X[:2], torch.asarray(X[:3])), expected, rtol=1e-9)
@@ -305,7 +315,7 @@ def test_covariances_of_points_in_two_libraries():
 def test_tensors_of_half_precision():
     torch = pytest.importorskip("torch")
     table = torch.asarray(X).bfloat16()
-    model = small().fit(X, Y)
+    model = small_ensemble(3, 8, alpha=0.1).fit(X, Y)
     expected = model.compare(table.double(), {0: (0.1, 0.3)})
     assert_allclose(model.compare(table, {0: (0.1, 0.3)}).estimate, expected.estimate, rtol=1e-9)
 
@@ -326,20 +336,20 @@ def test_folds_do_not_depend_on_the_units_of_outputs(scale, origin):
 def test_figures_of_tables_with_further_columns():
     table = frame(["t", "u", "v"], size=SIZES)
     encode = make_column_transformer((OneHotEncoder(), ["size"]), remainder="passthrough")
-    ours = ulmus.inference(make_pipeline(encode, small()).fit(table, Y))
+    ours = ulmus.inference(make_pipeline(encode, small_ensemble(3, 8, alpha=0.1)).fit(table, Y))
     shown = PartialDependenceDisplay.from_estimator(ours, table[["size", "v", "t", "u"]], ["v"])
     assert_allclose(shown.terms[0].deciles, np.quantile(table.v, np.arange(1, 10) / 10))
     assert SlopeDisplay.from_estimator(ours, table, "t").curve.name == "t"
-    with pytest.raises(ValueError, match=says("feature='size'", "not numeric", "bars")):
+    with pytest.raises(ValueError, match=mentions("feature='size'", "not numeric", "bars")):
         PartialDependenceDisplay.from_estimator(ours, table, ["size"])
 
 
 @pytest.mark.parametrize("parameter", ["by", "weights"])
 def test_a_series_of_other_rows_is_refused(parameter):
     table = frame(["a", "b", "c"])
-    fitted = small().fit(table, Y)
+    fitted = small_ensemble(3, 8, alpha=0.1).fit(table, Y)
     series = pd.Series(np.arange(N) % 2 + 1, index=table.index)
     expected = fitted.average(table, **{parameter: series.to_numpy()})
     assert_allclose(fitted.average(table, **{parameter: series}).estimate, expected.estimate)
-    with pytest.raises(ValueError, match=says(parameter, "another index", "to_numpy")):
+    with pytest.raises(ValueError, match=mentions(parameter, "another index", "to_numpy")):
         fitted.average(table, **{parameter: series[::-1]})

@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 import oracles
 import pytest
+from models import plain_ensemble, plain_member
 from numpy.testing import assert_allclose
-from plain import plain_ensemble, plain_member
+from parametrisations import alphas, intercepts, noises, weightings
 from scipy import stats
 from scipy.sparse import csr_array
-from shared import alphas, intercepts, noises, weightings
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.layer import functionals

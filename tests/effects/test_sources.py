@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from models import small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
+from parametrisations import noises
 from scipy.sparse import csr_array
-from shared import noises
 
 from ulmus import ELMEnsembleRegressor
 
@@ -26,10 +26,7 @@ EFFECTS = {
     "bands": lambda m, X: m.slope(X, 0, by=GROUPS, simultaneous=True),
 }
 
-
-def small(**parameters):
-    how = {"alpha": 0.1, "weight_scale": 2.0, "hc": "HC3", "random_state": 0}
-    return plain_ensemble(5, 8, **how | parameters)
+SETTINGS = {"alpha": 0.1, "weight_scale": 2.0, "hc": "HC3"}
 
 
 def assert_same(ours, expected, X_ours, X, rtol=1e-8):
@@ -46,7 +43,7 @@ def assert_same(ours, expected, X_ours, X, rtol=1e-8):
 
 
 @pytest.fixture(scope="module")
-def table(make_table):
+def data(make_table):
     return make_table(90)
 
 
@@ -57,46 +54,59 @@ def table(make_table):
 @pytest.mark.parametrize("n", [30, 90], ids=["dual", "primal"])
 def test_a_compressed_model(make_table, noise, n):
     X, y, w, X_new = make_table(n)
-    model = small(noise=noise).fit(X, y, w)
-    ours = small(noise=noise).fit(X, y, w).compress()
+    model = small_ensemble(5, 8, **SETTINGS, noise=noise).fit(X, y, w)
+    ours = small_ensemble(5, 8, **SETTINGS, noise=noise).fit(X, y, w).compress()
     assert_same(ours, model, X_new, X_new)
     frames = [m.slope(X_new, 0, by=GROUPS, target="function") for m in (ours, model)]
     assert_allclose(frames[0][NUMBERS], frames[1][NUMBERS], rtol=1e-7)
 
 
 @noises
-def test_streamed_rows(table, noise):
-    X, y, w, X_new = table
+def test_streamed_rows(data, noise):
+    X, y, w, X_new = data
     blocks = [(X[a:b], y[a:b], w[a:b]) for a, b in ((0, 40), (40, 41), (41, 90))]
     assert_same(
-        small(noise=noise).fit_blocks(blocks), small(noise=noise).fit(X, y, w), X_new, X_new
+        small_ensemble(5, 8, **SETTINGS, noise=noise).fit_blocks(blocks),
+        small_ensemble(5, 8, **SETTINGS, noise=noise).fit(X, y, w),
+        X_new,
+        X_new,
     )
 
 
-def test_rows_added_little_by_little(table):
-    X, y, w, X_new = table
+def test_rows_added_little_by_little(data):
+    X, y, w, X_new = data
     how = {"standardize": False}
-    ours = small(**how)
+    ours = small_ensemble(5, 8, **SETTINGS | how)
     for rows in (slice(50), slice(50, 51), slice(51, 90)):
         ours.partial_fit(X[rows], y[rows], w[rows])
-    assert_same(ours, small(**how).fit(X, y, w), X_new, X_new)
+    assert_same(
+        ours,
+        small_ensemble(5, 8, **SETTINGS | how).fit(X, y, w),
+        X_new,
+        X_new,
+    )
 
 
-def test_dask_collections(table):
+def test_dask_collections(data):
     da = pytest.importorskip("dask.array", reason="needs dask")
     import ulmus.dask
 
-    X, y, _, X_new = table
+    X, y, _, X_new = data
     lazy = da.from_array(X, chunks=(37, 2)), da.from_array(y, chunks=50)
-    assert_same(ulmus.dask.fit(small(), *lazy), small().fit(X, y), X_new, X_new)
+    assert_same(
+        ulmus.dask.fit(small_ensemble(5, 8, **SETTINGS), *lazy),
+        small_ensemble(5, 8, **SETTINGS).fit(X, y),
+        X_new,
+        X_new,
+    )
 
 
 @pytest.mark.parametrize("n", [30, 90], ids=["dual", "primal"])
 def test_single_precision_is_near(make_table, n):
     X, y, _, X_new = make_table(n)
     how = {"noise_variance": "residual", "alpha": 1.0}
-    ours = small(dtype="float32", **how).fit(X, y)
-    expected = small(**how).fit(X, y)
+    ours = small_ensemble(5, 8, **SETTINGS | how, dtype="float32").fit(X, y)
+    expected = small_ensemble(5, 8, **SETTINGS | how).fit(X, y)
     for compute in EFFECTS.values():
         columns = ["estimate", "std_error"]
         frame, other = compute(ours, X_new)[columns], compute(expected, X_new)[columns]
@@ -108,22 +118,33 @@ def test_single_precision_is_near(make_table, n):
 
 
 @noises
-def test_other_array_libraries(xp, table, noise):
-    X, y, w, X_new = table
-    ours = small(noise=noise).fit(xp.asarray(X), xp.asarray(y), xp.asarray(w))
-    assert_same(ours, small(noise=noise).fit(X, y, w), xp.asarray(X_new), X_new)
+def test_other_array_libraries(xp, data, noise):
+    X, y, w, X_new = data
+    ours = small_ensemble(5, 8, **SETTINGS, noise=noise).fit(
+        xp.asarray(X), xp.asarray(y), xp.asarray(w)
+    )
+    assert_same(
+        ours,
+        small_ensemble(5, 8, **SETTINGS, noise=noise).fit(X, y, w),
+        xp.asarray(X_new),
+        X_new,
+    )
 
 
-def test_groups_and_weights_of_other_libraries(torch, table):
-    X, y, _, X_new = table
-    model, groups, weights = small().fit(X, y), [0, 1, 0, 1, 1, 0, 0], np.arange(1.0, 8.0)
+def test_groups_and_weights_of_other_libraries(torch, data):
+    X, y, _, X_new = data
+    model, groups, weights = (
+        small_ensemble(5, 8, **SETTINGS).fit(X, y),
+        [0, 1, 0, 1, 1, 0, 0],
+        np.arange(1.0, 8.0),
+    )
     ours = model.average(X_new, by=torch.tensor(groups), weights=torch.asarray(weights))
     expected = model.average(X_new, by=groups, weights=weights)
     assert_array_equal(ours[NUMBERS], expected[NUMBERS])
 
 
-def test_a_learned_map_in_torch(torch, table):
-    X, y, _, X_new = table
+def test_a_learned_map_in_torch(torch, data):
+    X, y, _, X_new = data
     how = {"alpha": 0.1, "random_state": 0, "noise": "homoskedastic"}
     model = ELMEnsembleRegressor(3, 20, **how).fit(X, y)
     ours = ELMEnsembleRegressor(3, 20, **how).fit(torch.asarray(X), torch.asarray(y))
@@ -134,28 +155,31 @@ def test_a_learned_map_in_torch(torch, table):
 # ---------------------------------------------------------------- kinds of tables
 
 
-def test_sparse_rows(table):
-    X, y, _, X_new = table
+def test_sparse_rows(data):
+    X, y, _, X_new = data
     X, X_new = np.where(np.abs(X) < 0.3, 0, X), np.where(np.abs(X_new) < 0.3, 0, X_new)
-    model = small().fit(X, y)
-    for ours in (model, small().fit(csr_array(X), y)):
+    model = small_ensemble(5, 8, **SETTINGS).fit(X, y)
+    for ours in (
+        model,
+        small_ensemble(5, 8, **SETTINGS).fit(csr_array(X), y),
+    ):
         assert_same(ours, model, csr_array(X_new), X_new)
     both = model.predict_cov(csr_array(X_new[:3]), csr_array(X_new[3:]))
     assert_allclose(both, model.predict_cov(X_new[:3], X_new[3:]), rtol=1e-8)
 
 
-def test_lists_and_frames(table):
-    X, y, _, X_new = table
-    model = small().fit(X, y)
+def test_lists_and_frames(data):
+    X, y, _, X_new = data
+    model = small_ensemble(5, 8, **SETTINGS).fit(X, y)
     assert_same(model, model, X_new.tolist(), X_new)
     names = ["t", "u", "v"]
-    named = small().fit(pd.DataFrame(X, columns=names), y)
+    named = small_ensemble(5, 8, **SETTINGS).fit(pd.DataFrame(X, columns=names), y)
     assert_same(named, model, pd.DataFrame(X_new, columns=names), X_new)
 
 
-def test_columns_in_another_order_and_further_columns(table):
-    X, y, _, X_new = table
-    named = small().fit(pd.DataFrame(X, columns=["t", "u", "v"]), y)
+def test_columns_in_another_order_and_further_columns(data):
+    X, y, _, X_new = data
+    named = small_ensemble(5, 8, **SETTINGS).fit(pd.DataFrame(X, columns=["t", "u", "v"]), y)
     frame = pd.DataFrame(X_new, columns=["t", "u", "v"])
     other = frame[["v", "t", "u"]].assign(site=GROUPS)
     assert_same(named, named, other[["t", "u", "v"]], frame)
@@ -163,9 +187,9 @@ def test_columns_in_another_order_and_further_columns(table):
         assert_array_equal(compute(named, other)[NUMBERS], compute(named, frame)[NUMBERS])
 
 
-def test_single_precision_tables(table):
-    X, y, _, X_new = table
-    model = small(alpha=1.0).fit(X, y)
+def test_single_precision_tables(data):
+    X, y, _, X_new = data
+    model = small_ensemble(5, 8, alpha=1.0, weight_scale=2.0, hc="HC3").fit(X, y)
     for compute in EFFECTS.values():
         ours = compute(model, X_new.astype(np.float32))
         assert_allclose(ours.estimate, compute(model, X_new).estimate, rtol=1e-4, atol=1e-5)

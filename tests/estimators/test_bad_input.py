@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from messages import mentions
+from models import plain_ensemble, plain_member
 from numpy.testing import assert_allclose
-from plain import plain_ensemble, plain_member
-from shared import both, says
+from parametrisations import both_estimators
 from sklearn.exceptions import NotFittedError
 
 from ulmus.core.layer.hidden_layer import ACTIVATIONS
@@ -70,7 +71,7 @@ UNUSABLE = [
 @pytest.mark.parametrize(("name", "value", "remedy"), UNUSABLE)
 def test_an_unusable_parameter_is_named_with_a_remedy(data, name, value, remedy):
     shown = "S9" if value == ["BR", "S9"] else repr(value)
-    with pytest.raises(ValueError, match=says(name, shown, remedy)):
+    with pytest.raises(ValueError, match=mentions(name, shown, remedy)):
         plain_ensemble(3, 8).set_params(**{name: value}).fit(data.X, data.y)
 
 
@@ -88,23 +89,23 @@ def test_an_estimate_that_needs_more_members(data, variance, members, remedy):
     name = variance if isinstance(variance, str) else variance[-1]
     needed = 3 if name == "S3" else 2
     words = (f"variance={name!r}", f"n_estimators >= {needed}", f"got {members}", remedy)
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         plain_ensemble(members, 8, variance=variance).fit(data.X, data.y)
 
 
 @pytest.mark.parametrize("n_neurons", [12, 30])
-@both
+@both_estimators
 def test_least_squares_needs_more_rows_than_the_rank(data, make, n_neurons):
     words = ("alpha=0", "rank 12", "12 rows", "alpha='loo'", "n_neurons")
     model = make(n_neurons, alpha=0, fit_intercept=False, weight_scale=3.0, random_state=0)
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         model.fit(data.X[:12], data.y[:12])
 
 
 def test_rows_of_weight_zero_do_not_count_for_the_rank(data):
     w = (np.arange(40) < 12).astype(float)
     model = plain_member(12, alpha=0, weight_scale=3.0, random_state=0)
-    with pytest.raises(ValueError, match=says("alpha=0", "12 rows")):
+    with pytest.raises(ValueError, match=mentions("alpha=0", "12 rows")):
         model.fit(data.X, data.y, sample_weight=w)
 
 
@@ -117,18 +118,18 @@ def test_missing_and_infinite_values_are_refused(data, model, bad):
     X, y, w = data.X.copy(), data.y.copy(), data.w.copy()
     X[3, 1] = y[5] = w[2] = bad
     for arguments, name in [((X, data.y), "X"), ((data.X, y), "y")]:
-        with pytest.raises(ValueError, match=says(name, word)):
+        with pytest.raises(ValueError, match=mentions(name, word)):
             plain_member().fit(*arguments)
-    with pytest.raises(ValueError, match=says("sample_weight", word)):
+    with pytest.raises(ValueError, match=mentions("sample_weight", word)):
         plain_member().fit(data.X, data.y, sample_weight=w)
     for method in (model.predict, model.predict_var, model.variance_components):
-        with pytest.raises(ValueError, match=says("X", word)):
+        with pytest.raises(ValueError, match=mentions("X", word)):
             method(X)
 
 
 def test_a_wrong_number_of_features_is_refused(data, model):
     for method in (model.predict, model.predict_var, model.member_correlation):
-        with pytest.raises(ValueError, match=says("2 features", "expecting 3 features")):
+        with pytest.raises(ValueError, match=mentions("2 features", "expecting 3 features")):
             method(data.X_new[:, :2])
 
 
@@ -154,12 +155,12 @@ def test_unusable_weights_are_refused(data, change, words):
     w = change(data.w)
     if w.dtype.kind == "U":
         w[0] = "heavy"
-    with pytest.raises(ValueError, match=says(*words) if len(words) > 1 else "heavy"):
+    with pytest.raises(ValueError, match=mentions(*words) if len(words) > 1 else "heavy"):
         plain_member().fit(data.X, data.y, sample_weight=w)
 
 
 def test_one_row_is_not_enough(data):
-    with pytest.raises(ValueError, match=says("1 sample", "minimum of 2")):
+    with pytest.raises(ValueError, match=mentions("1 sample", "minimum of 2")):
         plain_member().fit(data.X[:1], data.y[:1])
 
 
@@ -177,9 +178,9 @@ def test_an_unfitted_model_says_so(data):
 def test_an_estimate_that_was_not_computed(data, model):
     words = ("estimate='S2'", "not computed", "'BR'", "variance", "'all'")
     for method in (model.variance_components, model.member_correlation):
-        with pytest.raises(ValueError, match=says(*words)):
+        with pytest.raises(ValueError, match=mentions(*words)):
             method(data.X_new, estimate="S2")
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         model.predict_var(data.X_new, estimate="S2")
 
 
@@ -195,16 +196,16 @@ def test_an_estimate_that_was_not_computed(data, model):
     ids=["component", "estimate", "size", "tolerance", "quantile"],
 )
 def test_invalid_arguments_are_named_with_a_remedy(data, model, method, words):
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         method(model, data.X_new)
 
 
 def test_one_member_cannot_be_compared_with_itself(data):
-    with pytest.warns(DegenerateFitWarning, match=says("n_estimators=1", "n_estimators >= 2")):
+    with pytest.warns(DegenerateFitWarning, match=mentions("n_estimators=1", "n_estimators >= 2")):
         model = plain_ensemble(1, 8, random_state=0).fit(data.X, data.y)
     for method in (model.variance_components, model.member_correlation):
         with pytest.raises(
-            ValueError, match=says("n_estimators >= 2", "n_estimators=1", method.__name__)
+            ValueError, match=mentions("n_estimators >= 2", "n_estimators=1", method.__name__)
         ):
             method(data.X_new)
     alone = plain_member(8, random_state=0).fit(data.X, data.y)

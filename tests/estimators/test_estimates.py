@@ -6,9 +6,9 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse
+from models import plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
-from shared import alphas, intercepts, weightings
+from parametrisations import alphas, intercepts, weightings
 
 ESTIMATES = ["NHo", "BR", "NHe", "S1", "S2", "S3"]
 HC = ["HC0", "HC2", "HC3", "HC3-exact", "pooled"]
@@ -20,10 +20,10 @@ regimes = pytest.mark.parametrize("regime", REGIMES)
 
 
 @pytest.fixture
-def fitted(make_table, hidden):
+def fit_regime(make_table, hidden):
     """Function that fits, and returns the model with the oracles' arguments and the points."""
 
-    def fitted(regime="primal", *, alpha, intercept, weighted=False, **parameters):
+    def fit_regime(regime="primal", *, alpha, intercept, weighted=False, **parameters):
         n, M, N = REGIMES[regime]
         data = make_table(n)
         w = data.w if weighted else None
@@ -33,7 +33,7 @@ def fitted(make_table, hidden):
         H, h = (hidden(model, X, data.X, w) for X in (data.X, data.X_new))
         return model, (H, h, data.y, model.alpha_, intercept, w), data
 
-    return fitted
+    return fit_regime
 
 
 def without_points(args):
@@ -50,8 +50,10 @@ def without_points(args):
 @pytest.mark.parametrize("compress", [False, True])
 @regimes
 @pytest.mark.parametrize("hc", HC)
-def test_every_estimate_is_the_oracle(fitted, hc, regime, compress, alpha, intercept, weighted):
-    model, args, data = fitted(regime, alpha=alpha, intercept=intercept, weighted=weighted, hc=hc)
+def test_every_estimate_is_the_oracle(fit_regime, hc, regime, compress, alpha, intercept, weighted):
+    model, args, data = fit_regime(
+        regime, alpha=alpha, intercept=intercept, weighted=weighted, hc=hc
+    )
     if compress:
         model.compress()
     assert sorted(model.variance_estimates_) == sorted(ESTIMATES)
@@ -62,9 +64,11 @@ def test_every_estimate_is_the_oracle(fitted, hc, regime, compress, alpha, inter
 
 
 @pytest.mark.parametrize("estimate", ESTIMATES)
-def test_one_estimate_alone_is_the_same_as_among_all(fitted, estimate):
-    both = [fitted("dual", alpha=0.3, intercept=True, variance=v)[0] for v in ("all", [estimate])]
-    X = fitted("dual", alpha=0.3, intercept=True)[2].X_new
+def test_one_estimate_alone_is_the_same_as_among_all(fit_regime, estimate):
+    both = [
+        fit_regime("dual", alpha=0.3, intercept=True, variance=v)[0] for v in ("all", [estimate])
+    ]
+    X = fit_regime("dual", alpha=0.3, intercept=True)[2].X_new
     every, alone = (m.predict_var(X, component="model", estimate=estimate) for m in both)
     assert_allclose(alone, every, rtol=1e-12)
     assert both[1].variance_estimates_ == (estimate,)
@@ -86,8 +90,8 @@ def test_the_automatic_estimate_depends_on_the_noise(make_table, noise, n_estima
 
 
 @pytest.mark.parametrize("estimate", ["BR", "S2"])
-def test_components_of_the_prediction_variance(fitted, estimate):
-    model, args, data = fitted(alpha=0.3, intercept=True, weighted=True, hc="HC2")
+def test_components_of_the_prediction_variance(fit_regime, estimate):
+    model, args, data = fit_regime(alpha=0.3, intercept=True, weighted=True, hc="HC2")
     sigma2 = oracles.noise_variance(*without_points(args))
     of_model = oracles.variance(estimate, *args, hc="HC2")
     spread = oracles.spread(*args)
@@ -103,8 +107,8 @@ def test_components_of_the_prediction_variance(fitted, estimate):
     assert_allclose(ours("weights"), spread / len(args[0]), rtol=1e-8)
 
 
-def test_return_std_is_the_root_of_the_total_variance(fitted):
-    model, _, data = fitted(alpha=0.3, intercept=True)
+def test_return_std_is_the_root_of_the_total_variance(fit_regime):
+    model, _, data = fit_regime(alpha=0.3, intercept=True)
     mean, std = model.predict(data.X_new, return_std=True)
     assert_allclose(mean, model.predict(data.X_new), rtol=1e-12)
     assert_allclose(std**2, model.predict_var(data.X_new), rtol=1e-12)
@@ -113,8 +117,8 @@ def test_return_std_is_the_root_of_the_total_variance(fitted):
 @weightings
 @alphas
 @pytest.mark.parametrize(("estimate", "kind"), [("BR", "homoskedastic"), ("S2", "HC3")])
-def test_decomposition_correlation_and_other_sizes(fitted, estimate, kind, alpha, weighted):
-    model, args, data = fitted("dual", alpha=alpha, intercept=True, weighted=weighted, hc="HC3")
+def test_decomposition_correlation_and_other_sizes(fit_regime, estimate, kind, alpha, weighted):
+    model, args, data = fit_regime("dual", alpha=alpha, intercept=True, weighted=weighted, hc="HC3")
     X = data.X_new
     terms = np.stack(model.variance_components(X, estimate))
     assert_allclose(terms, oracles.components(*args, kind=kind), rtol=1e-8)
@@ -128,14 +132,14 @@ def test_decomposition_correlation_and_other_sizes(fitted, estimate, kind, alpha
 
 
 @pytest.mark.parametrize("estimate", ["BR", "S2", "S3"])
-def test_the_three_terms_add_up_to_the_estimate(fitted, estimate):
-    model, _, data = fitted(alpha=0.3, intercept=True)
+def test_the_three_terms_add_up_to_the_estimate(fit_regime, estimate):
+    model, _, data = fit_regime(alpha=0.3, intercept=True)
     total = sum(model.variance_components(data.X_new, estimate))
     assert_allclose(total, model.predict_var(data.X_new, "model", estimate), rtol=1e-10)
 
 
-def test_suggested_size_brings_the_weights_share_below_the_tolerance(fitted):
-    model, args, data = fitted("dual", alpha=0.3, intercept=True)
+def test_suggested_size_brings_the_weights_share_below_the_tolerance(fit_regime):
+    model, args, data = fit_regime("dual", alpha=0.3, intercept=True)
     _, U = oracles.pair_forms(*args)
     needed = np.sort(np.ceil(oracles.spread(*args) / (0.1 * U)))
     assert len(set(needed)) > 3
@@ -151,8 +155,8 @@ def test_suggested_size_brings_the_weights_share_below_the_tolerance(fitted):
 @intercepts
 @alphas
 @regimes
-def test_fit_is_the_oracle(fitted, regime, alpha, intercept, weighted):
-    model, args, data = fitted(regime, alpha=alpha, intercept=intercept, weighted=weighted)
+def test_fit_is_the_oracle(fit_regime, regime, alpha, intercept, weighted):
+    model, args, data = fit_regime(regime, alpha=alpha, intercept=intercept, weighted=weighted)
     beta = oracles.coefficients(*without_points(args))
     first = int(intercept)
     assert_allclose(model.coef_, beta[:, first:], rtol=1e-7, atol=1e-9)
@@ -165,8 +169,8 @@ def test_fit_is_the_oracle(fitted, regime, alpha, intercept, weighted):
 @intercepts
 @alphas
 @regimes
-def test_leverage_dof_rank_and_noise_are_the_oracle(fitted, regime, alpha, intercept, weighted):
-    model, args, data = fitted(regime, alpha=alpha, intercept=intercept, weighted=weighted)
+def test_leverage_dof_rank_and_noise_are_the_oracle(fit_regime, regime, alpha, intercept, weighted):
+    model, args, data = fit_regime(regime, alpha=alpha, intercept=intercept, weighted=weighted)
     H, y, alpha, intercept, w = without_points(args)
     p = oracles.leverage(H, alpha, intercept, w)
     assert_allclose(model.leverage_, np.mean(p, axis=0), rtol=1e-8)
@@ -180,15 +184,15 @@ def test_leverage_dof_rank_and_noise_are_the_oracle(fitted, regime, alpha, inter
 @weightings
 @intercepts
 @alphas
-def test_leave_one_out_is_brute_force(fitted, alpha, intercept, weighted):
-    model, args, data = fitted("dual", alpha=alpha, intercept=intercept, weighted=weighted)
+def test_leave_one_out_is_brute_force(fit_regime, alpha, intercept, weighted):
+    model, args, data = fit_regime("dual", alpha=alpha, intercept=intercept, weighted=weighted)
     brute = np.mean(oracles.loo_residuals_brute_force(*without_points(args)), axis=0)
     assert_allclose(model.loo_residuals_, brute, rtol=1e-7, atol=1e-9)
     assert_allclose(model.loo_predictions_, data.y - brute, rtol=1e-7, atol=1e-9)
 
 
-def test_known_noise_variance_is_used_as_it_is(fitted):
-    model, args, data = fitted(alpha=0.3, intercept=True, noise_variance=0.25)
+def test_known_noise_variance_is_used_as_it_is(fit_regime):
+    model, args, data = fit_regime(alpha=0.3, intercept=True, noise_variance=0.25)
     z = oracles.smoother_rows(*args[:2], *args[3:], weighted=True)
     expected = oracles.br(z, 0.25) + oracles.spread(*args) / len(args[0])
     assert model.noise_variance_ == 0.25
@@ -251,8 +255,8 @@ def test_sparse_rows_are_dense_rows(make_table, regime, standardize, weighted):
 
 
 @pytest.mark.parametrize("hc", HC)
-def test_compressing_changes_no_result(fitted, hc):
-    model, _, data = fitted("dual", alpha=0.3, intercept=True, hc=hc)
+def test_compressing_changes_no_result(fit_regime, hc):
+    model, _, data = fit_regime("dual", alpha=0.3, intercept=True, hc=hc)
     before = [model.predict_var(data.X_new, "model", name) for name in ESTIMATES]
     mean = model.predict(data.X_new)
     model.compress()
@@ -261,8 +265,8 @@ def test_compressing_changes_no_result(fitted, hc):
     assert_array_equal(model.predict(data.X_new), mean)
 
 
-def test_a_compressed_model_has_no_training_rows(fitted):
-    model, _, _ = fitted("dual", alpha=0.3, intercept=True)
+def test_a_compressed_model_has_no_training_rows(fit_regime):
+    model, _, _ = fit_regime("dual", alpha=0.3, intercept=True)
     assert model.compress() is model
     for name in ("leverage_", "loo_residuals_", "loo_predictions_"):
         assert not hasattr(model, name)

@@ -7,12 +7,12 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import scipy.sparse
-from fit_comparison import assert_same_fit, cut, ensemble
+from fit_comparison import assert_same_fit, cut
 from hypothesis import given
 from hypothesis import strategies as st
+from messages import mentions
+from models import every_estimate_ensemble, plain_member
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_member
-from shared import few, says
 from sklearn.base import clone
 
 from ulmus.exceptions import DegenerateFitWarning
@@ -28,8 +28,12 @@ ROW_ATTRIBUTES = ["leverage_", "loo_residuals_", "loo_predictions_"]
 @pytest.mark.parametrize("hc", HCS)
 def test_every_estimate_is_that_of_the_whole_table(make_table, hc, n):
     X, y, w, X_new = make_table(n)
-    model = ensemble(alpha=0.1, hc=hc)
-    assert_same_fit(model.fit_blocks(cut(X, y, w)), ensemble(alpha=0.1, hc=hc).fit(X, y, w), X_new)
+    model = every_estimate_ensemble(alpha=0.1, hc=hc)
+    assert_same_fit(
+        model.fit_blocks(cut(X, y, w)),
+        every_estimate_ensemble(alpha=0.1, hc=hc).fit(X, y, w),
+        X_new,
+    )
 
 
 @pytest.mark.parametrize("alpha", ["loo", "gcv"])
@@ -37,7 +41,10 @@ def test_every_estimate_is_that_of_the_whole_table(make_table, hc, n):
 def test_choosing_alpha_costs_the_same_with_fewer_rows_than_units(make_table, alpha, intercept):
     X, y, w, X_new = make_table(24)
     how = {"n_neurons": 40, "alpha": alpha, "fit_intercept": intercept, "variance": "auto"}
-    streamed, whole = ensemble(**how).fit_blocks(cut(X, y, w)), ensemble(**how).fit(X, y, w)
+    streamed, whole = (
+        every_estimate_ensemble(**how).fit_blocks(cut(X, y, w)),
+        every_estimate_ensemble(**how).fit(X, y, w),
+    )
     costs = [one.fitted_.choice_variance(X_new) for one in (streamed, whole)]
     assert np.any(costs[1] > 0)
     assert_allclose(*costs, rtol=1e-6, atol=1e-12)
@@ -51,7 +58,10 @@ def test_every_setting_is_that_of_the_whole_table(make_table, alpha, intercept, 
     X, y, w, X_new = make_table(120)
     w = w if weighted else None
     how = {"alpha": alpha, "fit_intercept": intercept, "noise": noise, "variance": "auto"}
-    ours, expected = ensemble(**how).fit_blocks(cut(X, y, w)), ensemble(**how).fit(X, y, w)
+    ours, expected = (
+        every_estimate_ensemble(**how).fit_blocks(cut(X, y, w)),
+        every_estimate_ensemble(**how).fit(X, y, w),
+    )
     assert_same_fit(ours, expected, X_new)
     # A noise variance that varies comes from two more regressions, on residuals of the first.
     rtol = 1e-8 if noise == "homoskedastic" else 1e-7
@@ -70,7 +80,10 @@ def test_the_noise_of_a_heteroskedastic_stream_differs_between_points(make_table
     y = X[:, 0] + np.exp(1.5 * X[:, 0]) * rng.standard_normal(600)
     points = np.linspace(-0.9, 0.9, 9)[:, None]
     how = {"noise": "heteroskedastic", "variance": "auto"}
-    ours, expected = ensemble(**how).fit_blocks(cut(X, y, size=100)), ensemble(**how).fit(X, y)
+    ours, expected = (
+        every_estimate_ensemble(**how).fit_blocks(cut(X, y, size=100)),
+        every_estimate_ensemble(**how).fit(X, y),
+    )
     noise = ours.predict_var(points, component="noise")
     assert noise[-1] > 4 * noise[0]
     assert_allclose(noise, expected.predict_var(points, component="noise"), rtol=1e-8)
@@ -82,7 +95,10 @@ def test_several_outputs(make_table, alpha, hc):
     X, y, w, X_new = make_table(90)
     Y = np.stack([y, 100 - 5 * X[:, 0], y**2], axis=1)
     how = {"alpha": alpha, "hc": hc, "noise": "heteroskedastic"}
-    ours, expected = ensemble(**how).fit_blocks(cut(X, Y, w)), ensemble(**how).fit(X, Y, w)
+    ours, expected = (
+        every_estimate_ensemble(**how).fit_blocks(cut(X, Y, w)),
+        every_estimate_ensemble(**how).fit(X, Y, w),
+    )
     assert_same_fit(ours, expected, X_new)
     assert ours.predict(X_new).shape == (7, 3)
     assert ours.coef_.shape == expected.coef_.shape == (4, 3, 8)
@@ -102,8 +118,8 @@ def test_sparse_blocks(make_table, standardize, weighted, form):
     X = np.where(np.abs(X) > 0.4, X, 0.0)
     blocks = [(form(a), b, c) for a, b, c in cut(X, y, w if weighted else None)]
     how = {"standardize": standardize, "hc": "HC3"}
-    expected = ensemble(**how).fit(X, y, w if weighted else None)
-    assert_same_fit(ensemble(**how).fit_blocks(blocks), expected, X_new)
+    expected = every_estimate_ensemble(**how).fit(X, y, w if weighted else None)
+    assert_same_fit(every_estimate_ensemble(**how).fit_blocks(blocks), expected, X_new)
 
 
 def test_blocks_with_and_without_weights_mix(make_table):
@@ -111,8 +127,8 @@ def test_blocks_with_and_without_weights_mix(make_table):
     w[20:40] = 1
     blocks = [(X[:20], y[:20], w[:20]), (X[20:40], y[20:40]), (X[40:], y[40:], w[40:])]
     for order in itertools.permutations(blocks):
-        model = ensemble().fit_blocks(list(order))
-        assert_same_fit(model, ensemble().fit(X, y, w), X_new)
+        model = every_estimate_ensemble().fit_blocks(list(order))
+        assert_same_fit(model, every_estimate_ensemble().fit(X, y, w), X_new)
 
 
 def test_integers_lists_and_single_precision_are_read(make_table):
@@ -123,17 +139,19 @@ def test_integers_lists_and_single_precision_are_read(make_table):
         (X[20:40].tolist(), y[20:40].tolist()),
         (X[40:].astype(np.float32), y[40:].astype(np.float32)),
     ]
-    assert_same_fit(ensemble().fit_blocks(blocks), ensemble().fit(X, y), X_new)
+    assert_same_fit(
+        every_estimate_ensemble().fit_blocks(blocks), every_estimate_ensemble().fit(X, y), X_new
+    )
 
 
 @pytest.mark.parametrize("alpha", [0.3, "loo"])
 def test_rows_of_weight_zero_are_left_out(make_table, alpha):
     X, y, w, X_new = make_table(90)
-    expected = ensemble(alpha=alpha).fit(X, y, w)
+    expected = every_estimate_ensemble(alpha=alpha).fit(X, y, w)
     # What such a row holds does not matter, nor where it stands.
     nothing = (np.full((200, 3), 3.0), np.full(200, 1e3), np.zeros(200))
     for blocks in ([*cut(X, y, w), nothing], [nothing, *cut(X, y, w)]):
-        model = ensemble(alpha=alpha).fit_blocks(blocks)
+        model = every_estimate_ensemble(alpha=alpha).fit_blocks(blocks)
         assert np.all(np.isfinite(model.predict(X_new)))
         assert_same_fit(model, expected, X_new)
 
@@ -141,7 +159,7 @@ def test_rows_of_weight_zero_are_left_out(make_table, alpha):
 def test_the_range_of_the_inputs_is_that_of_all_rows():
     X = np.linspace(0, 1, 400)[:, None]
     y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(400)
-    model = ensemble(variance="auto").fit_blocks(cut(X, y, size=20))
+    model = every_estimate_ensemble(variance="auto").fit_blocks(cut(X, y, size=20))
     model.predict_var(X)  # training rows, sorted or not, are no extrapolation
 
 
@@ -161,7 +179,7 @@ def test_an_ill_conditioned_layer(hidden, weight_scale, alpha, condition, rtol, 
     rng = np.random.default_rng(1)
     X = rng.uniform(-1, 1, (1500, 2))
     y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(1500)
-    model = ensemble(
+    model = every_estimate_ensemble(
         3,
         60,
         weight_scale=weight_scale,
@@ -182,7 +200,6 @@ def test_an_ill_conditioned_layer(hidden, weight_scale, alpha, condition, rtol, 
     assert_same_fit(ours, expected, X[:40], rtol, same_rank=alpha == 0)
 
 
-@few
 @given(
     cuts=st.lists(st.integers(0, 60), max_size=12),
     alpha=st.sampled_from([0.0, 0.3, "loo", "gcv"]),
@@ -196,8 +213,8 @@ def test_any_cut_gives_the_same_fit(make_table, cuts, alpha, hc, noise):
     blocks = [(X[a:b], y[a:b], w[a:b]) for a, b in itertools.pairwise(edges)]
     assert {0, 1} <= {len(block[0]) for block in blocks}
     how = {"alpha": alpha, "hc": hc, "noise": noise}
-    ours = ensemble(3, 6, **how).fit_blocks(blocks)
-    assert_same_fit(ours, ensemble(3, 6, **how).fit(X, y, w), X_new)
+    ours = every_estimate_ensemble(3, 6, **how).fit_blocks(blocks)
+    assert_same_fit(ours, every_estimate_ensemble(3, 6, **how).fit(X, y, w), X_new)
 
 
 @pytest.mark.parametrize("n_jobs", [2, -1])
@@ -205,9 +222,9 @@ def test_any_cut_gives_the_same_fit(make_table, cuts, alpha, hc, noise):
 def test_the_number_of_threads_does_not_matter(make_table, n_jobs, noise):
     X, y, w, X_new = make_table(150)
     how = {"hc": "HC3", "noise": noise}
-    ours = ensemble(n_jobs=n_jobs, **how).fit_blocks(cut(X, y, w))
-    assert_same_fit(ours, ensemble(**how).fit_blocks(cut(X, y, w)), X_new)
-    assert_same_fit(ensemble(n_jobs=n_jobs, **how).fit(X, y, w), ours, X_new)
+    ours = every_estimate_ensemble(n_jobs=n_jobs, **how).fit_blocks(cut(X, y, w))
+    assert_same_fit(ours, every_estimate_ensemble(**how).fit_blocks(cut(X, y, w)), X_new)
+    assert_same_fit(every_estimate_ensemble(n_jobs=n_jobs, **how).fit(X, y, w), ours, X_new)
 
 
 # ---------------------------------------------------------------- after a stream
@@ -216,8 +233,8 @@ def test_the_number_of_threads_does_not_matter(make_table, n_jobs, noise):
 @pytest.fixture
 def streamed(make_table):
     X, y, _, X_new = make_table(90)
-    model = ensemble(variance="auto").fit_blocks(cut(X, y))
-    return model, ensemble(variance="auto").fit(X, y), X_new
+    model = every_estimate_ensemble(variance="auto").fit_blocks(cut(X, y))
+    return model, every_estimate_ensemble(variance="auto").fit(X, y), X_new
 
 
 def test_rows_are_not_kept(streamed):
@@ -234,7 +251,7 @@ def test_the_size_of_a_model_does_not_depend_on_its_rows(make_table):
     sizes = []
     for n in (1000, 4000):
         X, y, _, _ = make_table(n)
-        sizes.append(len(pickle.dumps(ensemble().fit_blocks(cut(X, y, size=500)))))
+        sizes.append(len(pickle.dumps(every_estimate_ensemble().fit_blocks(cut(X, y, size=500)))))
     assert sizes[1] < sizes[0] * 1.01
 
 
@@ -247,7 +264,7 @@ def test_a_streamed_model_pickles(streamed):
 
 def test_conformal_intervals_need_rows_and_auto_is_gaussian(streamed):
     model, in_memory, X_new = streamed
-    with pytest.raises(ValueError, match=says("'jackknife+'", "'gaussian'", "in memory")):
+    with pytest.raises(ValueError, match=mentions("'jackknife+'", "'gaussian'", "in memory")):
         model.predict_interval(X_new, method="jackknife+")
     auto = model.predict_interval(X_new, [0.5, 0.9])
     assert_array_equal(auto, model.predict_interval(X_new, [0.5, 0.9], method="gaussian"))
@@ -268,13 +285,18 @@ def test_confidence_intervals_of_a_homoskedastic_stream(streamed, target):
 def test_confidence_intervals_of_a_heteroskedastic_stream(make_table):
     X, y, _, X_new = make_table(90)
     how = {"noise": "heteroskedastic", "variance": "auto"}
-    model, in_memory = ensemble(**how).fit_blocks(cut(X, y)), ensemble(**how).fit(X, y)
+    model, in_memory = (
+        every_estimate_ensemble(**how).fit_blocks(cut(X, y)),
+        every_estimate_ensemble(**how).fit(X, y),
+    )
     both = [
         m.predict_interval(X_new, kind="confidence", target="expectation")
         for m in (model, in_memory)
     ]
     assert_allclose(*both, rtol=1e-8)
-    with pytest.raises(ValueError, match=says("target='function'", "'expectation'", "in memory")):
+    with pytest.raises(
+        ValueError, match=mentions("target='function'", "'expectation'", "in memory")
+    ):
         model.predict_interval(X_new, kind="confidence", target="function")
 
 
@@ -291,6 +313,6 @@ def test_members_can_be_compared_after_a_stream(streamed):
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
 def test_a_streamed_model_can_be_compressed(make_table, noise):
     X, y, _, X_new = make_table(90)
-    model = ensemble(noise=noise, variance="auto").fit_blocks(cut(X, y))
+    model = every_estimate_ensemble(noise=noise, variance="auto").fit_blocks(cut(X, y))
     before = model.predict(X_new, return_std=True)
     assert_allclose(model.compress().predict(X_new, return_std=True), before, rtol=1e-13)

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from fit_comparison import cut
+from messages import mentions
+from models import mapped_ensemble, plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
 from scipy import stats
-from shared import says
 from sklearn.base import clone
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
@@ -31,13 +31,8 @@ def rank(x):
     return (stats.rankdata(x) - 0.5) / len(x)
 
 
-def small(**parameters):
-    """An ensemble that is quick to fit and learns a map."""
-    return ELMEnsembleRegressor(3, 40, **{"random_state": 0, **parameters})
-
-
 @pytest.fixture(scope="module")
-def table():
+def table_with_levels():
     """Rows X (90, 4), the last column of four levels, y, and points among them."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (90, 4))
@@ -51,10 +46,10 @@ def table():
 
 
 @pytest.fixture(scope="module")
-def model(table):
+def model(table_with_levels):
     """Fitted once; tests do not change it."""
-    X, y, _ = table
-    return small().fit(X, y)
+    X, y, _ = table_with_levels
+    return mapped_ensemble(3, 40).fit(X, y)
 
 
 def results(model, X):
@@ -76,8 +71,8 @@ def assert_same_results(one, other, X):
 # ---------------------------------------------------------------- a map that is given
 
 
-def test_the_identity_is_no_map(table):
-    X, y, X_new = table
+def test_the_identity_is_no_map(table_with_levels):
+    X, y, X_new = table_with_levels
     none, identity = (
         plain_ensemble(3, 30, input_map=given, random_state=0).fit(X, y)
         for given in (None, np.eye(4, dtype=int).tolist())
@@ -87,8 +82,8 @@ def test_the_identity_is_no_map(table):
     assert_array_equal(identity.input_map_, np.eye(4))
 
 
-def test_a_permutation_permutes_the_inputs(table):
-    X, y, X_new = table
+def test_a_permutation_permutes_the_inputs(table_with_levels):
+    X, y, X_new = table_with_levels
     order = [2, 0, 3, 1]
     P = np.eye(4)[:, order]  # z P has the columns of z in that order
     permuted = plain_ensemble(3, 30, input_map=P, random_state=0).fit(X, y)
@@ -96,8 +91,8 @@ def test_a_permutation_permutes_the_inputs(table):
     assert_allclose(permuted.predict(X_new), expected.predict(X_new[:, order]), rtol=1e-9)
 
 
-def test_a_map_multiplies_the_hidden_weights(table):
-    X, y, _ = table
+def test_a_map_multiplies_the_hidden_weights(table_with_levels):
+    X, y, _ = table_with_levels
     L = np.random.default_rng(1).normal(size=(4, 4))
     mapped, none = (
         plain_ensemble(2, 5, input_map=given, random_state=0).fit(X, y) for given in (L, None)
@@ -106,10 +101,10 @@ def test_a_map_multiplies_the_hidden_weights(table):
         assert_allclose(W, L @ W_0, rtol=1e-12, atol=1e-14)
 
 
-def test_a_learned_map_given_back_gives_the_same_predictions(table):
-    X, y, X_new = table
-    model = small(expand_inputs=EXPANSIONS).fit(X, y)
-    again = small(input_map=model.input_map_, expand_inputs=EXPANSIONS).fit(X, y)
+def test_a_learned_map_given_back_gives_the_same_predictions(table_with_levels):
+    X, y, X_new = table_with_levels
+    model = mapped_ensemble(3, 40, expand_inputs=EXPANSIONS).fit(X, y)
+    again = mapped_ensemble(3, 40, input_map=model.input_map_, expand_inputs=EXPANSIONS).fit(X, y)
     assert again.fitted_.input_map.structure == "given"
     assert_allclose(again.predict(X_new), model.predict(X_new), rtol=1e-10)
     ours, theirs = (m.fitted_.parts(X_new) for m in (model, again))
@@ -150,30 +145,30 @@ def test_a_learned_map_given_back_gives_the_same_predictions(table):
     ],
     ids=str,
 )
-def test_bad_parameters_are_named_with_a_remedy(table, parameters, words):
-    X, y, _ = table
+def test_bad_parameters_are_named_with_a_remedy(table_with_levels, parameters, words):
+    X, y, _ = table_with_levels
     how = {"expand_inputs": EXPANSIONS, "n_neurons": 20, **parameters}
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         ELMEnsembleRegressor(2, **how).fit(X, y)
 
 
-def test_a_function_of_ones_own_has_no_learned_map(table):
-    X, y, X_new = table
+def test_a_function_of_ones_own_has_no_learned_map(table_with_levels):
+    X, y, X_new = table_with_levels
     own, named = (
-        small(activation=g, **how).fit(X, y)
+        mapped_ensemble(3, 40, activation=g, **how).fit(X, y)
         for g, how in ((np.tanh, {}), ("tanh", {"input_map": None}))
     )
     assert_allclose(own.predict(X_new), named.predict(X_new), rtol=1e-10)
     assert not own.fitted_.ensemble.layer.inputs.expands
-    with pytest.raises(AttributeError, match=says("learned input map", "input_map='auto'")):
+    with pytest.raises(AttributeError, match=mentions("learned input map", "input_map='auto'")):
         _ = own.feature_relevance_
 
 
 @pytest.mark.parametrize("name", RELEVANCE)
-def test_without_a_map_there_is_no_relevance(table, name):
-    X, y, _ = table
+def test_without_a_map_there_is_no_relevance(table_with_levels, name):
+    X, y, _ = table_with_levels
     model = plain_ensemble(2, 10).fit(X, y)
-    with pytest.raises(AttributeError, match=says("learned input map", "input_map='auto'")):
+    with pytest.raises(AttributeError, match=mentions("learned input map", "input_map='auto'")):
         getattr(model, name)
     assert not hasattr(model, name)
 
@@ -181,10 +176,12 @@ def test_without_a_map_there_is_no_relevance(table, name):
 # ---------------------------------------------------------------- what is learned
 
 
-def test_defaults_expand_inputs_and_learn_a_map(table, model):
+def test_defaults_expand_inputs_and_learn_a_map(table_with_levels, model):
     inputs = model.fitted_.ensemble.layer.inputs
     # Three columns are neither skewed nor stretched, and only the one of few values has scores.
-    straight = [stats.pearsonr(x, stats.norm.ppf(rank(x))).statistic > 0.97 for x in table[0].T]
+    straight = [
+        stats.pearsonr(x, stats.norm.ppf(rank(x))).statistic > 0.97 for x in table_with_levels[0].T
+    ]
     assert_array_equal(straight, [True, True, False, True])
     assert_array_equal(inputs.origin, [0, 1, 2, 3, 2, 3, 3, 3, 3, 3])
     assert model.fitted_.input_map.structure == "ard"
@@ -205,16 +202,16 @@ def test_relevance_is_a_share(model):
     assert shares[2] < 0.05
 
 
-def test_a_single_member_learns_the_same_map(table, model):
-    X, y, X_new = table
+def test_a_single_member_learns_the_same_map(table_with_levels, model):
+    X, y, X_new = table_with_levels
     one = ELMRegressor(40, random_state=0).fit(X, y)
     assert_array_equal(one.input_map_, model.input_map_)
     assert_array_equal(one.hidden_weights_[0], model.hidden_weights_[0])
     assert np.all(np.isfinite(one.predict_interval(X_new)))
 
 
-def test_units_by_the_number_of_rows(table):
-    X, y, _ = table
+def test_units_by_the_number_of_rows(table_with_levels):
+    X, y, _ = table_with_levels
     units = [
         ELMEnsembleRegressor(2, input_map=None).fit(X[:n], y[:n]).coef_.shape[1] for n in (20, 90)
     ]
@@ -222,31 +219,31 @@ def test_units_by_the_number_of_rows(table):
 
 
 @pytest.mark.parametrize("factor", [2.0**20, 2.0**-13])
-def test_units_of_a_column_that_are_powers_of_two_change_no_bit(table, model, factor):
-    X, y, X_new = table
-    scaled = small().fit(X * [1, factor, 1, factor], y)
+def test_units_of_a_column_that_are_powers_of_two_change_no_bit(table_with_levels, model, factor):
+    X, y, X_new = table_with_levels
+    scaled = mapped_ensemble(3, 40).fit(X * [1, factor, 1, factor], y)
     assert_array_equal(scaled.input_map_, model.input_map_)
     assert_array_equal(scaled.predict(X_new * [1, factor, 1, factor]), model.predict(X_new))
 
 
-def test_units_and_origin_of_columns_do_not_matter(table, model):
-    X, y, X_new = table
+def test_units_and_origin_of_columns_do_not_matter(table_with_levels, model):
+    X, y, X_new = table_with_levels
     scale, shift = np.array([1e6, 1.0, 0.3, 1e-3]), np.array([1e3, -7.0, 0.0, 1.0])
-    other = small().fit(scale * X + shift, y)
+    other = mapped_ensemble(3, 40).fit(scale * X + shift, y)
     assert_allclose(other.predict(scale * X_new + shift), model.predict(X_new), rtol=1e-6)
 
 
-def test_units_and_origin_of_outputs_come_back(table, model):
-    X, y, X_new = table
-    other = small().fit(X, 1e5 * y - 3e4)
+def test_units_and_origin_of_outputs_come_back(table_with_levels, model):
+    X, y, X_new = table_with_levels
+    other = mapped_ensemble(3, 40).fit(X, 1e5 * y - 3e4)
     assert_allclose(other.predict(X_new), 1e5 * model.predict(X_new) - 3e4, rtol=1e-6)
     assert_allclose(other.feature_relevance_, model.feature_relevance_, rtol=1e-5)
 
 
-def test_relevance_moves_with_its_column(table, model):
-    X, y, _ = table
+def test_relevance_moves_with_its_column(table_with_levels, model):
+    X, y, _ = table_with_levels
     order = [3, 2, 1, 0]
-    shares = small().fit(X[:, order], y).feature_relevance_
+    shares = mapped_ensemble(3, 40).fit(X[:, order], y).feature_relevance_
     assert order[np.argmax(shares)] == np.argmax(model.feature_relevance_)
     assert order[np.argmin(shares)] == np.argmin(model.feature_relevance_)
     assert_allclose(shares, model.feature_relevance_[order], atol=0.1)
@@ -255,53 +252,55 @@ def test_relevance_moves_with_its_column(table, model):
 # ---------------------------------------------------------------- ways that rows come
 
 
-def test_one_block_is_the_table(table, model):
-    X, y, X_new = table
-    streamed = small().fit_blocks([(X, y)])
+def test_one_block_is_the_table(table_with_levels, model):
+    X, y, X_new = table_with_levels
+    streamed = mapped_ensemble(3, 40).fit_blocks([(X, y)])
     assert_array_equal(streamed.input_map_, model.input_map_)
     assert_array_equal(streamed.feature_relevance_, model.feature_relevance_)
     assert_allclose(streamed.predict(X_new), model.predict(X_new), rtol=1e-8)
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_blocks_give_the_map_of_the_table(table, model, n_jobs):
-    X, y, X_new = table
-    streamed = small(n_jobs=n_jobs).fit_blocks(cut(X, y, size=18))
+def test_blocks_give_the_map_of_the_table(table_with_levels, model, n_jobs):
+    X, y, X_new = table_with_levels
+    streamed = mapped_ensemble(3, 40, n_jobs=n_jobs).fit_blocks(cut(X, y, size=18))
     assert_allclose(streamed.input_map_, model.input_map_, rtol=1e-3, atol=1e-6)
     assert_allclose(streamed.predict(X_new), model.predict(X_new), rtol=1e-4)
     ours, theirs = (m.fitted_.parts(X_new) for m in (model, streamed))
     assert_allclose(ours.U, theirs.U, rtol=1e-3)
 
 
-def test_rows_added_later_keep_the_map(table):
-    X, y, X_new = table
-    model = small().partial_fit(X[:50], y[:50])
+def test_rows_added_later_keep_the_map(table_with_levels):
+    X, y, X_new = table_with_levels
+    model = mapped_ensemble(3, 40).partial_fit(X[:50], y[:50])
     first, shares = model.input_map_, model.feature_relevance_
     model.partial_fit(X[50:], y[50:]).partial_fit(scipy.sparse.csr_array(X[:5]), y[:5])
     assert_array_equal(model.input_map_, first)
     assert_array_equal(model.feature_relevance_, shares)
     assert np.all(np.isfinite(model.predict(X_new)))
-    with pytest.raises(ValueError, match=says("input_map", "None", "auto")):
+    with pytest.raises(ValueError, match=mentions("input_map", "None", "auto")):
         model.set_params(input_map=None).partial_fit(X, y)
 
 
-def test_dask_gives_the_map_of_the_table(table, model):
+def test_dask_gives_the_map_of_the_table(table_with_levels, model):
     dask = pytest.importorskip("dask", reason="needs dask")
     pytest.importorskip("distributed", reason="needs distributed")
     import dask.array as da
 
     import ulmus.dask
 
-    X, y, X_new = table
+    X, y, X_new = table_with_levels
     with dask.config.set(scheduler="synchronous"):
-        lazy = ulmus.dask.fit(small(), da.from_array(X, chunks=(40, 4)), da.from_array(y, 40))
+        lazy = ulmus.dask.fit(
+            mapped_ensemble(3, 40), da.from_array(X, chunks=(40, 4)), da.from_array(y, 40)
+        )
     assert_allclose(lazy.predict(X_new), model.predict(X_new), rtol=1e-4)
     # Rows come in another order, and other pairs of them exchange their values.
     assert_allclose(lazy.feature_relevance_, model.feature_relevance_, atol=0.06)
 
 
-def test_a_map_is_learned_from_a_sample_of_rows(table, monkeypatch):
-    X, y, X_new = table
+def test_a_map_is_learned_from_a_sample_of_rows(table_with_levels, monkeypatch):
+    X, y, X_new = table_with_levels
     sizes = []
 
     def counted(sample, *rest, **options):
@@ -310,7 +309,10 @@ def test_a_map_is_learned_from_a_sample_of_rows(table, monkeypatch):
 
     monkeypatch.setattr("ulmus.core.fit.layer.probe_networks", counted)
     monkeypatch.setattr("ulmus.core.fit.layer.HOST_EFFORT", Effort(rows=40, units=64))
-    in_memory, streamed = small().fit(X, y), small().fit_blocks(cut(X, y, size=50))
+    in_memory, streamed = (
+        mapped_ensemble(3, 40).fit(X, y),
+        mapped_ensemble(3, 40).fit_blocks(cut(X, y, size=50)),
+    )
     assert sizes == [40, 40]
     # Keys of rows depend on the blocks: two samples of the same table, whose maps are near.
     assert np.max(np.abs(in_memory.predict(X_new) - streamed.predict(X_new))) < 0.5
@@ -345,9 +347,9 @@ def test_every_row_is_sampled_equally_often():
 # ---------------------------------------------------------------- kinds of data
 
 
-def test_torch_tensors(torch, table, model):
-    X, y, X_new = table
-    foreign = small().fit(torch.asarray(X), torch.asarray(y))
+def test_torch_tensors(torch, table_with_levels, model):
+    X, y, X_new = table_with_levels
+    foreign = mapped_ensemble(3, 40).fit(torch.asarray(X), torch.asarray(y))
     mean = foreign.predict(torch.asarray(X_new))
     assert isinstance(mean, torch.Tensor)
     assert isinstance(foreign.input_map_, np.ndarray)
@@ -355,9 +357,9 @@ def test_torch_tensors(torch, table, model):
     assert_allclose(foreign.feature_relevance_, model.feature_relevance_, atol=0.02)
 
 
-def test_single_precision(table, model):
-    X, y, X_new = table
-    single = small(dtype="float32").fit(X.astype(np.float32), y)
+def test_single_precision(table_with_levels, model):
+    X, y, X_new = table_with_levels
+    single = mapped_ensemble(3, 40, dtype="float32").fit(X.astype(np.float32), y)
     mean = single.predict(X_new.astype(np.float32))
     assert mean.dtype == np.float32
     # Half a standard error: in single precision the search ends elsewhere.
@@ -365,28 +367,34 @@ def test_single_precision(table, model):
     assert np.max(np.abs(mean - model.predict(X_new)) / error) < 0.5
 
 
-def test_rows_of_weight_zero_do_not_matter(table):
-    X, y, X_new = table
+def test_rows_of_weight_zero_do_not_matter(table_with_levels):
+    X, y, X_new = table_with_levels
     weight = np.random.default_rng(2).uniform(0.5, 2.0, 90)
     weight[::7] = 0.0
     junk, used = X.copy(), weight > 0
     junk[~used] = -99.0
     y = np.where(used, y, 1e3)
-    one, other = small().fit(junk, y, weight), small().fit(X[used], y[used], weight[used])
+    one, other = (
+        mapped_ensemble(3, 40).fit(junk, y, weight),
+        mapped_ensemble(3, 40).fit(X[used], y[used], weight[used]),
+    )
     assert_allclose(one.input_map_, other.input_map_, rtol=1e-6, atol=1e-9)
     assert_allclose(one.predict(X_new), other.predict(X_new), rtol=1e-6)
     assert_allclose(one.feature_relevance_, other.feature_relevance_, rtol=1e-5, atol=1e-8)
 
 
-def test_weights_matter_to_the_map(table):
-    X, y, _ = table
+def test_weights_matter_to_the_map(table_with_levels):
+    X, y, _ = table_with_levels
     heavy = np.where(X[:, 0] > 0, 50.0, 0.02)
-    assert np.any(small().fit(X, y, heavy).input_map_ != small().fit(X, y).input_map_)
+    assert np.any(
+        mapped_ensemble(3, 40).fit(X, y, heavy).input_map_
+        != mapped_ensemble(3, 40).fit(X, y).input_map_
+    )
 
 
-def test_two_outputs_share_a_map(table):
-    X, y, X_new = table
-    both = small().fit(X, np.column_stack([y, X[:, 2] ** 2]))
+def test_two_outputs_share_a_map(table_with_levels):
+    X, y, X_new = table_with_levels
+    both = mapped_ensemble(3, 40).fit(X, np.column_stack([y, X[:, 2] ** 2]))
     assert both.predict(X_new).shape == (7, 2)
     assert both.input_map_.shape == (10, 10)
     # The third input, useless to the first output, is all that the second depends on.
@@ -394,28 +402,28 @@ def test_two_outputs_share_a_map(table):
     assert both.feature_relevance_.shape == (4,)
 
 
-def test_sparse_tables_have_scales_for_their_own_inputs(table):
-    X, y, X_new = table
+def test_sparse_tables_have_scales_for_their_own_inputs(table_with_levels):
+    X, y, X_new = table_with_levels
     rows = scipy.sparse.csr_array(np.where(np.abs(X) > 0.2, X, 0.0))
-    sparse = small().fit(rows, y)
-    dense = small(expand_inputs=None).fit(rows.toarray(), y)
+    sparse = mapped_ensemble(3, 40).fit(rows, y)
+    dense = mapped_ensemble(3, 40, expand_inputs=None).fit(rows.toarray(), y)
     assert sparse.input_map_.shape == (4, 4)
     assert_allclose(sparse.input_map_, dense.input_map_, rtol=1e-3, atol=1e-8)
     points = scipy.sparse.csr_array(X_new)
     assert_allclose(sparse.predict(points), dense.predict(X_new), rtol=1e-3, atol=1e-3)
 
 
-def test_sparse_points_after_a_dense_fit(table, model):
-    _, _, X_new = table
+def test_sparse_points_after_a_dense_fit(table_with_levels, model):
+    _, _, X_new = table_with_levels
     points = scipy.sparse.csr_array(X_new)
     assert_allclose(model.predict(points), model.predict(X_new), rtol=1e-12)
     assert_allclose(model.predict_interval(points), model.predict_interval(X_new), rtol=1e-9)
 
 
-def test_frames_and_their_names(table, model):
-    X, y, X_new = table
+def test_frames_and_their_names(table_with_levels, model):
+    X, y, X_new = table_with_levels
     names = list("abcd")
-    frame = small().fit(pd.DataFrame(X, columns=names), y)
+    frame = mapped_ensemble(3, 40).fit(pd.DataFrame(X, columns=names), y)
     assert list(frame.feature_names_in_) == names
     points = pd.DataFrame(X_new, columns=names)
     assert_allclose(frame.predict(points), model.predict(X_new), rtol=1e-6)
@@ -424,21 +432,21 @@ def test_frames_and_their_names(table, model):
 # ---------------------------------------------------------------- copies and inspection
 
 
-def test_a_pickled_model_is_the_same(table, model):
-    assert_same_results(pickle.loads(pickle.dumps(model)), model, table[2])
+def test_a_pickled_model_is_the_same(table_with_levels, model):
+    assert_same_results(pickle.loads(pickle.dumps(model)), model, table_with_levels[2])
 
 
-def test_a_model_comes_back_from_its_arrays(table, model):
+def test_a_model_comes_back_from_its_arrays(table_with_levels, model):
     arrays, description = to_arrays(model.fitted_)
     copy = clone(model)
     copy.n_features_in_ = 4
     copy.fitted_ = from_arrays(arrays, json.loads(json.dumps(description, allow_nan=False)))
-    assert_same_results(copy, model, table[2])
+    assert_same_results(copy, model, table_with_levels[2])
 
 
-def test_compress_keeps_predictions_and_relevance(table, model):
-    X, y, X_new = table
-    compressed = small().fit(X, y).compress()
+def test_compress_keeps_predictions_and_relevance(table_with_levels, model):
+    X, y, X_new = table_with_levels
+    compressed = mapped_ensemble(3, 40).fit(X, y).compress()
     assert_array_equal(compressed.predict(X_new), model.predict(X_new))
     assert_allclose(compressed.predict_var(X_new), model.predict_var(X_new), rtol=1e-8)
     for how in ({"method": "gaussian"}, {"kind": "confidence"}):
@@ -448,8 +456,8 @@ def test_compress_keeps_predictions_and_relevance(table, model):
         assert_array_equal(getattr(compressed, name), getattr(model, name))
 
 
-def test_an_unseen_level_warns_and_has_no_indicator(table, model):
-    X, _, X_new = table
+def test_an_unseen_level_warns_and_has_no_indicator(table_with_levels, model):
+    X, _, X_new = table_with_levels
     points = X_new.copy()
     points[[1, 4], 3] = [1.5, 0.25]
     layer = model.fitted_.ensemble.layer
@@ -469,18 +477,18 @@ def test_an_unseen_level_warns_and_has_no_indicator(table, model):
     model.predict_interval(X)  # training rows have no such value
 
 
-def test_scores_alone_have_no_unseen_levels(table):
-    X, y, X_new = table
-    model = small(expand_inputs="normal_scores").fit(X, y)
+def test_scores_alone_have_no_unseen_levels(table_with_levels):
+    X, y, X_new = table_with_levels
+    model = mapped_ensemble(3, 40, expand_inputs="normal_scores").fit(X, y)
     points = X_new.copy()
     points[:, 3] = 1.5
     model.predict(points)
 
 
 @pytest.mark.parametrize(("verbose", "lines"), [(0, False), (1, True)])
-def test_verbose_tells_how_the_map_was_found(table, capsys, verbose, lines):
-    X, y, _ = table
-    small(verbose=verbose).fit(X, y)
+def test_verbose_tells_how_the_map_was_found(table_with_levels, capsys, verbose, lines):
+    X, y, _ = table_with_levels
+    mapped_ensemble(3, 40, verbose=verbose).fit(X, y)
     log = capsys.readouterr().out.splitlines()
     assert bool(log) == lines
     if lines:
@@ -491,7 +499,7 @@ def test_verbose_tells_how_the_map_was_found(table, capsys, verbose, lines):
 
 
 def test_parameters_of_the_map_are_parameters_of_the_estimator():
-    model = small(input_map=np.eye(2), expand_inputs=["normal_scores"])
+    model = mapped_ensemble(3, 40, input_map=np.eye(2), expand_inputs=["normal_scores"])
     copy = clone(model)
     assert_array_equal(copy.get_params()["input_map"], np.eye(2))
     assert copy.get_params()["expand_inputs"] == ["normal_scores"]
@@ -503,22 +511,23 @@ def test_parameters_of_the_map_are_parameters_of_the_estimator():
 def test_another_large_matrix_is_noticed_by_partial_fit(rng):
     X, one, other = rng.normal(size=(60, 40)), np.eye(40), np.eye(40)
     other[20, 20] = 1e6
-    model = small(input_map=one, expand_inputs=None).partial_fit(X, X[:, 0])
+    model = mapped_ensemble(3, 40, input_map=one, expand_inputs=None).partial_fit(X, X[:, 0])
     with pytest.raises(ValueError, match="input_map was"):
         model.set_params(input_map=other).partial_fit(X, X[:, 0])
 
 
-def test_a_changed_map_changes_no_fit(table, model):
-    _, _, X_new = table
+def test_a_changed_map_changes_no_fit(table_with_levels, model):
+    _, _, X_new = table_with_levels
     before = model.predict(X_new)
     model.input_map_[:] = 0
     assert_array_equal(model.predict(X_new), before)
     assert np.any(model.input_map_ != 0)
 
 
-def test_tensors_with_a_gradient_are_data(table, torch):
-    X, y, X_new = table
+def test_tensors_with_a_gradient_are_data(table_with_levels, torch):
+    X, y, X_new = table_with_levels
     plain, tracked = (
-        small().fit(torch.tensor(X, requires_grad=grad), torch.tensor(y)) for grad in (False, True)
+        mapped_ensemble(3, 40).fit(torch.tensor(X, requires_grad=grad), torch.tensor(y))
+        for grad in (False, True)
     )
     assert_allclose(tracked.predict(X_new), plain.predict(X_new), rtol=1e-6)

@@ -5,12 +5,12 @@ import pickle
 import numpy as np
 import pytest
 from fit_comparison import cut
+from models import plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
 from scipy import stats
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
-from ulmus.core.noise_model.layer import noise_scales
+from ulmus.core.noise_model.model import noise_scales
 from ulmus.core.query.leave_out import prediction_moments, row_sd
 
 BINS = 5
@@ -31,7 +31,7 @@ def sd_of(profile, X):
     return 0.3 * 10 ** (PROFILES[profile](X) - 0.5)
 
 
-def table(n=500, d=1, profile="slope", seed=0):
+def noise_profile_table(n=500, d=1, profile="slope", seed=0):
     rng = np.random.default_rng(seed)
     X = rng.random((n, d))
     return X, mean(X) + sd_of(profile, X) * rng.standard_normal(n)
@@ -72,7 +72,7 @@ def binned_coverage(model, profile, d):
 def test_intervals_cover_where_noise_is_large_and_where_it_is_small(d, profile):
     coverage = []
     for seed in range(6):
-        model = auto(seed).fit(*table(500, d, profile, seed))
+        model = auto(seed).fit(*noise_profile_table(500, d, profile, seed))
         assert uses_model(model)
         coverage.append(binned_coverage(model, profile, d))
     assert np.all(np.mean(coverage, axis=0) > 0.85)
@@ -81,7 +81,7 @@ def test_intervals_cover_where_noise_is_large_and_where_it_is_small(d, profile):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_default_follows_an_input_that_its_map_leaves_out():
-    model = ELMEnsembleRegressor(3, random_state=0).fit(*table(300, 2, "last"))
+    model = ELMEnsembleRegressor(3, random_state=0).fit(*noise_profile_table(300, 2, "last"))
     assert model.feature_relevance_[1] < 0.05
     assert uses_model(model)
     assert np.all(binned_coverage(model, "last", 2) > 0.8)
@@ -121,11 +121,11 @@ def test_the_default_is_auto_and_its_estimates_are_homoskedastic():
     for model in (ELMEnsembleRegressor(), ELMRegressor()):
         assert model.noise == "auto"
         assert hasattr(model, "partial_fit")
-    assert auto().fit(*table(100)).variance_estimates_ == ("BR",)
+    assert auto().fit(*noise_profile_table(100)).variance_estimates_ == ("BR",)
 
 
 def test_each_output_decides():
-    X, y = table()
+    X, y = noise_profile_table()
     flat = mean(X) + 0.3 * np.random.default_rng(1).standard_normal(500)
     model = auto().fit(X, np.column_stack([y, flat, 7 * y]))
     assert_array_equal(uses_model(model), [True, False, True])
@@ -136,7 +136,7 @@ def test_each_output_decides():
 
 
 def test_inputs_that_the_noise_depends_on_get_a_scale():
-    X, y = table(500, 6, "last")
+    X, y = noise_profile_table(500, 6, "last")
     fit = auto().fit(X, y).fitted_
     logs = np.log((y - mean(X)) ** 2)
     block = fit.rows.data.sample(500)._replace(y=logs[None, :])
@@ -151,7 +151,7 @@ def test_inputs_that_the_noise_depends_on_get_a_scale():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_scale_of_conformal_intervals_is_local(weighted):
-    X, y = table()
+    X, y = noise_profile_table()
     w = np.random.default_rng(5).uniform(0.5, 2, 500) if weighted else None
     fit = auto().fit(X, y, w).fitted_
     (part,), unit = fit.ensemble.regressions, fit.ensemble.unit[0]
@@ -177,7 +177,7 @@ def test_the_scale_of_conformal_intervals_is_local(weighted):
 
 @pytest.mark.parametrize("d", [1, 3])
 def test_rows_in_blocks_give_the_same_noise(d):
-    X, y = table(300, d)
+    X, y = noise_profile_table(300, d)
     kept, streamed = auto().fit(X, y), auto().fit_blocks(cut(X, y, None, size=70))
     assert uses_model(kept)
     noise = [m.predict_var(X, component="noise") for m in (kept, streamed)]
@@ -185,7 +185,7 @@ def test_rows_in_blocks_give_the_same_noise(d):
 
 
 def test_rows_that_come_once_have_constant_noise():
-    X, y = table(300)
+    X, y = noise_profile_table(300)
     model = auto().partial_fit(X, y)
     assert model.fitted_.noise_model is None
     assert np.ptp(model.predict_var(X, component="noise")) == 0
@@ -193,7 +193,7 @@ def test_rows_that_come_once_have_constant_noise():
 
 
 def test_small_and_stored_fits_keep_the_noise():
-    X, y = table(300)
+    X, y = noise_profile_table(300)
     model = auto().fit(X, y)
     expected = model.predict_var(X, component="noise")
     assert_array_equal(
@@ -203,7 +203,7 @@ def test_small_and_stored_fits_keep_the_noise():
 
 
 def test_single_precision_follows_the_noise():
-    X, y = table(300)
+    X, y = noise_profile_table(300)
     one, other = auto().fit(X, y), auto(dtype="float32").fit(X, y)
     ratio = other.predict_var(X, component="noise") / one.predict_var(X, component="noise")
     assert np.all((ratio > 0.7) & (ratio < 1.4))
@@ -228,6 +228,6 @@ def test_outputs_with_little_to_learn_from_have_finite_variances(kind):
 
 
 def test_weights_that_are_the_inverse_variance_leave_nothing_to_model():
-    X, y = table(400)
+    X, y = noise_profile_table(400)
     weighted = auto().fit(X, y, sample_weight=1 / sd_of("slope", X) ** 2)
     assert not uses_model(weighted)

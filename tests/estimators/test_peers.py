@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from models import plain_ensemble, plain_member
 from numpy.testing import assert_allclose
-from plain import plain_ensemble, plain_member
-from shared import intercepts, weightings
+from parametrisations import intercepts, weightings
 from sklearn.linear_model import Ridge, RidgeCV
 
 from ulmus.core.ridge.alpha import RELATIVE_GRID

@@ -10,9 +10,8 @@ from core_fits import core_fit
 from fit_comparison import raw_variances
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from models import plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
-from shared import few
 
 from ulmus.core.data.scaling import OutputUnits
 from ulmus.core.data.source import Block
@@ -25,7 +24,7 @@ hcs = st.sampled_from(["HC0", "HC2", "HC3", "HC3-exact", "pooled"])
 alphas = st.sampled_from([0.0, 0.3])
 
 
-def ensemble(alpha=0.3, **parameters):
+def paper_ensemble(alpha=0.3, **parameters):
     """A small ensemble with every estimate; the paper's noise estimate by default."""
     parameters = {"noise_variance": "residual", "variance": "all"} | parameters
     return plain_ensemble(4, 6, alpha=alpha, weight_scale=2.0, random_state=0, **parameters)
@@ -39,12 +38,11 @@ def results(model, X):
 # ---------------------------------------------------------------- symmetries
 
 
-@few
 @given(seed=seeds, alpha=alphas, hc=hcs, n=st.sampled_from([20, 45]))
 def test_order_of_rows_does_not_matter(make_table, seed, alpha, hc, n):
     data = make_table(n, seed=seed)
     order = np.random.default_rng(seed).permutation(n)
-    model = ensemble(alpha, hc=hc)
+    model = paper_ensemble(alpha, hc=hc)
     first = results(model.fit(data.X, data.y, data.w), data.X_new)
     leverage, loo = model.leverage_, model.loo_residuals_
     model.fit(data.X[order], data.y[order], data.w[order])
@@ -53,7 +51,6 @@ def test_order_of_rows_does_not_matter(make_table, seed, alpha, hc, n):
     assert_allclose(model.loo_residuals_, loo[order], rtol=1e-6, atol=1e-9)
 
 
-@few
 @given(seed=seeds, alpha=alphas, hc=hcs, constant=st.booleans(), dual=st.booleans())
 def test_order_of_members_does_not_matter(make_table, make_layer, seed, alpha, hc, constant, dual):
     data = make_table(40, seed=seed)
@@ -69,7 +66,6 @@ def test_order_of_members_does_not_matter(make_table, make_layer, seed, alpha, h
     assert_allclose(second, first, rtol=1e-7, atol=1e-12)
 
 
-@few
 @given(seed=seeds, alpha=st.sampled_from([0.0, 0.3, "loo", "gcv"]), hc=hcs)
 @pytest.mark.parametrize("factor", [-1.0, 1e-6, 37.5])
 @pytest.mark.parametrize("noise_variance", ["residual", "pilot"])
@@ -77,31 +73,29 @@ def test_variance_scales_with_the_square_of_the_outputs(
     make_table, noise_variance, factor, seed, alpha, hc
 ):
     data = make_table(45, seed=seed)
-    model = ensemble(alpha, hc=hc, noise_variance=noise_variance)
+    model = paper_ensemble(alpha, hc=hc, noise_variance=noise_variance)
     first = results(model.fit(data.X, data.y), data.X_new)
     scaled = results(model.fit(data.X, factor * data.y), data.X_new)
     assert_allclose(scaled[0], factor * first[0], rtol=1e-8)
     assert_allclose(scaled[1:], factor**2 * first[1:], rtol=1e-7, atol=1e-12 * factor**2)
 
 
-@few
 @given(seed=seeds, shift=st.floats(-1e4, 1e4), alpha=st.sampled_from([0.0, 0.3, "loo"]), hc=hcs)
 def test_a_constant_added_to_the_outputs_shifts_the_mean_alone(make_table, seed, shift, alpha, hc):
     data = make_table(45, seed=seed)
-    model = ensemble(alpha, hc=hc)
+    model = paper_ensemble(alpha, hc=hc)
     first = results(model.fit(data.X, data.y), data.X_new)
     moved = results(model.fit(data.X, data.y + shift), data.X_new)
     assert_allclose(moved[0], first[0] + shift, rtol=1e-8, atol=1e-7)
     assert_allclose(moved[1:], first[1:], rtol=1e-6, atol=1e-9)
 
 
-@few
 @given(seed=seeds, factor=st.floats(1e-3, 1e3), criterion=st.sampled_from(["loo", "gcv"]), hc=hcs)
 def test_scale_of_the_weights_does_not_matter_when_alpha_is_chosen(
     make_table, seed, factor, criterion, hc
 ):
     data = make_table(45, seed=seed)
-    model = ensemble(criterion, hc=hc)
+    model = paper_ensemble(criterion, hc=hc)
     first = results(model.fit(data.X, data.y, data.w), data.X_new)
     noise = model.noise_variance_
     scaled = results(model.fit(data.X, data.y, factor * data.w), data.X_new)
@@ -110,14 +104,13 @@ def test_scale_of_the_weights_does_not_matter_when_alpha_is_chosen(
     assert_allclose(model.noise_variance_, factor * noise, rtol=1e-8)
 
 
-@few
 @given(seed=seeds, alpha=st.sampled_from([0.0, 0.3, "loo", "gcv"]), hc=hcs)
 @pytest.mark.parametrize("noise_variance", ["residual", "pilot"])
 def test_rows_of_weight_zero_are_ignored(make_table, noise_variance, seed, alpha, hc):
     data = make_table(60, seed=seed)
     keep = np.random.default_rng(seed).random(60) < 0.7
     keep[:2] = True  # the corners of the range
-    model = ensemble(alpha, hc=hc, noise_variance=noise_variance)
+    model = paper_ensemble(alpha, hc=hc, noise_variance=noise_variance)
     model.fit(data.X[keep], data.y[keep], data.w[keep])
     first, dof, sigma2 = results(model, data.X_new), model.dof_, model.noise_variance_
     # What such a row holds does not matter either.
@@ -131,18 +124,16 @@ def test_rows_of_weight_zero_are_ignored(make_table, noise_variance, seed, alpha
 # ---------------------------------------------------------------- limits and bounds
 
 
-@few
 @given(seed=seeds, intercept=st.booleans(), hc=hcs)
 def test_ridge_tends_to_least_squares(make_table, seed, intercept, hc):
     data = make_table(45, seed=seed)
-    tiny, none = (ensemble(a, hc=hc, fit_intercept=intercept) for a in (1e-9, 0.0))
+    tiny, none = (paper_ensemble(a, hc=hc, fit_intercept=intercept) for a in (1e-9, 0.0))
     tiny.fit(data.X, data.y), none.fit(data.X, data.y)
     assume(np.linalg.cond(none.fitted_.ensemble.regressions[0].smoother.to_t).max() < 1e3)
     assert_allclose(results(tiny, data.X_new), results(none, data.X_new), rtol=1e-5, atol=1e-9)
     assert_allclose(tiny.dof_, none.dof_, rtol=1e-6)
 
 
-@few
 @given(seed=seeds, alpha=st.sampled_from([0.0, 1e-6, 0.3, 50.0]), n=st.sampled_from([9, 20, 60]))
 def test_leverages_lie_in_the_unit_interval_and_add_up_to_the_trace(
     make_table, make_layer, seed, alpha, n
@@ -151,8 +142,8 @@ def test_leverages_lie_in_the_unit_interval_and_add_up_to_the_trace(
     layer = make_layer(3, 6, 3, seed=seed, constant=True)
     root = np.sqrt(data.w)
     blocks = [Block(data.X, data.y[None, :], root)]
-    ensemble = core_fit(layer, blocks, alpha=alpha, hc="HC2").ensemble
-    ((_, (rows,)),) = ensemble.row_fits(blocks)
+    paper_ensemble = core_fit(layer, blocks, alpha=alpha, hc="HC2").ensemble
+    ((_, (rows,)),) = paper_ensemble.row_fits(blocks)
     p, members = rows.weighted.square_length, rows.smoother
     assert np.all(p >= 0)
     assert np.all(p <= 1 + 1e-9)
@@ -163,12 +154,11 @@ def test_leverages_lie_in_the_unit_interval_and_add_up_to_the_trace(
         assert_allclose(members.dof, members.rank, rtol=1e-12)
 
 
-@few
 @given(seed=seeds, value=st.floats(-1e6, 1e6), alpha=st.sampled_from([0.0, 0.3, "loo", "gcv"]))
 @pytest.mark.parametrize("noise_variance", ["residual", "pilot"])
 def test_constant_outputs_have_no_variance(make_table, noise_variance, seed, value, alpha):
     data = make_table(45, seed=seed)
-    model = ensemble(alpha, noise_variance=noise_variance).fit(data.X, np.full(45, value))
+    model = paper_ensemble(alpha, noise_variance=noise_variance).fit(data.X, np.full(45, value))
     size = max(abs(value), 1e-300)
     mean, std = model.predict(data.X_new, return_std=True)
     assert_allclose(mean, value, rtol=1e-9)
@@ -195,7 +185,6 @@ def alphas_of(fit):
     return fit.ensemble.per_output(part.smoother.alpha for part in fit.ensemble.regressions)
 
 
-@few
 @given(
     seed=seeds,
     ends=st.lists(st.integers(1, 59), max_size=8),
@@ -229,7 +218,6 @@ def test_any_split_into_blocks_gives_the_same_model(
         assert_allclose(raw_variances(fit, data.X_new), expected, rtol=1e-6, atol=1e-10)
 
 
-@few
 @given(seed=seeds, ends=st.lists(st.integers(1, 59), min_size=2, max_size=6), data=st.data())
 def test_moments_merge_in_any_order_and_grouping(make_table, make_layer, seed, ends, data):
     table = make_table(60, seed=seed)

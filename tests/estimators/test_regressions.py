@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from fit_comparison import cut
+from interval_methods import every_interval
+from messages import mentions
+from models import plain_ensemble, small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
-from shared import every_interval, says
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -27,10 +28,6 @@ def table():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 3))
     return X, np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(600)
-
-
-def small(**parameters):
-    return plain_ensemble(**{"n_estimators": 5, "n_neurons": 20, "random_state": 0} | parameters)
 
 
 # ---------------------------------------------------------------- directions without data
@@ -53,7 +50,7 @@ def test_intervals_between_discrete_inputs_are_wide_and_say_so(n_neurons):
     inside, centers, half = [], [], []
     for seed in range(20):
         X, y, points, truth = corners(400, seed)
-        model = small(n_neurons=n_neurons, random_state=seed).fit(X, y)
+        model = small_ensemble(5, n_neurons, random_state=seed).fit(X, y)
         with pytest.warns(ExtrapolationWarning, match="of 3 points.*no training row has"):
             low, high = model.predict_interval(points, kind="confidence").T
         inside.append((low <= truth) & (truth <= high))
@@ -67,7 +64,7 @@ def test_intervals_between_discrete_inputs_are_wide_and_say_so(n_neurons):
 def test_intervals_at_discrete_inputs_are_as_wide_as_the_data_say():
     X, y, _, _ = corners(400, 0)
     cells = np.unique(X, axis=0)
-    low, high = small(n_neurons=100).fit(X, y).predict_interval(cells, kind="confidence").T
+    low, high = small_ensemble(5, 100).fit(X, y).predict_interval(cells, kind="confidence").T
     counts = np.array([np.sum(np.all(cell == X, axis=1)) for cell in cells])
     # The mean of a cell has a standard error of 0.3 / sqrt(count).
     assert_allclose((high - low) / 2, 1.97 * 0.3 / np.sqrt(counts), rtol=0.15)
@@ -76,7 +73,7 @@ def test_intervals_at_discrete_inputs_are_as_wide_as_the_data_say():
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
 def test_compressing_changes_no_interval_between_discrete_inputs(noise):
     X, y, points, _ = corners(300, 0)
-    model = small(n_neurons=100, noise=noise).fit(X, y)
+    model = small_ensemble(5, 100, noise=noise).fit(X, y)
     with pytest.warns(ExtrapolationWarning):
         before = model.predict_interval(points, kind="confidence")
     with pytest.warns(ExtrapolationWarning):
@@ -100,19 +97,21 @@ def test_columns_in_another_order_are_refused(table):
     X, y = table
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     blocks = [(frame[:300], y[:300]), (frame[["c", "a", "b"]][300:], y[300:])]
-    with pytest.raises(ValueError, match=says("block 1", "['c', 'a', 'b']", "['a', 'b', 'c']")):
-        small().fit_blocks(blocks)
-    with pytest.raises(ValueError, match=says("block 1", "without names")):
-        small().fit_blocks([blocks[0], (X[300:], y[300:])])
+    with pytest.raises(ValueError, match=mentions("block 1", "['c', 'a', 'b']", "['a', 'b', 'c']")):
+        small_ensemble(5, 20).fit_blocks(blocks)
+    with pytest.raises(ValueError, match=mentions("block 1", "without names")):
+        small_ensemble(5, 20).fit_blocks([blocks[0], (X[300:], y[300:])])
 
 
 def test_files_keep_the_names_of_their_columns(table, tmp_path):
     X, y = table
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame.assign(y=y).to_csv(tmp_path / "table.csv", index=False)
-    model = small().fit_blocks(from_arrow(tmp_path / "table.csv", target="y"))
+    model = small_ensemble(5, 20).fit_blocks(from_arrow(tmp_path / "table.csv", target="y"))
     assert list(model.feature_names_in_) == ["a", "b", "c"]
-    assert_allclose(model.predict(frame), small().fit(frame, y).predict(frame), rtol=1e-8)
+    assert_allclose(
+        model.predict(frame), small_ensemble(5, 20).fit(frame, y).predict(frame), rtol=1e-8
+    )
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame[["c", "a", "b"]])
 
@@ -126,7 +125,7 @@ def test_rows_that_change_between_readings_are_refused():
         yield X, X[:, 0]
 
     with pytest.raises(ValueError, match="other rows when read again"):
-        small().fit_blocks(live)
+        small_ensemble(5, 20).fit_blocks(live)
 
 
 def test_the_order_of_blocks_may_change_between_readings(table):
@@ -137,8 +136,8 @@ def test_the_order_of_blocks_may_change_between_readings(table):
     def shuffled():
         return iter([pieces[i] for i in np.random.default_rng(next(orders)).permutation(6)])
 
-    model = small().fit_blocks(shuffled)
-    assert_allclose(model.predict(X[:9]), small().fit(X, y).predict(X[:9]), rtol=1e-7)
+    model = small_ensemble(5, 20).fit_blocks(shuffled)
+    assert_allclose(model.predict(X[:9]), small_ensemble(5, 20).fit(X, y).predict(X[:9]), rtol=1e-7)
 
 
 UNREADABLE = {
@@ -157,14 +156,14 @@ UNREADABLE = {
 @pytest.mark.parametrize("what", UNREADABLE)
 def test_blocks_that_are_no_tables(table, what):
     change, words = UNREADABLE[what]
-    with pytest.raises(ValueError, match=says(*words)):
-        small().fit_blocks([change(*table)])
+    with pytest.raises(ValueError, match=mentions(*words)):
+        small_ensemble(5, 20).fit_blocks([change(*table)])
 
 
 @pytest.mark.parametrize("blocks", [3, None])
 def test_something_that_is_no_list_of_blocks(blocks):
-    with pytest.raises(ValueError, match=says("blocks", "list", "fit for a single table")):
-        small().fit_blocks(blocks)
+    with pytest.raises(ValueError, match=mentions("blocks", "list", "fit for a single table")):
+        small_ensemble(5, 20).fit_blocks(blocks)
 
 
 @pytest.mark.parametrize("way", ["fit", "fit_blocks"])
@@ -179,16 +178,20 @@ def test_something_that_is_no_list_of_blocks(blocks):
 def test_columns_that_hold_no_numbers_are_named(table, way, column, values, words):
     X, y = table
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(**{column: values})
-    with pytest.raises(ValueError, match=says(*words)):
-        small().fit(frame, y) if way == "fit" else small().fit_blocks([(frame, y)])
+    with pytest.raises(ValueError, match=mentions(*words)):
+        small_ensemble(5, 20).fit(frame, y) if way == "fit" else small_ensemble(5, 20).fit_blocks(
+            [(frame, y)]
+        )
 
 
 def test_columns_of_objects_and_missing_types_that_hold_numbers_are_used(table):
     X, y = table
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    expected = small().fit(frame, y).predict(frame)
+    expected = small_ensemble(5, 20).fit(frame, y).predict(frame)
     for kind in (object, "Float64"):
-        assert_allclose(small().fit(frame.astype(kind), y).predict(frame), expected, rtol=1e-9)
+        assert_allclose(
+            small_ensemble(5, 20).fit(frame.astype(kind), y).predict(frame), expected, rtol=1e-9
+        )
 
 
 def test_files_of_several_kinds(table, tmp_path):
@@ -198,9 +201,11 @@ def test_files_of_several_kinds(table, tmp_path):
     frame[:300].to_csv(tmp_path / "parts" / "1.csv", index=False)
     frame[300:].to_csv(tmp_path / "parts" / "2.csv", index=False)
     frame.to_csv(tmp_path / "table.csv.gz", index=False)
-    expected = small().fit(frame[["a", "b", "c"]], y).alpha_
+    expected = small_ensemble(5, 20).fit(frame[["a", "b", "c"]], y).alpha_
     for path in (tmp_path / "parts", tmp_path / "table.csv.gz"):
-        assert_allclose(small().fit_blocks(from_arrow(path, target="y")).alpha_, expected)
+        assert_allclose(
+            small_ensemble(5, 20).fit_blocks(from_arrow(path, target="y")).alpha_, expected
+        )
 
 
 def test_files_that_cannot_be_used(table, tmp_path):
@@ -222,7 +227,7 @@ def test_files_that_cannot_be_used(table, tmp_path):
         ({"target": []}, ["target", "no column"]),
     ]:
         arguments = {"path": path, "target": "y"} | arguments_given
-        with pytest.raises(ValueError, match=says(*words)):
+        with pytest.raises(ValueError, match=mentions(*words)):
             from_arrow(arguments.pop("path"), **arguments)
 
 
@@ -235,7 +240,9 @@ def test_a_constant_factor_of_the_weights_does_not_matter(table, noise, factor):
     X, y = table
     w = np.random.default_rng(0).uniform(0.5, 2, 600)
     for weight in (np.ones(600), w):
-        one, other = (small(noise=noise).fit(X, y, c * weight) for c in (1.0, factor))
+        one, other = (
+            small_ensemble(5, 20, noise=noise).fit(X, y, c * weight) for c in (1.0, factor)
+        )
         assert_allclose(other.predict_var(X[:9]), one.predict_var(X[:9]), rtol=1e-7)
         expected = every_interval(one, X[:9], 0.9)
         for name, intervals in every_interval(other, X[:9], 0.9).items():
@@ -244,18 +251,18 @@ def test_a_constant_factor_of_the_weights_does_not_matter(table, noise, factor):
 
 def test_weights_of_four_are_no_weights(table):
     X, y = table
-    none, four = small().fit(X, y), small().fit(X, y, np.full(600, 4.0))
+    none, four = small_ensemble(5, 20).fit(X, y), small_ensemble(5, 20).fit(X, y, np.full(600, 4.0))
     assert_allclose(four.predict_interval(X[:9]), none.predict_interval(X[:9]), rtol=1e-8)
 
 
 def test_weights_that_overflow_are_refused(table):
     X, y = table
     for value in (1e300, 1e-300):
-        for way in (small().fit, small().partial_fit):
-            with pytest.raises(ValueError, match=says("sample_weight", "divide them")):
+        for way in (small_ensemble(5, 20).fit, small_ensemble(5, 20).partial_fit):
+            with pytest.raises(ValueError, match=mentions("sample_weight", "divide them")):
                 way(X, y, np.full(600, value))
-        with pytest.raises(ValueError, match=says("sample_weight of block 0", "divide them")):
-            small().fit_blocks([(X, y, np.full(600, value))])
+        with pytest.raises(ValueError, match=mentions("sample_weight of block 0", "divide them")):
+            small_ensemble(5, 20).fit_blocks([(X, y, np.full(600, value))])
 
 
 # ---------------------------------------------------------------- streams
@@ -263,11 +270,11 @@ def test_weights_that_overflow_are_refused(table):
 
 def test_parameters_of_the_layer_cannot_change_between_calls(table):
     X, y = table
-    model = small().partial_fit(X[:300], y[:300])
+    model = small_ensemble(5, 20).partial_fit(X[:300], y[:300])
     before = model.predict(X[:5])
     for change in ({"n_neurons": 50}, {"weight_scale": 2.0}, {"random_state": 1}):
         kept = model.get_params()
-        with pytest.raises(ValueError, match=says(next(iter(change)), "same hidden layer")):
+        with pytest.raises(ValueError, match=mentions(next(iter(change)), "same hidden layer")):
             model.set_params(**change).partial_fit(X[300:], y[300:])
         model.set_params(**kept)
         assert_array_equal(model.predict(X[:5]), before)
@@ -290,12 +297,12 @@ def test_an_empty_partition_has_no_predictions(table):
     X, y = table
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     for outputs in (y, np.column_stack([y, -y])):
-        model = small().fit(X, outputs)
+        model = small_ensemble(5, 20).fit(X, outputs)
         points = da.from_array(X, chunks=((0, 300, 0, 300), (3,)))
         for method in (ulmus.dask.predict, ulmus.dask.predict_var):
             ours = method(model, points).compute()
             assert_allclose(ours, getattr(model, method.__name__)(X))
-        named = small().fit(frame, outputs)
+        named = small_ensemble(5, 20).fit(frame, outputs)
         rare = dd.from_pandas(frame, npartitions=40)
         rare = rare[rare["a"] > 2.2]
         assert len(ulmus.dask.predict(named, rare).compute()) == np.sum(X[:, 0] > 2.2)
@@ -308,7 +315,7 @@ def test_an_empty_partition_has_no_predictions(table):
 def test_a_summary_with_any_default_estimate(table, estimate):
     X, y = table
     for rows in (60, 600):  # forms of rows, forms of features
-        model = small(variance=estimate).fit(X[:rows], y[:rows])
+        model = small_ensemble(5, 20, variance=estimate).fit(X[:rows], y[:rows])
         assert np.all(np.isfinite(model.summary_frame(X[:9])))
         assert np.isfinite(model.undersmoothing_gap_)
 
@@ -326,13 +333,13 @@ def test_a_nearly_interpolating_fit_has_finite_error_bars(table):
 
 def test_an_estimate_that_names_no_substitute(monkeypatch):
     monkeypatch.setitem(ESTIMATES, "S9", Estimate("own", lambda A, U, M: U, 9))
-    with pytest.raises(ValueError, match=says("'S9'", "n_estimators >= 9", "'auto'")):
-        small(variance="S9").fit(np.ones((9, 1)), np.ones(9))
+    with pytest.raises(ValueError, match=mentions("'S9'", "n_estimators >= 9", "'auto'")):
+        small_ensemble(5, 20, variance="S9").fit(np.ones((9, 1)), np.ones(9))
 
 
 def test_a_distribution_of_outputs_without_noise(table):
     X, _ = table
-    distribution = small().fit(X, np.ones(600)).predict_dist(X[:3])
+    distribution = small_ensemble(5, 20).fit(X, np.ones(600)).predict_dist(X[:3])
     assert_allclose(distribution.cdf([0.0, 1.0, 2.0]), [0, 0.5, 1], atol=1e-6)
 
 
@@ -343,7 +350,7 @@ def test_a_distribution_of_outputs_without_noise(table):
 @pytest.mark.parametrize("factor", [1e-150, 1e-80, 1e80, 1e150])
 def test_outputs_in_extreme_units(table, noise, factor):
     X, y = table
-    one, other = (small(noise=noise).fit(X, c * y) for c in (1.0, factor))
+    one, other = (small_ensemble(5, 20, noise=noise).fit(X, c * y) for c in (1.0, factor))
     assert_allclose(other.predict(X[:9]), factor * one.predict(X[:9]), rtol=1e-9)
     expected = every_interval(one, X[:9], 0.9)
     for name, intervals in every_interval(other, X[:9], 0.9).items():
@@ -353,12 +360,12 @@ def test_outputs_in_extreme_units(table, noise, factor):
 def test_units_beyond_all_numbers_are_refused(table):
     X, y = table
     for factor in (1e200, 1e-200):
-        with pytest.raises(ValueError, match=says("y ", "range of float64", "multiply y")):
-            small().fit(X, factor * y)
-        with pytest.raises(ValueError, match=says("input 0 of X", "multiply that column")):
-            small().fit(factor * X, y)
-        with pytest.raises(ValueError, match=says("input 0 of X", "multiply that column")):
-            small().fit_blocks([(factor * X, y)])
+        with pytest.raises(ValueError, match=mentions("y ", "range of float64", "multiply y")):
+            small_ensemble(5, 20).fit(X, factor * y)
+        with pytest.raises(ValueError, match=mentions("input 0 of X", "multiply that column")):
+            small_ensemble(5, 20).fit(factor * X, y)
+        with pytest.raises(ValueError, match=mentions("input 0 of X", "multiply that column")):
+            small_ensemble(5, 20).fit_blocks([(factor * X, y)])
 
 
 # ---------------------------------------------------------------- warnings
@@ -366,7 +373,7 @@ def test_units_beyond_all_numbers_are_refused(table):
 
 def test_a_warning_is_given_once(table):
     X, y = table
-    model = small().fit(X, y)
+    model = small_ensemble(5, 20).fit(X, y)
     calls = {
         "predict": lambda: model.predict(X[:2] + 9),
         "summary_frame": lambda: model.summary_frame(X[:2] + 9),
@@ -385,7 +392,7 @@ def test_a_warning_is_given_once(table):
 
 def test_a_warning_through_a_pipeline_points_at_the_users_line(table):
     X, y = table
-    pipe = make_pipeline(StandardScaler(), small()).fit(X, y)
+    pipe = make_pipeline(StandardScaler(), small_ensemble(5, 20)).fit(X, y)
     with pytest.warns(ExtrapolationWarning) as record:
         pipe.predict(X[:2] + 9)
     assert record[0].filename == __file__
@@ -393,7 +400,7 @@ def test_a_warning_through_a_pipeline_points_at_the_users_line(table):
 
 def test_intervals_out_of_a_pipeline(table):
     X, y = table
-    pipe = make_pipeline(StandardScaler(), small()).fit(X, y)
+    pipe = make_pipeline(StandardScaler(), small_ensemble(5, 20)).fit(X, y)
     intervals = pipe[-1].predict_interval(pipe[:-1].transform(X[:5]))
     assert intervals.shape == (5, 2)
     assert_array_equal(ulmus.inference(pipe).predict_interval(X[:5]), intervals)
@@ -403,7 +410,7 @@ def test_intervals_out_of_a_pipeline(table):
 def test_rows_of_zeros_that_are_out_of_range_warn(table):
     X, y = table
     X = np.abs(X) + 1  # zero is not among the values
-    model = small().fit(scipy.sparse.csr_array(X), y)
+    model = small_ensemble(5, 20).fit(scipy.sparse.csr_array(X), y)
     points = X[:4].copy()
     points[1], points[3, 2] = 0, 0
     with pytest.warns(ExtrapolationWarning, match="2 of 4 points"):
@@ -416,30 +423,33 @@ def test_rows_of_zeros_that_are_out_of_range_warn(table):
 def test_sparse_rows_are_refused_where_torch_computes(torch, table):
     X, y = table
     rows = scipy.sparse.csr_array(X)
-    for fit in (small(device="cpu").fit, small(device="cpu").partial_fit):
-        with pytest.raises(ValueError, match=says("sparse", "device='cpu'", "toarray")):
+    for fit in (
+        small_ensemble(5, 20, device="cpu").fit,
+        small_ensemble(5, 20, device="cpu").partial_fit,
+    ):
+        with pytest.raises(ValueError, match=mentions("sparse", "device='cpu'", "toarray")):
             fit(rows, y)
-    with pytest.raises(ValueError, match=says("sparse", "toarray")):
-        small(device="cpu").fit_blocks([(rows, y)])
-    model = small().fit(torch.asarray(X), torch.asarray(y))
-    with pytest.raises(ValueError, match=says("sparse", "toarray")):
+    with pytest.raises(ValueError, match=mentions("sparse", "toarray")):
+        small_ensemble(5, 20, device="cpu").fit_blocks([(rows, y)])
+    model = small_ensemble(5, 20).fit(torch.asarray(X), torch.asarray(y))
+    with pytest.raises(ValueError, match=mentions("sparse", "toarray")):
         model.predict(rows)
 
 
 def test_a_device_that_torch_does_not_know(torch, table):
-    with pytest.raises(ValueError, match=says("device='gpu'", "'cuda'", "None")):
-        small(device="gpu").fit(*table)
+    with pytest.raises(ValueError, match=mentions("device='gpu'", "'cuda'", "None")):
+        small_ensemble(5, 20, device="gpu").fit(*table)
 
 
 def test_a_device_without_torch(table, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(ImportError, match=says("device='cuda'", "ulmus[torch]")):
-        small(device="cuda").fit(*table)
+    with pytest.raises(ImportError, match=mentions("device='cuda'", "ulmus[torch]")):
+        small_ensemble(5, 20, device="cuda").fit(*table)
 
 
 def test_a_fit_travels(table):
     X, y = table
-    model = small(noise="heteroskedastic").fit(X, y)
+    model = small_ensemble(5, 20, noise="heteroskedastic").fit(X, y)
     expected = model.predict_interval(X[:9], kind="confidence")
     copy = pickle.loads(pickle.dumps(model))
     assert_array_equal(copy.predict_interval(X[:9], kind="confidence"), expected)
@@ -448,7 +458,7 @@ def test_a_fit_travels(table):
 def test_too_few_rows_for_a_level_say_so(table):
     X, y = table
     with pytest.warns(DegenerateFitWarning, match="15 training rows are too few"):
-        small().fit(X[:15], y[:15]).predict_interval(X[:2])
+        small_ensemble(5, 20).fit(X[:15], y[:15]).predict_interval(X[:2])
 
 
 # ---------------------------------------------------------------- found by trying to break it
@@ -458,7 +468,7 @@ def test_too_few_rows_for_a_level_say_so(table):
 def test_changing_the_table_after_a_fit_changes_nothing(table, noise):
     X, y, w = table[0].copy(), table[1].copy(), np.ones(600)
     points = X[:9].copy()
-    model = small(noise=noise).fit(X, y, w)
+    model = small_ensemble(5, 20, noise=noise).fit(X, y, w)
     before, loo = every_interval(model, points, 0.9), model.loo_predictions_
     X[:], y[:], w[:] = 0, 0, 0
     for name, intervals in every_interval(model, points, 0.9).items():
@@ -474,7 +484,7 @@ def test_sparse_entries_that_are_stored_twice_count_together(table, way):
     doubled = scipy.sparse.csr_matrix(halves, shape=X.shape)
     fits = []
     for rows in (doubled, X):
-        model = small(alpha=0.3)
+        model = small_ensemble(5, 20, alpha=0.3)
         model.fit_blocks([(rows, y)]) if way == "fit_blocks" else getattr(model, way)(rows, y)
         fits.append(model.predict(X))
     assert_allclose(*fits, rtol=1e-9)
@@ -485,7 +495,7 @@ def test_levels_are_nested_where_rows_are_too_few_for_some(seed):
     rng = np.random.default_rng(seed)
     X = rng.uniform(0, 6, (30, 1))
     y = np.sin(X[:, 0]) + 0.3 * rng.exponential(size=30) ** 2
-    model = small(n_neurons=100).fit(X, y)
+    model = small_ensemble(5, 100).fit(X, y)
     with pytest.warns(DegenerateFitWarning, match="too few"):
         low, high = np.moveaxis(model.predict_interval(X, [0.5, 0.9, 0.95, 0.97, 0.99]), 1, 0)
     assert np.all(np.diff(low, axis=1) <= 1e-12)
@@ -499,7 +509,7 @@ def test_bounds_do_not_cross_at_low_levels(method):
         X = rng.standard_normal((20, 3))
         y = X[:, 0] + rng.standard_normal(20)
         points = np.clip(rng.standard_normal((200, 3)), X.min(axis=0), X.max(axis=0))
-        model = small(n_neurons=15, alpha=0.001).fit(X, y)
+        model = small_ensemble(5, 15, alpha=0.001).fit(X, y)
         low, high = np.moveaxis(
             model.predict_interval(points, [1e-13, 0.01, 0.05], method=method), 1, 0
         )
@@ -508,7 +518,7 @@ def test_bounds_do_not_cross_at_low_levels(method):
 
 def test_levels_next_to_one_are_finite(table):
     X, y = table
-    model = small().fit(X, y)
+    model = small_ensemble(5, 20).fit(X, y)
     level = float(np.nextafter(1, 0))
     assert np.all(np.isfinite(model.predict_interval(X[:3], level, method="gaussian")))
     assert np.all(np.isfinite(model.predict_interval(X[:3], level, kind="confidence")))
@@ -516,23 +526,32 @@ def test_levels_next_to_one_are_finite(table):
 
 def test_units_beyond_all_numbers_are_refused_on_every_way(table):
     X, y = table
-    started = small().partial_fit(X, y)
+    started = small_ensemble(5, 20).partial_fit(X, y)
     for act, words in [
         (lambda: started.partial_fit(X, 1e200 * y), ["y reaches", "multiply y"]),
-        (lambda: small().fit(X, np.full(600, 1e300)), ["y reaches", "multiply y"]),
-        (lambda: small().fit_blocks([(X, 1e200 * y)]), ["y of block 0", "multiply y"]),
-        (lambda: small().fit(np.full((600, 1), 1e300), y), ["input 0 of X", "multiply"]),
-        (lambda: small(activation="relu", weight_scale=1e200).fit(X, y), ["hidden features"]),
-        (lambda: small(dtype="float32").fit(X, 1e40 * y), ["float32", "float64"]),
+        (lambda: small_ensemble(5, 20).fit(X, np.full(600, 1e300)), ["y reaches", "multiply y"]),
         (
-            lambda: small(dtype="float32").fit(
+            lambda: small_ensemble(5, 20).fit_blocks([(X, 1e200 * y)]),
+            ["y of block 0", "multiply y"],
+        ),
+        (
+            lambda: small_ensemble(5, 20).fit(np.full((600, 1), 1e300), y),
+            ["input 0 of X", "multiply"],
+        ),
+        (
+            lambda: small_ensemble(5, 20, activation="relu", weight_scale=1e200).fit(X, y),
+            ["hidden features"],
+        ),
+        (lambda: small_ensemble(5, 20, dtype="float32").fit(X, 1e40 * y), ["float32", "float64"]),
+        (
+            lambda: small_ensemble(5, 20, dtype="float32").fit(
                 1e60 * X,
                 y,
             ),
             ["float32"],
         ),
     ]:
-        with pytest.raises(ValueError, match=says(*words)):
+        with pytest.raises(ValueError, match=mentions(*words)):
             act()
 
 
@@ -540,7 +559,7 @@ def test_constant_features_have_a_constant_noise_however_they_come():
     rng = np.random.default_rng(0)
     for n in (5, 10, 20):
         X, y = np.full((n, 1), 3.0), rng.standard_normal(n)
-        fits = [small(noise="heteroskedastic") for _ in range(2)]
+        fits = [small_ensemble(5, 20, noise="heteroskedastic") for _ in range(2)]
         fits[0].fit(X, y)
         fits[1].fit_blocks([(X[:4], y[:4]), (X[4:], y[4:])])
         assert_allclose(*(m.predict_var(X[:1], "noise") for m in fits), rtol=1e-8)
@@ -554,13 +573,13 @@ def test_ordinary_fits_raise_no_runtime_warning():
         X, y = rng.standard_normal((n, 2)), rng.standard_normal(n)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateFitWarning)
-            small(n_neurons=30, noise="heteroskedastic", random_state=seed).fit(X, y)
+            small_ensemble(5, 30, noise="heteroskedastic", random_state=seed).fit(X, y)
 
 
 @pytest.mark.parametrize("state", [np.random.default_rng(0), np.random.RandomState(0)])
 def test_a_stream_goes_on_after_it_was_copied(table, state):
     X, y = table
-    model = small(random_state=state).partial_fit(X[:300], y[:300])
+    model = small_ensemble(5, 20, random_state=state).partial_fit(X[:300], y[:300])
     copy = pickle.loads(pickle.dumps(model)).partial_fit(X[300:], y[300:])
     assert_allclose(copy.predict(X[:5]), model.partial_fit(X[300:], y[300:]).predict(X[:5]))
 
@@ -569,22 +588,22 @@ def test_blocks_of_several_kinds_are_refused(torch, table):
     X, y = table
     sparse = scipy.sparse.csr_matrix(X)
     for first, second in [(X, sparse), (torch.asarray(X), X)]:
-        with pytest.raises(ValueError, match=says("block 1", "arrays of one library")):
-            small().fit_blocks([(first, y), (second, y)])
+        with pytest.raises(ValueError, match=mentions("block 1", "arrays of one library")):
+            small_ensemble(5, 20).fit_blocks([(first, y), (second, y)])
     for bad in [(np.empty((600, 0)), y), (X, np.empty((600, 0)))]:
-        with pytest.raises(ValueError, match=says("block 0", "no columns")):
-            small().fit_blocks([bad])
-    small().fit_blocks([(scipy.sparse.csr_matrix(X > 0), y)])
+        with pytest.raises(ValueError, match=mentions("block 0", "no columns")):
+            small_ensemble(5, 20).fit_blocks([bad])
+    small_ensemble(5, 20).fit_blocks([(scipy.sparse.csr_matrix(X > 0), y)])
 
 
 def test_complex_weights_and_dates_are_refused(table):
     X, y = table
-    with pytest.raises(ValueError, match=says("sample_weight", "complex")):
-        small().fit(X, y, np.ones(600) + 1j)
+    with pytest.raises(ValueError, match=mentions("sample_weight", "complex")):
+        small_ensemble(5, 20).fit(X, y, np.ones(600) + 1j)
     with pytest.raises(ValueError, match="dates"):
-        small().fit(X.astype("M8[s]"), y)
+        small_ensemble(5, 20).fit(X.astype("M8[s]"), y)
 
 
 def test_members_that_agree_need_no_others(table):
     X, _ = table
-    assert small().fit(X, np.full(600, 5.0)).suggest_n_estimators(X[:9]) == 2
+    assert small_ensemble(5, 20).fit(X, np.full(600, 5.0)).suggest_n_estimators(X[:9]) == 2

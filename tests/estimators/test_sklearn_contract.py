@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse
+from models import plain_ensemble, plain_member
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble, plain_member
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline

@@ -7,9 +7,10 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse
+from messages import mentions
+from models import ensemble_of_three, plain_ensemble, plain_member
 from numpy.testing import assert_allclose
-from plain import plain_ensemble, plain_member
-from shared import both, says, three
+from parametrisations import both_estimators
 
 from ulmus.exceptions import (
     DegenerateFitWarning,
@@ -29,35 +30,35 @@ def only(record):
     return str(warning.message)
 
 
-@both
+@both_estimators
 def test_a_row_that_determines_its_own_prediction_warns(data, make):
     # The second input differs from zero in one row only, and the model is linear.
     X = np.column_stack([data.X[:, 0], np.arange(40) == 7])
     model = make(2, alpha=0, activation="identity", random_state=0)
     with pytest.warns(DegenerateFitWarning) as record:
         model.fit(X, data.y)
-    assert re.match(says("leverage 1", "alpha='loo'"), only(record))
+    assert re.match(mentions("leverage 1", "alpha='loo'"), only(record))
     assert_allclose(model.leverage_[7], 1)
     assert_allclose(model.predict(X[7:8]), data.y[7])
     assert np.all(np.isfinite(model.predict_var(X)))
 
 
-@both
+@both_estimators
 def test_a_ridge_too_weak_to_smooth_warns(data, make):
     model = make(60, alpha=1e-12, weight_scale=3.0, random_state=0)
     with pytest.warns(DegenerateFitWarning) as record:
         model.fit(data.X[:12], data.y[:12])
-    assert re.match(says("leverage 1", "alpha='loo'"), only(record))
+    assert re.match(mentions("leverage 1", "alpha='loo'"), only(record))
     assert np.isfinite(model.noise_variance_)
 
 
-@both
+@both_estimators
 def test_saturated_units_warn(data, make):
     # Pre-activations of a million: every logistic unit is 0 or 1 in all rows of one sign.
     model = make(30, alpha=0, weight_scale=1e6, standardize=False, random_state=0)
     with pytest.warns(DegenerateFitWarning) as record:
         model.fit(np.abs(data.X[:, :1]) + 1, data.y)
-    assert re.match(says("constant", "weight_scale", "alpha='loo'"), only(record))
+    assert re.match(mentions("constant", "weight_scale", "alpha='loo'"), only(record))
 
 
 def error_bars(model):
@@ -80,7 +81,7 @@ def test_points_outside_the_range_warn_with_their_number(data, container):
     for ask in (model.predict, partial(model.predict, return_std=True), *error_bars(model)):
         with pytest.warns(ExtrapolationWarning) as record:
             ask(container(X))
-        assert re.match(says("2 of 7 points", "range"), only(record))
+        assert re.match(mentions("2 of 7 points", "range"), only(record))
 
 
 def test_the_range_is_that_of_the_rows_that_count(data):
@@ -121,7 +122,7 @@ def test_negative_variances_take_their_positive_part(hidden, name, members, hc):
     with pytest.warns(NegativeVarianceWarning) as record:
         ours = model.predict_var(points, component="model")
     words = (f"{negative.sum()} of 300 variances", repr(name), "n_estimators")
-    assert re.match(says(*words), only(record))
+    assert re.match(mentions(*words), only(record))
     assert np.all(ours >= 0)
     assert_allclose(ours[~negative], plain[~negative], rtol=1e-8)
     if name == "S3":
@@ -168,7 +169,7 @@ LINEAR = {"alpha": 0, "activation": "identity", "random_state": 0}
 # Each warning, by each way to cause it: a model, its arguments, and the method.
 CAUSES = {
     "fit, one member": (lambda d: (plain_ensemble(1, 8), *d[:2]), "fit", {}),
-    "fit, ensemble": (lambda d: (three(9, **LINEAR), *d[:2]), "fit", {}),
+    "fit, ensemble": (lambda d: (ensemble_of_three(9, **LINEAR), *d[:2]), "fit", {}),
     "fit, alone": (lambda d: (plain_member(9, **LINEAR), *d[:2]), "fit", {}),
     "range, predict": (far_away, "predict", {"return_std": True}),
     "range, predict_var": (far_away, "predict_var", {}),

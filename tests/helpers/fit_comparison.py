@@ -1,17 +1,10 @@
-"""Small ensembles, tables in blocks of rows, and what two fits must agree in."""
+"""Tables in blocks of rows, and what two fits must agree in."""
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
 
 from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.variance.estimates import model_variance
-
-
-def ensemble(n_estimators=4, n_neurons=8, **parameters):
-    """A small ensemble with every estimate unless told."""
-    parameters = {"weight_scale": 2.0, "variance": "all", "random_state": 0} | parameters
-    return plain_ensemble(n_estimators, n_neurons, **parameters)
 
 
 def cut(*columns, size=17):

@@ -20,7 +20,7 @@ SMALL = {"random_state": 0, "input_map": None, "expand_inputs": None}
 
 
 @cache
-def table(n, seed=0):
+def mixed_table(n, seed=0):
     """A plain column, a skewed one, five levels and a second plain one; the noise varies."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2, 2, (n, 4))
@@ -83,5 +83,5 @@ def evaluated(function, x):
 @cache
 def default_fit(n):
     """A fit with the default parameters, and its graph."""
-    model = ELMEnsembleRegressor(random_state=0).fit(*table(n))
+    model = ELMEnsembleRegressor(random_state=0).fit(*mixed_table(n))
     return model, to_onnx(model)

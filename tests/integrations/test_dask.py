@@ -10,10 +10,10 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from fit_comparison import assert_same_fit, ensemble
+from fit_comparison import assert_same_fit
+from messages import mentions
+from models import every_estimate_ensemble, plain_member
 from numpy.testing import assert_allclose
-from plain import plain_member
-from shared import says
 
 pytest.importorskip("dask", reason="needs dask")
 pytest.importorskip("distributed", reason="needs distributed")
@@ -38,7 +38,7 @@ def cluster():
 
 
 @pytest.fixture
-def table(make_table):
+def data(make_table):
     return make_table(150)
 
 
@@ -62,50 +62,52 @@ def chunked(X, y, w=None, rows=(40, 1, 70, 39), columns=(2, 1)):
     ids=str,
 )
 @pytest.mark.parametrize("weighted", [True, False])
-def test_arrays_with_odd_chunks(cluster, table, how, weighted):
-    X, y, w, X_new = table
+def test_arrays_with_odd_chunks(cluster, data, how, weighted):
+    X, y, w, X_new = data
     w = w if weighted else None
-    model = ensemble(**how)
+    model = every_estimate_ensemble(**how)
     assert ulmus.dask.fit(model, *chunked(X, y, w)) is model
-    assert_same_fit(model, ensemble(**how).fit(X, y, w), X_new)
+    assert_same_fit(model, every_estimate_ensemble(**how).fit(X, y, w), X_new)
     assert not hasattr(model, "leverage_")
 
 
-def test_several_outputs(cluster, table):
-    X, y, w, X_new = table
+def test_several_outputs(cluster, data):
+    X, y, w, X_new = data
     Y = np.stack([y, 100 - 3 * X[:, 0], y**2], axis=1)
     lazy_X, _, weight = chunked(X, y, w)
-    model = ulmus.dask.fit(ensemble(), lazy_X, da.from_array(Y, chunks=(60, 2)), weight)
-    assert_same_fit(model, ensemble().fit(X, Y, w), X_new)
+    model = ulmus.dask.fit(
+        every_estimate_ensemble(), lazy_X, da.from_array(Y, chunks=(60, 2)), weight
+    )
+    assert_same_fit(model, every_estimate_ensemble().fit(X, Y, w), X_new)
     mean = ulmus.dask.predict(model, lazy_X)
     assert mean.shape == (150, 3)
     assert_allclose(mean.compute(), model.predict(X), rtol=1e-12)
 
 
-def test_one_member(cluster, table):
-    X, y, _, X_new = table
+def test_one_member(cluster, data):
+    X, y, _, X_new = data
     model = ulmus.dask.fit(plain_member(8, random_state=0), *chunked(X, y))
     assert_same_fit(model, plain_member(8, random_state=0).fit(X, y), X_new)
 
 
-def test_chunks_of_unknown_size_and_empty_ones(cluster, table):
-    X, y, _, X_new = table
+def test_chunks_of_unknown_size_and_empty_ones(cluster, data):
+    X, y, _, X_new = data
     lazy_X, lazy_y, _ = chunked(X, y, rows=(50, 30, 70), columns=(3,))
     kept = (X[:, 0] > 0) & (np.arange(150) >= 50)  # nothing of the first chunk
     mask = da.from_array(kept, chunks=((50, 30, 70),))
     lazy_y = lazy_y.rechunk(((50, 30, 70),))
-    model = ulmus.dask.fit(ensemble(), lazy_X[mask], lazy_y[mask])
+    model = ulmus.dask.fit(every_estimate_ensemble(), lazy_X[mask], lazy_y[mask])
     X_new = np.abs(X_new) * [1, 0, 0]
-    assert_same_fit(model, ensemble().fit(X[kept], y[kept]), X_new)
+    assert_same_fit(model, every_estimate_ensemble().fit(X[kept], y[kept]), X_new)
 
 
-def test_data_frames(cluster, table):
-    X, y, w, X_new = table
+def test_data_frames(cluster, data):
+    X, y, w, X_new = data
     names = ["a", "b", "c"]
     frame = pd.DataFrame(X, columns=names).assign(y=y, z=-y, w=w)
     lazy = dd.from_pandas(frame, npartitions=4)
-    model = ulmus.dask.fit(ensemble(), lazy[names], lazy["y"], lazy["w"])
-    expected = ensemble().fit(frame[names], y, w)
+    model = ulmus.dask.fit(every_estimate_ensemble(), lazy[names], lazy["y"], lazy["w"])
+    expected = every_estimate_ensemble().fit(frame[names], y, w)
     assert list(model.feature_names_in_) == names
     points = pd.DataFrame(X_new, columns=names)
     assert_allclose(model.predict(points), expected.predict(points), rtol=1e-8)
@@ -114,17 +116,17 @@ def test_data_frames(cluster, table):
     assert isinstance(mean, pd.Series)
     assert mean.index.equals(frame.index)
     assert_allclose(mean, expected.predict(frame[names]), rtol=1e-8)
-    several = ulmus.dask.fit(ensemble(), lazy[names], lazy[["y", "z"]])
+    several = ulmus.dask.fit(every_estimate_ensemble(), lazy[names], lazy[["y", "z"]])
     both = ulmus.dask.predict(several, lazy[names]).compute()
     assert both.shape == (150, 2)
     assert_allclose(both[1], -both[0], rtol=1e-8)
 
 
-def test_without_a_cluster(table):
-    X, y, w, X_new = table
+def test_without_a_cluster(data):
+    X, y, w, X_new = data
     with dask.config.set(scheduler="threads"):
-        model = ulmus.dask.fit(ensemble(), *chunked(X, y, w))
-    assert_same_fit(model, ensemble().fit(X, y, w), X_new)
+        model = ulmus.dask.fit(every_estimate_ensemble(), *chunked(X, y, w))
+    assert_same_fit(model, every_estimate_ensemble().fit(X, y, w), X_new)
 
 
 # ---------------------------------------------------------------- predict
@@ -132,9 +134,9 @@ def test_without_a_cluster(table):
 
 @pytest.mark.parametrize("component", ["total", "model", "noise", "weights"])
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
-def test_variances_are_computed_where_the_rows_are(cluster, table, noise, component):
-    X, y, _, _ = table
-    model = ensemble(noise=noise, variance="auto").fit(X, y)
+def test_variances_are_computed_where_the_rows_are(cluster, data, noise, component):
+    X, y, _, _ = data
+    model = every_estimate_ensemble(noise=noise, variance="auto").fit(X, y)
     lazy, _, _ = chunked(X, y)
     variance = ulmus.dask.predict_var(model, lazy, component=component)
     assert isinstance(variance, da.Array)
@@ -142,9 +144,9 @@ def test_variances_are_computed_where_the_rows_are(cluster, table, noise, compon
     assert_allclose(variance.compute(), model.predict_var(X, component=component), rtol=1e-12)
 
 
-def test_predictions_are_lazy_and_keep_the_chunks(cluster, table):
-    X, y, _, _ = table
-    model = ensemble(variance=["S2", "BR"]).fit(X, y)
+def test_predictions_are_lazy_and_keep_the_chunks(cluster, data):
+    X, y, _, _ = data
+    model = every_estimate_ensemble(variance=["S2", "BR"]).fit(X, y)
     lazy, _, _ = chunked(X, y)
     mean = ulmus.dask.predict(model, lazy)
     assert isinstance(mean, da.Array)
@@ -154,10 +156,10 @@ def test_predictions_are_lazy_and_keep_the_chunks(cluster, table):
     assert_allclose(variance.compute(), model.predict_var(X, estimate="BR"), rtol=1e-12)
 
 
-def test_variances_of_a_data_frame(cluster, table):
-    X, y, _, _ = table
+def test_variances_of_a_data_frame(cluster, data):
+    X, y, _, _ = data
     frame = pd.DataFrame(X, columns=["a", "b", "c"], index=np.arange(150) * 2)
-    model = ensemble(variance="auto").fit(frame, y)
+    model = every_estimate_ensemble(variance="auto").fit(frame, y)
     variance = ulmus.dask.predict_var(model, dd.from_pandas(frame, npartitions=3)).compute()
     assert variance.index.equals(frame.index)
     assert_allclose(variance, model.predict_var(frame), rtol=1e-12)
@@ -185,7 +187,10 @@ def test_a_lost_worker_changes_nothing(cluster, make_table, tmp_path):
         return [int(name.split("-")[0]) for name in os.listdir(folder)]
 
     lazy = da.from_array(X, chunks=(30, 3)).map_blocks(watched, dtype=float, meta=X[:0])
-    model, errors = ensemble(alpha="loo", variance=["S2"], noise="heteroskedastic"), []
+    model, errors = (
+        every_estimate_ensemble(alpha="loo", variance=["S2"], noise="heteroskedastic"),
+        [],
+    )
 
     def fit():
         try:
@@ -208,7 +213,9 @@ def test_a_lost_worker_changes_nothing(cluster, make_table, tmp_path):
     assert not errors
     cluster.wait_for_workers(2, timeout=30)
     assert victim not in set(cluster.run(os.getpid).values())
-    expected = ensemble(alpha="loo", variance=["S2"], noise="heteroskedastic").fit(X, y, w)
+    expected = every_estimate_ensemble(alpha="loo", variance=["S2"], noise="heteroskedastic").fit(
+        X, y, w
+    )
     assert_same_fit(model, expected, X_new)
 
 
@@ -216,51 +223,53 @@ def test_a_lost_worker_changes_nothing(cluster, make_table, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["X", "y", "sample_weight"])
-def test_a_missing_value_names_its_partition(cluster, table, what):
-    X, y, w, X_new = table
-    model = ensemble(variance="auto").fit(X, y)
+def test_a_missing_value_names_its_partition(cluster, data, what):
+    X, y, w, X_new = data
+    model = every_estimate_ensemble(variance="auto").fit(X, y)
     before = model.predict(X_new)
     X, y, w = X.copy(), y.copy(), w.copy()
     {"X": X[:, 1], "y": y, "sample_weight": w}[what][115] = np.nan  # 40 + 1 + 70 + 4
-    with pytest.raises(ValueError, match=says(f"{what} of partition 3", "row 4;")):
+    with pytest.raises(ValueError, match=mentions(f"{what} of partition 3", "row 4;")):
         ulmus.dask.fit(model, *chunked(X, y, w))
     assert_allclose(model.predict(X_new), before, rtol=0)
 
 
-def test_a_negative_weight_names_its_partition(cluster, table):
-    X, y, w, _ = table
+def test_a_negative_weight_names_its_partition(cluster, data):
+    X, y, w, _ = data
     w[45] = -1.0
-    with pytest.raises(ValueError, match=says("sample_weight of partition 2", "row 4")):
-        ulmus.dask.fit(ensemble(), *chunked(X, y, w))
+    with pytest.raises(ValueError, match=mentions("sample_weight of partition 2", "row 4")):
+        ulmus.dask.fit(every_estimate_ensemble(), *chunked(X, y, w))
 
 
 @pytest.mark.parametrize("kind", [np.asarray, np.ndarray.tolist, pd.DataFrame])
-def test_other_tables_are_refused_with_a_remedy(table, kind):
-    X, y, _, _ = table
-    with pytest.raises(ValueError, match=says("Dask arrays or data frames", "fit_blocks")):
-        ulmus.dask.fit(ensemble(), kind(X), kind(y))
+def test_other_tables_are_refused_with_a_remedy(data, kind):
+    X, y, _, _ = data
+    with pytest.raises(ValueError, match=mentions("Dask arrays or data frames", "fit_blocks")):
+        ulmus.dask.fit(every_estimate_ensemble(), kind(X), kind(y))
 
 
-def test_lengths_must_agree(table):
-    X, y, w, _ = table
+def test_lengths_must_agree(data):
+    X, y, w, _ = data
     lazy_X, lazy_y, weight = chunked(X, y, w)
-    with pytest.raises(ValueError, match=says("150", "149", "y")):
-        ulmus.dask.fit(ensemble(), lazy_X, lazy_y[1:])
-    with pytest.raises(ValueError, match=says("150", "149", "sample_weight")):
-        ulmus.dask.fit(ensemble(), lazy_X, lazy_y, weight[1:])
+    with pytest.raises(ValueError, match=mentions("150", "149", "y")):
+        ulmus.dask.fit(every_estimate_ensemble(), lazy_X, lazy_y[1:])
+    with pytest.raises(ValueError, match=mentions("150", "149", "sample_weight")):
+        ulmus.dask.fit(every_estimate_ensemble(), lazy_X, lazy_y, weight[1:])
 
 
 def test_no_rows():
     with (
         dask.config.set(scheduler="synchronous"),
-        pytest.raises(ValueError, match=says("no rows", "two rows")),
+        pytest.raises(ValueError, match=mentions("no rows", "two rows")),
     ):
-        ulmus.dask.fit(ensemble(), da.empty((0, 3), chunks=(5, 3)), da.empty(0, chunks=5))
+        ulmus.dask.fit(
+            every_estimate_ensemble(), da.empty((0, 3), chunks=(5, 3)), da.empty(0, chunks=5)
+        )
 
 
 def test_without_dask(monkeypatch):
     for name in ("ulmus.dask", "ulmus.integrations.dask"):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "dask", None)
-    with pytest.raises(ImportError, match=says("needs dask and distributed", "ulmus[dask]")):
+    with pytest.raises(ImportError, match=mentions("needs dask and distributed", "ulmus[dask]")):
         importlib.import_module("ulmus.dask")

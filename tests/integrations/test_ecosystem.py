@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sklearn
+from models import plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
 from scipy import stats
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor

@@ -6,6 +6,8 @@ import sys
 
 import numpy as np
 import pytest
+from messages import mentions
+from models import plain_ensemble, plain_member
 from numpy.testing import assert_allclose
 from onnx_comparison import (
     OUTPUTS,
@@ -14,14 +16,12 @@ from onnx_comparison import (
     by_model,
     default_fit,
     evaluated,
+    mixed_table,
     onnx,
     session,
-    table,
     to_onnx,
 )
-from plain import plain_ensemble, plain_member
 from scipy import special, stats
-from shared import says
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -61,7 +61,7 @@ def test_constants_and_nodes_are_stored_once():
 
 @pytest.mark.parametrize("hc", ["pooled", "HC3"])
 def test_no_training_rows_are_written(hc):
-    X, y = table(80)
+    X, y = mixed_table(80)
     model = plain_ensemble(3, 40, noise="heteroskedastic", hc=hc, random_state=0).fit(X, y)
     form = model.fitted_.ensemble.regressions[0].forms["own"].shared
     assert form.Q.shape[2] == 80
@@ -81,7 +81,7 @@ def test_row_factor_depend_on_products_alone(rng):
 
 
 def test_bad_rows_give_no_numbers_and_spoil_no_others():
-    X = table(20, seed=1)[0].copy()
+    X = mixed_table(20, seed=1)[0].copy()
     run = session(default_fit(120)[1])
     whole = by_graph(run, X)
     for j in range(X.shape[1]):
@@ -94,7 +94,7 @@ def test_bad_rows_give_no_numbers_and_spoil_no_others():
 
 def test_metadata():
     pd = pytest.importorskip("pandas")
-    X, y = table(60)
+    X, y = mixed_table(60)
     frame = pd.DataFrame(X, columns=["a", "Größe", 'the "third"', "d"])
     proto = to_onnx(plain_ensemble(3, 10, random_state=0).fit(frame, y), confidence_level=0.8)
     properties = {item.key: item.value for item in proto.metadata_props}
@@ -108,7 +108,7 @@ def test_metadata():
 
 
 def test_usage_can_be_run(tmp_path):
-    X, y = table(60)
+    X, y = mixed_table(60)
     model = plain_ensemble(3, 10, random_state=0).fit(X, y)
     proto, path = to_onnx(model), tmp_path / "model.onnx"
     onnx.save(proto, path)
@@ -153,18 +153,18 @@ def test_student_quantiles():
 
 
 def test_refusals(monkeypatch):
-    X, y = table(60)
+    X, y = mixed_table(60)
     model = plain_member(10, random_state=0)
     with pytest.raises(NotFittedError):
         to_onnx(model)
-    with pytest.raises(ValueError, match=says("Pipeline", "last step")):
+    with pytest.raises(ValueError, match=mentions("Pipeline", "last step")):
         to_onnx(make_pipeline(StandardScaler(), model).fit(X, y))
-    with pytest.raises(ValueError, match=says("confidence_level", "between 0 and 1")):
+    with pytest.raises(ValueError, match=mentions("confidence_level", "between 0 and 1")):
         to_onnx(model.fit(X, y), confidence_level=95)
-    with pytest.raises(ValueError, match=says("activation", "by name", "'tanh'")):
+    with pytest.raises(ValueError, match=mentions("activation", "by name", "'tanh'")):
         to_onnx(plain_member(10, activation=np.arctan).fit(X, y))
     monkeypatch.setattr(builder, "LARGEST_BYTES", 1000)
-    with pytest.raises(ValueError, match=says("GB", "n_neurons", "n_estimators")):
+    with pytest.raises(ValueError, match=mentions("GB", "n_neurons", "n_estimators")):
         to_onnx(model)
 
 

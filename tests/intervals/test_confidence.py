@@ -3,19 +3,11 @@
 import numpy as np
 import oracles
 import pytest
+from interval_methods import LEVELS, TARGETS, every_interval
+from models import member_or_ensemble, plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
+from parametrisations import intercepts, members, noises, weightings
 from scipy import stats
-from shared import (
-    LEVELS,
-    TARGETS,
-    ensemble,
-    every_interval,
-    intercepts,
-    members,
-    noises,
-    weightings,
-)
 
 from ulmus.core.ridge.member_pairs import member_groups
 from ulmus.core.variance.undersmoothing import UNDERSMOOTHING_GRID
@@ -194,7 +186,7 @@ def test_bias_does_not_warn_elsewhere(biased):
 
 def test_no_alarm_where_the_neurons_suffice(make_table):
     data = make_table(200)
-    model = ensemble(8, 40, alpha="loo").fit(data.X, data.y)
+    model = member_or_ensemble(8, 40, alpha="loo").fit(data.X, data.y)
     assert 0 < model.undersmoothing_gap_ < 5
     model.predict_interval(data.X, kind="confidence")
 

@@ -5,19 +5,10 @@ import sys
 import numpy as np
 import oracles
 import pytest
+from interval_methods import LEVELS, PREDICTION_METHODS, every_interval
+from models import member_or_ensemble, plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
-from shared import (
-    LEVELS,
-    PREDICTION_METHODS,
-    alphas,
-    ensemble,
-    every_interval,
-    intercepts,
-    members,
-    noises,
-    weightings,
-)
+from parametrisations import alphas, intercepts, members, noises, weightings
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
@@ -313,7 +304,7 @@ def test_summary_frame_keeps_the_index(make_table):
     data = make_table(40)
     X = pd.DataFrame(data.X, columns=["a", "b", "c"])
     X_new = pd.DataFrame(data.X_new, columns=["a", "b", "c"], index=list("tuvwxyz"))
-    model = ensemble().fit(X, data.y)
+    model = member_or_ensemble().fit(X, data.y)
     frame = model.summary_frame(X_new)
     assert list(frame.index) == list("tuvwxyz")
     assert_summary(frame, model, X_new, 0.95)
@@ -372,7 +363,7 @@ def test_the_rows_a_level_needs():
 
 def test_rows_of_weight_zero_do_not_count_for_the_level(make_table):
     data = make_table(40)
-    model = ensemble().fit(data.X, data.y, sample_weight=np.arange(40) >= 25)
+    model = member_or_ensemble().fit(data.X, data.y, sample_weight=np.arange(40) >= 25)
     with pytest.raises(ValueError, match=r"at least 19 training rows.*got 15"):
         model.predict_interval(data.X_new, 0.95, method="jackknife+")
 

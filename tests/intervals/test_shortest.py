@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from models import plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
 from scipy import stats
 
 from ulmus.core.fit.residual_distribution import residual_shape

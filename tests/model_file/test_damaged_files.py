@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from models import plain_ensemble
 from numpy.testing import assert_array_equal
-from plain import plain_ensemble
 from safetensors_parts import SIZES, array_of, entry, file_of, joined, sealed, taken_apart
 
 import ulmus
@@ -30,13 +30,15 @@ Q = "fit.ensemble.regressions.0.smoother.q"
 
 
 @pytest.fixture(scope="module")
-def table(make_table):
+def training_table(make_table):
     return make_table(40)
 
 
 @pytest.fixture(scope="module")
-def model(table):
-    return plain_ensemble(2, 5, random_state=0, weight_scale=2.0).fit(table.X, table.y)
+def model(training_table):
+    return plain_ensemble(2, 5, random_state=0, weight_scale=2.0).fit(
+        training_table.X, training_table.y
+    )
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +56,9 @@ def parts(data):
 
 
 @pytest.fixture(scope="module")
-def expected(model, table):
+def expected(model, training_table):
     """What its model predicts."""
-    return model.predict_interval(table.X_new, method="jackknife+")
+    return model.predict_interval(training_table.X_new, method="jackknife+")
 
 
 @pytest.fixture
@@ -93,10 +95,10 @@ def zipped(**members):
 # ---------------------------------------------------------------- other files
 
 
-def test_the_file_of_these_tests_is_a_model(parts, data, expected, table, path):
+def test_the_file_of_these_tests_is_a_model(parts, data, expected, training_table, path):
     for content in (joined(*parts), sealed(*parts)):
         path.write_bytes(content)
-        intervals = ulmus.load(path).predict_interval(table.X_new, method="jackknife+")
+        intervals = ulmus.load(path).predict_interval(training_table.X_new, method="jackknife+")
         assert_array_equal(intervals, expected)
     # Taking apart and joining again changes the order of arrays at most.
     assert len(taken_apart(data)[1]) == len(parts[1])
@@ -413,7 +415,7 @@ def test_descriptions_that_do_not_fit(parts, path, change, message):
     assert message in refusal(path, sealed(*parts, change))
 
 
-def test_fields_with_a_default_may_be_absent(parts, expected, table, path):
+def test_fields_with_a_default_may_be_absent(parts, expected, training_table, path):
     """What a later version adds has a default, and need not be in a file."""
 
     def older(document):
@@ -423,7 +425,7 @@ def test_fields_with_a_default_may_be_absent(parts, expected, table, path):
     path.write_bytes(sealed(*parts, older))
     model = ulmus.load(path)
     assert model.tuning_fraction is None
-    assert_array_equal(model.predict_interval(table.X_new, method="jackknife+"), expected)
+    assert_array_equal(model.predict_interval(training_table.X_new, method="jackknife+"), expected)
 
 
 # ---------------------------------------------------------------- forged numbers
@@ -466,11 +468,13 @@ def test_variances_and_scales_are_not_negative(parts, path, name, value, message
 
 
 @pytest.fixture(scope="module")
-def heteroskedastic_parts(table, tmp_path_factory):
+def heteroskedastic_parts(training_table, tmp_path_factory):
     """A model file with a noise model."""
     path = tmp_path_factory.mktemp("model") / "model.ulmus"
-    y = table.y * (1 + 3 * np.abs(table.X[:, 0]))
-    plain_ensemble(2, 5, noise="heteroskedastic", random_state=0).fit(table.X, y).save(path)
+    y = training_table.y * (1 + 3 * np.abs(training_table.X[:, 0]))
+    plain_ensemble(2, 5, noise="heteroskedastic", random_state=0).fit(training_table.X, y).save(
+        path
+    )
     return taken_apart(path.read_bytes())
 
 
@@ -621,7 +625,7 @@ MANGLERS = {
 
 @pytest.mark.parametrize("mangled", MANGLERS, ids=lambda mangler: mangler.__name__)
 def test_a_mangled_file_is_refused_or_is_the_same_model(
-    parts, data, expected, table, path, mangled
+    parts, data, expected, training_table, path, mangled
 ):
     rng = np.random.default_rng(0)
     refused = 0
@@ -635,9 +639,9 @@ def test_a_mangled_file_is_refused_or_is_the_same_model(
             continue
         if mangled in (with_other_entry, with_other_description):
             # Whoever makes the checksums fit has made another model, but one that predicts.
-            assert np.all(np.isfinite(model.predict(table.X_new)))
+            assert np.all(np.isfinite(model.predict(training_table.X_new)))
         else:
-            intervals = model.predict_interval(table.X_new, method="jackknife+")
+            intervals = model.predict_interval(training_table.X_new, method="jackknife+")
             assert_array_equal(intervals, expected)
     assert refused > MANGLERS[mangled] // 3
 

@@ -1,6 +1,7 @@
 """Commands and ``save`` that are killed at any moment leave the old output or a whole new one."""
 
 import multiprocessing
+import os
 import time
 
 import numpy as np
@@ -10,7 +11,8 @@ from command_line import SMALL, done, sample, save_often
 
 import ulmus
 
-KILLS = 4
+KILLS = 4  # at moments spread over the whole run
+ATTEMPTS = 40  # to kill a process while its temporary file exists
 N_ROWS = 20_000
 ENSEMBLE = {"n_neurons": 200, "input_map": None, "random_state": 0}
 
@@ -50,27 +52,77 @@ JOBS = {
 }
 
 
-@pytest.mark.parametrize("job", JOBS)
-def test_a_killed_process_leaves_the_old_output_or_a_whole_new_one(folder, process, job):
-    arguments = [folder / x if "." in str(x) else x for x in JOBS[job]]
+@pytest.fixture
+def job(request, folder, process):
+    """Function that starts a command or a save over an old output, and the output's path."""
+    arguments = [folder / x if "." in str(x) else x for x in JOBS[request.param]]
     output = next(x for x in arguments if str(x).startswith(str(folder / "out.")))
     process(time.sleep, 0).join()  # the first one waits for the imports
+
+    def start():
+        output.write_bytes(b"old")
+        return process(*arguments)
+
+    return start, output
+
+
+jobs = pytest.mark.parametrize("job", JOBS, indirect=True)
+
+
+@jobs
+def test_a_process_killed_at_any_moment_leaves_the_old_output_or_a_whole_new_one(job):
+    start, output = job
     begun = time.perf_counter()
-    whole = process(*arguments)
+    whole = start()
     whole.join()
     duration = time.perf_counter() - begun
     assert whole.exitcode == 0
     require_whole(output)
     for share in np.arange(KILLS) / KILLS + np.random.default_rng(0).uniform(0, 1 / KILLS, KILLS):
-        output.write_bytes(b"old")
-        killed = process(*arguments)
+        killed = start()
         time.sleep(share * duration)
-        killed.kill()
-        killed.join()
-        if output.read_bytes() != b"old":
-            require_whole(output)
-    hidden = [path.name for path in folder.iterdir() if ".part" in path.name]
-    assert all(name.startswith(".out.") for name in hidden)
+        kill(killed)
+        require_old_or_whole(output)
+    remove_temporary_files(output)
+
+
+@jobs
+def test_a_process_killed_during_the_write_leaves_the_old_output_or_a_whole_new_one(job):
+    start, output = job
+    for _ in range(ATTEMPTS):
+        killed = start()
+        while killed.is_alive() and not temporary_files(output):
+            pass  # a write of a small file takes less than any pause
+        kill(killed)
+        require_old_or_whole(output)
+        if remove_temporary_files(output):
+            return
+    pytest.fail(f"no process out of {ATTEMPTS} was killed while its temporary file existed")
+
+
+def kill(process):
+    process.kill()
+    process.join()
+
+
+def temporary_files(output):
+    """Hidden files beside an output, whose names begin with its name."""
+    return [f for f in os.scandir(output.parent) if f.name.startswith(f".{output.name}.")]
+
+
+def remove_temporary_files(output):
+    """Remove what a killed process left, and return whether there was anything."""
+    left = temporary_files(output)
+    for file in left:
+        os.unlink(file)
+    assert not [f.name for f in os.scandir(output.parent) if ".part" in f.name]
+    return bool(left)
+
+
+def require_old_or_whole(output):
+    """Refuse an output that is neither the old one nor complete."""
+    if output.read_bytes() != b"old":
+        require_whole(output)
 
 
 def require_whole(output):

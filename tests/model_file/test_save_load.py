@@ -10,11 +10,11 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse
-from fit_comparison import cut, ensemble
+from fit_comparison import cut
+from interval_methods import every_interval
+from models import every_estimate_ensemble, plain_ensemble, plain_member
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble, plain_member
 from safetensors import safe_open
-from shared import every_interval
 
 import ulmus
 from ulmus import ELMEnsembleRegressor, ELMRegressor
@@ -49,21 +49,27 @@ FITS = {
     "default": lambda X, y, w: mapped().fit(X, y),
     "levels": lambda X, y, w: mapped(expand_inputs=["one_hot", "normal_scores"]).fit(rounded(X), y),
     "tuning": lambda X, y, w: mapped(tuning_fraction=0.7).fit(X, y),
-    "plain": lambda X, y, w: ensemble().fit(X, y, w),
-    "noise": lambda X, y, w: ensemble(noise="heteroskedastic", hc="HC3-exact").fit(X, y, w),
-    "outputs": lambda X, y, w: ensemble(noise="auto", alpha="loo").fit(X, two(X, y)),
-    "wide": lambda X, y, w: ensemble(4, 40).fit(X, y, w),
+    "plain": lambda X, y, w: every_estimate_ensemble().fit(X, y, w),
+    "noise": lambda X, y, w: every_estimate_ensemble(noise="heteroskedastic", hc="HC3-exact").fit(
+        X, y, w
+    ),
+    "outputs": lambda X, y, w: every_estimate_ensemble(noise="auto", alpha="loo").fit(X, two(X, y)),
+    "wide": lambda X, y, w: every_estimate_ensemble(4, 40).fit(X, y, w),
     "least squares": lambda X, y, w: plain_ensemble(3, 5, alpha=0.0, random_state=1).fit(X, y),
     "single": lambda X, y, w: plain_member(9, random_state=0).fit(X, y),
-    "sparse": lambda X, y, w: ensemble().fit(scipy.sparse.csr_array(X * (np.abs(X) > 0.3)), y),
-    "float32": lambda X, y, w: ensemble(dtype="float32").fit(X.astype("f4"), y),
-    "blocks": lambda X, y, w: ensemble(noise="auto").fit_blocks(cut(X, y, w)),
-    "stream": lambda X, y, w: ensemble(variance="BR").partial_fit(X, y, w),
-    "along time": lambda X, y, w: ensemble(noise=AR1()).fit(X, y, w, time=np.cumsum(w)),
-    "in groups": lambda X, y, w: ensemble(4, 40, noise=Clustered()).fit(
+    "sparse": lambda X, y, w: every_estimate_ensemble().fit(
+        scipy.sparse.csr_array(X * (np.abs(X) > 0.3)), y
+    ),
+    "float32": lambda X, y, w: every_estimate_ensemble(dtype="float32").fit(X.astype("f4"), y),
+    "blocks": lambda X, y, w: every_estimate_ensemble(noise="auto").fit_blocks(cut(X, y, w)),
+    "stream": lambda X, y, w: every_estimate_ensemble(variance="BR").partial_fit(X, y, w),
+    "along time": lambda X, y, w: every_estimate_ensemble(noise=AR1()).fit(
+        X, y, w, time=np.cumsum(w)
+    ),
+    "in groups": lambda X, y, w: every_estimate_ensemble(4, 40, noise=Clustered()).fit(
         X, y, groups=X[:, 0] // 0.2
     ),
-    "compressed": lambda X, y, w: ensemble(noise="auto").fit(X, y, w).compress(),
+    "compressed": lambda X, y, w: every_estimate_ensemble(noise="auto").fit(X, y, w).compress(),
 }
 
 
@@ -155,7 +161,7 @@ def test_large_triangles_come_back_to_the_last_bit_without_an_intercept(make_tab
 def test_rows_can_be_added_after_a_load(make_table, path):
     X, y, w, X_new = make_table(90)
     parameters = {"variance": "BR", "weight_scale": np.float64(2.0), "n_neurons": np.int64(8)}
-    model = ensemble(**parameters).partial_fit(X[:50], y[:50], w[:50])
+    model = every_estimate_ensemble(**parameters).partial_fit(X[:50], y[:50], w[:50])
     model.save(path)
     again = ulmus.load(path)
     for one in (model, again):
@@ -228,7 +234,7 @@ def test_arrays_among_the_parameters(make_table, path):
 
 def test_a_fit_of_torch_comes_back_as_numpy_or_on_a_device(torch, make_table, path):
     X, y, _, X_new = make_table(60)
-    model = ensemble(device="cpu").fit(X, y)
+    model = every_estimate_ensemble(device="cpu").fit(X, y)
     model.save(path)
     again = ulmus.load(path)
     assert again.device is None
@@ -244,7 +250,7 @@ def test_a_fit_of_torch_comes_back_as_numpy_or_on_a_device(torch, make_table, pa
 
 def test_a_stream_of_torch_goes_on_elsewhere(torch, make_table, path):
     X, y, _, X_new = make_table(60)
-    model = ensemble(variance="BR", device="cpu").partial_fit(X[:40], y[:40])
+    model = every_estimate_ensemble(variance="BR", device="cpu").partial_fit(X[:40], y[:40])
     model.save(path)
     model.partial_fit(X[40:], y[40:])
     for device in (None, "cpu"):

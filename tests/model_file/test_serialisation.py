@@ -6,9 +6,10 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse
-from fit_comparison import cut, ensemble
+from fit_comparison import cut
+from interval_methods import every_interval
+from models import every_estimate_ensemble
 from numpy.testing import assert_array_equal
-from shared import every_interval
 
 from ulmus.core.fit.fit import Fit
 from ulmus.model_file.classes import FIT_CLASSES
@@ -63,7 +64,7 @@ def test_a_fit_comes_back_from_its_arrays(make_table, how, n, way):
     X, y, w, X_new = make_table(n)
     Y = np.column_stack([y, X[:, 0] ** 2])
     for outputs in (y, Y):
-        model = way(ensemble(**how), X, outputs, w)
+        model = way(every_estimate_ensemble(**how), X, outputs, w)
         before = results(model, X_new)
         arrays, description = to_arrays(model.fitted_)
         assert all(type(a) is np.ndarray and a.dtype.kind in "fiub" for a in arrays.values())
@@ -75,8 +76,8 @@ def test_a_fit_comes_back_from_its_arrays(make_table, how, n, way):
 
 def test_rows_can_be_added_to_a_fit_that_came_back(make_table):
     X, y, w, X_new = make_table(90)
-    model = ensemble(variance="BR").partial_fit(X[:50], y[:50], w[:50])
-    copy = ensemble(variance="BR").partial_fit(X[:50], y[:50], w[:50])
+    model = every_estimate_ensemble(variance="BR").partial_fit(X[:50], y[:50], w[:50])
+    copy = every_estimate_ensemble(variance="BR").partial_fit(X[:50], y[:50], w[:50])
     copy.fitted_ = from_arrays(*to_arrays(copy.fitted_))
     for one in (model, copy):
         one.partial_fit(X[50:], y[50:], w[50:])
@@ -85,7 +86,7 @@ def test_rows_can_be_added_to_a_fit_that_came_back(make_table):
 
 def test_an_array_in_two_places_is_stored_once(make_table):
     X, y, _, _ = make_table(90)
-    fit = ensemble(noise="heteroskedastic").fit(X, y).fitted_
+    fit = every_estimate_ensemble(noise="heteroskedastic").fit(X, y).fitted_
     arrays, _ = to_arrays(fit)
     locations = [(a.__array_interface__["data"][0], a.shape) for a in arrays.values() if a.size]
     assert len(set(locations)) == len(locations)
@@ -98,7 +99,7 @@ def test_an_array_in_two_places_is_stored_once(make_table):
 
 def test_torch_arrays_come_back_where_they_were(torch, make_table):
     X, y, _, X_new = make_table(60)
-    model = ensemble().fit(torch.asarray(X), torch.asarray(y))
+    model = every_estimate_ensemble().fit(torch.asarray(X), torch.asarray(y))
     before = model.predict_var(X_new)
     arrays, description = to_arrays(model.fitted_)
     for reference, kind in (
@@ -112,14 +113,14 @@ def test_torch_arrays_come_back_where_they_were(torch, make_table):
 
 def test_a_function_cannot_be_stored(make_table):
     X, y, _, _ = make_table(40)
-    model = ensemble(activation=np.tanh).fit(X, y)
+    model = every_estimate_ensemble(activation=np.tanh).fit(X, y)
     with pytest.raises(ValueError, match=r"activation.*ufunc.*activation by name"):
         to_arrays(model.fitted_)
 
 
 def test_something_else_is_not_a_fit(make_table):
     X, y, _, _ = make_table(40)
-    arrays, description = to_arrays(ensemble().fit(X, y).fitted_)
+    arrays, description = to_arrays(every_estimate_ensemble().fit(X, y).fitted_)
     with pytest.raises(ValueError, match="Ensemble, not of a fit"):
         from_arrays(arrays, description["fields"]["ensemble"])
 
@@ -133,7 +134,7 @@ def test_a_value_cannot_be_changed(name):
 
 def test_no_inference_changes_a_fit(make_table):
     X, y, w, X_new = make_table(60)
-    model = ensemble(noise="heteroskedastic").fit(X, y, w)
+    model = every_estimate_ensemble(noise="heteroskedastic").fit(X, y, w)
     before, _ = to_arrays(model.fitted_)
     kept = {name: array.copy() for name, array in before.items()}
     fit = model.fitted_

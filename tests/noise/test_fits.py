@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from plain import plain_ensemble as unseeded_ensemble
-from plain import plain_member
+from models import plain_ensemble as unseeded_ensemble
+from models import plain_member
 
 import ulmus
 from ulmus.exceptions import CorrelatedErrorsWarning
@@ -16,7 +16,7 @@ def plain_ensemble(*sizes, **parameters):
     return unseeded_ensemble(*sizes, random_state=0, **parameters)
 
 
-def series(n=120, phi=0.7, seed=0, sd=0.3):
+def autocorrelated_sine(n=120, phi=0.7, seed=0, sd=0.3):
     """Times, inputs and outputs with autocorrelated noise."""
     rng = np.random.default_rng(seed)
     noise = np.zeros(n)
@@ -48,7 +48,7 @@ def least_squares(X, y, noise, hc="HC0", **where):
 
 @pytest.mark.parametrize("lags", [0, 3, 11])
 def test_one_member_by_least_squares_has_the_newey_west_errors_of_statsmodels(lags):
-    _, X, y = series()
+    _, X, y = autocorrelated_sine()
     model, H = least_squares(X, y, NeweyWest(bandwidth=lags + 1))
     theirs = sm.OLS(y, H).fit(cov_type="HAC", cov_kwds={"maxlags": lags})
     wanted = np.einsum("ij,jk,ik->i", H, theirs.cov_params(), H)
@@ -57,7 +57,7 @@ def test_one_member_by_least_squares_has_the_newey_west_errors_of_statsmodels(la
 
 @pytest.mark.parametrize("correction", [False, True])
 def test_one_member_by_least_squares_has_the_cluster_errors_of_statsmodels(correction):
-    _, X, y = series()
+    _, X, y = autocorrelated_sine()
     groups = np.random.default_rng(1).integers(0, 9, len(y))
     model, H = least_squares(X, y, Clustered(), hc="HC0", groups=groups)
     theirs = sm.OLS(y, H).fit(
@@ -71,7 +71,7 @@ def test_one_member_by_least_squares_has_the_cluster_errors_of_statsmodels(corre
 
 
 def test_cluster_errors_of_hc2_residuals_are_corrected_for_few_clusters():
-    _, X, y = series()
+    _, X, y = autocorrelated_sine()
     n, G = len(y), 9
     groups = np.random.default_rng(1).integers(0, G, n)
     model, H = least_squares(X, y, Clustered(), hc="HC2", groups=groups)
@@ -82,7 +82,7 @@ def test_cluster_errors_of_hc2_residuals_are_corrected_for_few_clusters():
 
 
 def test_a_fitted_autoregression_gives_the_sandwich_of_its_covariance():
-    _, X, y = series()
+    _, X, y = autocorrelated_sine()
     model, H = least_squares(X, y, AR1(nugget=False))
     found = model.noise_covariance_
     distance = np.abs(np.subtract.outer(np.arange(len(y)), np.arange(len(y))))
@@ -93,7 +93,7 @@ def test_a_fitted_autoregression_gives_the_sandwich_of_its_covariance():
 
 
 def test_products_of_single_rows_are_the_estimate_s2():
-    _, X, y = series()
+    _, X, y = autocorrelated_sine()
     with pytest.warns(CorrelatedErrorsWarning, match="AR1"):
         alone = plain_ensemble(5, 20, alpha=0.01, noise="heteroskedastic", hc="pooled").fit(X, y)
     for noise in (NeweyWest(bandwidth=1), Conley(cutoff=0.5)):
@@ -117,7 +117,7 @@ def test_noise_that_is_found_independent_costs_nothing():
 
 @pytest.mark.parametrize("wide", [False, True], ids=["through features", "through rows"])
 def test_both_forms_agree_with_matrices_written_out(wide):
-    _, X, y = series(n=100)
+    _, X, y = autocorrelated_sine(n=100)
     N = 40 if wide else 10
     model = plain_ensemble(3, N, alpha=0.01, noise=AR1()).fit(X, y)
     found, Z = model.noise_covariance_, smoother_rows(model, X)
@@ -145,7 +145,7 @@ def smoother_rows(model, X):
 
 
 def test_rows_in_another_order_have_the_same_error_bars():
-    t, X, y = series(n=100)
+    t, X, y = autocorrelated_sine(n=100)
     shuffled = np.random.default_rng(1).permutation(100)
     model = plain_ensemble(4, 20, noise=AR1()).fit(X, y, time=t)
     other = plain_ensemble(4, 20, noise=AR1()).fit(X[shuffled], y[shuffled], time=t[shuffled])
@@ -156,7 +156,7 @@ def test_rows_in_another_order_have_the_same_error_bars():
 
 
 def test_series_of_a_panel_are_independent_of_each_other():
-    t, X, y = series(n=120)
+    t, X, y = autocorrelated_sine(n=120)
     groups = np.repeat([0, 1, 2], 40)
     within = plain_ensemble(4, 20, alpha=0.01, noise=AR1() * Clustered()).fit(
         X, y, time=t, groups=groups
@@ -182,7 +182,7 @@ def test_noise_in_space_gives_finite_ordered_error_bars(noise):
 
 
 def test_units_of_time_space_and_outputs_do_not_matter():
-    t, X, y = series(n=100)
+    t, X, y = autocorrelated_sine(n=100)
     model = plain_ensemble(4, 20, noise=AR1()).fit(X, y, time=t)
     other = plain_ensemble(4, 20, noise=AR1()).fit(X, 1000 * y, time=3600.0 * t + 1e6)
     got, wanted = (m.predict_var(X, component="model") for m in (other, model))
@@ -196,7 +196,7 @@ def test_units_of_time_space_and_outputs_do_not_matter():
 
 
 def test_averages_over_a_period_are_wider_than_for_independent_noise():
-    _, X, y = series(phi=0.8)
+    _, X, y = autocorrelated_sine(phi=0.8)
     model = plain_ensemble(5, 30, noise=AR1()).fit(X, y)
     with pytest.warns(CorrelatedErrorsWarning, match="AR1"):
         alone = plain_ensemble(5, 30, alpha=model.alpha_, noise="homoskedastic").fit(X, y)
@@ -204,7 +204,7 @@ def test_averages_over_a_period_are_wider_than_for_independent_noise():
 
 
 def test_a_compressed_and_a_stored_fit_keep_their_error_bars(tmp_path):
-    _, X, y = series()
+    _, X, y = autocorrelated_sine()
     model = plain_ensemble(4, 30, noise=AR1()).fit(X, y)
     wanted = model.predict_var(X[:5], component="model")
     np.testing.assert_allclose(model.compress().predict_var(X[:5], component="model"), wanted)
@@ -237,7 +237,7 @@ def test_a_compressed_and_a_stored_fit_keep_their_error_bars(tmp_path):
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_a_remedy(noise, where, message):
-    _, X, y = series(n=60)
+    _, X, y = autocorrelated_sine(n=60)
     with pytest.raises(ValueError, match=message):
         plain_ensemble(4, 20, noise=noise).fit(X, y, **where)
 
@@ -254,7 +254,7 @@ def test_undefined_products_and_sums_raise():
 
 
 def test_a_sum_of_noise_in_time_and_in_space_is_fitted():
-    t, _, _ = series(n=80)
+    t, _, _ = autocorrelated_sine(n=80)
     coords, X, y = locations(n=80)
     model = plain_ensemble(4, 15, noise=AR1() + Exponential()).fit(X, y, time=t, coords=coords)
     assert model.noise_covariance_.names[:2] == ("time scale", "space scale")
@@ -262,7 +262,7 @@ def test_a_sum_of_noise_in_time_and_in_space_is_fitted():
 
 
 def test_rows_that_turn_out_to_be_independent_are_left_out_one_by_one():
-    _, X, y = series(phi=0.0)
+    _, X, y = autocorrelated_sine(phi=0.0)
     assumed = plain_ensemble(5, 40, noise=AR1()).fit(X, y)
     plain = plain_ensemble(5, 40, noise="homoskedastic").fit(X, y)
     assert assumed.noise_covariance_.independent
@@ -276,7 +276,7 @@ def test_rows_that_turn_out_to_be_independent_are_left_out_one_by_one():
 
 
 def test_blocks_are_left_out_of_independent_rows_where_asked_for_by_name():
-    _, X, y = series(phi=0.0)
+    _, X, y = autocorrelated_sine(phi=0.0)
     asked = plain_ensemble(5, 40, noise=AR1(), alpha="block-loo").fit(X, y)
     plain = plain_ensemble(5, 40, noise="homoskedastic").fit(X, y)
     assert asked.noise_covariance_.independent

@@ -5,8 +5,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from messages import mentions
 from numpy.testing import assert_allclose
-from shared import says
 from sklearn.base import clone
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
@@ -156,7 +156,7 @@ def test_rows_of_weight_zero_are_as_if_they_were_not_there(locations, noise):
 def test_a_known_variance_is_no_part_of_a_fitted_covariance(locations, noise):
     given = {axis: locations[axis] for axis in noise.names()}
     model = ELMEnsembleRegressor(3, 8, noise=noise, noise_variance=0.5, input_map=None)
-    with pytest.raises(ValueError, match=says("noise_variance=0.5", "AR1(", "'pilot'")):
+    with pytest.raises(ValueError, match=mentions("noise_variance=0.5", "AR1(", "'pilot'")):
         model.fit(locations["X"], locations["X"][:, 0], **given)
 
 
@@ -175,7 +175,7 @@ def test_kernels_in_other_units_than_the_locations_are_refused(locations, noise,
     """All products imply standard errors near zero, none those of independent noise."""
     given = {axis: locations[axis] for axis in noise.names()}
     model = ELMEnsembleRegressor(3, 8, noise=noise, input_map=None)
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         model.fit(locations["X"], locations["X"][:, 0], **given)
 
 

@@ -2,29 +2,20 @@
 
 import numpy as np
 import pytest
+from messages import mentions
+from models import autocorrelated_table
 from numpy.testing import assert_allclose
-from shared import says
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.exceptions import BiasWarning, CorrelatedErrorsWarning
 from ulmus.noise import AR1, Clustered, Exponential, NeweyWest
-
-
-def drawn(n, seed=0, correlation=0.0):
-    """Inputs, and outputs with noise that follows the one before."""
-    rng = np.random.default_rng(seed)
-    X, e = rng.uniform(-1, 1, (n, 2)), rng.standard_normal(n)
-    for i in range(1, n):
-        e[i] += correlation * e[i - 1]
-    return X, np.sin(3 * X[:, 0]) + 0.3 * e
-
 
 # ---------------------------------------------------------------- what must not matter
 
 
 @pytest.mark.parametrize("noise", [Clustered(), AR1() * Clustered(), NeweyWest() * Clustered()])
 def test_the_order_of_groups_does_not_change_what_a_map_costs(noise):
-    X, y = drawn(60, correlation=0.6)
+    X, y = autocorrelated_table(60, 0.6, sd=0.3, scale=1.0)
     given = {"time": np.arange(60.0), "groups": np.repeat(np.arange(10), 6)}
     given = {axis: given[axis] for axis in noise.names()}
     backward = {axis: values[::-1] for axis, values in given.items()}
@@ -64,23 +55,25 @@ def test_independent_rows_have_the_misfit_of_independent_noise(noise):
 
 
 def test_an_estimate_of_other_rows_is_no_matter_of_fitting_again():
-    X, y = drawn(60, correlation=0.8)
+    X, y = autocorrelated_table(60, 0.8, sd=0.3, scale=1.0)
     settings = {"input_map": None, "alpha": 0.1, "random_state": 0}
     together = ELMEnsembleRegressor(3, 8, noise=AR1(), **settings).fit(X, y)
-    with pytest.raises(ValueError, match=says("estimate='S2'", "correlated noise", "'BD', 'BR'")):
+    with pytest.raises(
+        ValueError, match=mentions("estimate='S2'", "correlated noise", "'BD', 'BR'")
+    ):
         together.predict_var(X, estimate="S2")
     together.predict_var(X, estimate="BR")
     alone = ELMEnsembleRegressor(3, 8, noise="homoskedastic", **settings).fit(X, y)
-    with pytest.raises(ValueError, match=says("estimate='BD'", "independent noise", "'BR'")):
+    with pytest.raises(ValueError, match=mentions("estimate='BD'", "independent noise", "'BR'")):
         alone.predict_var(X, estimate="BD")
     with pytest.raises(
-        ValueError, match=says("estimate='S2'", "set the parameter variance to 'S2'")
+        ValueError, match=mentions("estimate='S2'", "set the parameter variance to 'S2'")
     ):
         alone.predict_var(X, estimate="S2")
 
 
 def test_several_series_in_a_stream_warn_about_groups():
-    X, y = drawn(60, correlation=0.8)
+    X, y = autocorrelated_table(60, 0.8, sd=0.3, scale=1.0)
     model = ELMEnsembleRegressor(3, 8, noise=AR1(), input_map=None, alpha=0.1, random_state=0)
     with pytest.warns(CorrelatedErrorsWarning, match="60 of 60 rows share their time"):
         model.fit_blocks([(X[:30], y[:30]), (X[30:], y[30:])], time=np.repeat(np.arange(30), 2))

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from messages import mentions
+from models import autoregressive, small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
-from shared import says
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
@@ -35,20 +35,13 @@ noises = pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
 
 
 @pytest.fixture(scope="module")
-def table():
+def correlated_rows():
     """Rows in time, in space and in groups; y is a function of x alone."""
     n, rng = 120, np.random.default_rng(0)
     x, z = rng.uniform(-1, 1, (2, n))
-    e = rng.standard_normal(n)
-    for i in range(1, n):
-        e[i] += 0.6 * e[i - 1]
+    e = autoregressive(rng.standard_normal(n), 0.6, scale=1.0)
     columns = {"x": x, "z": z, "t": np.arange(n) * 0.5, "site": np.arange(n) // 12}
     return pd.DataFrame(columns), np.sin(3 * x) + 0.3 * e
-
-
-def model(noise, **parameters):
-    """A small ensemble."""
-    return plain_ensemble(3, 8, noise=noise, random_state=0, **parameters)
 
 
 # ---------------------------------------------------------------- values
@@ -80,11 +73,14 @@ def test_coordinates_may_be_named_in_any_sequence():
         (lambda: Exponential(3), ("coords", "int", "to fit")),
         (lambda: AR1() + AR1(nugget=False), ("two components along the same axis",)),
         (lambda: Matern(nu="1.5").structure(), ("nu", "'1.5'", "a number")),
-        (lambda: model(AR1()).set_params(noise__nugget=False), ("noise__nugget", "set_params(")),
+        (
+            lambda: small_ensemble(3, 8, noise=AR1()).set_params(noise__nugget=False),
+            ("noise__nugget", "set_params("),
+        ),
     ],
 )
 def test_invalid_parameters_raise(made, words):
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         made()
 
 
@@ -93,9 +89,9 @@ def test_invalid_parameters_raise(made, words):
 
 @noises
 @pytest.mark.parametrize("rows", [True, False])
-def test_a_model_file_keeps_them(table, tmp_path, noise, rows):
-    X, y = table
-    fitted = model(noise).fit(X, y)
+def test_a_model_file_keeps_them(correlated_rows, tmp_path, noise, rows):
+    X, y = correlated_rows
+    fitted = small_ensemble(3, 8, noise=noise).fit(X, y)
     fitted.save(tmp_path / "model.ulmus", rows=rows)
     again = ulmus.load(tmp_path / "model.ulmus")
     assert again.noise == noise
@@ -108,18 +104,20 @@ def test_a_model_file_keeps_them(table, tmp_path, noise, rows):
         assert_array_equal(again.fit(X, y).predict(X), fitted.predict(X))
 
 
-def test_a_streamed_model_is_kept(table, tmp_path):
-    X, y = table
+def test_a_streamed_model_is_kept(correlated_rows, tmp_path):
+    X, y = correlated_rows
     blocks = [(X[:50], y[:50]), (X[50:], y[50:])]
-    fitted = model(AR1(time="t")).fit_blocks(blocks)
+    fitted = small_ensemble(3, 8, noise=AR1(time="t")).fit_blocks(blocks)
     fitted.save(tmp_path / "model.ulmus")
     again = ulmus.load(tmp_path / "model.ulmus")
     assert_array_equal(again.predict(X, return_std=True), fitted.predict(X, return_std=True))
     assert str(again.noise_covariance_) == str(fitted.noise_covariance_)
 
 
-def test_a_model_file_contains_the_noise_as_plain_values(table, tmp_path):
-    model(AR1() * Clustered("site")).fit(*table).save(tmp_path / "model.ulmus")
+def test_a_model_file_contains_the_noise_as_plain_values(correlated_rows, tmp_path):
+    small_ensemble(3, 8, noise=AR1() * Clustered("site")).fit(*correlated_rows).save(
+        tmp_path / "model.ulmus"
+    )
     document = model_document(tmp_path / "model.ulmus")
     assert document["format"] == 2
     assert document["parameters"]["noise"] == {
@@ -131,12 +129,12 @@ def test_a_model_file_contains_the_noise_as_plain_values(table, tmp_path):
     }
 
 
-def test_noise_of_other_classes_is_not_saved(table, tmp_path):
+def test_noise_of_other_classes_is_not_saved(correlated_rows, tmp_path):
     class Mine(AR1):
         pass
 
-    fitted = model(Mine()).fit(*table)
-    with pytest.raises(ValueError, match=says("noise=", "cannot be saved", "plain values")):
+    fitted = small_ensemble(3, 8, noise=Mine()).fit(*correlated_rows)
+    with pytest.raises(ValueError, match=mentions("noise=", "cannot be saved", "plain values")):
         fitted.save(tmp_path / "model.ulmus")
 
 
@@ -145,7 +143,7 @@ def test_noise_of_other_classes_is_not_saved(table, tmp_path):
 
 @noises
 def test_clones_and_parameters(noise):
-    first = model(noise)
+    first = small_ensemble(3, 8, noise=noise)
     second = clone(first)
     assert second.get_params() == first.get_params()
     assert second.noise == noise
@@ -153,19 +151,21 @@ def test_clones_and_parameters(noise):
     assert first.set_params(noise="auto").noise == "auto"
 
 
-def test_a_fitted_model_is_pickled(table):
-    X, y = table
-    fitted = model(AR1(time="t")).fit(X, y)
+def test_a_fitted_model_is_pickled(correlated_rows):
+    X, y = correlated_rows
+    fitted = small_ensemble(3, 8, noise=AR1(time="t")).fit(X, y)
     again = pickle.loads(pickle.dumps(fitted))
     assert_array_equal(again.predict_interval(X), fitted.predict_interval(X))
     assert str(again.noise_covariance_) == str(fitted.noise_covariance_)
 
 
-def test_grid_search_over_noise(table):
-    X, y = table
+def test_grid_search_over_noise(correlated_rows):
+    X, y = correlated_rows
     noises = ["homoskedastic", AR1(), NeweyWest(bandwidth=4), Clustered("site")]
     folds = KFold(4, shuffle=True, random_state=0)
-    search = GridSearchCV(model("auto", alpha=0.1), {"noise": noises}, cv=folds).fit(X, y)
+    search = GridSearchCV(
+        small_ensemble(3, 8, noise="auto", alpha=0.1), {"noise": noises}, cv=folds
+    ).fit(X, y)
     assert search.best_params_["noise"] in noises
     # The ridge parameter is given, so that noise changes error bars and no predictions.
     scores = search.cv_results_["mean_test_score"]
@@ -179,52 +179,56 @@ def routing():
         yield
 
 
-def test_times_reach_the_last_step_of_a_pipeline(table, routing):
-    X, y = table
+def test_times_reach_the_last_step_of_a_pipeline(correlated_rows, routing):
+    X, y = correlated_rows
     time = X["t"].to_numpy() ** 1.1
-    inner = model(AR1()).set_fit_request(time=True)
+    inner = small_ensemble(3, 8, noise=AR1()).set_fit_request(time=True)
     pipe = make_pipeline(StandardScaler(), inner).fit(X[["x", "z"]], y, time=time)
     scaled = StandardScaler().fit_transform(X[["x", "z"]])
-    expected = model(AR1()).fit(scaled, y, time=time)
+    expected = small_ensemble(3, 8, noise=AR1()).fit(scaled, y, time=time)
     assert str(pipe[-1].noise_covariance_) == str(expected.noise_covariance_)
     assert_array_equal(pipe.predict(X[["x", "z"]]), expected.predict(scaled))
-    assert str(expected.noise_covariance_) != str(model(AR1()).fit(scaled, y).noise_covariance_)
+    assert str(expected.noise_covariance_) != str(
+        small_ensemble(3, 8, noise=AR1()).fit(scaled, y).noise_covariance_
+    )
 
 
-def test_groups_and_coordinates_are_routed_too(table, routing):
-    X, y = table
+def test_groups_and_coordinates_are_routed_too(correlated_rows, routing):
+    X, y = correlated_rows
     inputs, locations = X[["x"]], X[["x", "z"]].to_numpy()
-    grouped = model(Clustered()).set_fit_request(groups=True)
+    grouped = small_ensemble(3, 8, noise=Clustered()).set_fit_request(groups=True)
     pipe = make_pipeline(StandardScaler(), grouped).fit(inputs, y, groups=X["site"])
     assert pipe[-1].noise_covariance_.n_groups == 10
-    spatial = model(Exponential()).set_fit_request(coords=True)
+    spatial = small_ensemble(3, 8, noise=Exponential()).set_fit_request(coords=True)
     pipe = make_pipeline(StandardScaler(), spatial).fit(inputs, y, coords=locations)
     assert pipe[-1].noise_covariance_.names == ("space scale", "space share")
 
 
-def test_cross_validation_gives_each_fold_its_own_times(table, routing):
-    X, y = table
+def test_cross_validation_gives_each_fold_its_own_times(correlated_rows, routing):
+    X, y = correlated_rows
     seen = []
 
-    class Watched(type(model(AR1()))):
+    class Watched(type(small_ensemble(3, 8, noise=AR1()))):
         def fit(self, X, y, sample_weight=None, time=None, coords=None, groups=None):
             seen.append(time)
             return super().fit(X, y, sample_weight, time, coords, groups)
 
-    watched = Watched(**model(AR1()).get_params()).set_fit_request(time=True)
+    watched = Watched(**small_ensemble(3, 8, noise=AR1()).get_params()).set_fit_request(time=True)
     cross_validate(watched, X[["x"]], y, cv=3, params={"time": X["t"].to_numpy()})
     assert [len(time) for time in seen] == [80, 80, 80]
     assert_array_equal(seen[0], X["t"][40:])
 
 
-def test_times_that_nobody_asked_for_are_refused(table, routing):
-    X, y = table
-    pipe = make_pipeline(StandardScaler(), model(AR1()))
+def test_times_that_nobody_asked_for_are_refused(correlated_rows, routing):
+    X, y = correlated_rows
+    pipe = make_pipeline(StandardScaler(), small_ensemble(3, 8, noise=AR1()))
     with pytest.raises(ValueError, match="time"):
         pipe.fit(X[["x"]], y, time=X["t"])
 
 
-def test_a_transformed_target(table):
-    X, y = table
-    whole = TransformedTargetRegressor(model(AR1(time="t")), func=np.exp, inverse_func=np.log)
+def test_a_transformed_target(correlated_rows):
+    X, y = correlated_rows
+    whole = TransformedTargetRegressor(
+        small_ensemble(3, 8, noise=AR1(time="t")), func=np.exp, inverse_func=np.log
+    )
     assert whole.fit(X, y).regressor_.noise_covariance_.n_rows == len(y)

@@ -7,9 +7,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from messages import mentions
+from models import plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
-from shared import says
 
 from ulmus.noise import AR1, Clustered, Exponential
 from ulmus.noise.validation import coordinates, labels, times
@@ -96,7 +96,7 @@ def test_labels_are_words_or_numbers():
 )
 def test_invalid_locations_raise(noise, given, words):
     X = np.linspace(0, 1, 9)[:, None]
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         plain_ensemble(3, 4, noise=noise).fit(X, X[:, 0], **given)
 
 

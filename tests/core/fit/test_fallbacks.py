@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
+from models import member_or_ensemble, plain_ensemble, plain_member
 from numpy.testing import assert_allclose
-from plain import plain_ensemble, plain_member
-from shared import ensemble, intercepts, weightings
+from parametrisations import intercepts, weightings
 
 from ulmus.core.arrays.linalg import cholesky
 from ulmus.core.noise.constant import pilot_noise
@@ -197,7 +197,7 @@ def test_a_matrix_that_has_a_factor_is_left_alone():
 
 def test_the_alarm_looks_at_every_row_of_a_table_of_500(make_table):
     data = make_table(500)
-    model = ensemble(4, 6, alpha=0.1).fit(data.X, data.y)
+    model = member_or_ensemble(4, 6, alpha=0.1).fit(data.X, data.y)
     alarms = []
     for rows in (slice(0, None), slice(0, None, 2), slice(1, None, 2)):
         fit = replace(model.fitted_, points=data.X[rows])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from core_fits import blocks_of, joined
+from models import interaction_table
 from numpy.testing import assert_array_equal
 
 from ulmus import ELMEnsembleRegressor
@@ -16,12 +17,6 @@ from ulmus.core.fit.spec import FitSpec
 from ulmus.diagnostics import fit_summary
 from ulmus.exceptions import DegenerateFitWarning
 from ulmus.model_file.serialisation import from_arrays, to_arrays
-
-
-def table(n, seed=0):
-    rng = np.random.default_rng(seed)
-    X, points = rng.uniform(-1, 1, (n, 4)), rng.uniform(-0.9, 0.9, (12, 4))
-    return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(n), points
 
 
 def learned(**parameters):
@@ -44,7 +39,7 @@ def use_all(model, points):
 @pytest.mark.parametrize("n", [60, 450])
 @pytest.mark.parametrize("rows", [True, False])
 def test_a_model_file_has_the_same_arrays_whatever_was_computed_before(n, rows):
-    X, y, points = table(n)
+    X, y, points = interaction_table(n, 4, sd=0.3, n_points=12)
     fresh, used = learned().fit(X, y), learned().fit(X, y)
     use_all(used, points)
     if not rows:
@@ -59,7 +54,7 @@ def test_a_model_file_has_the_same_arrays_whatever_was_computed_before(n, rows):
 
 @pytest.mark.parametrize("n", [60, 450])
 def test_cv_plus_is_the_same_after_a_round_trip_by_arrays(n):
-    X, y, points = table(n)
+    X, y, points = interaction_table(n, 4, sd=0.3, n_points=12)
     model = learned().fit(X, y)
     twin = learned().fit(X, y)
     twin.fitted_ = from_arrays(*to_arrays(twin.fitted_))
@@ -70,7 +65,7 @@ def test_cv_plus_is_the_same_after_a_round_trip_by_arrays(n):
 
 
 def test_a_summary_in_a_notebook_does_not_depend_on_what_was_computed_before():
-    X, y, points = table(60)
+    X, y, points = interaction_table(60, 4, sd=0.3, n_points=12)
     model = learned().fit(X, y)
 
     def brief(fit):
@@ -83,7 +78,7 @@ def test_a_summary_in_a_notebook_does_not_depend_on_what_was_computed_before():
 
 
 def test_refits_are_a_value_that_a_fit_may_store():
-    X, y, points = table(60)
+    X, y, points = interaction_table(60, 4, sd=0.3, n_points=12)
     fit = learned().fit(X, y).fitted_
     assert fit.refits is None
     assert fit.needs_refits
@@ -92,7 +87,7 @@ def test_refits_are_a_value_that_a_fit_may_store():
     assert stored.with_refits() is stored
     assert len(stored.refits.folds) == len(stored.refits.held_out) == 5
     assert_array_equal(stored.map_variance(points), fit.map_variance(points))
-    many = learned().fit(*table(450)[:2]).fitted_
+    many = learned().fit(*interaction_table(450, 4, sd=0.3, n_points=12)[:2]).fitted_
     assert many.with_refits() is many
     names = {field.name for field in dataclasses.fields(fit)}
     assert not any(name.startswith("kept_") for name in names)
@@ -118,7 +113,7 @@ def test_other_errors_of_a_refit_are_not_swallowed(monkeypatch):
     def failing(*_, **__):
         raise ValueError("another cause")
 
-    X, y, points = table(60)
+    X, y, points = interaction_table(60, 4, sd=0.3, n_points=12)
     model = learned().fit(X, y)
     monkeypatch.setattr("ulmus.core.fit.refits.fitted_rows", failing)
     with pytest.raises(ValueError, match="another cause"):
@@ -129,7 +124,7 @@ def test_other_errors_of_a_refit_are_not_swallowed(monkeypatch):
 
 
 def test_one_specification_builds_from_every_source(make_layer):
-    X, y, points = table(90)
+    X, y, points = interaction_table(90, 4, sd=0.3, n_points=12)
     layer = make_layer(3, 8, 4, constant=True)
     spec = FitSpec(layer, RegressionSpec("gcv", "residual", estimates=("BR",)))
     blocks = blocks_of(X, y, 30)

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from models import plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.fit.misfit import LOCAL, neighbour_sums, participation
@@ -11,7 +11,7 @@ from ulmus.core.query.leave_out import outside_design
 from ulmus.exceptions import BiasWarning, ExtrapolationWarning
 
 
-def table(f, n=200, d=1, seed=0, noise=0.25):
+def function_table(f, n=200, d=1, seed=0, noise=0.25):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n, d))
     return X, f(X) + noise * rng.standard_normal(n)
@@ -65,7 +65,7 @@ def test_the_share_of_a_constant_slope_is_all_and_that_of_a_step_its_part():
 
 
 def test_a_function_that_is_smoothed_away_shows_in_neighbours():
-    X, y = table(wave)
+    X, y = function_table(wave)
     model = plain_ensemble(4, 20, weight_scale=0.5, alpha=0.1, random_state=0).fit(X, y)
     misfit = model.fitted_.misfit
     assert misfit.clustered[0]
@@ -86,14 +86,14 @@ def test_a_jump_is_told_from_a_steep_slope():
     # Four tables each; a jump was told of in 24 of 24 fits, a steep slope in none.
     jumps, slopes = [], []
     for seed in range(4):
-        jumps.append(default(*table(jump, seed=seed), seed).fitted_.misfit.stepped[0])
-        slopes.append(default(*table(steep, seed=seed), seed).fitted_.misfit.stepped[0])
+        jumps.append(default(*function_table(jump, seed=seed), seed).fitted_.misfit.stepped[0])
+        slopes.append(default(*function_table(steep, seed=seed), seed).fitted_.misfit.stepped[0])
     assert np.sum(jumps) >= 3
     assert not np.any(slopes)
 
 
 def test_a_step_widens_intervals_there_and_nowhere_else():
-    X, y = table(jump, seed=3)
+    X, y = function_table(jump, seed=3)
     model = default(X, y)
     with pytest.warns(BiasWarning, match="step"):
         model.predict_interval(X, kind="confidence")
@@ -115,13 +115,13 @@ def test_functions_that_are_followed_raise_no_alarm(name):
     alarms = 0
     for seed in range(4):
         noise = 0.25 if seed % 2 else 0.1
-        misfit = default(*table(f, d=d, seed=seed, noise=noise), seed).fitted_.misfit
+        misfit = default(*function_table(f, d=d, seed=seed, noise=noise), seed).fitted_.misfit
         alarms += int(misfit.clustered[0] or misfit.stepped[0])
     assert alarms <= 1
 
 
 def test_misfit_does_not_depend_on_units_or_on_the_factor_of_weights():
-    X, y = table(wave)
+    X, y = function_table(wave)
     how = {"weight_scale": 0.5, "alpha": 0.1, "random_state": 0}
     one = plain_ensemble(4, 20, **how).fit(X, y).fitted_.misfit
     other = plain_ensemble(4, 20, **how).fit(X, 1e6 * y, np.full(200, 9.0)).fitted_.misfit
@@ -132,7 +132,7 @@ def test_misfit_does_not_depend_on_units_or_on_the_factor_of_weights():
 
 def test_intervals_for_f_cover_functions_with_a_fold():
     # 0.84 before maps were learned; 8 fits and 60 points leave an error of about 0.02.
-    X, _ = table(FOLLOWED["fold"][1])
+    X, _ = function_table(FOLLOWED["fold"][1])
     points = np.random.default_rng(1).uniform(-0.95, 0.95, (60, 1))
     truth, covered = FOLLOWED["fold"][1](points), []
     for seed in range(8):
@@ -146,7 +146,7 @@ def test_intervals_for_f_cover_functions_with_a_fold():
 
 
 def test_points_beyond_the_rows_are_told_of_by_leverage():
-    X, y = table(lambda X: X[:, 0] + X[:, 1] ** 2, d=4)
+    X, y = function_table(lambda X: X[:, 0] + X[:, 1] ** 2, d=4)
     model = plain_ensemble(4, 60, random_state=0).fit(X, y)
     rng = np.random.default_rng(0)
     inside = rng.uniform(-0.95, 0.95, (300, 4))

@@ -4,8 +4,8 @@ import pickle
 
 import numpy as np
 import pytest
+from models import interaction_table, mapped_ensemble, plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
 from scipy import stats
 
 from ulmus import ELMEnsembleRegressor
@@ -17,27 +17,14 @@ from ulmus.model_file.serialisation import from_arrays, to_arrays
 LEVELS = [0.5, 0.9]
 
 
-def table(n=60, d=6, seed=0, p=40):
-    rng = np.random.default_rng(seed)
-    X, points = rng.uniform(-1, 1, (n, d)), rng.uniform(-0.9, 0.9, (p, d))
-    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.4 * rng.standard_normal(n)
-    return X, y, points
-
-
-def small(**parameters):
-    return ELMEnsembleRegressor(
-        **{"n_estimators": 3, "n_neurons": 60, "random_state": 0} | parameters
-    )
-
-
 @pytest.fixture(scope="module")
 def model():
-    X, y, _ = table()
-    return small().fit(X, y)
+    X, y, _ = interaction_table(60, 6, sd=0.4, n_points=40)
+    return mapped_ensemble(3, 60).fit(X, y)
 
 
 def test_every_row_is_in_one_fold_and_left_out_behind_a_map_without_it(model):
-    X, y, _ = table()
+    X, y, _ = interaction_table(60, 6, sd=0.4, n_points=40)
     fit = model.fitted_
     rows = np.concatenate([fold.rows for fold in fit.folds])
     assert_array_equal(np.sort(rows), np.arange(60))
@@ -46,12 +33,12 @@ def test_every_row_is_in_one_fold_and_left_out_behind_a_map_without_it(model):
     # Other outputs of the fold's rows change nothing in the map of that fold.
     other = y.copy()
     other[fold.rows] += 5.0
-    again = small().fit(X, other).fitted_.folds[2]
+    again = mapped_ensemble(3, 60).fit(X, other).fitted_.folds[2]
     assert_array_equal(again.rows, fold.rows)
     assert_array_equal(again.layer.W, fold.layer.W)
     # The regression behind the map left one row out, in closed form: here by a refit.
     alpha = 0.05
-    fold = small(alpha=alpha).fit(X, y).fitted_.folds[2]
+    fold = mapped_ensemble(3, 60, alpha=alpha).fit(X, y).fitted_.folds[2]
     layer, i = fold.layer, fold.rows[0]
     keep = np.arange(60) != i
     predictions = []
@@ -65,7 +52,7 @@ def test_every_row_is_in_one_fold_and_left_out_behind_a_map_without_it(model):
 
 
 def test_residuals_and_variance_of_the_folds(model):
-    _, _, points = table()
+    _, _, points = interaction_table(60, 6, sd=0.4, n_points=40)
     fit = model.fitted_
     residuals = out_of_fold_residuals(fit, fit.rows)
     for fold in fit.folds:
@@ -79,7 +66,7 @@ def test_residuals_and_variance_of_the_folds(model):
 
 
 def test_standard_errors_hold_what_both_choices_cost(model):
-    _, _, points = table()
+    _, _, points = interaction_table(60, 6, sd=0.4, n_points=40)
     fit = model.fitted_
     parts = fit.parts(points)
     paper = parts.U + parts.spread / parts.n_members
@@ -91,7 +78,7 @@ def test_standard_errors_hold_what_both_choices_cost(model):
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("n", [40, 900])
 def test_predictions_move_with_log_alpha_as_said(n, intercept):
-    X, y, points = table(n, 3)
+    X, y, points = interaction_table(n, 3, sd=0.4, n_points=40)
     alpha, step = 0.02, 1e-4
     how = {"fit_intercept": intercept, "n_neurons": 30, "random_state": 0}
     below, here, above = (
@@ -123,12 +110,12 @@ def test_the_deviation_of_log_alpha_is_that_of_new_noise():
 def test_standard_errors_are_those_of_repeated_fits():
     # Without the two terms the ratio is 0.7 to 0.8; 14 tables leave an error of 0.15, and
     # benchmarks/coverage.py --only chosen has more.
-    X, _, points = table(60, 3)
+    X, _, points = interaction_table(60, 3, sd=0.4, n_points=40)
     truth = np.sin(2 * X[:, 0] + X[:, 1]) + 0.5 * X[:, 2] ** 2
     fits, variances = [], []
     for seed in range(14):
         y = truth + 0.25 * np.random.default_rng(seed).standard_normal(60)
-        fitted = small(random_state=seed).fit(X, y)
+        fitted = mapped_ensemble(3, 60, random_state=seed).fit(X, y)
         fits.append(fitted.predict(points))
         variances.append(fitted.predict_var(points, "model"))
     ratio = np.sqrt(np.mean(variances, axis=0)) / np.std(fits, axis=0, ddof=1)
@@ -140,16 +127,18 @@ def test_prediction_intervals_cover_behind_a_map_of_few_rows():
     # 60 rows and 20 inputs: 0.80 before, when a map was taken as given.
     covered = []
     for seed in range(10):
-        X, y, _ = table(60, 20, seed)
+        X, y, _ = interaction_table(60, 20, sd=0.4, n_points=40, seed=seed)
         points = np.random.default_rng(seed + 100).uniform(-1, 1, (300, 20))
-        low, high = small(random_state=seed).fit(X, y).predict_interval(points, 0.9).T
+        low, high = (
+            mapped_ensemble(3, 60, random_state=seed).fit(X, y).predict_interval(points, 0.9).T
+        )
         f = np.sin(2 * points[:, 0]) + points[:, 1] * points[:, 2]
         covered.append(np.mean(stats.norm.cdf((high - f) / 0.4) - stats.norm.cdf((low - f) / 0.4)))
     assert 0.86 < np.mean(covered) < 0.95
 
 
 def test_a_fit_keeps_its_folds_when_it_travels(model):
-    _, _, points = table()
+    _, _, points = interaction_table(60, 6, sd=0.4, n_points=40)
     expected = model.predict_interval(points, 0.9)
     twin = pickle.loads(pickle.dumps(model))
     assert_array_equal(twin.predict_interval(points, 0.9), expected)
@@ -165,17 +154,20 @@ def test_a_fit_keeps_its_folds_when_it_travels(model):
 @pytest.mark.parametrize("factor", [1e-6, -1.0, 3.3])
 @pytest.mark.parametrize("seed", [4, 6])
 def test_error_bars_follow_the_units_of_y(seed, factor):
-    X, y, points = table(seed=seed)
-    model, other = small().fit(X, y), small().fit(X, factor * y)
+    X, y, points = interaction_table(60, 6, sd=0.4, n_points=40, seed=seed)
+    model, other = mapped_ensemble(3, 60).fit(X, y), mapped_ensemble(3, 60).fit(X, factor * y)
     for one, two in zip(*(m.predict(points, return_std=True) for m in (model, other)), strict=True):
         assert_allclose(np.abs(two / factor), np.abs(one), rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", [4, 6])
 def test_neither_the_order_of_rows_nor_units_of_inputs_change_a_fold(seed):
-    X, y, points = table(seed=seed)
+    X, y, points = interaction_table(60, 6, sd=0.4, n_points=40, seed=seed)
     order, units = np.random.default_rng(1).permutation(60), np.array([1, 3, 1e-3, 7e5, 1, 0.1])
-    model, other = small().fit(X, y), small().fit(units * X[order], y[order])
+    model, other = (
+        mapped_ensemble(3, 60).fit(X, y),
+        mapped_ensemble(3, 60).fit(units * X[order], y[order]),
+    )
     expected = model.predict_interval(points, 0.9)
     assert_allclose(other.predict_interval(units * points, 0.9), expected, rtol=1e-3, atol=1e-3)
 
@@ -197,7 +189,7 @@ def test_least_squares_behind_another_map_may_leave_no_residuals():
 
 
 def test_cv_plus_is_its_definition(model):
-    X, y, points = table()
+    X, y, points = interaction_table(60, 6, sd=0.4, n_points=40)
     values = {"low": [], "high": []}
     for fold in model.fitted_.folds:
         others = np.setdiff1d(np.arange(60), fold.rows)
@@ -221,8 +213,8 @@ def test_cv_plus_is_its_definition(model):
 
 
 def test_cv_plus_without_a_learned_map_is_jackknife_plus():
-    X, y, points = table()
-    fitted = small(input_map=None).fit(X, y)
+    X, y, points = interaction_table(60, 6, sd=0.4, n_points=40)
+    fitted = mapped_ensemble(3, 60, input_map=None).fit(X, y)
     expected = fitted.predict_interval(points, 0.9, method="jackknife+")
     assert_array_equal(fitted.predict_interval(points, 0.9, method="cv+"), expected)
     with pytest.raises(ValueError, match=r"'cv\+'.*training rows.*'gaussian'"):
@@ -233,8 +225,8 @@ def test_cv_plus_without_a_learned_map_is_jackknife_plus():
 
 
 def test_rows_set_aside_for_the_map_judge_nothing():
-    X, y, points = table(120)
-    fitted = small(tuning_fraction=0.5).fit(X, y)
+    X, y, points = interaction_table(120, 6, sd=0.4, n_points=40)
+    fitted = mapped_ensemble(3, 60, tuning_fraction=0.5).fit(X, y)
     rows = fitted.fitted_.rows
     assert rows.map_rows.sum() == 60
     assert not fitted.fitted_.folded
@@ -242,7 +234,9 @@ def test_rows_set_aside_for_the_map_judge_nothing():
     # The map does not depend on the outputs of the others.
     other = y.copy()
     other[rows.calibration_rows] += 3.0
-    assert_array_equal(small(tuning_fraction=0.5).fit(X, other).input_map_, fitted.input_map_)
+    assert_array_equal(
+        mapped_ensemble(3, 60, tuning_fraction=0.5).fit(X, other).input_map_, fitted.input_map_
+    )
     errors = np.abs(fitted.loo_residuals_[rows.calibration_rows])
     shifts = leave_one_out_shifts(fitted.fitted_, rows, points)
     shift = np.concatenate([chunk.shift[0] for chunk in shifts], axis=1)[rows.calibration_rows]
@@ -258,15 +252,15 @@ def test_rows_set_aside_for_the_map_judge_nothing():
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -0.2, "half", True])
 def test_a_share_must_lie_between_zero_and_one(value):
-    X, y, _ = table()
+    X, y, _ = interaction_table(60, 6, sd=0.4, n_points=40)
     with pytest.raises(ValueError, match="tuning_fraction"):
-        small(tuning_fraction=value).fit(X, y)
+        mapped_ensemble(3, 60, tuning_fraction=value).fit(X, y)
 
 
 def test_too_few_rows_to_set_aside_say_so():
-    X, y, _ = table()
+    X, y, _ = interaction_table(60, 6, sd=0.4, n_points=40)
     with pytest.raises(ValueError, match=r"tuning_fraction=0\.2 of 60 rows.*30.*None"):
-        small(tuning_fraction=0.2).fit(X, y)
+        mapped_ensemble(3, 60, tuning_fraction=0.2).fit(X, y)
     for ways in (lambda e: e.fit_blocks([(X, y)]), lambda e: e.partial_fit(X, y)):
         with pytest.raises(ValueError, match=r"tuning_fraction=0\.6.*use fit"):
-            ways(small(tuning_fraction=0.6, noise="homoskedastic"))
+            ways(mapped_ensemble(3, 60, tuning_fraction=0.6, noise="homoskedastic"))

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from models import plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from plain import plain_ensemble
 from scipy import stats
 
 from ulmus.core.noise import ordered_rows
@@ -29,7 +29,7 @@ def smooth_directions(n, k=8):
     return np.linalg.qr(np.polynomial.legendre.legvander(np.linspace(-1, 1, n), k - 1))[0]
 
 
-def series(phi, n, seed):
+def ar1_noise(phi, n, seed):
     lag = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
     return np.linalg.cholesky(phi**lag) @ np.random.default_rng(seed).standard_normal(n)
 
@@ -58,7 +58,9 @@ def test_degrees_of_freedom_are_two_over_the_variance_of_the_logarithm():
 def test_a_sill_is_known_as_well_as_from_so_many_independent_rows():
     # The variance of n correlated values varies as that of n / sum of squared correlations.
     n, A = 400, smooth_directions(400)
-    found = [covariance_estimate(series(0.8, n, seed), A, Locations(n=n), AR) for seed in range(30)]
+    found = [
+        covariance_estimate(ar1_noise(0.8, n, seed), A, Locations(n=n), AR) for seed in range(30)
+    ]
     spread = np.var(np.log([fit.sill for fit in found]), ddof=1)
     expected = np.mean([2 / fit.sill_dof for fit in found])
     assert 0.5 < expected / spread < 2.0  # a variance of 30 logarithms is known to 26 %
@@ -79,7 +81,7 @@ def test_the_kept_share_is_the_variance_along_the_directions(share):
 
 def test_degrees_of_freedom_are_those_of_repeated_series():
     A, locations = smooth_directions(300), Locations(n=300)
-    fits = [covariance_estimate(series(0.7, 300, seed), A, locations, AR) for seed in range(60)]
+    fits = [covariance_estimate(ar1_noise(0.7, 300, seed), A, locations, AR) for seed in range(60)]
     logs = []
     for fit in fits:
         p = np.array([np.log(fit.scales[0]), np.log(fit.shares[0] / (1 - fit.shares[0]))])
@@ -92,7 +94,7 @@ def test_noise_of_a_longer_scale_has_fewer_degrees_of_freedom():
     A, locations = smooth_directions(300), Locations(n=300)
     middle = [
         np.median(
-            [covariance_estimate(series(phi, 300, s), A, locations, AR).dof for s in range(9)]
+            [covariance_estimate(ar1_noise(phi, 300, s), A, locations, AR).dof for s in range(9)]
         )
         for phi in (0.3, 0.6, 0.8)
     ]
@@ -102,9 +104,9 @@ def test_noise_of_a_longer_scale_has_fewer_degrees_of_freedom():
 # ---------------------------------------------------------------- intervals
 
 
-def table(n=150, seed=0):
+def autocorrelated_sine(n=150, seed=0):
     X = np.arange(n)[:, None] / n
-    return X, np.sin(6 * X[:, 0]) + 0.3 * series(0.7, n, seed)
+    return X, np.sin(6 * X[:, 0]) + 0.3 * ar1_noise(0.7, n, seed)
 
 
 def quantile_of(model, X):
@@ -114,7 +116,7 @@ def quantile_of(model, X):
 
 
 def test_intervals_are_wider_by_the_degrees_of_freedom_of_the_noise():
-    X, y = table()
+    X, y = autocorrelated_sine()
     model = plain_ensemble(5, 30, alpha=0.01, noise=AR1(), random_state=0).fit(X, y)
     found = model.noise_covariance_
     assert not found.independent
@@ -127,7 +129,7 @@ def test_intervals_are_wider_by_the_degrees_of_freedom_of_the_noise():
 
 
 def test_few_groups_have_few_degrees_of_freedom():
-    X, y = table()
+    X, y = autocorrelated_sine()
     groups = np.arange(150) // 30
     model = plain_ensemble(5, 30, alpha=0.01, noise=Clustered(), random_state=0)
     model.fit(X, y, groups=groups)
@@ -139,7 +141,7 @@ def test_few_groups_have_few_degrees_of_freedom():
 
 
 def test_the_likelihood_uses_segments_of_many_rows(monkeypatch):
-    X, y = table(1200, seed=2)
+    X, y = autocorrelated_sine(1200, seed=2)
     every = (
         plain_ensemble(4, 20, alpha=0.01, noise=AR1(), random_state=0).fit(X, y).noise_covariance_
     )
@@ -155,7 +157,7 @@ def test_the_likelihood_uses_segments_of_many_rows(monkeypatch):
 
 
 def test_rows_of_a_part_are_those_asked_for():
-    X, y = table(100)
+    X, y = autocorrelated_sine(100)
     model = plain_ensemble(3, 10, alpha=0.01, noise=AR1(), random_state=0).fit(X, y)
     ordered = ordered_rows.ordered_rows(model.fitted_.rows.data, Locations(n=100))
     rows = np.array([3, 4, 50, 99])

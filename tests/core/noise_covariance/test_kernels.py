@@ -3,10 +3,10 @@
 import mpmath
 import numpy as np
 import pytest
+from messages import mentions
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.spatial.distance import cdist
-from shared import says
 
 from ulmus.core.noise_covariance.kernels import KERNELS, Kernel
 
@@ -71,7 +71,7 @@ def test_the_overlap_of_intervals_is_not_one_of_disks():
 )
 def test_other_dimensions_are_refused_with_a_remedy(name, dimension):
     Kernel(name).require_dimension(dimension - 1)
-    with pytest.raises(ValueError, match=says(name, f"{dimension} coordinates", "use")):
+    with pytest.raises(ValueError, match=mentions(name, f"{dimension} coordinates", "use")):
         Kernel(name).require_dimension(dimension)
 
 
@@ -86,7 +86,7 @@ def test_other_dimensions_are_refused_with_a_remedy(name, dimension):
     ],
 )
 def test_unknown_kernels_are_refused(arguments, words):
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         Kernel(*arguments)
 
 

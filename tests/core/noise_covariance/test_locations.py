@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from messages import mentions
 from numpy.testing import assert_array_equal
-from shared import says
 
 from ulmus.core.noise_covariance.locations import Locations
 
@@ -57,5 +57,5 @@ def test_coordinates_may_be_one_column():
     ],
 )
 def test_invalid_locations_raise(given, words):
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         Locations(**given)

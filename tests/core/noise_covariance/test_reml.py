@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import scipy.linalg
+from messages import mentions
 from numpy.testing import assert_allclose
 from scipy import stats
-from shared import says
 
 from ulmus.core.noise_covariance import reml as likelihood
 from ulmus.core.noise_covariance import structure as covariance_structure
@@ -105,7 +105,7 @@ def smooth_directions(n, k=8):
     return np.linalg.qr(np.polynomial.legendre.legvander(np.linspace(-1, 1, n), k - 1))[0]
 
 
-def series(phi, share, n=400, seed=0):
+def ar1_with_nugget(phi, share, n=400, seed=0):
     lag = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
     return noisy(share * phi**lag + (1 - share) * np.eye(n), seed)
 
@@ -113,7 +113,7 @@ def series(phi, share, n=400, seed=0):
 def test_it_finds_scale_and_share_of_a_series():
     truth = -1 / np.log(0.8)
     for share in (0.6, 1.0):
-        y = series(0.8, share, seed=3)
+        y = ar1_with_nugget(0.8, share, seed=3)
         fit = covariance_estimate(
             y, smooth_directions(400), Locations(n=400), CovarianceStructure((TIME,))
         )
@@ -128,7 +128,7 @@ def test_it_finds_scale_and_share_of_a_series():
 
 
 def test_it_is_the_greatest_likelihood_inside_the_bounds():
-    y, A, locations = series(0.7, 0.5, seed=1), smooth_directions(400), Locations(n=400)
+    y, A, locations = ar1_with_nugget(0.7, 0.5, seed=1), smooth_directions(400), Locations(n=400)
     fit = covariance_estimate(y, A, locations, CovarianceStructure((TIME,)))
     target = RestrictedLikelihood(y, A, noise_whitening(fit.structure, locations))
     assert_allclose(-fit.log_likelihood, target.value_and_variance(fit.scales, fit.shares)[0])
@@ -156,7 +156,10 @@ def test_standard_errors_are_those_of_repeated_series():
     A, locations = smooth_directions(300), Locations(n=300)
     fits = [
         covariance_estimate(
-            series(0.8, 1.0, 300, seed), A, locations, CovarianceStructure((TIME,), nugget=False)
+            ar1_with_nugget(0.8, 1.0, 300, seed),
+            A,
+            locations,
+            CovarianceStructure((TIME,), nugget=False),
         )
         for seed in range(40)
     ]
@@ -220,7 +223,7 @@ def test_the_longest_scale_leaves_some_of_its_variance():
 
 
 def test_the_text_of_an_estimate_shows_its_parameters():
-    y = series(0.8, 1.0, seed=3)
+    y = ar1_with_nugget(0.8, 1.0, seed=3)
     fit = covariance_estimate(
         y, smooth_directions(400), Locations(n=400), CovarianceStructure((TIME,))
     )
@@ -276,7 +279,7 @@ def test_a_perfect_fit_is_independent():
     ],
 )
 def test_locations_that_identify_nothing_raise(locations, structure, words):
-    with pytest.raises(ValueError, match=says(*words)):
+    with pytest.raises(ValueError, match=mentions(*words)):
         covariance_estimate(np.ones(60), smooth_directions(60), locations, structure)
 
 
@@ -295,9 +298,9 @@ def test_a_smoother_that_keeps_nearly_everything_leaves_its_weakest_directions()
 def test_dense_algebra_is_for_few_rows(monkeypatch, structure):
     monkeypatch.setattr(covariance_structure, "MOST_DENSE", 30)
     locations, y, A = rows(40)
-    with pytest.raises(ValueError, match=says("40 rows", "at most 30", "one term")):
+    with pytest.raises(ValueError, match=mentions("40 rows", "at most 30", "one term")):
         covariance_estimate(y, A, locations, structure)
-    with pytest.raises(ValueError, match=says("40 rows", "at most 30")):
+    with pytest.raises(ValueError, match=mentions("40 rows", "at most 30")):
         SMOOTH_TIME.root(locations, 1.0)
 
 

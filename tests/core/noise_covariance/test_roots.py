@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from messages import mentions
 from numpy.testing import assert_allclose
-from shared import says
 
 from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.noise_covariance.locations import Locations
@@ -50,7 +50,7 @@ def matrix(root, n):
     return L @ L.T
 
 
-def table(n, kind, n_groups=1):
+def times_and_groups(n, kind, n_groups=1):
     """Times and groups in the order of locations."""
     rng = np.random.default_rng(n)
     groups = np.sort(rng.integers(0, n_groups, n))
@@ -73,7 +73,7 @@ sizes = pytest.mark.parametrize(("n", "n_groups"), [(1, 1), (40, 1), (300, 1), (
 @sizes
 @kinds
 def test_roots_along_time_are_those_of_their_kernels(kind, n, n_groups):
-    time, groups = table(n, kind, n_groups)
+    time, groups = times_and_groups(n, kind, n_groups)
     for root, kernel in [
         (ExponentialRoot(time, groups, 2.3), exponential),
         (BartlettRoot(time, groups, 3.7), bartlett),
@@ -83,7 +83,7 @@ def test_roots_along_time_are_those_of_their_kernels(kind, n, n_groups):
 
 @pytest.mark.parametrize("shift", [0.0, 1.7e9])
 def test_times_may_be_far_from_zero(shift):
-    time, groups = table(60, "regular")
+    time, groups = times_and_groups(60, "regular")
     for root, kernel in [
         (ExponentialRoot(time + shift, groups, 2.3), exponential),
         (BartlettRoot(time + shift, groups, 3.7), bartlett),
@@ -95,7 +95,7 @@ def test_times_may_be_far_from_zero(shift):
 @kinds
 @pytest.mark.parametrize("n", [1, 40, 300])
 def test_the_quadratic_spectral_root_is_that_of_its_kernel(kind, n):
-    time, _ = table(n, kind)
+    time, _ = times_and_groups(n, kind)
     root = QuadraticSpectralRoot(time, 4.1)
     S = covariance(time, np.zeros(n), quadratic_spectral)
     assert_allclose(matrix(root, n), S, atol=1e-11)
@@ -125,7 +125,7 @@ def test_clusters_are_sums_of_their_rows():
 
 
 def sequential_roots(n=300):
-    time, groups = table(n, "irregular", 5)
+    time, groups = times_and_groups(n, "irregular", 5)
     scattered = np.random.default_rng(2).permutation(groups)
     return [
         IdentityRoot(),
@@ -176,7 +176,7 @@ def test_running_sums_do_not_drift():
 
 def test_other_array_libraries(xp):
     t = np.random.default_rng(6).standard_normal((2, 3, 300))
-    time, groups = table(300, "irregular", 5)
+    time, groups = times_and_groups(300, "irregular", 5)
     dense = DenseRoot(covariance(time, groups, exponential))
     for root in [*sequential_roots(), dense, StackedRoot((dense, IdentityRoot()), (2.0, 3.0))]:
         ours = root.applied(xp.asarray(t))
@@ -204,7 +204,7 @@ def test_slightly_negative_eigenvalues_are_cut_and_clear_ones_refused():
     values[0] = -1e-7
     assert_allclose(matrix(DenseRoot((V * values) @ V.T), 40), (V * values) @ V.T, atol=1e-6)
     values[0] = -0.1
-    with pytest.raises(ValueError, match=says("eigenvalue", "positive semidefinite")):
+    with pytest.raises(ValueError, match=mentions("eigenvalue", "positive semidefinite")):
         DenseRoot((V * values) @ V.T).applied(V)
 
 
@@ -214,30 +214,32 @@ def test_slightly_negative_eigenvalues_are_cut_and_clear_ones_refused():
 def test_rows_out_of_order_are_refused():
     for time, groups in [([0.0, 2, 1], [0, 0, 0]), ([0.0, 0, 1], [0, 1, 0])]:
         for root in (ExponentialRoot, BartlettRoot):
-            with pytest.raises(ValueError, match=says("order", "sort")):
+            with pytest.raises(ValueError, match=mentions("order", "sort")):
                 root(np.array(time), np.array(groups), 1.0)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan])
 def test_scales_are_positive(value):
     time, groups = np.arange(3.0), np.zeros(3, dtype=int)
-    with pytest.raises(ValueError, match=says("scale", str(value), "positive")):
+    with pytest.raises(ValueError, match=mentions("scale", str(value), "positive")):
         ExponentialRoot(time, groups, value)
-    with pytest.raises(ValueError, match=says("bandwidth", str(value), "positive")):
+    with pytest.raises(ValueError, match=mentions("bandwidth", str(value), "positive")):
         BartlettRoot(time, groups, value)
-    with pytest.raises(ValueError, match=says("bandwidth", str(value), "positive")):
+    with pytest.raises(ValueError, match=mentions("bandwidth", str(value), "positive")):
         QuadraticSpectralRoot(time, value)
 
 
 def test_a_quadratic_spectral_bandwidth_far_below_the_steps_is_refused():
-    with pytest.raises(ValueError, match=says("bandwidth=0.001", "independent", "homoskedastic")):
+    with pytest.raises(
+        ValueError, match=mentions("bandwidth=0.001", "independent", "homoskedastic")
+    ):
         QuadraticSpectralRoot(np.arange(100.0), 0.001)
 
 
 def test_every_row_is_given_once():
     for root in sequential_roots(20)[1:]:
         for wrong in (19, 21):
-            with pytest.raises(ValueError, match=says(str(wrong), "20", "rows")):
+            with pytest.raises(ValueError, match=mentions(str(wrong), "20", "rows")):
                 root.applied(np.zeros((1, wrong)))
 
 
@@ -248,5 +250,5 @@ def test_weights_of_a_stack_are_not_negative():
 
 
 def test_dense_roots_do_not_take_blocks():
-    with pytest.raises(ValueError, match=says("DenseRoot", "all rows", "in memory")):
+    with pytest.raises(ValueError, match=mentions("DenseRoot", "all rows", "in memory")):
         StackedRoot((DenseRoot(np.eye(2)),), (1.0,)).running()

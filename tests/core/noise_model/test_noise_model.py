@@ -4,9 +4,10 @@ import numpy as np
 import oracles
 import pytest
 from fit_comparison import cut
+from models import member_or_ensemble
 from numpy.testing import assert_allclose
+from parametrisations import weightings
 from scipy import stats
-from shared import ensemble, weightings
 
 from ulmus.core.data.source import Block
 from ulmus.core.layer.inputs import plain_inputs
@@ -122,9 +123,9 @@ def few_units(monkeypatch):
 def test_the_noise_model_is_its_definition(hidden, members, intercept, weighted):
     X, y, w, points = noisy_table(60)
     w = w if weighted else None
-    model = ensemble(members, 10, noise="heteroskedastic", alpha=0.3, fit_intercept=intercept).fit(
-        X, y, w
-    )
+    model = member_or_ensemble(
+        members, 10, noise="heteroskedastic", alpha=0.3, fit_intercept=intercept
+    ).fit(X, y, w)
     expected = expected_noise(model, hidden(model, X, X, w), points, X, y, w)
     assert expected is not None
     assert_allclose(model.predict_var(points, component="noise"), expected, rtol=1e-6)
@@ -133,14 +134,16 @@ def test_the_noise_model_is_its_definition(hidden, members, intercept, weighted)
 @pytest.mark.usefixtures("few_units")
 def test_predictions_are_held_within_the_range_seen(hidden):
     X, y, _, _ = noisy_table(60)
-    model = ensemble(5, 10, noise="heteroskedastic", alpha=0.3).fit(X, y)
+    model = member_or_ensemble(5, 10, noise="heteroskedastic", alpha=0.3).fit(X, y)
     points = np.array([[-40.0, 0.0], [40.0, 0.0], [0.0, 300.0], [-1e3, -1e3]])
     expected = expected_noise(model, hidden(model, X, X), points, X, y, None)
     with pytest.warns(UserWarning, match="outside the range"):
         ours = model.predict_var(points, component="noise")
     assert_allclose(ours, expected, rtol=1e-6)
     # Some of them are at the bounds.
-    wild = ensemble(5, 10, noise="heteroskedastic", alpha=0.3, activation="identity").fit(X, y)
+    wild = member_or_ensemble(5, 10, noise="heteroskedastic", alpha=0.3, activation="identity").fit(
+        X, y
+    )
     with pytest.warns(UserWarning, match="outside the range"):
         low, high = wild.predict_var([[-1e4, 0.0], [1e4, 0.0]], component="noise")
     logs = np.log(wild.predict_var(X, component="noise"))
@@ -156,8 +159,8 @@ def test_a_constant_noise_variance_is_that_of_the_residuals(hidden, noise):
         rng = np.random.default_rng(seed)
         X = rng.uniform(-1, 1, (40, 2))
         y = X[:, 0] + 0.3 * rng.standard_normal(40)
-        model = ensemble(3, 8, noise=noise, alpha=0.3).fit(X, y)
-        one = ensemble(3, 8, alpha=0.3).fit(X, y)
+        model = member_or_ensemble(3, 8, noise=noise, alpha=0.3).fit(X, y)
+        one = member_or_ensemble(3, 8, alpha=0.3).fit(X, y)
         ours = model.predict_var(X, component="noise")
         is_flat = expected_noise(model, hidden(model, X, X), X, X, y, None) is None
         assert (np.ptp(ours) == 0) == is_flat
@@ -175,8 +178,8 @@ def test_a_streamed_noise_model_is_the_one_in_memory(weighted):
     X, y, w, points = noisy_table()
     w = w if weighted else None
     for outputs in (y, np.column_stack([y, X[:, 1] + y**2])):
-        kept = ensemble(7, 10, noise="heteroskedastic").fit(X, outputs, w)
-        streamed = ensemble(7, 10, noise="heteroskedastic").fit_blocks(cut(X, outputs, w))
+        kept = member_or_ensemble(7, 10, noise="heteroskedastic").fit(X, outputs, w)
+        streamed = member_or_ensemble(7, 10, noise="heteroskedastic").fit_blocks(cut(X, outputs, w))
         both = [m.predict_var(points, component="noise") for m in (kept, streamed)]
         assert_allclose(*both, rtol=1e-7)
 
@@ -186,7 +189,7 @@ def test_a_streamed_noise_model_is_the_one_in_memory(weighted):
 def test_the_noise_model_follows_the_units_of_the_outputs(intercept, factor):
     X, y, _, points = noisy_table()
     one, other = (
-        ensemble(5, 10, noise="heteroskedastic", fit_intercept=intercept).fit(X, c * y)
+        member_or_ensemble(5, 10, noise="heteroskedastic", fit_intercept=intercept).fit(X, c * y)
         for c in (1.0, factor)
     )
     expected = factor * np.sqrt(one.predict_var(points, component="noise"))
@@ -196,7 +199,9 @@ def test_the_noise_model_follows_the_units_of_the_outputs(intercept, factor):
 def test_outputs_without_noise_have_the_known_variance():
     # Every left-out residual is zero, or round-off.
     X, _, _, points = noisy_table()
-    model = ensemble(5, 10, noise="heteroskedastic", noise_variance=0.1).fit(X, np.ones(150))
+    model = member_or_ensemble(5, 10, noise="heteroskedastic", noise_variance=0.1).fit(
+        X, np.ones(150)
+    )
     assert_allclose(model.predict_var(points, component="noise"), 0.1)
     assert np.all(np.isfinite(model.predict(points, return_std=True)))
 
@@ -206,12 +211,12 @@ def test_rows_of_weight_zero_are_left_out_of_the_noise_model():
     used = np.arange(150) % 4 > 0
     wild = np.where(used, y, 1e3)
     how = {"noise": "heteroskedastic", "standardize": False, "alpha": 0.3}
-    dropped = ensemble(5, 10, **how).fit(X[used], y[used], w[used])
+    dropped = member_or_ensemble(5, 10, **how).fit(X[used], y[used], w[used])
     expected = dropped.predict_var(points, component="noise")
     assert np.ptp(expected) > 0
-    zero = ensemble(5, 10, **how).fit(X, wild, np.where(used, w, 0.0))
+    zero = member_or_ensemble(5, 10, **how).fit(X, wild, np.where(used, w, 0.0))
     assert_allclose(zero.predict_var(points, component="noise"), expected, rtol=1e-6)
-    streamed = ensemble(5, 10, **how).fit_blocks(cut(X, wild, np.where(used, w, 0.0)))
+    streamed = member_or_ensemble(5, 10, **how).fit_blocks(cut(X, wild, np.where(used, w, 0.0)))
     assert_allclose(streamed.predict_var(points, component="noise"), expected, rtol=1e-6)
 
 
