@@ -23,32 +23,17 @@ from ulmus.core.variance.quadratic_forms import PairForms
 
 @dataclass(frozen=True)
 class Regression:
-    """Outputs that share a ridge parameter: smoother, noise variance and forms.
+    """Outputs that share a ridge parameter: smoother, noise variance and forms."""
 
-    Parameters
-    ----------
-    outputs : tuple of int
-        Which outputs.
-    smoother : Smoother
-        The members.
-    y_square : array of shape (K,)
-        Sums of squares of the outputs, centred if there is an intercept.
-    variance : NoiseVariance
-        Noise variance at weight 1.
-    alpha_deviation : ndarray of shape (K,)
-        Standard deviation of log alpha over new noise; zero for a fixed alpha.
-    alpha_response : ndarray of shape (K,)
-        Decrease of log alpha if noise increases the slope of the criterion by one.
-    forms : dict
-        Forms of each noise assumption of the estimates.
-    """
-
-    outputs: tuple[int, ...]
-    smoother: Smoother
-    y_square: Array
-    variance: NoiseVariance
+    outputs: tuple[int, ...]  # which outputs
+    smoother: Smoother  # the members
+    y_square: Array  # (K,): sums of squares of the outputs, centred if there is an intercept
+    variance: NoiseVariance  # noise variance at weight 1
+    # (K,): standard deviation of log alpha over new noise; zero for a fixed alpha.
     alpha_deviation: np.ndarray
+    # (K,): decrease of log alpha if noise increases the slope of the criterion by one.
     alpha_response: np.ndarray
+    # Forms of each noise assumption of the estimates.
     forms: dict[str, PairForms] = field(default_factory=dict)
 
     @property
@@ -69,21 +54,11 @@ class Regression:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """A hidden layer and its regressions, all in the fit's units of y.
+    """A hidden layer and its regressions, all in the fit's units of y."""
 
-    Parameters
-    ----------
-    layer : HiddenLayer
-        The hidden units.
-    units : OutputUnits
-        Shift and unit of each output.
-    regressions : tuple of Regression
-        One for each ridge parameter.
-    """
-
-    layer: HiddenLayer
-    units: OutputUnits
-    regressions: tuple[Regression, ...]
+    layer: HiddenLayer  # the hidden units
+    units: OutputUnits  # shift and unit of each output
+    regressions: tuple[Regression, ...]  # one for each ridge parameter
 
     @property
     def n_members(self) -> int:

@@ -36,25 +36,15 @@ from ulmus.messages import Message, Setting
 
 @dataclass(frozen=True)
 class RegressionSpec:
-    """Ridge parameter, noise variance and variance estimates of a regression.
+    """Ridge parameter, noise variance and variance estimates of a regression."""
 
-    Parameters
-    ----------
-    alpha : float, "loo", "block-loo" or "gcv"
-        Ridge parameter, or the criterion by which each output chooses its own. ``"block-loo"``
-        requires rows with block ids.
-    noise_variance : "pilot", "residual" or an array of shape (K,)
-        Estimate of the noise variance at weight 1, or its known value.
-    hc : str
-        Correction of squared residuals in the heteroskedastic estimates.
-    estimates : tuple of str
-        Names in ``ESTIMATES``, the default first.
-    """
-
+    # Ridge parameter, or the criterion by which each output chooses its own. ``"block-loo"``
+    # requires rows with block ids.
     alpha: float | str
+    # (K,): estimate of the noise variance at weight 1, or its known value.
     noise_variance: str | np.ndarray = "residual"
-    hc: str = "HC2"
-    estimates: tuple[str, ...] = ()
+    hc: str = "HC2"  # correction of squared residuals in the heteroskedastic estimates
+    estimates: tuple[str, ...] = ()  # names in ``ESTIMATES``, the default first
 
     @property
     def pairings(self) -> set[str]:
@@ -339,26 +329,14 @@ class AllSums:
 
 @dataclass(frozen=True)
 class SecondPass:
-    """Forms and results of rows, from the leverages and residuals of the fitted members.
-
-    Parameters
-    ----------
-    ensemble : Ensemble
-        The fitted members.
-    groups : list of slice
-        Groups of the first members whose products are summed; none if empty.
-    noises : list of Noise
-        Noises whose forms are summed.
-    records : tuple of str
-        Names of the results of single rows that are recorded.
-    """
+    """Forms and results of rows, from the leverages and residuals of the fitted members."""
 
     title: ClassVar[str] = "residuals and their sums"
 
-    ensemble: Ensemble
-    groups: list[slice]
-    noises: list[ResidualNoise]
-    records: tuple[str, ...]
+    ensemble: Ensemble  # the fitted members
+    groups: list[slice]  # groups of the first members whose products are summed; none if empty
+    noises: list[ResidualNoise]  # noises whose forms are summed
+    records: tuple[str, ...]  # names of the results of single rows that are recorded
 
     def __call__(self, blocks: Iterable[Block]) -> AllSums:
         """Sums over the blocks."""

@@ -33,7 +33,7 @@ from ulmus.core.fit.spec import FitSpec
 from ulmus.core.fit.training_rows import CompressedRows, Stream, TrainingRows
 from ulmus.core.fit.undersmoothing import Undersmoothing, undersmoothing
 from ulmus.core.layer.functionals import Functionals, count, features
-from ulmus.core.noise_covariance.diagnostics import SerialCorrelation
+from ulmus.core.noise_covariance.diagnostics import NeighbourCorrelation
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.hac import HACEstimate
 from ulmus.core.noise_model.model import NoiseVarianceModel
@@ -50,44 +50,23 @@ from ulmus.messages import Message, Setting
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted ensemble.
+    """A fitted ensemble."""
 
-    Parameters
-    ----------
-    ensemble : Ensemble
-        The members, their regressions and forms.
-    spec : FitSpec
-        The specification, as it was fitted.
-    scale : FeatureScale
-        Mean, standard deviation and range of the inputs.
-    points : array of shape (p, d)
-        Some training inputs, at which the fit is compared with an undersmoothed one.
-    input_map : InputMap or None
-        The map in front of the hidden layer, which the layer includes.
-    noise_model : NoiseVarianceModel or None
-        Noise variance as a function of the inputs; None for a constant one.
-    noise_covariance : tuple of CovarianceEstimate or HACEstimate, or None
-        Covariance of the noise of each output, in the units of y.
-    rows : TrainingRows or None
-        The training rows of an in-memory fit.
-    stream : Stream or None
-        Sums of a fit of rows that come once.
-    compressed : CompressedRows or None
-        What replaces the rows of a compressed fit.
-    refits : Refits or None
-        Stored refits; None if they are computed from rows and specification.
-    """
-
-    ensemble: Ensemble
-    spec: FitSpec
-    scale: FeatureScale
+    ensemble: Ensemble  # the members, their regressions and forms
+    spec: FitSpec  # the specification, as it was fitted
+    scale: FeatureScale  # mean, standard deviation and range of the inputs
+    # (p, d): some training inputs, at which the fit is compared with an undersmoothed one.
     points: Any
+    # The map in front of the hidden layer, which the layer includes.
     input_map: InputMap | None = None
+    # Noise variance as a function of the inputs; None for a constant one.
     noise_model: NoiseVarianceModel | None = None
+    # Covariance of the noise of each output, in the units of y.
     noise_covariance: tuple[CovarianceEstimate | HACEstimate, ...] | None = None
-    rows: TrainingRows | None = None
-    stream: Stream | None = None
-    compressed: CompressedRows | None = None
+    rows: TrainingRows | None = None  # the training rows of an in-memory fit
+    stream: Stream | None = None  # sums of a fit of rows that come once
+    compressed: CompressedRows | None = None  # what replaces the rows of a compressed fit
+    # Stored refits; None if they are computed from rows and specification.
     refits: Refits | None = None
 
     @property
@@ -288,7 +267,7 @@ class Fit:
         return [None if one is None or one.independent else one for one in estimates]
 
     @property
-    def serial_correlations(self) -> tuple[SerialCorrelation, ...]:
+    def serial_correlations(self) -> tuple[NeighbourCorrelation, ...]:
         """Correlation of successive rows of each output; none without rows."""
         return () if self.rows is None else self.rows.serial_correlations
 

@@ -53,25 +53,15 @@ FEWEST_UNITS = 100
 
 @dataclass(frozen=True)
 class InputMap:
-    """The map in front of a hidden layer.
+    """The map in front of a hidden layer."""
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (d', d')
-        The map.
-    structure : str
-        ``"given"``, ``"common"`` (one scale for all inputs), ``"ard"`` or ``"full"``.
-    relevance, deviation : ndarrays of shape (d,), or None
-        Share of each input of the table in the prediction, and its standard deviation.
-    failure : str
-        Why the optimisation failed, where it did.
-    """
-
-    matrix: np.ndarray
-    structure: str
+    matrix: np.ndarray  # (d', d'): the map
+    structure: str  # ``"given"``, ``"common"`` (one scale for all inputs), ``"ard"`` or ``"full"``
+    # relevance, deviation: (d,): share of each input of the table in the prediction, and its
+    # standard deviation.
     relevance: np.ndarray | None = None
     deviation: np.ndarray | None = None
-    failure: str = ""
+    failure: str = ""  # why the optimisation failed, where it did
 
     @property
     def optimised(self) -> bool:

@@ -42,30 +42,18 @@ LOCAL = 4
 
 @dataclass(frozen=True)
 class Misfit:
-    """Statistics of misfit for each output, and the rows that allowances are computed from.
+    """Statistics of misfit for each output, and the rows that allowances are computed from."""
 
-    Parameters
-    ----------
-    largest_sum : ndarray of shape (K,)
-        Largest sum of leave-one-out residuals of two to eight neighbours, in standard deviations.
-    agreement : ndarray of shape (K,)
-        Sum of products of neighbours' residuals, in standard errors.
-    step_gain : ndarray of shape (K,)
-        Reduction of squared errors by a step instead of the steepest change, in units of the
-        noise variance; minus infinity where no change is steep and large.
-    n_rows : int
-        Rows used.
-    inputs : ndarray of shape (n, d')
-        Their mapped inputs.
-    residuals, fitted : ndarrays of shape (K, n)
-        Their leave-one-out residuals and predictions, in the units of y.
-    """
-
+    # (K,): largest sum of leave-one-out residuals of two to eight neighbours, in standard
+    # deviations.
     largest_sum: np.ndarray
-    agreement: np.ndarray
+    agreement: np.ndarray  # (K,): sum of products of neighbours' residuals, in standard errors
+    # (K,): reduction of squared errors by a step instead of the steepest change, in units of the
+    # noise variance; minus infinity where no change is steep and large.
     step_gain: np.ndarray
-    n_rows: int
-    inputs: np.ndarray
+    n_rows: int  # rows used
+    inputs: np.ndarray  # (n, d'): their mapped inputs
+    # residuals, fitted: (K, n): their leave-one-out residuals and predictions, in the units of y.
     residuals: np.ndarray
     fitted: np.ndarray
 

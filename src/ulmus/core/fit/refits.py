@@ -35,27 +35,13 @@ MOST_FOLDED_ROWS = 400
 
 @dataclass(frozen=True)
 class Fold:
-    """A predictor behind a map that was optimised without some of the rows.
+    """A predictor behind a map that was optimised without some of the rows."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (f,)
-        The rows excluded from the map.
-    residuals : ndarray of shape (K, f)
-        Their leave-one-out or held-out residuals, in the units of y.
-    layer : HiddenLayer
-        Hidden units behind the map.
-    coefficients : ndarray of shape (M, N', K)
-        Coefficients of the features, in the units of y.
-    shift : ndarray of shape (K,)
-        Constant of each output.
-    """
-
-    rows: np.ndarray
-    residuals: np.ndarray
-    layer: HiddenLayer
-    coefficients: np.ndarray
-    shift: np.ndarray
+    rows: np.ndarray  # (f,): the rows excluded from the map
+    residuals: np.ndarray  # (K, f): their leave-one-out or held-out residuals, in the units of y
+    layer: HiddenLayer  # hidden units behind the map
+    coefficients: np.ndarray  # (M, N', K): coefficients of the features, in the units of y
+    shift: np.ndarray  # (K,): constant of each output
 
     def mean(self, X: Array | Functionals) -> np.ndarray:
         """Prediction at the rows of X, or of functionals, shape (K, p)."""
@@ -70,18 +56,10 @@ class Fold:
 
 @dataclass(frozen=True)
 class Refits:
-    """Refits behind maps that were optimised without a fold.
+    """Refits behind maps that were optimised without a fold."""
 
-    Parameters
-    ----------
-    folds : tuple of Fold
-        Regressions on all rows, with leave-one-out residuals of the fold.
-    held_out : tuple of Fold
-        Regressions without the fold, with its held-out residuals.
-    """
-
-    folds: tuple[Fold, ...]
-    held_out: tuple[Fold, ...]
+    folds: tuple[Fold, ...]  # regressions on all rows, with leave-one-out residuals of the fold
+    held_out: tuple[Fold, ...]  # regressions without the fold, with its held-out residuals
 
 
 def refitted_folds(

@@ -33,24 +33,12 @@ SMALLEST_STEP = 1e-6
 
 @dataclass(frozen=True)
 class ResidualShape:
-    """Distributions of the scaled residuals of K outputs.
+    """Distributions of the scaled residuals of K outputs."""
 
-    Parameters
-    ----------
-    knot : ndarray of shape (K, m)
-        Residuals in units of their standard deviations, ascending.
-    score : ndarray of shape (m,)
-        Their normal scores, ascending and symmetric about zero.
-    slope : ndarray of shape (K, m)
-        Derivatives of the score at the knots.
-    shaped : ndarray of bool, shape (K,)
-        Outputs whose residuals are clearly not normal.
-    """
-
-    knot: FloatArray
-    score: FloatArray
-    slope: FloatArray
-    shaped: npt.NDArray[np.bool_]
+    knot: FloatArray  # (K, m): residuals in units of their standard deviations, ascending
+    score: FloatArray  # (m,): their normal scores, ascending and symmetric about zero
+    slope: FloatArray  # (K, m): derivatives of the score at the knots
+    shaped: npt.NDArray[np.bool_]  # (K,): outputs whose residuals are clearly not normal
 
     def scores(self, e: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
         """Normal scores of scaled residuals of output k, and the derivative there."""

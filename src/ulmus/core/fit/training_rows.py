@@ -10,7 +10,7 @@ from ulmus.core.data.source import RowBlocks
 from ulmus.core.ensemble.regression import Start
 from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.core.fit.undersmoothing import Undersmoothing
-from ulmus.core.noise_covariance.diagnostics import SerialCorrelation, serial_correlation
+from ulmus.core.noise_covariance.diagnostics import NeighbourCorrelation, serial_correlation
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.ridge.moments import Moments
 
@@ -22,39 +22,23 @@ FULL_LEVERAGE = 1 - 1e-8
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """The rows of an in-memory fit and their leave-one-out results, in the fit's units of y.
+    """The rows of an in-memory fit and their leave-one-out results, in the fit's units of y."""
 
-    Parameters
-    ----------
-    data : RowBlocks
-        The rows, in the user's units.
-    leverage : ndarray of shape (K, n)
-        Leverage, mean over members.
-    largest_leverage : float
-        The largest leverage of any row in any member.
-    loo : ndarray of shape (M, K, n)
-        Leave-one-out residuals of each member; leave-block-out where the rows have block ids.
-    norm : ndarray of shape (K, n)
-        Expected squared error of each leave-one-out prediction, in units of the noise variance.
-    noise : ndarray of shape (K, n)
-        Noise variance at weight 1 of each row, by a model fitted without it.
-    omega : ndarray of shape (K, n) or None
-        Corrected squared residuals of the ensemble, where the default estimate needs them.
-    map_rows : ndarray of bool of shape (n,) or None
-        Rows that the map was optimised on, where not on all.
-    locations : Locations or None
-        Locations in time or space, where noise is correlated.
-    """
-
-    data: RowBlocks
-    leverage: np.ndarray
-    largest_leverage: float
+    data: RowBlocks  # the rows, in the user's units
+    leverage: np.ndarray  # (K, n): leverage, mean over members
+    largest_leverage: float  # the largest leverage of any row in any member
+    # (M, K, n): leave-one-out residuals of each member; leave-block-out where the rows have block
+    # ids.
     loo: np.ndarray
+    # (K, n): expected squared error of each leave-one-out prediction, in units of the noise
+    # variance.
     norm: np.ndarray
+    # (K, n): noise variance at weight 1 of each row, by a model fitted without it.
     noise: np.ndarray
+    # (K, n): corrected squared residuals of the ensemble, where the default estimate needs them.
     omega: np.ndarray | None
-    map_rows: np.ndarray | None = None
-    locations: Locations | None = None
+    map_rows: np.ndarray | None = None  # (n,): rows that the map was optimised on, where not on all
+    locations: Locations | None = None  # locations in time or space, where noise is correlated
 
     def residuals(self, unit: np.ndarray) -> np.ndarray:
         """Leave-one-out residuals of the ensemble in units (K,) of y, shape (K, n)."""
@@ -73,7 +57,7 @@ class TrainingRows:
         return used if self.map_rows is None else used & ~self.map_rows
 
     @property
-    def serial_correlations(self) -> tuple[SerialCorrelation, ...]:
+    def serial_correlations(self) -> tuple[NeighbourCorrelation, ...]:
         """Correlation of successive leave-one-out residuals of each output.
 
         Rows are ordered by their locations, else as in the table.
@@ -83,7 +67,7 @@ class TrainingRows:
         return tuple(serial_correlation(e[used], locations) for e in self.weighted_residuals)
 
     @property
-    def strongest_correlation(self) -> SerialCorrelation | None:
+    def strongest_correlation(self) -> NeighbourCorrelation | None:
         """The most significant correlation of successive residuals, if one is significant.
 
         Residuals that are small against y are excluded: in a sorted table they are the
@@ -105,18 +89,10 @@ class Stream:
 
 @dataclass(frozen=True)
 class CompressedRows:
-    """Results that replace the training rows of a compressed fit.
+    """Results that replace the training rows of a compressed fit."""
 
-    Parameters
-    ----------
-    undersmoothing_gap : float
-        Largest distance between prediction and undersmoothed fit, in standard errors.
-    undersmoothing : Undersmoothing or None
-        The undersmoothed networks, where they exist.
-    residual_shape : ResidualShape or None
-        Distribution of the scaled residuals, where it is not normal.
-    """
-
+    # Largest distance between prediction and undersmoothed fit, in standard errors.
     undersmoothing_gap: float
-    undersmoothing: Undersmoothing | None = None
+    undersmoothing: Undersmoothing | None = None  # the undersmoothed networks, where they exist
+    # Distribution of the scaled residuals, where it is not normal.
     residual_shape: ResidualShape | None = None

@@ -35,17 +35,10 @@ EXPECTATION = Setting("target", "expectation")
 
 @dataclass(frozen=True)
 class Undersmoothing:
-    """Undersmoothed networks.
+    """Undersmoothed networks."""
 
-    Parameters
-    ----------
-    networks : tuple of UndersmoothedNetworks
-        Networks of each regression.
-    forms : tuple of PairForms, or None
-        Forms of the noise of each regression; None if those of the default estimate apply.
-    """
-
-    networks: tuple[UndersmoothedNetworks, ...]
+    networks: tuple[UndersmoothedNetworks, ...]  # networks of each regression
+    # Forms of the noise of each regression; None if those of the default estimate apply.
     forms: tuple[PairForms, ...] | None
 
     def primal(self) -> Undersmoothing:

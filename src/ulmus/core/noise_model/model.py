@@ -59,25 +59,17 @@ class NoiseVarianceModel:
     """Noise variance at weight 1 as a function of the inputs, in the fit's units of y.
 
     Each output has an ensemble of its own, whose map selects other inputs.
-
-    Parameters
-    ----------
-    logs : tuple of Ensemble or None
-        Ensembles for the logarithm g of squared residuals; None where the variance is constant.
-    share, factor : ndarrays of shape (K,)
-        The variance is factor x exp(share x g).
-    low, high : ndarrays of shape (K,)
-        Range to which predicted logarithms are clipped.
-    flat : ndarray of shape (K,)
-        The variance where it is constant, else NaN.
     """
 
+    # Ensembles for the logarithm g of squared residuals; None where the variance is constant.
     logs: tuple[Ensemble | None, ...]
+    # (K,): the variance is factor x exp(share x g).
     share: np.ndarray
     factor: np.ndarray
+    # low, high: (K,): range to which predicted logarithms are clipped.
     low: np.ndarray
     high: np.ndarray
-    flat: np.ndarray
+    flat: np.ndarray  # (K,): the variance where it is constant, else NaN
 
     def variance(self, X: Array) -> np.ndarray:
         """Noise variance at the rows of X, shape (K, p)."""

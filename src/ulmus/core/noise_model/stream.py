@@ -54,21 +54,11 @@ def streamed_noise_model(
 
 @dataclass(frozen=True)
 class Targets:
-    """Targets of the regressions, for blocks of rows.
+    """Targets of the regressions, for blocks of rows."""
 
-    Parameters
-    ----------
-    members : Ensemble
-        Members whose leave-one-out residuals are used.
-    output : int
-        The output whose noise is modelled.
-    first : Ensemble or None
-        The first regression; with it, targets are the working response.
-    """
-
-    members: Ensemble
-    output: int
-    first: Ensemble | None = None
+    members: Ensemble  # members whose leave-one-out residuals are used
+    output: int  # the output whose noise is modelled
+    first: Ensemble | None = None  # the first regression; with it, targets are the working response
 
     def squares(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, Array]]:
         """Blocks with targets as outputs, and the squared residuals (1, n)."""
