@@ -32,10 +32,9 @@ class CentralIntervals(NamedTuple):
 
     Examples
     --------
-    >>> from ulmus.metrics import coverage, quantile_intervals
-    >>> central = quantile_intervals([[0.0, 1.0, 3.0]], [0.25, 0.5, 0.75])
-    >>> central.confidence_level, coverage([2.0], central.intervals)
-    (array([0.5]), array([1.]))
+    >>> from ulmus.metrics import quantile_intervals
+    >>> quantile_intervals([[0.0, 1.0, 3.0]], [0.25, 0.5, 0.75]).confidence_level
+    array([0.5])
     """
 
     intervals: FloatArray
@@ -55,9 +54,8 @@ class QuantilePrediction(NamedTuple):
     Examples
     --------
     >>> from ulmus.metrics import interval_quantiles
-    >>> predicted = interval_quantiles([[0.0, 3.0]], 0.5)
-    >>> predicted.quantile_predictions, predicted.quantiles
-    (array([[0., 3.]]), array([0.25, 0.75]))
+    >>> interval_quantiles([[0.0, 3.0]], 0.5).quantiles
+    array([0.25, 0.75])
     """
 
     quantile_predictions: FloatArray
@@ -76,12 +74,9 @@ class NormalPrediction(NamedTuple):
 
     Examples
     --------
-    >>> from ulmus.metrics import crps_normal, quantile_normal
-    >>> normal = quantile_normal([[-1.0, 0.0, 1.0]], [0.16, 0.5, 0.84])
-    >>> normal.mean.round(2) + 0.0, normal.std.round(2)
-    (array([0.]), array([1.01]))
-    >>> round(crps_normal([0.0], *normal), 2)
-    0.23
+    >>> from ulmus.metrics import quantile_normal
+    >>> quantile_normal([[-1.0, 0.0, 1.0]], [0.16, 0.5, 0.84]).std.round(2)
+    array([1.01])
     """
 
     mean: FloatArray
@@ -139,19 +134,14 @@ def quantile_intervals(quantile_predictions: ArrayLike, quantiles: ArrayLike) ->
     Examples
     --------
     >>> from ulmus.metrics import calibration_error, quantile_intervals
-    >>> central = quantile_intervals([[0.0, 1.0, 3.0]], [0.25, 0.5, 0.75])
-    >>> central.intervals[0, :, 0], central.confidence_level
-    (array([0., 3.]), array([0.5]))
-    >>> calibration_error([2.0], *central)
+    >>> calibration_error([2.0], *quantile_intervals([[0.0, 1.0, 3.0]], [0.25, 0.5, 0.75]))
     0.5
     """
     q, tau = checked_quantiles(quantile_predictions, quantiles, None)
     k = len(tau) // 2
     if k == 0 or not np.allclose(tau + tau[::-1], 1.0, rtol=0.0, atol=1e-9):
-        raise ValueError(
-            f"quantiles must pair up as t and 1 - t for central intervals, got {tau.tolist()}; "
-            "predict the missing levels or drop the unpaired ones."
-        )
+        text = f"quantiles must pair up as t and 1 - t for central intervals, got {tau.tolist()}"
+        raise ValueError(f"{text}; predict the missing levels or drop the unpaired ones.")
     ends = np.stack([q[..., :k][..., ::-1], q[..., -k:]], axis=-2)
     return CentralIntervals(ends, tau[-k:] - tau[:k][::-1])
 
@@ -174,8 +164,6 @@ def interval_quantiles(intervals: ArrayLike, confidence_level: ArrayLike) -> Qua
     Examples
     --------
     >>> from ulmus.metrics import interval_quantiles, pit_quantiles
-    >>> interval_quantiles([[0.0, 2.0]], 0.5).quantiles
-    array([0.25, 0.75])
     >>> pit_quantiles([1.0], *interval_quantiles([[0.0, 2.0]], 0.5))
     array([0.5])
     """

@@ -6,12 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm
 
-from ulmus.metrics._validation import (
-    FloatArray,
-    checked_normal,
-    checked_target,
-    weighted_mean,
-)
+from ulmus.metrics._validation import FloatArray, checked_normal, checked_target, weighted_mean
 
 
 def crps_normal(
@@ -55,9 +50,8 @@ def crps_normal(
     with np.errstate(over="ignore"):  # a tiny sigma is the limit z = +-inf
         z = np.divide(error, sigma, out=np.copysign(np.inf, error), where=sigma > 0)
         peak = 2.0 * norm.pdf(z) - 1.0 / np.sqrt(np.pi)
-    return float(
-        weighted_mean(error * (2.0 * norm.cdf(z) - 1.0) + sigma * peak, y.ndim, sample_weight)
-    )
+    score = error * (2.0 * norm.cdf(z) - 1.0) + sigma * peak
+    return float(weighted_mean(score, y.ndim, sample_weight))
 
 
 def log_score(

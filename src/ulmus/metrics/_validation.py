@@ -36,23 +36,23 @@ def checked_array(
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{name} must be an array of numbers, got {type(value).__name__} ({error}); "
-            "convert it to a float array."
-        ) from error
+        text = f"{name} must be an array of numbers, got {type(value).__name__} ({error})"
+        raise ValueError(f"{text}; convert it to a float array.") from error
     if array.ndim not in ndims or array.size == 0:
-        wanted = " or ".join(str(d) for d in ndims)
-        raise ValueError(
-            f"{name} must be non-empty with {wanted} dimensions, got shape {array.shape}; "
-            "reshape it (np.ravel for a single output)."
-        )
+        counts = " or ".join(str(d) for d in ndims)
+        text = f"{name} must be non-empty with {counts} dimensions, got shape {array.shape}"
+        raise ValueError(f"{text}; reshape it (np.ravel for a single output).")
     bad = np.isnan(array) if infinite else ~np.isfinite(array)
     if np.any(bad):
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(
-            f"{name} contains {array[where]} at index {where}; drop or impute such rows first."
-        )
+        where = _first(bad)
+        text = f"{name} contains {array[where]} at index {where}"
+        raise ValueError(f"{text}; drop or impute such rows first.")
     return array
+
+
+def _first(bad: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Index of the first true entry."""
+    return tuple(int(i) for i in np.argwhere(bad)[0])
 
 
 def check_shape(name: str, array: NDArray[Any], shape: tuple[int, ...], remedy: str) -> None:
@@ -71,10 +71,8 @@ def checked_weights(sample_weight: ArrayLike, n: int) -> FloatArray:
     weight = checked_array("sample_weight", sample_weight, ndims=(1,))
     check_shape("sample_weight", weight, (n,), "give one weight per row")
     if np.any(weight < 0) or not np.any(weight > 0):
-        raise ValueError(
-            f"sample_weight must be >= 0 with a positive sum, got minimum {weight.min()} and "
-            f"sum {weight.sum()}; omit it for equal weights."
-        )
+        text = f"got minimum {weight.min()} and sum {weight.sum()}; omit it for equal weights."
+        raise ValueError(f"sample_weight must be >= 0 with a positive sum, {text}")
     return weight
 
 
@@ -117,7 +115,7 @@ def checked_bounds(intervals: ArrayLike, shape: tuple[int, ...]) -> tuple[FloatA
     lower, upper = np.take(ends, 0, axis=n_axes), np.take(ends, 1, axis=n_axes)
     bad = (lower > upper) | np.isposinf(lower) | np.isneginf(upper)
     if np.any(bad):
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        where = _first(bad)
         raise ValueError(
             f"intervals must have lower <= upper, got lower={lower[where]}, upper={upper[where]} "
             f"at index {where}; np.sort(intervals, axis={n_axes}) orders the ends."
@@ -129,9 +127,8 @@ def checked_levels(name: str, value: ArrayLike, ndims: tuple[int, ...]) -> Float
     """Return probabilities inside (0, 1)."""
     level = checked_array(name, value, ndims)
     if np.any((level <= 0) | (level >= 1)):
-        raise ValueError(
-            f"{name} must lie strictly between 0 and 1, got {level.tolist()}; write 95 % as 0.95."
-        )
+        text = f"{name} must lie strictly between 0 and 1, got {level.tolist()}"
+        raise ValueError(f"{text}; write 95 % as 0.95.")
     return level
 
 
@@ -152,14 +149,11 @@ def checked_quantiles(
     shape = q.shape[:-1] if shape is None else shape
     check_shape("quantile_predictions", q, (*shape, len(tau)), "one per target and level, last")
     if np.any(np.diff(tau) <= 0):
-        raise ValueError(
-            f"quantiles must be strictly increasing, got {tau.tolist()}; sort them, and "
-            "quantile_predictions accordingly."
-        )
-    if np.any(np.diff(q, axis=-1) < 0):
-        where = tuple(int(i) for i in np.argwhere(np.diff(q, axis=-1) < 0)[0])
-        raise ValueError(
-            f"quantile_predictions cross at index {where}: {q[where]} is above the next; "
-            "np.sort(quantile_predictions, axis=-1) repairs this."
-        )
+        text = f"quantiles must be strictly increasing, got {tau.tolist()}"
+        raise ValueError(f"{text}; sort them, and quantile_predictions accordingly.")
+    crossed = np.diff(q, axis=-1) < 0
+    if np.any(crossed):
+        where = _first(crossed)
+        text = f"quantile_predictions cross at index {where}: {q[where]} is above the next"
+        raise ValueError(f"{text}; np.sort(quantile_predictions, axis=-1) repairs this.")
     return q, tau

@@ -14,11 +14,13 @@ from array_api_compat import (
     is_cupy_namespace,
     is_torch_namespace,
 )
+from numpy.typing import NDArray
 
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting
 
 Array = Any
+FloatArray = NDArray[np.float64]
 
 # Elements of a block of hidden features. Eight megabytes fit the cache of a processor and are long
 # enough for matrix products at full speed; a GPU needs two gigabytes (benchmarks/scale.py).
