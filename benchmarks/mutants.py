@@ -32,13 +32,15 @@ TIMEOUT_S = 120
 # Test files, relative to ``tests`` and without ``.py``: those of all modules, and those that run
 # before them for some modules.
 EVERY = (
-    "core/variance/test_quadratic_forms core/data/test_block_passes core/fit/test_fallbacks "
+    "core/variance/test_quadratic_forms core/data/test_block_passes core/fit/test_degenerate_cases "
     "intervals/test_confidence estimators/test_partial_fit estimators/test_properties "
     "core/ridge/test_alpha core/arrays/test_numerics intervals/test_prediction "
     "estimators/test_fit_blocks estimators/test_warnings estimators/test_bad_input "
     "estimators/test_estimates"
 )
-UNDERSMOOTHING = "core/fit/test_fallbacks intervals/test_confidence statistics/test_intervals"
+UNDERSMOOTHING = (
+    "core/fit/test_degenerate_cases intervals/test_confidence statistics/test_intervals"
+)
 FIRST = {
     "arrays/backend": "core/arrays/test_devices core/arrays/test_backends",
     "arrays/linalg": (
@@ -52,7 +54,7 @@ FIRST = {
     "input_map/optimisation": "core/input_map/test_optimisation",
     "layer/hidden_layer": "core/layer/test_hidden_layer",
     "layer/inputs": "core/layer/test_inputs",
-    "noise/constant": "core/fit/test_fallbacks core/ridge/test_alpha",
+    "noise/constant": "core/fit/test_degenerate_cases core/ridge/test_alpha",
     "noise_model/model": (
         "core/noise_model/test_noise_model estimators/test_noise_auto intervals/test_prediction "
         "estimators/test_fit_blocks"
@@ -62,14 +64,14 @@ FIRST = {
     "query/sequential_design": "core/query/test_sequential_design",
     "ridge/alpha": "core/ridge/test_alpha estimators/test_properties",
     "ridge/member_pairs": (
-        "core/data/test_block_passes core/fit/test_fallbacks core/arrays/test_devices"
+        "core/data/test_block_passes core/fit/test_degenerate_cases core/arrays/test_devices"
     ),
     "ridge/residuals": "core/ridge/test_block_leave_out",
     "ridge/smoother": (
         "core/data/test_block_passes core/arrays/test_numerics core/arrays/test_single_precision "
         "core/ridge/test_weak_coordinates"
     ),
-    "variance/estimates": "core/fit/test_fallbacks estimators/test_estimates",
+    "variance/estimates": "core/fit/test_degenerate_cases estimators/test_estimates",
     "variance/undersmoothing": UNDERSMOOTHING,
 }
 

@@ -136,6 +136,14 @@ def fit_with_oracle(make_table, hidden):
 
 
 @pytest.fixture
+def normal_rows():
+    """Standard normal X (600, 3) and y = sin x0 + x1 + noise."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 3))
+    return X, np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(600)
+
+
+@pytest.fixture
 def rng():
     """A generator of random numbers, the same in each test."""
     return np.random.default_rng(20)

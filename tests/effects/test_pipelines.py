@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import ulmus
+from ulmus import ELMEnsembleRegressor
 
 NAMES = ["kind", "t", "dose", "size"]
 
@@ -326,3 +327,12 @@ def test_arrays_that_are_no_tables(make_table):
 def test_far_values_warn_of_extrapolation(inference, new_rows):
     with pytest.warns(ulmus.exceptions.ExtrapolationWarning, match="outside"):
         inference.compare(new_rows, {"t": (10, 300)})
+
+
+def test_intervals_out_of_a_pipeline(normal_rows):
+    X, y = normal_rows
+    pipe = make_pipeline(StandardScaler(), small_ensemble(5, 20)).fit(X, y)
+    intervals = pipe[-1].predict_interval(pipe[:-1].transform(X[:5]))
+    assert intervals.shape == (5, 2)
+    assert_array_equal(ulmus.inference(pipe).predict_interval(X[:5]), intervals)
+    assert "ulmus.inference(pipe)" in ELMEnsembleRegressor.predict_interval.__doc__

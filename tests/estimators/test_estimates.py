@@ -6,9 +6,12 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse
-from models import plain_ensemble
+from messages import mentions
+from models import plain_ensemble, small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
 from parametrisations import alphas, intercepts, weightings
+
+from ulmus.core.variance import estimates as registry
 
 ESTIMATES = ["NHo", "BR", "NHe", "S1", "S2", "S3"]
 HC = ["HC0", "HC2", "HC3", "HC3-exact", "pooled"]
@@ -299,3 +302,18 @@ def test_residuals_of_an_interpolation_are_discounted_by_a_number(hc, make_table
     variance = model.predict_var(inputs)
     assert np.all(np.isfinite(variance))
     assert np.all(variance >= 0)
+
+
+@pytest.mark.parametrize("estimate", ["S1", "S2", "S3", "NHe"])
+def test_a_summary_with_any_default_estimate(normal_rows, estimate):
+    X, y = normal_rows
+    for rows in (60, 600):  # forms of rows, forms of features
+        model = small_ensemble(5, 20, variance=estimate).fit(X[:rows], y[:rows])
+        assert np.all(np.isfinite(model.summary_frame(X[:9])))
+        assert np.isfinite(model.undersmoothing_gap_)
+
+
+def test_an_estimate_that_names_no_substitute(monkeypatch):
+    monkeypatch.setitem(registry.ESTIMATES, "S9", registry.Estimate("own", lambda A, U, M: U, 9))
+    with pytest.raises(ValueError, match=mentions("'S9'", "n_estimators >= 9", "'auto'")):
+        small_ensemble(5, 20, variance="S9").fit(np.ones((9, 1)), np.ones(9))

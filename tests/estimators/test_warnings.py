@@ -1,6 +1,7 @@
 """Doubtful fits and doubtful points get a warning, and nothing else is said."""
 
 import re
+import warnings
 from functools import partial
 
 import numpy as np
@@ -8,9 +9,11 @@ import oracles
 import pytest
 import scipy.sparse
 from messages import mentions
-from models import ensemble_of_three, plain_ensemble, plain_member
+from models import ensemble_of_three, plain_ensemble, plain_member, small_ensemble
 from numpy.testing import assert_allclose
 from parametrisations import both_estimators
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ulmus.exceptions import (
     DegenerateFitWarning,
@@ -188,3 +191,40 @@ def test_a_warning_points_at_the_line_that_caused_it(data, cause):
     with pytest.warns(UserWarning, match="points|members|variances|n_estimators") as record:
         getattr(model, method)(*arguments, **options)
     assert [warning.filename for warning in record] == [__file__]
+
+
+def test_a_warning_is_given_once(normal_rows):
+    X, y = normal_rows
+    model = small_ensemble(5, 20).fit(X, y)
+    calls = {
+        "predict": lambda: model.predict(X[:2] + 9),
+        "summary_frame": lambda: model.summary_frame(X[:2] + 9),
+        "predict_dist": lambda: model.predict_dist(X[:2] + 9),
+        "predict_interval": lambda: model.predict_interval(X[:2] + 9),
+        "predict_quantiles": lambda: model.predict_quantiles(X[:2] + 9, 0.5),
+    }
+    for name, call in calls.items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        kinds = [w.category for w in caught]
+        assert kinds.count(ExtrapolationWarning) == 1, name
+        assert {w.filename for w in caught} == {__file__}, name
+
+
+def test_a_warning_through_a_pipeline_points_at_the_users_line(normal_rows):
+    X, y = normal_rows
+    pipe = make_pipeline(StandardScaler(), small_ensemble(5, 20)).fit(X, y)
+    with pytest.warns(ExtrapolationWarning) as record:
+        pipe.predict(X[:2] + 9)
+    assert record[0].filename == __file__
+
+
+def test_rows_of_zeros_that_are_out_of_range_warn(normal_rows):
+    X, y = normal_rows
+    X = np.abs(X) + 1  # zero is not among the values
+    model = small_ensemble(5, 20).fit(scipy.sparse.csr_array(X), y)
+    points = X[:4].copy()
+    points[1], points[3, 2] = 0, 0
+    with pytest.warns(ExtrapolationWarning, match="2 of 4 points"):
+        model.predict(scipy.sparse.csr_array(points))

@@ -12,8 +12,10 @@ import pandas as pd
 import pytest
 from fit_comparison import assert_same_fit
 from messages import mentions
-from models import every_estimate_ensemble, plain_member
+from models import every_estimate_ensemble, plain_member, small_ensemble
 from numpy.testing import assert_allclose
+
+import ulmus
 
 pytest.importorskip("dask", reason="needs dask")
 pytest.importorskip("distributed", reason="needs distributed")
@@ -273,3 +275,23 @@ def test_without_dask(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(ImportError, match=mentions("needs dask and distributed", "ulmus[dask]")):
         importlib.import_module("ulmus.dask")
+
+
+def test_an_empty_partition_has_no_predictions(normal_rows):
+    da = pytest.importorskip("dask.array")
+    import dask.dataframe as dd
+
+    import ulmus.dask
+
+    X, y = normal_rows
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    for outputs in (y, np.column_stack([y, -y])):
+        model = small_ensemble(5, 20).fit(X, outputs)
+        points = da.from_array(X, chunks=((0, 300, 0, 300), (3,)))
+        for method in (ulmus.dask.predict, ulmus.dask.predict_var):
+            ours = method(model, points).compute()
+            assert_allclose(ours, getattr(model, method.__name__)(X))
+        named = small_ensemble(5, 20).fit(frame, outputs)
+        rare = dd.from_pandas(frame, npartitions=40)
+        rare = rare[rare["a"] > 2.2]
+        assert len(ulmus.dask.predict(named, rare).compute()) == np.sum(X[:, 0] > 2.2)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from drawn import area, bars, dots, labelled, legend, line, tick_labels
+from matplotlib_artists import area, bars, dots, labelled, legend, line, tick_labels
 from messages import mentions
 from models import plain_ensemble, plain_member
 from numpy.testing import assert_allclose, assert_array_equal

@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import area, labelled, legend, line, tick_labels
+from matplotlib_artists import area, labelled, legend, line, tick_labels
 from messages import mentions
 from models import plain_ensemble, plain_member
 from numpy.testing import assert_allclose, assert_array_equal

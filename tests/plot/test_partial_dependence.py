@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import area, bars, labelled, legend, line, tick_labels
+from matplotlib_artists import area, bars, labelled, legend, line, tick_labels
 from messages import mentions
 from numpy.testing import assert_allclose, assert_array_equal
 

@@ -399,7 +399,7 @@ def test_a_model_without_rows_and_without_observations(rows):
     model = small_ensemble(4, 15, alpha=0.1).fit(*rows).compress()
     found = contents(model, rows[0], None)
     assert found.evaluated_on == NOTHING
-    assert found.target is None
+    assert found.observed is None
     assert "was not evaluated" in overview_text(found)
     read = Page(report_html(model, rows[0], None))
     assert set(SECTIONS) <= read.ids()

@@ -6,9 +6,10 @@ import threading
 
 import numpy as np
 import pytest
+import scipy.sparse
 from fit_comparison import answers, assert_close, assert_same_answers
 from messages import mentions
-from models import PLAIN, every_estimate_ensemble
+from models import PLAIN, every_estimate_ensemble, small_ensemble
 from numpy.testing import assert_allclose
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -167,3 +168,30 @@ def test_an_unusable_number_of_threads(make_table, n_jobs):
     X, y, _, _ = make_table(60)
     with pytest.raises(ValueError, match=mentions("n_jobs", repr(n_jobs))):
         every_estimate_ensemble(6, n_jobs=n_jobs).fit(X, y)
+
+
+def test_sparse_rows_are_refused_where_torch_computes(torch, normal_rows):
+    X, y = normal_rows
+    rows = scipy.sparse.csr_array(X)
+    for fit in (
+        small_ensemble(5, 20, device="cpu").fit,
+        small_ensemble(5, 20, device="cpu").partial_fit,
+    ):
+        with pytest.raises(ValueError, match=mentions("sparse", "device='cpu'", "toarray")):
+            fit(rows, y)
+    with pytest.raises(ValueError, match=mentions("sparse", "toarray")):
+        small_ensemble(5, 20, device="cpu").fit_blocks([(rows, y)])
+    model = small_ensemble(5, 20).fit(torch.asarray(X), torch.asarray(y))
+    with pytest.raises(ValueError, match=mentions("sparse", "toarray")):
+        model.predict(rows)
+
+
+def test_a_device_that_torch_does_not_know(torch, normal_rows):
+    with pytest.raises(ValueError, match=mentions("device='gpu'", "'cuda'", "None")):
+        small_ensemble(5, 20, device="gpu").fit(*normal_rows)
+
+
+def test_a_device_without_torch(normal_rows, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(ImportError, match=mentions("device='cuda'", "ulmus[torch]")):
+        small_ensemble(5, 20, device="cuda").fit(*normal_rows)

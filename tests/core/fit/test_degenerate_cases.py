@@ -1,4 +1,4 @@
-"""Fallbacks, limits and variants that the other tests seldom reach; see benchmarks/mutants.py."""
+"""Degenerate cases, limits and substitutes of a fit; see benchmarks/mutants.py."""
 
 from contextlib import nullcontext
 from dataclasses import replace
