@@ -176,7 +176,7 @@ def _location_values(cells: Cells, axis: str) -> np.ndarray:
     found = column_type(cells) or NumberColumn
     allowed = found is NumberColumn or (axis == "time" and found.continuous)
     if allowed and issubclass(found, NumericColumn):
-        return found.values(cells)
+        return found.parse(cells)
     required = "numbers or dates" if axis == "time" else "numbers"
     raise ValueError(f"--{axis} {cells.name} contains {found.plural}; name a column of {required}.")
 

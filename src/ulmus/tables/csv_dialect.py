@@ -14,8 +14,6 @@ from ulmus.messages import Message, Setting
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 # Numbers with decimal commas, and with decimal points.
 FRACTIONS = (r"-?\d*,\d+([eE][+-]?\d+)?", r"-?\d*\.\d+([eE][+-]?\d+)?")
-# Bytes from which a dialect is detected.
-HEAD_BYTES = 2**16
 ENCODING = Setting("encoding", "latin-1", "set its encoding, for example {}")
 
 
@@ -59,19 +57,13 @@ class CsvDialect:
     def _head(self, path: Path) -> str:
         try:
             with pa.input_stream(str(path), compression="detect") as stream:
-                text: str = stream.read(HEAD_BYTES).decode(self.encoding, errors="replace")
+                text: str = stream.read(2**16).decode(self.encoding, errors="replace")
         except (OSError, pa.ArrowException) as error:
             raise read_error(path, "csv", error) from error
         except LookupError as error:
-            raise InputError(
-                Message(
-                    "unknown-encoding",
-                    "is not a known encoding",
-                    "encoding",
-                    self.encoding,
-                    ("try latin-1",),
-                )
-            ) from error
+            text, suggestions = "is not a known encoding", ("try latin-1",)
+            message = Message("unknown-encoding", text, "encoding", self.encoding, suggestions)
+            raise InputError(message) from error
         if "\0" in text:
             cause = f"{path} is not a text in {self.encoding}"
             raise InputError(Message("wrong-encoding", cause, suggestions=(ENCODING,)))
@@ -82,7 +74,6 @@ def read_error(path: Path, format: str, error: BaseException) -> InputError:
     """One sentence about why a file cannot be read."""
     lines = str(error).strip().splitlines()
     reason = lines[0][:300].rstrip(".") if lines else type(error).__name__
-    in_other_encoding = re.search("utf-?8", reason, re.IGNORECASE)
     cause = f"{path} cannot be read as {format}: {reason}"
-    suggestions = (ENCODING,) if in_other_encoding else ()
+    suggestions = (ENCODING,) if re.search("utf-?8", reason, re.IGNORECASE) else ()
     return InputError(Message("unreadable-table", cause, suggestions=suggestions))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.csv
@@ -21,13 +21,9 @@ from ulmus.tables.cells import some
 from ulmus.tables.csv_dialect import CsvDialect, read_error
 from ulmus.tables.formats import ARROW, CSV, PARQUET, file_format, is_compressed
 
-BATCH_ROWS, PAGE_BYTES = 65_536, 2**20
+BATCH_ROWS = 65_536
 # A table of more cells than this is read in blocks and not kept in memory.
 MAX_CELLS_IN_MEMORY = 10_000_000
-# Bytes per cell of a CSV file, and the factor by which compression reduces it.
-CELL_BYTES, COMPRESSION = 6, 4
-# Names that pandas gives to an index without a name, in CSV and in Parquet.
-UNNAMED_INDEX = re.compile(r"(__index_level_\d+__)?")
 DETECTED = CsvDialect()
 
 
@@ -35,7 +31,9 @@ DETECTED = CsvDialect()
 class TableFile(ABC):
     """A table in a file; each format is a subclass."""
 
-    path: Path  # the file
+    path: Path
+    text_columns: tuple[str, ...] = ()  # columns of a CSV file that are read as text
+    copied_columns: tuple[str, ...] = ()  # columns of a CSV file whose integers stay integers
     format: ClassVar[str]
 
     @cached_property
@@ -57,21 +55,21 @@ class TableFile(ABC):
 
     @property
     def named_columns(self) -> list[str]:
-        """Names without those of an index without a name, such as the row numbers of pandas."""
-        return [name for name in self.names if not UNNAMED_INDEX.fullmatch(name)]
+        """Names without those that pandas gives to an unnamed index, in CSV and in Parquet."""
+        return [n for n in self.names if not re.fullmatch(r"(__index_level_\d+__)?", n)]
 
     @property
     def is_large(self) -> bool:
         """Whether it is read in blocks and not kept in memory."""
         return self.n_cells > MAX_CELLS_IN_MEMORY
 
-    def with_text_columns(self, names: Sequence[str]) -> TableFile:
+    def with_text_columns(self, names: Iterable[str]) -> Self:
         """The same file; these columns of a CSV file are read as text."""
-        return self
+        return replace(self, text_columns=tuple(name for name in names if name in self.names))
 
-    def with_copied_columns(self, names: Iterable[str]) -> TableFile:
+    def with_copied_columns(self, names: Iterable[str]) -> Self:
         """The same file; integers of these columns of a CSV file are not converted to floats."""
-        return self
+        return replace(self, copied_columns=tuple(names))
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Blocks of rows with some columns, as record batches."""
@@ -150,9 +148,8 @@ class ParquetTable(TableFile):
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:
         # Page by page and group by group, as a row group may be as large as the table.
-        file = pa.parquet.ParquetFile(
-            self.path, buffer_size=PAGE_BYTES, page_checksum_verification=True
-        )
+        options = {"buffer_size": 2**20, "page_checksum_verification": True}
+        file = pa.parquet.ParquetFile(self.path, **options)
         for group in range(file.num_row_groups):
             for batch in file.iter_batches(BATCH_ROWS, columns=columns, row_groups=[group]):
                 yield self._cast(batch.select(columns))
@@ -188,40 +185,19 @@ class ArrowTable(TableFile):
 
 @dataclass(frozen=True)
 class CsvTable(TableFile):
-    """A CSV file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    dialect : CsvDialect
-        How it is read.
-    text_columns : tuple of str
-        Columns that are read as text.
-    copied_columns : tuple of str
-        Columns whose integers are not converted to floats.
-    """
+    """A CSV file."""
 
     dialect: CsvDialect = DETECTED
-    text_columns: tuple[str, ...] = ()
-    copied_columns: tuple[str, ...] = ()
     format: ClassVar[str] = CSV
-
-    def with_text_columns(self, names: Sequence[str]) -> TableFile:
-        """The same file; these columns are read as text."""
-        return replace(self, text_columns=tuple(name for name in names if name in self.names))
-
-    def with_copied_columns(self, names: Iterable[str]) -> TableFile:
-        """The same file; integers of these columns are not converted to floats."""
-        return replace(self, copied_columns=tuple(names))
 
     def _schema(self) -> Any:
         with self._reader() as reader:
-            return self._decoded(reader.schema)
+            self._require_decoded(reader.schema)
+            return reader.schema
 
     def _n_cells(self) -> int:
-        cells = self.path.stat().st_size // CELL_BYTES
-        return cells * (COMPRESSION if is_compressed(self.path) else 1)
+        # About six bytes per cell, of which compression leaves a quarter.
+        return self.path.stat().st_size // 6 * (4 if is_compressed(self.path) else 1)
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:
         with self._reader(columns) as reader:
@@ -230,15 +206,14 @@ class CsvTable(TableFile):
     def _table(self, columns: Sequence[str]) -> Any:
         # Types are inferred from all rows here, not from the first block.
         table = pa.csv.read_csv(self.path, **self._options(columns))
-        self._decoded(table.schema)
+        self._require_decoded(table.schema)
         return table
 
-    def _decoded(self, schema: Any) -> Any:
-        """A schema without binary columns, which are texts in another encoding."""
+    def _require_decoded(self, schema: Any) -> None:
+        """Refuse binary columns, which are texts in another encoding."""
         binary = [field.name for field in schema if pa.types.is_binary(field.type)]
         if binary:
             raise pa.ArrowInvalid(f"column {binary[0]!r} is not in {self.dialect.encoding}")
-        return schema
 
     @contextmanager
     def _reader(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
@@ -256,17 +231,15 @@ class CsvTable(TableFile):
             yield reader
 
     def _options(self, columns: Sequence[str] | None) -> dict[str, Any]:
-        dialect = self.dialect
+        delimiter, decimal = self.dialect.delimiter or ",", self.dialect.decimal or "."
         return {
-            "read_options": pa.csv.ReadOptions(encoding=dialect.encoding, block_size=2**22),
-            "parse_options": pa.csv.ParseOptions(
-                delimiter=dialect.delimiter or ",", newlines_in_values=True
-            ),
+            "read_options": pa.csv.ReadOptions(encoding=self.dialect.encoding, block_size=2**22),
+            "parse_options": pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             "convert_options": pa.csv.ConvertOptions(
                 include_columns=list(columns or ()),
                 column_types=dict.fromkeys(self.text_columns, pa.string()),
                 strings_can_be_null=True,
-                decimal_point=dialect.decimal or ".",
+                decimal_point=decimal,
             ),
         }
 
@@ -284,7 +257,7 @@ def table_file(path: Path, dialect: CsvDialect = DETECTED) -> tuple[TableFile, l
     if format != CSV:
         return (ParquetTable(path) if format == PARQUET else ArrowTable(path)), []
     detected = dialect.detected(path)
-    return CsvTable(path, detected), dialect.notes(path, detected)
+    return CsvTable(path, dialect=detected), dialect.notes(path, detected)
 
 
 def _without_string_views(schema: Any) -> Any:

@@ -30,12 +30,8 @@ def file_format(path: Path) -> str:
     ending = Path(path.stem).suffix if compressed else path.suffix
     format = FORMATS.get(ending.lower())
     if format is None or (compressed and format != CSV):
+        text = f"the ending of {path} does not identify a table format"
         endings = "use .csv, .csv.gz, .parquet, .arrow or .feather"
-        raise InputError(
-            Message(
-                "table-format",
-                f"the ending of {path} does not identify a table format",
-                suggestions=(endings, Setting("format", phrase="set {}")),
-            )
-        )
+        suggestions = (endings, Setting("format", phrase="set {}"))
+        raise InputError(Message("table-format", text, suggestions=suggestions))
     return format

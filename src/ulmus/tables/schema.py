@@ -120,18 +120,19 @@ class Schema:
         names = list(frame.columns)
         lacking = [repr(name) for name in self.names if name not in names]
         if lacking:
-            noun = "column" if len(lacking) == 1 else "columns"
-            raise ValueError(
-                f"the table lacks the {noun} {some(lacking)}; the model requires "
-                f"{some(self.names, 20)}."
-            )
+            noun, required = "column" if len(lacking) == 1 else "columns", some(self.names, 20)
+            text = f"the table lacks the {noun} {some(lacking)}"
+            raise ValueError(f"{text}; the model requires {required}.")
         require_distinct([name for name in names if name in self.names])
 
     def _refuse_missing(self, absent: np.ndarray, first_row: int) -> None:
         if not absent.any():
             return
         row, j = map(int, np.argwhere(absent)[0])
-        raise missing_value_error(f"column {self.names[j]!r}", first_row + row + 1)
+        text = f"column {self.names[j]!r} has no value in data row {first_row + row + 1}"
+        drop = Setting("missing", "drop", "use {} to exclude such rows")
+        impute = Setting("missing", "impute", "use {} to fill in medians")
+        raise InputError(Message("missing-value", text, suggestions=("fill it", drop, impute)))
 
     def describe(self) -> dict[str, Any]:
         """A description for JSON."""
@@ -146,32 +147,21 @@ class Schema:
                 COLUMN_TYPES[one["type"]].from_description(one) for one in description["columns"]
             )
             schema = cls(columns, description["missing"], tuple(description["na_values"]))
-            finite = all(np.isfinite(column.fill_code) for column in columns)
+            schema._require_valid(description)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"this is not the description of a table: {error}.") from error
-        if not finite or schema.missing not in MISSING_RULES:
-            raise ValueError("this is not the description of a table: it has unknown values.")
-        texts = (*schema.names, *schema.na_values)
-        if not all(isinstance(text, str) for text in texts) or schema.describe() != description:
-            raise ValueError("this is not the description of a table: names must be texts.")
-        if not columns or len(set(schema.names)) < len(columns):
-            raise ValueError("this is not the description of a table: names must be distinct.")
         return schema
 
-
-def missing_value_error(subject: str, row: int) -> InputError:
-    """A missing value under the rule ``"error"``."""
-    return InputError(
-        Message(
-            "missing-value",
-            f"{subject} has no value in data row {row}",
-            suggestions=(
-                "fill it",
-                Setting("missing", "drop", "use {} to exclude such rows"),
-                Setting("missing", "impute", "use {} to fill in medians"),
-            ),
-        )
-    )
+    def _require_valid(self, description: Any) -> None:
+        """Refuse a schema that was read and that no table has."""
+        finite = all(np.isfinite(column.fill_code) for column in self.columns)
+        if not finite or self.missing not in MISSING_RULES:
+            raise ValueError("it has unknown values")
+        texts = (*self.names, *self.na_values)
+        if not all(isinstance(text, str) for text in texts) or self.describe() != description:
+            raise ValueError("names must be texts")
+        if not self.columns or len(set(self.names)) < len(self.columns):
+            raise ValueError("names must be distinct")
 
 
 def require_distinct(names: list[Any]) -> None:

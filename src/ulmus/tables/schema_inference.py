@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import Enum
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ulmus.exceptions import InputError
 from ulmus.messages import Message
 from ulmus.tables.cells import Cells, some
 from ulmus.tables.columns import COLUMN_TYPES, CategoryColumn, Column, column_type
-from ulmus.tables.columns.statistics import MAX_CATEGORIES, ColumnStatistics
+from ulmus.tables.columns.statistics import MAX_CATEGORIES, ColumnStatistics, ColumnUse
 from ulmus.tables.schema import MISSING_RULES, Schema, require_distinct
 
 
@@ -52,11 +52,8 @@ def infer_schema(
     --------
     >>> import pandas as pd
     >>> from ulmus.tables import infer_schema
-    >>> parts = [
-    ...     pd.DataFrame({"t": [1, 2], "ok": [True, False]}),
-    ...     pd.DataFrame({"t": [3], "ok": [True]}),
-    ... ]
-    >>> schema, notes, n_rows = infer_schema(parts)
+    >>> table = pd.DataFrame({"t": [1, 2, 3], "ok": [True, False, True]})
+    >>> schema, notes, n_rows = infer_schema([table[:2], table[2:]])
     >>> [(column.name, column.type_name) for column in schema.columns], n_rows
     ([('t', 'number'), ('ok', 'boolean')], 3)
     """
@@ -86,53 +83,31 @@ def infer_schema(
     return InferredSchema(schema, tuple(notes), n_rows)
 
 
-class ColumnUse(Enum):
-    """Whether a column is an input, or why it is excluded."""
-
-    INPUT = "input"
-    EMPTY = "no values"
-    CONSTANT = "constant"
-    IDENTIFIER = "too many distinct texts"
-
-
+@dataclass
 class ColumnScan:
-    """Type and statistics of one column, updated with every part of the table.
+    """Type and statistics of one column, updated with every part of the table."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    categorical : bool
-        Whether the user declared it categorical.
-    """
-
-    def __init__(self, name: str, categorical: bool = False) -> None:
-        self.name = name
-        self.declared_categorical = categorical
-        self.type: type[Column] | None = CategoryColumn if categorical else None
-        self.statistics: ColumnStatistics | None = None
+    name: str
+    declared_categorical: bool = False
+    column_class: type[Column] | None = None
+    statistics: ColumnStatistics | None = None
 
     def add(self, cells: Cells) -> None:
         """Update by further cells."""
-        self.type = self.type or column_type(cells)
-        if self.type is None:
+        declared = CategoryColumn if self.declared_categorical else None
+        self.column_class = self.column_class or declared or column_type(cells)
+        if self.column_class is None:
             return
-        self.statistics = self.statistics or self.type.statistics()
+        self.statistics = self.statistics or self.column_class.statistics()
         self.statistics.add(cells)
-        if self.declared_categorical and self.statistics.has_too_many_levels:
-            raise ValueError(
-                f"column {self.name!r} has more than {MAX_CATEGORIES} categories; join some of "
-                "them, or use it as a number."
-            )
+        if self.declared_categorical and self.use is ColumnUse.IDENTIFIER:
+            text = f"column {self.name!r} has more than {MAX_CATEGORIES} categories"
+            raise ValueError(f"{text}; join some of them, or use it as a number.")
 
     @property
     def use(self) -> ColumnUse:
         """Whether the column is an input, or why it is excluded."""
-        if self.statistics is None:
-            return ColumnUse.EMPTY
-        if self.statistics.has_too_many_levels:
-            return ColumnUse.IDENTIFIER
-        return ColumnUse.CONSTANT if self.statistics.is_constant else ColumnUse.INPUT
+        return ColumnUse.EMPTY if self.statistics is None else self.statistics.use
 
     @property
     def resembles_dates(self) -> bool:
@@ -142,8 +117,8 @@ class ColumnScan:
 
     def column(self) -> Column:
         """The column of the schema."""
-        assert self.type is not None
-        return self.type.from_statistics(self.name, self.statistics)
+        assert self.column_class is not None
+        return self.column_class.from_statistics(self.name, self.statistics)
 
 
 def _notes(scans: list[ColumnScan]) -> list[str]:
@@ -157,40 +132,33 @@ def _notes(scans: list[ColumnScan]) -> list[str]:
         if scan.use is ColumnUse.IDENTIFIER:
             dates = "dates; write them as 2023-12-31"
             content = dates if scan.resembles_dates else "identifiers or free text"
-            notes.append(
-                f"Excluded: {scan.name} has more than {MAX_CATEGORIES} distinct texts, probably "
-                f"{content}."
-            )
+            many = f"{scan.name} has more than {MAX_CATEGORIES} distinct texts"
+            notes.append(f"Excluded: {many}, probably {content}.")
     inputs = [scan for scan in scans if scan.use is ColumnUse.INPUT]
     for one in COLUMN_TYPES.values():
-        labels = [scan.column().label for scan in inputs if scan.type is one]
+        labels = [scan.column().label for scan in inputs if scan.column_class is one]
         if one.note and labels:
             notes.append(one.note.format(some(labels, 20)))
     for scan in inputs:
         if scan.resembles_dates:
-            notes.append(
-                f"{scan.name} probably contains dates; write them as 2023-12-31 to encode them as "
-                "days."
-            )
+            form = "write them as 2023-12-31 to encode them as days"
+            notes.append(f"{scan.name} probably contains dates; {form}.")
     return notes
 
 
 def _as_tuple(parameter: str, values: Any) -> tuple[Any, ...]:
     """A list as a tuple; a text is not a list of its letters."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(
-            Message("not-a-list", "must be a list", parameter, values, (f"use [{values!r}]",))
-        )
+        suggestions = (f"use [{values!r}]",)
+        raise InputError(Message("not-a-list", "must be a list", parameter, values, suggestions))
     return tuple(values)
 
 
 def _require_names(names: list[Any], categorical: Sequence[str]) -> None:
     other = next((name for name in names if not isinstance(name, str)), None)
     if other is not None:
-        raise ValueError(
-            f"the table has a column called {other!r}, and names must be texts; rename it, for "
-            "example by X.columns = [str(name) for name in X.columns]."
-        )
+        text = f"the table has a column called {other!r}, and names must be texts"
+        raise ValueError(f"{text}; rename it, as by X.columns = [str(name) for name in X.columns].")
     require_distinct(names)
     absent = next((name for name in categorical if name not in names), None)
     if absent is not None:
@@ -204,8 +172,6 @@ def _require_distinct_features(schema: Schema) -> None:
     origins: dict[str, str] = {}
     for feature, origin in zip(schema.features, schema.origins, strict=True):
         if feature in origins:
-            raise ValueError(
-                f"columns {origins[feature]!r} and {origin!r} would both have an input called "
-                f"{feature!r}; rename one of them."
-            )
+            both = f"columns {origins[feature]!r} and {origin!r}"
+            raise ValueError(f"{both} would both have an input {feature!r}; rename one of them.")
         origins[feature] = origin

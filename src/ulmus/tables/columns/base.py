@@ -12,9 +12,6 @@ import numpy as np
 from ulmus.tables.cells import Cells
 from ulmus.tables.columns.statistics import ColumnStatistics
 
-# Number of values that a summary lists.
-MAX_LISTED = 5
-
 
 @dataclass(frozen=True)
 class Column(ABC):
@@ -78,21 +75,16 @@ class Column(ABC):
     @classmethod
     def from_description(cls, description: dict[str, Any]) -> Self:
         """The column of a JSON description."""
-        arguments: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in description.items()
-            if name != "type"
-        }
-        return cls(**arguments)
+        lists = {n: tuple(v) for n, v in description.items() if isinstance(v, list)}
+        values: dict[str, Any] = {**description, **lists}
+        del values["type"]
+        return cls(**values)
 
     @classmethod
     def summary(cls, values: Any, show: Callable[[Any], str]) -> str:
-        """Values of a Series without missing cells: its most frequent ones with their counts.
-
-        ``show`` formats one value.
-        """
+        """The five most frequent values of a Series with their counts, formatted by ``show``."""
         counts = values.astype(str).value_counts()
-        texts = [f"{show(text)} ({count})" for text, count in counts.iloc[:MAX_LISTED].items()]
+        texts = [f"{show(text)} ({count})" for text, count in counts.iloc[:5].items()]
         more = len(counts) - len(texts)
         return ", ".join(texts) + (f" and {more} more" if more else "")
 

@@ -15,10 +15,6 @@ from ulmus.tables.columns.base import Column
 from ulmus.tables.columns.statistics import NumericStatistics
 from ulmus.tables.dates import DATE_TEXT, days_since_1970, parsed_dates
 
-# A column of texts is numeric if at least this share of the distinct ones are numbers; the others
-# are then errors.
-MIN_NUMBER_SHARE = 0.8
-
 
 @dataclass(frozen=True)
 class NumericColumn(Column):
@@ -28,13 +24,13 @@ class NumericColumn(Column):
 
     @classmethod
     @abstractmethod
-    def values(cls, cells: Cells) -> np.ndarray:
+    def parse(cls, cells: Cells) -> np.ndarray:
         """One number per cell, NaN where missing."""
 
     @classmethod
     def statistics(cls) -> NumericStatistics:
         """Range and median."""
-        return NumericStatistics(cls.values)
+        return NumericStatistics(cls.parse)
 
     @classmethod
     def from_statistics(cls, name: str, statistics: NumericStatistics) -> Self:
@@ -45,10 +41,6 @@ class NumericColumn(Column):
     def fill_code(self) -> float:
         """The number that replaces missing cells when they are imputed."""
         return float(self.fill)
-
-    def parse(self, cells: Cells) -> np.ndarray:
-        """One number per cell, NaN where missing."""
-        return self.values(cells)
 
     def parse_text(self, text: str) -> float | str:
         """The number that a text is, or the text."""
@@ -84,12 +76,11 @@ class NumberColumn(NumericColumn):
 
     @classmethod
     def matches_values(cls, values: list[Any]) -> bool:
-        """Texts of which most are numbers."""
-        numbers = [number_of(text_of(value)) is not None for value in values]
-        return bool(np.mean(numbers) >= MIN_NUMBER_SHARE)
+        """Texts of which at least 80 % are numbers; the others are then errors."""
+        return bool(np.mean([number_of(text_of(value)) is not None for value in values]) >= 0.8)
 
     @classmethod
-    def values(cls, cells: Cells) -> np.ndarray:
+    def parse(cls, cells: Cells) -> np.ndarray:
         """The numbers."""
         return cells.numbers()
 
@@ -132,11 +123,10 @@ class BooleanColumn(NumericColumn):
         return all(isinstance(value, (bool, np.bool_)) for value in values)
 
     @classmethod
-    def values(cls, cells: Cells) -> np.ndarray:
+    def parse(cls, cells: Cells) -> np.ndarray:
         """Zeros and ones."""
         values = cells.numbers()
-        valid = np.isin(values, (0.0, 1.0))
-        cells.require(valid, "a boolean", "write true or false, or 1 or 0")
+        cells.require(np.isin(values, (0.0, 1.0)), "a boolean", "write true or false, or 1 or 0")
         return values
 
     def to_pandas(self, codes: np.ndarray) -> Any:
@@ -184,7 +174,7 @@ class DateColumn(NumericColumn):
         return all(DATE_TEXT.fullmatch(text_of(value)) for value in values)
 
     @classmethod
-    def values(cls, cells: Cells) -> np.ndarray:
+    def parse(cls, cells: Cells) -> np.ndarray:
         """Days."""
         return cells.days()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
+from enum import Enum
 
 import numpy as np
 
@@ -17,6 +18,15 @@ MAX_CATEGORIES = 100
 MEDIAN_VALUES = 100_000
 
 
+class ColumnUse(Enum):
+    """Whether a column is an input, or why it is excluded."""
+
+    INPUT = "input"
+    EMPTY = "no values"
+    CONSTANT = "constant"
+    IDENTIFIER = "too many distinct texts"
+
+
 class ColumnStatistics(ABC):
     """What decides whether and how a column becomes an input."""
 
@@ -26,13 +36,8 @@ class ColumnStatistics(ABC):
 
     @property
     @abstractmethod
-    def is_constant(self) -> bool:
-        """Whether all cells are equal."""
-
-    @property
-    def has_too_many_levels(self) -> bool:
-        """Whether there are more distinct texts than a category may have."""
-        return False
+    def use(self) -> ColumnUse:
+        """Whether the column is an input."""
 
     @property
     def resembles_dates(self) -> bool:
@@ -41,13 +46,7 @@ class ColumnStatistics(ABC):
 
 
 class NumericStatistics(ColumnStatistics):
-    """Range and first values of a column with one number per cell.
-
-    Parameters
-    ----------
-    parse : callable
-        From cells to numbers, NaN where missing.
-    """
+    """Range and first values of a column; ``parse`` returns one number per cell, or NaN."""
 
     def __init__(self, parse: Callable[[Cells], np.ndarray]) -> None:
         self.parse = parse
@@ -66,9 +65,9 @@ class NumericStatistics(ColumnStatistics):
         self.n_values += len(values)
 
     @property
-    def is_constant(self) -> bool:
-        """Whether all cells are equal."""
-        return not self.low < self.high
+    def use(self) -> ColumnUse:
+        """An input, unless all numbers are equal."""
+        return ColumnUse.INPUT if self.low < self.high else ColumnUse.CONSTANT
 
     @property
     def median(self) -> float:
@@ -84,20 +83,17 @@ class CategoryStatistics(ColumnStatistics):
         self.declared: tuple[str, ...] = ()
 
     def add(self, cells: Cells) -> None:
-        """Update by further cells, unless there are too many levels already."""
-        if not self.has_too_many_levels:
+        """Update by further cells, unless there are too many texts already."""
+        if self.use is not ColumnUse.IDENTIFIER:
             self.counts.update(cells.texts)
             self.declared = self.declared or cells.declared_categories
 
     @property
-    def is_constant(self) -> bool:
-        """Whether all cells are equal."""
-        return len(self.counts) <= 1
-
-    @property
-    def has_too_many_levels(self) -> bool:
-        """Whether there are more distinct texts than a category may have."""
-        return len(self.counts) > MAX_CATEGORIES
+    def use(self) -> ColumnUse:
+        """An input, unless all texts are equal or there are too many."""
+        if len(self.counts) > MAX_CATEGORIES:
+            return ColumnUse.IDENTIFIER
+        return ColumnUse.INPUT if len(self.counts) > 1 else ColumnUse.CONSTANT
 
     @property
     def resembles_dates(self) -> bool:
