@@ -1,41 +1,23 @@
-"""Summaries of the columns of a table, and the target."""
+"""Summaries of the columns of a table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from ulmus.plot._relevance import shortened
 from ulmus.report.numbers import number
 from ulmus.tables.columns import CategoryColumn, Column, dtype_column_type
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class ColumnSummary:
     """Type and values of one input."""
 
-    name: str  # its name
+    name: str
     type_name: str  # type of its values
     values: str  # its range, or its most frequent categories with their counts
     missing: int  # rows without a value
-
-
-@dataclass(frozen=True)
-class ObservedTarget:
-    """Observations of the target."""
-
-    name: str  # its name
-    values: FloatArray  # (n,): observations
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether all values are equal."""
-        return bool(np.ptp(self.values) == 0)
 
 
 def column_class(values: Any) -> type[Column]:
@@ -45,9 +27,7 @@ def column_class(values: Any) -> type[Column]:
 
 def column_summaries(table: Any) -> tuple[ColumnSummary, ...]:
     """Summary of every column of a data frame."""
-    return tuple(
-        _column(str(name), table.iloc[:, j]) for j, name in enumerate(map(str, table.columns))
-    )
+    return tuple(_column(str(name), table.iloc[:, j]) for j, name in enumerate(table.columns))
 
 
 def _column(name: str, values: Any) -> ColumnSummary:

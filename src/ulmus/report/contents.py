@@ -7,8 +7,11 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from ulmus.core.fit.fit import Fit
-from ulmus.report.columns import ColumnSummary, ObservedTarget, column_summaries
+from ulmus.report.columns import ColumnSummary, column_summaries
 from ulmus.report.evaluation import Evaluation, evaluate
 from ulmus.report.partial_dependence import PartialDependenceCurve, partial_dependence
 from ulmus.report.relevance import MOST_INPUTS, RelevanceShares, relevance
@@ -22,27 +25,24 @@ from ulmus.report.variance_components import (
     variance_components,
 )
 
+FloatArray = npt.NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class ReportContents:
     """The numbers of a report."""
 
-    # title, target_name: title of the page, and name of the target.
-    title: str
+    title: str  # of the page
     target_name: str
     evaluated_on: str  # rows that the model is evaluated on
-    # is_training, keeps_rows, map_saw_all: whether the rows of the report are those of the fit,
-    # whether the fit keeps its own, and whether the input map was optimised on all of these.
-    is_training: bool
-    keeps_rows: bool
-    map_saw_all: bool
-    # n_rows, n_inside, n_training: rows of the report, those of them in the range of the training
-    # inputs, and rows of the fit.
-    n_rows: int
-    n_inside: int
-    n_training: int
+    is_training: bool  # whether the rows of the report are those of the fit
+    keeps_rows: bool  # whether the fit keeps its rows
+    map_saw_all: bool  # whether the input map was optimised on all of these
+    n_rows: int  # rows of the report
+    n_inside: int  # those of them in the range of the training inputs
+    n_training: int  # rows of the fit
     columns: tuple[ColumnSummary, ...]  # the inputs of the table
-    target: ObservedTarget | None  # observations
+    observed: FloatArray | None  # (n,): observations of the target
     evaluation: Evaluation | None  # accuracy and calibration
     residual_correlation: ResidualCorrelation | None  # correlogram and variogram
     relevance: RelevanceShares  # relevance of the inputs
@@ -77,7 +77,7 @@ def report_contents(report_input: ReportInput, title: str, target_name: str) -> 
         n_inside=len(report_input.inside),
         n_training=fit.n_rows,
         columns=column_summaries(report_input.table),
-        target=None if y is None else ObservedTarget(target_name, y),
+        observed=y,
         evaluation=evaluation,
         residual_correlation=residual_correlation(report_input),
         relevance=shares,

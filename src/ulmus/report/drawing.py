@@ -61,6 +61,25 @@ def dots(x: FloatArray, y: FloatArray) -> dict[str, Any]:
     return {"x": numbers(x), "y": numbers(y), "mode": "markers", "marker": look}
 
 
+def bins(edges: FloatArray, heights: FloatArray, hover: str) -> dict[str, Any]:
+    """Bars of a histogram, with the text that each shows on hovering."""
+    return {
+        "type": "bar",
+        "x": numbers((edges[:-1] + edges[1:]) / 2),
+        "y": numbers(heights),
+        "width": numbers(np.diff(edges)),
+        "hovertemplate": f"{hover}<extra></extra>",
+        "marker": {"color": "--sky", "line": {"color": "--ground", "width": 1}},
+    }
+
+
+def marked_line(x: Any, y: Any, name: str, hover: str) -> dict[str, Any]:
+    """A line with a mark at each point, and the text that each shows on hovering."""
+    look = {"mode": "lines+markers", "line": {"color": "--blue", "width": 2}}
+    points = {"x": numbers(x), "y": numbers(y), "name": name}
+    return points | look | {"hovertemplate": f"{hover}<extra></extra>"}
+
+
 def dashes(x: Sequence[float], y: Sequence[float], name: str) -> dict[str, Any]:
     """A dashed reference line."""
     look = {"color": "--ink", "width": 1.5, "dash": "dash"}

@@ -14,7 +14,7 @@ from ulmus.core.data.scaling import extrapolated_rows
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import row_sd, scaled_residuals
 from ulmus.diagnostics import DiagnosticReport, diagnostic_report
-from ulmus.diagnostics.baselines import leave_one_out_mean, linear_baseline
+from ulmus.diagnostics.baselines import LinearBaseline, leave_one_out_mean, linear_baseline
 from ulmus.diagnostics.calibration_data import input_values, leave_one_out_data, point_leverage
 from ulmus.intervals.distribution import predictive_distribution
 from ulmus.intervals.prediction import prediction_bounds
@@ -48,11 +48,9 @@ class Evaluation:
     """Predictions, errors, scores and diagnostics on the rows of an evaluation."""
 
     labels: tuple[str, ...]  # names of the rows
-    # observed, predicted, sd: (n,): observations, predictions, and standard deviations of their
-    # differences.
-    observed: FloatArray
-    predicted: FloatArray
-    sd: FloatArray
+    observed: FloatArray  # (n,): observations
+    predicted: FloatArray  # (n,): predictions
+    sd: FloatArray  # (n,): standard deviations of their differences
     scaled: FloatArray  # (n,): standardised errors
     pit: FloatArray  # (n,): probability integral transform of the observations
     leverage: FloatArray  # (n,): leverage of the rows
@@ -83,11 +81,9 @@ def evaluate(report_input: ReportInput) -> Evaluation | None:
     """The evaluation of the model; None without observations."""
     if report_input.evaluated_on == NOTHING:
         return None
-    return (
-        _leave_one_out_evaluation(report_input)
-        if report_input.evaluated_on == LEAVE_ONE_OUT
-        else _new_rows_evaluation(report_input)
-    )
+    if report_input.evaluated_on == LEAVE_ONE_OUT:
+        return _leave_one_out_evaluation(report_input)
+    return _new_rows_evaluation(report_input)
 
 
 def _leave_one_out_evaluation(report_input: ReportInput) -> Evaluation:
@@ -155,40 +151,36 @@ def _new_rows_evaluation(report_input: ReportInput) -> Evaluation:
     )
 
 
-def _training_arrays(rows: TrainingRows) -> tuple[Any, FloatArray, FloatArray | None]:
-    """Inputs, outputs and weights of the training rows of positive weight."""
-    used, root = rows.data.used, rows.data.root_weight
-    X = input_values(rows.data.X, np.arange(rows.data.X.shape[1]))[used]
-    return X, rows.data.y[0, used], None if root is None else root[used] ** 2
+def _row_weights(rows: TrainingRows) -> FloatArray | None:
+    """Weights of the training rows of positive weight; None if all are one."""
+    root = rows.data.root_weight
+    return None if root is None else root[rows.data.used] ** 2
 
 
-def _linear_is_cheap(rows: TrainingRows) -> bool:
-    n, d = rows.data.X.shape
-    return n * d * min(n, d) <= MOST_WORK
+def _linear_model(rows: TrainingRows) -> LinearBaseline | None:
+    """A linear model of the training rows; None if it takes too long."""
+    (n, d), used = rows.data.X.shape, rows.data.used
+    if n * d * min(n, d) > MOST_WORK:
+        return None
+    X = input_values(rows.data.X, np.arange(d))[used]
+    return linear_baseline(X, rows.data.y[0, used], _row_weights(rows))
 
 
 def _leave_one_out_baselines(rows: TrainingRows) -> dict[str, FloatArray]:
     """Leave-one-out predictions of the baselines."""
-    if not _linear_is_cheap(rows):
-        y, root = rows.data.y[0, rows.data.used], rows.data.root_weight
-        return {MEAN: leave_one_out_mean(y, None if root is None else root[rows.data.used] ** 2)}
-    X, y, weight = _training_arrays(rows)
-    return {
-        MEAN: leave_one_out_mean(y, weight),
-        LINEAR: linear_baseline(X, y, weight).loo_predictions,
-    }
+    out = {MEAN: leave_one_out_mean(rows.data.y[0, rows.data.used], _row_weights(rows))}
+    linear = _linear_model(rows)
+    return out if linear is None else out | {LINEAR: linear.loo_predictions}
 
 
 def _baselines_at(rows: TrainingRows | None, points: Any) -> dict[str, FloatArray]:
     """Predictions of baselines of the training rows at new points."""
     if rows is None:
         return {}
-    used, root = rows.data.used, rows.data.root_weight
-    mean = np.average(rows.data.y[0, used], weights=None if root is None else root[used] ** 2)
-    out = {MEAN: np.full(points.shape[0], mean)}
-    if _linear_is_cheap(rows):
-        inputs = input_values(points, np.arange(points.shape[1]))
-        out[LINEAR] = linear_baseline(*_training_arrays(rows)).predict(inputs)
+    mean = np.average(rows.data.y[0, rows.data.used], weights=_row_weights(rows))
+    out, linear = {MEAN: np.full(points.shape[0], mean)}, _linear_model(rows)
+    if linear is not None:
+        out[LINEAR] = linear.predict(input_values(points, np.arange(points.shape[1])))
     return out
 
 

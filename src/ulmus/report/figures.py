@@ -10,16 +10,16 @@ import numpy as np
 
 from ulmus.plot._calibration import LEVELS, chance_band
 from ulmus.plot._relevance import shortened
-from ulmus.report.columns import ObservedTarget
 from ulmus.report.drawing import (
     Figure,
     FloatArray,
     Grid,
     axes,
     band,
+    bins,
     dashes,
     dots,
-    numbers,
+    marked_line,
 )
 from ulmus.report.evaluation import Evaluation
 from ulmus.report.numbers import number, share
@@ -28,25 +28,17 @@ BINS, PIT_BINS = 30, 10
 BAND_LABEL = "95% band if calibrated"
 
 
-def target_figure(target: ObservedTarget) -> Figure:
+def target_figure(observed: FloatArray, name: str) -> Figure:
     """Histogram of the target."""
-    counts, edges = np.histogram(target.values, min(BINS, max(5, len(target.values) // 10)))
-    low, middle, high = np.quantile(target.values, [0, 0.5, 1])
+    counts, edges = np.histogram(observed, min(BINS, max(5, len(observed) // 10)))
+    low, middle, high = np.quantile(observed, [0, 0.5, 1])
     ranges = [f"{number(a)} to {number(b)}" for a, b in pairwise(edges)]
-    bars = {
-        "type": "bar",
-        "x": numbers((edges[:-1] + edges[1:]) / 2),
-        "y": numbers(counts),
-        "width": numbers(np.diff(edges)),
-        "customdata": ranges,
-        "hovertemplate": "%{customdata}: %{y} rows<extra></extra>",
-        "marker": {"color": "--sky", "line": {"color": "--ground", "width": 1}},
-    }
+    bars = bins(edges, counts, "%{customdata}: %{y} rows") | {"customdata": ranges}
     return Figure(
-        f"Histogram of {target.name}: {len(target.values)} values from {number(low)} to "
+        f"Histogram of {name}: {len(observed)} values from {number(low)} to "
         f"{number(high)}, with median {number(middle)}.",
         [bars],
-        axes(shortened(target.name), "rows"),
+        axes(shortened(name), "rows"),
         Grid(("range", "rows"), tuple(zip(ranges, map(str, counts), strict=True))),
     )
 
@@ -86,14 +78,7 @@ def coverage_figure(evaluation: Evaluation) -> Figure:
     covered = np.array([np.mean(inside <= level) for level in LEVELS])
     low, high = chance_band(len(evaluation.pit), LEVELS)
     largest = int(np.argmax(np.abs(covered - LEVELS)))
-    marks = {
-        "x": numbers(LEVELS),
-        "y": numbers(covered),
-        "mode": "lines+markers",
-        "line": {"color": "--blue", "width": 2},
-        "name": "observed",
-        "hovertemplate": "%{x:.0%} intervals cover %{y:.1%}<extra></extra>",
-    }
+    marks = marked_line(LEVELS, covered, "observed", "%{x:.0%} intervals cover %{y:.1%}")
     axis = {"range": [0, 1.02], "tickformat": ".0%", "dtick": 0.2}
     rows = [(share(a), f"{b:.1%}") for a, b in zip(LEVELS, covered, strict=True)]
     return Figure(
@@ -112,15 +97,7 @@ def pit_figure(evaluation: Evaluation) -> Figure:
     counts, edges = np.histogram(evaluation.pit, np.linspace(0, 1, PIT_BINS + 1))
     heights = counts / len(evaluation.pit)
     low, high = chance_band(len(evaluation.pit), 1 / PIT_BINS)
-    bars = {
-        "type": "bar",
-        "x": numbers((edges[:-1] + edges[1:]) / 2),
-        "y": numbers(heights),
-        "width": numbers(np.diff(edges)),
-        "marker": {"color": "--sky", "line": {"color": "--ground", "width": 1}},
-        "hovertemplate": "%{y:.1%} of the rows<extra></extra>",
-        "name": "rows",
-    }
+    bars = bins(edges, heights, "%{y:.1%} of the rows") | {"name": "rows"}
     rows = [
         (f"{a:.1f} to {b:.1f}", f"{h:.1%}")
         for a, b, h in zip(edges[:-1], edges[1:], heights, strict=True)
@@ -156,11 +133,7 @@ def residuals_figure(evaluation: Evaluation, target_name: str) -> Figure:
         f"Standardised errors against predictions for {len(x)} rows: {beyond:.1%} exceed 2 in "
         f"absolute value, the largest is {np.max(np.abs(evaluation.scaled)):.1f}.",
         [rows, *lines],
-        axes(
-            f"predicted {shortened(target_name)}",
-            "standardised error",
-            _range(evaluation, x),
-        ),
+        axes(f"predicted {shortened(target_name)}", "standardised error", _range(evaluation, x)),
     )
 
 

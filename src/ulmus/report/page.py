@@ -13,9 +13,10 @@ from ulmus.atomic_write import atomic_write
 from ulmus.report import figures, tables, text
 from ulmus.report.contents import ReportContents, report_contents
 from ulmus.report.drawing import Figure
-from ulmus.report.partial_dependence import partial_dependence_figure
-from ulmus.report.relevance import relevance_figure
-from ulmus.report.report_input import prepare_input
+from ulmus.report.numbers import counted, number, share
+from ulmus.report.partial_dependence import CURVE_ROWS, partial_dependence_figure
+from ulmus.report.relevance import MOST_INPUTS, relevance_figure
+from ulmus.report.report_input import NEW, prepare_input
 from ulmus.report.residual_correlation import correlogram_figure, variogram_figure
 from ulmus.report.settings import ARTICLE, DOI, SOFTWARE
 from ulmus.report.variance_components import ensemble_size_figure, variance_figure
@@ -42,6 +43,12 @@ SECTIONS = (
     Section("reproducibility", "Reproducibility"),
     Section("citation", "Citation"),
 )
+# Numbers of rows and inputs that the text of the page names.
+LIMITS = {
+    "CURVE_ROWS": CURVE_ROWS,
+    "MOST_DESCRIBED": tables.MOST_DESCRIBED,
+    "MOST_INPUTS": MOST_INPUTS,
+}
 OVERALL = {
     "ok": "✓ all diagnostic checks are ok",
     "warning": "! some diagnostic checks warn",
@@ -128,6 +135,7 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None, target:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
+    environment.globals |= {"number": number, "counted": counted, "share": share, **LIMITS}
     safe = environment.filters["safe"]
     evaluation = contents.evaluation
     report = None if evaluation is None else evaluation.report
@@ -139,6 +147,7 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None, target:
         coverage=None if evaluation is None else tables.coverage_tables(evaluation),
         figures=drawn,
         drawn={name: [_drawn(one) for one in each] for name, each in drawn.items()},
+        new_rows=contents.evaluated_on == NEW,
         text=text,
         tables=tables,
         sections=SECTIONS,
@@ -154,14 +163,11 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None, target:
 
 def _figures(contents: ReportContents) -> dict[str, list[Figure]]:
     """Figures by their name in the page; several where one of them is chosen."""
-    evaluation, correlation, name = (
-        contents.evaluation,
-        contents.residual_correlation,
-        contents.target_name,
-    )
+    evaluation, correlation = contents.evaluation, contents.residual_correlation
+    name = contents.target_name
     out: dict[str, list[Figure]] = {}
-    if contents.target is not None:
-        out["target"] = [figures.target_figure(contents.target)]
+    if contents.observed is not None:
+        out["target"] = [figures.target_figure(contents.observed, name)]
     if evaluation is not None:
         out["observed"] = [figures.observed_figure(evaluation, name)]
         out["coverage"] = [figures.coverage_figure(evaluation)]

@@ -66,13 +66,6 @@ def exchange_shares(predict: Callable[[Any], FloatArray], table: Any) -> FloatAr
     .. math:: T_j = \tfrac{1}{2n} \sum_i \bigl(f(x_i) - f(x_i^{(j)})\bigr)^2,
 
     and its share is :math:`T_j / \sum_k T_k`; equal shares if no prediction changes.
-
-    Parameters
-    ----------
-    predict : callable
-        From a data frame to predictions (n,).
-    table : pandas.DataFrame of shape (n, d)
-        Rows that exchange values.
     """
     # Each row takes the value of another one: a cycle through a random order.
     order = np.random.default_rng(0).permutation(len(table))
@@ -112,12 +105,9 @@ def relevance_figure(found: RelevanceShares) -> Figure:
         "tickvals": list(range(n)),
         "ticktext": [plain(name) for name in names],
         "range": [n - 0.4, -0.6],
-        "title": {"text": ""},
     }
-    layout = axes(
-        "share", "", {"tickformat": ".0%", "rangemode": "tozero", "nticks": 4, "tickangle": 0}
-    )
-    layout["yaxis"] |= ticks
+    shares_axis = {"tickformat": ".0%", "rangemode": "tozero", "nticks": 4, "tickangle": 0}
+    layout = axes("share", "", shares_axis, ticks)
     layout["height"] = 110 + 26 * n
     listed = ", ".join(f"{name} {share(s)}" for name, s in zip(names[:5], shares, strict=False))
     sd = found.deviations

@@ -22,8 +22,6 @@ IntArray = npt.NDArray[np.intp]
 
 # Rows that accuracy and calibration are evaluated on.
 LEAVE_ONE_OUT, NEW, NOTHING = "training rows, leave-one-out", "new rows", "no rows"
-# Relative tolerance of observations that are those of the fit: single precision.
-SAME = 1e-6
 
 
 @dataclass(frozen=True)
@@ -67,9 +65,9 @@ class ReportInput:
             return default_feature_names(int(self.model.n_features_in_))
         return [str(name) for name in names]
 
-    def rows(self, where: IntArray | None = None) -> Any:
-        """Some of the rows as the model takes them, all by default."""
-        return self._for_model(self.table if where is None else self.table.iloc[where])
+    def rows(self, where: IntArray) -> Any:
+        """Some of the rows as the model takes them."""
+        return self._for_model(self.table.iloc[where])
 
     def predict(self, table: Any) -> FloatArray:
         """Predictions at the rows of a data frame, shape (n,)."""
@@ -94,17 +92,7 @@ def random_rows(rows: IntArray, most: int) -> IntArray:
 
 
 def prepare_input(model: Any, X: Any, y: Any) -> ReportInput:
-    """The input of a report, checked.
-
-    Parameters
-    ----------
-    model : Pipeline, search over one, ELMEnsembleRegressor or ELMRegressor
-        A fitted model of one output.
-    X : data frame or array of shape (n, d)
-        Original columns.
-    y : array-like of shape (n,) or None
-        Observations.
-    """
+    """The input of a report, checked; the arguments are those of ``write_report``."""
     methods = inference(model)
     outer = getattr(model, "best_estimator_", model)
     last = outer if methods is outer else outer.steps[-1][1]
@@ -183,4 +171,5 @@ def _same_observations(y: FloatArray, training: FloatArray) -> bool:
     """Whether observations are those of the fit, up to rounding."""
     if y.shape != training.shape:
         return False
-    return bool(np.allclose(y, training, rtol=SAME, atol=SAME * float(np.std(training))))
+    precision = 1e-6  # single
+    return bool(np.allclose(y, training, rtol=precision, atol=precision * np.std(training)))

@@ -9,7 +9,7 @@ import numpy as np
 from ulmus.core.noise_covariance.diagnostics import Correlogram, Variogram, correlogram
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.diagnostics.checks.residual_correlation import space_variogram
-from ulmus.report.drawing import Figure, Grid, axes, band, dashes, numbers
+from ulmus.report.drawing import Figure, Grid, axes, band, dashes, marked_line, numbers
 from ulmus.report.numbers import number
 from ulmus.report.report_input import ReportInput
 
@@ -69,15 +69,9 @@ def correlogram_figure(found: Correlogram) -> Figure:
 def variogram_figure(found: Variogram) -> Figure:
     """Semivariance of residuals by distance."""
     x, y = found.distances, found.semivariances
-    marks = {
-        "x": numbers(x),
-        "y": numbers(y),
-        "mode": "lines+markers",
-        "line": {"color": "--blue", "width": 2},
-        "name": "semivariance",
-        "customdata": [int(n) for n in found.counts],
-        "hovertemplate": "distance %{x:.3g}: %{y:.4g}, %{customdata} pairs<extra></extra>",
-    }
+    hover = "distance %{x:.3g}: %{y:.4g}, %{customdata} pairs"
+    marks = marked_line(x, y, "semivariance", hover)
+    marks["customdata"] = [int(n) for n in found.counts]
     ends = [0.0, float(np.max(x, initial=0.0))]
     whole = dashes(ends, [found.variance] * 2, "variance of all rows")
     columns = zip(x, y, found.counts, strict=True)

@@ -20,8 +20,6 @@ from ulmus.version import __version__
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "plotly")
 
-LONGEST_CODE = 100_000
-
 SOFTWARE = (
     "The ulmus developers. ulmus: regression by ensembles of Extreme Learning Machines with "
     "closed-form error bars. Version {version}, BSD-3-Clause licence."
@@ -38,11 +36,9 @@ DOI = "10.1016/j.neucom.2021.04.027"
 class Settings:
     """How the model was fitted."""
 
-    # (name, value, whether it is the default): parameters of the estimator.
-    parameters: tuple[tuple[str, str, bool], ...]
-    # (name, value): quantities that the fit selected or estimated.
-    chosen: tuple[tuple[str, str], ...]
-    versions: tuple[tuple[str, str], ...]  # (name, version): versions of the software
+    parameters: tuple[tuple[str, str, bool], ...]  # name, value, whether it is the default
+    chosen: tuple[tuple[str, str], ...]  # name, value of what the fit selected or estimated
+    versions: tuple[tuple[str, str], ...]  # name, version of the software
     code: str  # python code that refits the model
     digest: str  # SHA-256 of the table and the observations
     date: str  # date of the report
@@ -96,7 +92,7 @@ def data_digest(report_input: ReportInput) -> str:
 def _code(report_input: ReportInput) -> str:
     """Code that refits the model and writes the report."""
     # scikit-learn shortens long texts by default.
-    text = report_input.outer.__repr__(N_CHAR_MAX=LONGEST_CODE)
+    text = report_input.outer.__repr__(N_CHAR_MAX=100_000)
     rows = "X_train, y_train" if report_input.evaluated_on == LEAVE_ONE_OUT else "X_new, y_new"
     n_rows = report_input.fit.n_rows
     lines = [
@@ -122,17 +118,13 @@ def _location_arguments(report_input: ReportInput) -> str:
 
 def _imports(model: Any) -> list[str]:
     """Lines that import the class of a model, of all estimators within it, and of their noise."""
-    estimators = [*_estimators(model), model]
+    values = model.get_params(deep=True).values()
+    estimators = [*(value for value in values if isinstance(value, BaseEstimator)), model]
     within = {type(value) for value in estimators}
     lines = {f"from {_public(each.__module__)} import {each.__name__}" for each in within}
     shown = " ".join(repr(getattr(value, "noise", "")) for value in estimators)
     noise = [name for name in NOISE_STRUCTURES if f"{name}(" in shown]
     return sorted(lines | ({f"from ulmus.noise import {', '.join(noise)}"} if noise else set()))
-
-
-def _estimators(model: Any) -> list[Any]:
-    values = model.get_params(deep=True).values()
-    return [value for value in values if isinstance(value, BaseEstimator)]
 
 
 def _public(module: str) -> str:

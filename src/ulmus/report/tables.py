@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from ulmus.report.columns import ColumnSummary
-from ulmus.report.contents import ReportContents
 from ulmus.report.drawing import Grid
 from ulmus.report.evaluation import Evaluation
 from ulmus.report.numbers import fixed, number
+from ulmus.report.settings import Settings
 
 # Inputs that are described one by one.
 MOST_DESCRIBED = 60
@@ -18,16 +18,10 @@ MOST_DESCRIBED = 60
 MOST_LISTED = 10
 
 
-def columns_table(contents: ReportContents) -> Grid:
+def columns_table(columns: Sequence[ColumnSummary]) -> Grid:
     """Every input, or the first ones."""
-    return Grid(
-        ("input", "type", "values", "missing"),
-        tuple(_described(column) for column in contents.columns[:MOST_DESCRIBED]),
-    )
-
-
-def _described(column: ColumnSummary) -> tuple[str, ...]:
-    return column.name, column.type_name, column.values, number(column.missing)
+    rows = [(c.name, c.type_name, c.values, number(c.missing)) for c in columns[:MOST_DESCRIBED]]
+    return Grid(("input", "type", "values", "missing"), tuple(rows))
 
 
 def scores_table(evaluation: Evaluation) -> Grid:
@@ -67,37 +61,20 @@ def outside_table(evaluation: Evaluation) -> Grid:
 
 
 def _rows(evaluation: Evaluation, where: Iterable[int]) -> Grid:
-    return Grid(
-        ("row", "observed", "predicted", "standardised error", "leverage"),
-        tuple(
-            (
-                evaluation.labels[i],
-                number(evaluation.observed[i]),
-                number(evaluation.predicted[i]),
-                number(evaluation.scaled[i], 3),
-                number(evaluation.leverage[i], 3),
-            )
-            for i in where
-        ),
-    )
+    rows = [
+        (
+            evaluation.labels[i],
+            number(evaluation.observed[i]),
+            number(evaluation.predicted[i]),
+            number(evaluation.scaled[i], 3),
+            number(evaluation.leverage[i], 3),
+        )
+        for i in where
+    ]
+    return Grid(("row", "observed", "predicted", "standardised error", "leverage"), tuple(rows))
 
 
-def parameters_table(contents: ReportContents) -> Grid:
+def parameters_table(settings: Settings) -> Grid:
     """Parameters of the estimator."""
-    return Grid(
-        ("parameter", "value", ""),
-        tuple(
-            (name, value, "default" if is_default else "set")
-            for name, value, is_default in contents.settings.parameters
-        ),
-    )
-
-
-def estimates_table(contents: ReportContents) -> Grid:
-    """Parameters that the fit selected."""
-    return Grid(("fitted quantity", "value"), contents.settings.chosen)
-
-
-def versions_table(contents: ReportContents) -> Grid:
-    """Versions of the software."""
-    return Grid(("software", "version"), contents.settings.versions)
+    rows = [(name, value, "default" if own else "set") for name, value, own in settings.parameters]
+    return Grid(("parameter", "value", ""), tuple(rows))

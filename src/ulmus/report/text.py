@@ -1,13 +1,13 @@
-"""The sentences of a report."""
+"""Sentences of a report that are computed; the template contains the others."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
 from ulmus.report.contents import ReportContents
 from ulmus.report.evaluation import LINEAR, Evaluation
 from ulmus.report.numbers import counted, fixed, number, share
-from ulmus.report.partial_dependence import CURVE_ROWS
-from ulmus.report.relevance import MOST_INPUTS
 from ulmus.report.report_input import LEAVE_ONE_OUT, NEW
 from ulmus.report.variance_components import EnsembleSizeCurve, MeanVarianceComponents
 
@@ -48,7 +48,7 @@ def _accuracy(contents: ReportContents, evaluation: Evaluation) -> str:
     against = " and ".join(f"{number(s.rmse, 3)} for {s.name}" for s in baselines)
     against = f", compared with {against}" if against else ""
     rmse = f"an RMSE of {number(model.rmse, 3)}{against}"
-    if contents.target is not None and contents.target.is_constant:
+    if contents.observed is not None and np.ptp(contents.observed) == 0:
         return f"All values of {contents.target_name} are equal: there is nothing to explain."
     if model.r2 <= 0:
         return (
@@ -133,84 +133,6 @@ def rows_text(contents: ReportContents) -> str:
     return f"{fit} It does not keep them, and no observations were passed."
 
 
-def sample_notes(evaluation: Evaluation) -> list[str]:
-    """What scores and figures omit, if anything."""
-    n, out = len(evaluation.observed), []
-    if n < evaluation.of_rows:
-        out.append(f"Random sample of {number(n)} of {number(evaluation.of_rows)} rows.")
-    if len(evaluation.drawn) < n:
-        out.append(f"Figures show a random sample of {number(len(evaluation.drawn))} of them.")
-    if evaluation.inside is not None:
-        out.append("Rows outside the training range may lie beyond the axes of the figures.")
-    return out
-
-
-def outside_text(evaluation: Evaluation) -> str:
-    """Number of rows far outside."""
-    n = int(evaluation.outside.sum())
-    return f"Outside the range of the training inputs: {counted(n, 'row')}"
-
-
-def calibration_text(contents: ReportContents) -> str:
-    """What is tested by the coverage of leave-one-out or new rows."""
-    if contents.evaluated_on == LEAVE_ONE_OUT:
-        return (
-            "The prediction interval of a row is computed from the residuals of the other rows, so "
-            "that the overall coverage is nominal by construction. Coverage by group and the "
-            "predictive distributions in the figures are informative."
-        )
-    return (
-        "New rows test the level of the intervals, their coverage in groups of rows, and the "
-        "predictive distributions."
-    )
-
-
-def residual_correlation_text(contents: ReportContents) -> str:
-    """What correlated residuals imply, and how to read the figures."""
-    if contents.residual_correlation is None:
-        return "Not available: residual correlation requires the training rows."
-    text = (
-        "Errors that are correlated in time, in space or within groups do not average out, and "
-        "error bars that assume independent errors are then too small. The correlogram shows the "
-        "autocorrelation of leave-one-out residuals by lag, with the 95% band of independent "
-        "errors. In a table that is sorted by an input, a misfit also appears as correlation."
-    )
-    if contents.residual_correlation.spatial is not None:
-        text += (
-            " The variogram shows the semivariance of the residuals by distance: it increases with "
-            "distance if errors are spatially correlated, and is constant if they are independent."
-        )
-    return text
-
-
-def relevance_text(contents: ReportContents) -> str:
-    """The definition of relevance, and how many inputs are drawn."""
-    shares, text = contents.relevance, ""
-    if len(shares.names) > MOST_INPUTS:
-        text = (
-            f"The {MOST_INPUTS} most relevant of {len(shares.names)} inputs are shown; their "
-            f"relevance sums to {share(float(sum(shares.shares[:MOST_INPUTS])))}. "
-        )
-    text += (
-        "The relevance of an input is its total effect: half the mean squared change of the "
-        "prediction when its value is replaced by that of another row, as a share of the sum over "
-        "inputs"
-    )
-    if shares.deviations is None:
-        return f"{text}."
-    return f"{text}. Error bars are one standard deviation, estimated with the input map."
-
-
-def partial_dependence_text(contents: ReportContents) -> str:
-    """The definition of the curves."""
-    n = min(CURVE_ROWS, contents.n_inside)
-    return (
-        f"Partial dependence is the mean prediction over {counted(n, 'row')} with one input set to "
-        "the value on the axis and all others as observed, with a pointwise 95% confidence band "
-        "for its expectation. It describes the model and is not a causal effect."
-    )
-
-
 def variance_text(
     components: MeanVarianceComponents, ensemble_size: EnsembleSizeCurve | None
 ) -> str:
@@ -228,37 +150,4 @@ def variance_text(
         f"{share(size)} of the variance of a prediction is {LARGEST_COMPONENT[largest]}. Of the "
         f"variance of a new observation, {share(noise)} is its own noise, and the rest is the "
         "variance of the prediction."
-    )
-
-
-def ensemble_size_text(contents: ReportContents) -> str:
-    """The members of the fit, and those that suffice."""
-    curve = contents.ensemble_size
-    if curve is None:
-        return "The model is one network, for which the variance of the random weights is unknown."
-    text = f"The ensemble has {counted(curve.fitted, 'member')}. "
-    if curve.suggested <= curve.fitted:
-        return (
-            f"{text}{curve.suggested} suffice for the random hidden weights to add at most 5% to "
-            "the variance of nine in ten predictions."
-        )
-    return (
-        f"{text}With {curve.suggested}, the random hidden weights would add at most 5% to the "
-        "variance of nine in ten predictions."
-    )
-
-
-def outliers_text(contents: ReportContents) -> str:
-    """How to read the tables of rows."""
-    if contents.evaluation is None:
-        return "Not available: outliers require observations."
-    errors = "Large standardised errors indicate wrong measurements or a misfit."
-    if contents.evaluated_on == NEW:
-        return (
-            f"{errors} The leverage of a new row measures its distance from the training rows; "
-            "above 1, its prediction is less certain than an observation."
-        )
-    return (
-        f"{errors} The leverage of a training row is its weight in its own prediction, between 0 "
-        "and 1; check the inputs of rows with high leverage."
     )

@@ -20,14 +20,14 @@ from ulmus.plot._variance import (
     model_components,
     positive_stack,
 )
-from ulmus.report.drawing import Figure, Grid, axes, dashes, numbers
+from ulmus.report.drawing import Figure, Grid, axes, dashes, marked_line, numbers
 from ulmus.report.numbers import number, share
 from ulmus.report.report_input import ReportInput
 
 FloatArray = npt.NDArray[np.float64]
 
 SAMPLE_ROWS = 500
-PATTERN = {"size": 6, "solidity": 0.25}
+PATTERN = {"fgcolor": "--ink", "fillmode": "overlay", "size": 6, "solidity": 0.25}
 # Adjacent components differ in lightness and in their pattern.
 LOOKS = {
     SHARED: ("--blue", ""),
@@ -116,18 +116,14 @@ def variance_figure(components: MeanVarianceComponents) -> Figure:
                 "marker": {
                     "color": color,
                     "line": {"color": "--ink", "width": 0.5},
-                    "pattern": {"shape": pattern, "fgcolor": "--ink", "fillmode": "overlay"}
-                    | PATTERN,
+                    "pattern": PATTERN | {"shape": pattern},
                 },
                 "hovertemplate": f"{name}: %{{x:.1%}}<extra></extra>",
             }
         )
-    layout = axes(
-        "share of the variance",
-        "",
-        {"tickformat": ".0%", "range": [0, 1.02], "nticks": 6, "tickangle": 0},
-    )
-    layout["yaxis"] |= {"tickvals": [0, 1], "ticktext": list(bars), "title": {"text": ""}}
+    x_axis = {"tickformat": ".0%", "range": [0, 1.02], "nticks": 6, "tickangle": 0}
+    layout = axes("share of the variance", "", x_axis)
+    layout["yaxis"] |= {"tickvals": [0, 1], "ticktext": list(bars)}
     layout |= {"barmode": "stack", "height": 300}
     listed = ", ".join(f"{share(v)} {name}" for name, v in components.shares.items())
     rows = [
@@ -147,14 +143,7 @@ def ensemble_size_figure(sizes: EnsembleSizeCurve) -> Figure:
     """Variance of the prediction against the number of members."""
     x = np.array(sizes.counts, dtype=float)
     top = 1.15 * max(float(np.max(sizes.variance)), sizes.limit)
-    curve = {
-        "x": numbers(x),
-        "y": numbers(sizes.variance),
-        "mode": "lines+markers",
-        "line": {"color": "--blue", "width": 2},
-        "name": "variance",
-        "hovertemplate": "%{x} members: %{y:.4g}<extra></extra>",
-    }
+    curve = marked_line(x, sizes.variance, "variance", "%{x} members: %{y:.4g}")
     limit = dashes([x[0], x[-1]], [sizes.limit] * 2, "infinitely many members")
     fitted = {
         "x": [sizes.fitted] * 2,
