@@ -21,7 +21,7 @@ from onnx_comparison import (
 from scipy.signal import lfilter
 
 from ulmus import ELMEnsembleRegressor, ELMRegressor
-from ulmus.core.layer import activations
+from ulmus.core.layer.hidden_layer import ACTIVATIONS
 from ulmus.core.ridge.member_pairs import PairGram
 from ulmus.core.variance.estimates import ESTIMATES, model_variance
 from ulmus.core.variance.quadratic_forms import RowForm
@@ -105,7 +105,7 @@ def test_one_network(kind):
 # ---------------------------------------------------------------- parts of the layer
 
 
-@pytest.mark.parametrize("activation", activations.ACTIVATIONS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("alpha", [0.0, "loo"])
 def test_activations(activation, alpha):
     parameters = SMALL | {"activation": activation, "alpha": alpha}

@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ulmus import __version__
-from ulmus.core.layer import activations
+from ulmus.core.layer.hidden_layer import ACTIVATIONS
 from ulmus.core.ridge.member_pairs import COMMON, PairSums
 from ulmus.core.variance.estimates import ESTIMATES, PointParts, never_negative
 from ulmus.core.variance.quadratic_forms import row_form
@@ -120,7 +120,7 @@ def test_usage_can_be_run(tmp_path):
 
 
 def test_every_activation_has_a_graph():
-    assert set(parts.ACTIVATIONS) == set(activations.ACTIVATIONS)
+    assert set(parts.ACTIVATIONS) == set(ACTIVATIONS)
 
 
 def test_error_function():
