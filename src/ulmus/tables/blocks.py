@@ -7,6 +7,7 @@ than once: a list of arrays, a function that returns a fresh iterator, or the fi
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -52,15 +53,13 @@ def block_reader(blocks: Any) -> Callable[[], Iterator[Any]]:
     if callable(blocks):
         return lambda: iter(blocks())
     if not hasattr(blocks, "__iter__"):
-        raise ValueError(
-            "blocks must be a list of (X, y), or a function that returns an iterator over them, "
-            f"got {type(blocks).__name__}; use fit for a single table."
-        )
+        text = "blocks must be a list of (X, y) or a function that returns an iterator over them"
+        raise ValueError(f"{text}, got {type(blocks).__name__}; use fit for a single table.")
     if iter(blocks) is blocks:
-        raise ValueError(
-            "blocks is an iterator, which can be read only once, and a fit reads it several "
-            "times; give a list, or a function that returns a fresh iterator."
+        text = (
+            "blocks is an iterator, which can be read only once, and a fit reads it several times"
         )
+        raise ValueError(f"{text}; give a list, or a function that returns a fresh iterator.")
     return lambda: iter(blocks)
 
 
@@ -83,36 +82,24 @@ def checked_blocks(
 
 def require_same_columns(block: CheckedBlock, pattern: CheckedBlock, where: str) -> None:
     """Refuse a block whose columns differ from those of a pattern."""
-    for noun, n_columns, expected in (
-        ("features", block.X.shape[1], pattern.X.shape[1]),
-        ("outputs", block.y.shape[0], pattern.y.shape[0]),
-    ):
-        if n_columns != expected:
+    for found, expected in zip(_shared_properties(block), _shared_properties(pattern), strict=True):
+        if found != expected:
             raise ValueError(
-                f"{where} has {n_columns} {noun}, the blocks before it have {expected}; give "
-                "every block the same columns."
+                f"{where} has {found}, the blocks before it have {expected}; give every block the "
+                "same columns in the same order, as arrays of one library."
             )
-    container, expected = _container(block.X), _container(pattern.X)
-    if container != expected:
-        raise ValueError(
-            f"X of {where} is {container}, the blocks before it are {expected}; give all blocks as "
-            "arrays of one library."
-        )
-    if block.names != pattern.names:
-        raise ValueError(
-            f"the columns of {where} are {_names(block.names)}, those of the blocks before it "
-            f"{_names(pattern.names)}; give every block the same columns in the same order."
-        )
 
 
-def _container(X: Any) -> str:
-    if scipy.sparse.issparse(X):
-        return "a sparse matrix"
-    return f"an array of {type(X).__module__.split('.')[0]}"
-
-
-def _names(names: tuple[str, ...] | None) -> str:
-    return "without names" if names is None else repr(list(names))
+def _shared_properties(block: CheckedBlock) -> tuple[str, ...]:
+    """What all blocks must share, in words."""
+    sparse = scipy.sparse.issparse(block.X)
+    library = type(block.X).__module__.split(".")[0]
+    return (
+        f"{block.X.shape[1]} features",
+        f"{block.y.shape[0]} outputs",
+        "sparse inputs" if sparse else f"inputs of {library}",
+        "no column names" if block.names is None else f"the columns {list(block.names)!r}",
+    )
 
 
 def checked_block(raw: Any, where: str) -> CheckedBlock:
@@ -123,9 +110,8 @@ def checked_block(raw: Any, where: str) -> CheckedBlock:
     names = column_names(raw[0])
     X, y = checked_inputs(raw[0], where), checked_outputs(raw[1], where)
     if y.shape[0] != X.shape[0]:
-        raise ValueError(
-            f"{where} has {X.shape[0]} rows of X, {y.shape[0]} of y; give one of each per row."
-        )
+        lengths = f"{X.shape[0]} rows of X, {y.shape[0]} of y"
+        raise ValueError(f"{where} has {lengths}; give one of each per row.")
     weight = checked_weight(raw[2] if len(raw) == 3 else None, X.shape[0], where)
     columns = y[None, :] if y.ndim == 1 else y.T
     return CheckedBlock(X, columns, weight, y.ndim == 1, names)
@@ -164,25 +150,16 @@ class Fingerprint(NamedTuple):
 
     def and_block(self, block: CheckedBlock) -> Fingerprint:
         """The fingerprint with one more block."""
-        entries = block.X.data if scipy.sparse.issparse(block.X) else block.X
-        xp, yp = namespace(entries), namespace(block.y)
-        inputs, outputs = float(xp.sum(entries)), float(yp.sum(block.y))
-        size = float(xp.sum(xp.abs(entries))) + float(yp.sum(yp.abs(block.y)))
-        return Fingerprint(
-            self.n_rows + block.X.shape[0],
-            self.inputs + inputs,
-            self.outputs + outputs,
-            self.size + size,
-        )
+        X = block.X.data if scipy.sparse.issparse(block.X) else block.X
+        xp, yp = namespace(X), namespace(block.y)
+        size = float(xp.sum(xp.abs(X))) + float(yp.sum(yp.abs(block.y)))
+        sums = block.X.shape[0], float(xp.sum(X)), float(yp.sum(block.y)), size
+        return Fingerprint(*map(operator.add, self, sums))
 
     def agrees(self, other: Fingerprint) -> bool:
         """Whether two passes read the same rows, in any order."""
-        tolerance = 1e-6 * max(self.size, other.size)
-        return (
-            self.n_rows == other.n_rows
-            and not abs(self.inputs - other.inputs) > tolerance
-            and not abs(self.outputs - other.outputs) > tolerance
-        )
+        change = max(abs(self.inputs - other.inputs), abs(self.outputs - other.outputs))
+        return self.n_rows == other.n_rows and not change > 1e-6 * max(self.size, other.size)
 
 
 class RowColumns(NamedTuple):
@@ -245,10 +222,10 @@ class BlockSource:
         if not self.fingerprints:
             self.fingerprints.append(fingerprint)
         elif not fingerprint.agrees(self.fingerprints[0]):
+            counts = f"{fingerprint.n_rows} rows, {self.fingerprints[0].n_rows} before"
             raise ValueError(
-                f"blocks contain other rows when read again ({fingerprint.n_rows} rows, "
-                f"{self.fingerprints[0].n_rows} before); a fit reads them several times and "
-                "requires the same rows each time. Store random or live data first."
+                f"blocks contain other rows when read again ({counts}), and a fit requires the "
+                "same rows each time; store random or live data first."
             )
 
     def in_order(self) -> Iterator[Block]:

@@ -11,11 +11,6 @@ from ulmus.core.arrays.backend import is_foreign, namespace, to_numpy
 from ulmus.exceptions import InputError
 from ulmus.messages import Message
 
-# Squares of larger outputs overflow.
-LARGEST_VALUE = 1e152
-# Larger sums of row weights overflow when they are multiplied with features and squared.
-LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e100, 1e-100
-
 
 def require_numeric_columns(X: Any, where: str = "X") -> None:
     """Refuse arrays of dates, and data frames with columns of dates or texts."""
@@ -26,15 +21,11 @@ def require_numeric_columns(X: Any, where: str = "X") -> None:
         return
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
         kind = getattr(dtype, "kind", "O")
-        if kind in "mM":
+        if kind in "mM" or (kind == "O" and not _is_numeric(X[name])):
+            content = "dates or times" if kind in "mM" else "texts or categories"
             raise ValueError(
-                f"column {name!r} of {where} contains dates or times; convert them to numbers "
-                "first, for example with ulmus.tables.TableEncoder."
-            )
-        if kind == "O" and not _is_numeric(X[name]):
-            raise ValueError(
-                f"column {name!r} of {where} contains texts or categories; encode them as numbers "
-                "first, for example with ulmus.tables.TableEncoder or OneHotEncoder."
+                f"column {name!r} of {where} contains {content}; encode them as numbers first, for "
+                "example with ulmus.tables.TableEncoder."
             )
 
 
@@ -49,48 +40,49 @@ def _is_numeric(column: Any) -> bool:
 def checked_inputs(X: Any, where: str) -> Any:
     """Inputs of a block as a matrix of floats: dense, sparse by rows, or of another library."""
     require_numeric_columns(X, where)
+    what = f"X of {where}"
     if X is None:
-        raise ValueError(f"X of {where} is None; give one row of inputs per row of y.")
+        raise ValueError(f"{what} is None; give one row of inputs per row of y.")
     if scipy.sparse.issparse(X):
         X = canonical_rows(X.tocsr())
     elif not is_foreign(X):
-        X = _as_array(X, f"X of {where}")
+        X = _as_array(X, what)
     if X.ndim != 2:
-        raise ValueError(f"X of {where} must have rows and columns, got {X.ndim} axes.")
+        raise ValueError(f"{what} must have rows and columns, got {X.ndim} axes.")
     if X.shape[1] == 0:
-        raise ValueError(f"X of {where} has no columns; give at least one input.")
-    _require_real(X, f"X of {where}")
+        raise ValueError(f"{what} has no columns; give at least one input.")
+    _require_real(X, what)
     if not is_foreign(X) and X.dtype.kind != "f":
         X = X.astype(float)
-    require_finite(X, f"X of {where}")
+    require_finite(X, what)
     return X
 
 
 def checked_outputs(y: Any, where: str) -> Any:
     """Outputs of a block, one or several columns."""
-    y = y if is_foreign(y) else _as_array(y, f"y of {where}")
-    _require_real(y, f"y of {where}")
+    what = f"y of {where}"
+    y = y if is_foreign(y) else _as_array(y, what)
+    _require_real(y, what)
     if y.ndim not in (1, 2):
         raise ValueError(
-            f"y of {where} must have one number per row, or one row of outputs, got {y.ndim} axes."
+            f"{what} must have one number or row of outputs per row, not {y.ndim} axes."
         )
     if y.ndim == 2 and y.shape[1] == 0:
-        raise ValueError(f"y of {where} has no columns; give at least one output.")
+        raise ValueError(f"{what} has no columns; give at least one output.")
     if not is_foreign(y):
         y = y.astype(float, copy=False)
-    require_finite(y, f"y of {where}")
-    require_moderate(y, f"y of {where}")
+    require_finite(y, what)
+    require_moderate(y, what)
     return y
 
 
 def require_moderate(values: Any, what: str) -> None:
     """Refuse numbers whose squares overflow."""
     xp = namespace(values)
-    if values.shape[0] and float(xp.max(xp.abs(values))) > LARGEST_VALUE:
-        raise ValueError(
-            f"{what} reaches {float(xp.max(xp.abs(values))):.1g}, and its variance is beyond the "
-            "range of float64; multiply y by a factor that brings it near 1."
-        )
+    largest = float(xp.max(xp.abs(values))) if values.shape[0] else 0.0
+    if largest > 1e152:
+        text = f"{what} reaches {largest:.1g}, and its variance is beyond the range of float64"
+        raise ValueError(f"{text}; multiply y by a factor that brings it near 1.")
 
 
 def canonical_rows(X: Any) -> Any:
@@ -122,32 +114,27 @@ def checked_weight(sample_weight: Any, n_rows: int, where: str, *, at_least: int
     """Row weights as a NumPy array, or None; so many of them must be positive."""
     if sample_weight is None:
         return None
-    weight = _as_array(to_numpy(sample_weight), f"sample_weight of {where}")
-    _require_real(weight, f"sample_weight of {where}")
+    what = f"sample_weight of {where}"
+    weight = _as_array(to_numpy(sample_weight), what)
+    _require_real(weight, what)
     weight = weight.astype(float)
     if weight.ndim != 1:
-        raise ValueError(
-            f"sample_weight of {where} must have one number per row, got {weight.ndim} axes."
-        )
+        raise ValueError(f"{what} must have one number per row, got {weight.ndim} axes.")
     if len(weight) != n_rows:
-        raise ValueError(
-            f"{where} has inconsistent lengths: {n_rows} rows and {len(weight)} numbers in "
-            "sample_weight; give one of each per row."
-        )
-    require_finite(weight, f"sample_weight of {where}")
+        lengths = f"{n_rows} rows and {len(weight)} numbers in sample_weight"
+        raise ValueError(f"{where} has inconsistent lengths: {lengths}; give one of each per row.")
+    require_finite(weight, what)
     if np.any(weight < 0):
         row = int(np.argmax(weight < 0))
-        raise ValueError(
-            f"sample_weight of {where} is negative in row {row}: {weight[row]:g}; give weights "
-            ">= 0."
-        )
+        raise ValueError(f"{what} is negative in row {row}: {weight[row]:g}; give weights >= 0.")
     positive = weight[weight > 0]
     if len(positive) < at_least:
         text = (
             f"must differ from zero in at least {at_least} rows, got {len(positive)} such weights"
         )
         raise InputError(Message("zero-weights", text, "sample_weight"))
-    if len(positive) and (positive.max() > LARGEST_WEIGHT or positive.min() < SMALLEST_WEIGHT):
+    # Sums beyond these overflow when they are multiplied with features and squared.
+    if len(positive) and (positive.max() > 1e100 or positive.min() < 1e-100):
         span = f"from {positive.min():.1g} to {positive.max():.1g}"
         text = f"of {where} ranges {span}, which overflows"
         remedy = "divide them by their mean, as only ratios of weights matter"
@@ -168,6 +155,4 @@ def require_finite(values: Any, what: str) -> None:
     row = int(xp.argmax(xp.astype(bad, xp.int8)))
     if scipy.sparse.issparse(values):
         row = int(np.searchsorted(values.indptr, row, side="right")) - 1
-    raise ValueError(
-        f"{what} contains NaN or infinity, first in row {row}; drop or fill those rows."
-    )
+    raise ValueError(f"{what} contains NaN or infinity, first in row {row}; drop or fill it.")
