@@ -92,7 +92,7 @@ def test_symbolic_links_are_written_through(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         (".", "is a folder; give the name of a file in it"),
         ("", "is a folder"),
@@ -102,12 +102,12 @@ def test_symbolic_links_are_written_through(tmp_path):
         ("file/below", "lies in a folder that does not exist"),
     ],
 )
-def test_what_is_no_place_for_a_file(tmp_path, monkeypatch, name, says):
+def test_what_is_no_place_for_a_file(tmp_path, monkeypatch, name, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "file").touch()
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ValueError, match=says) as caught, atomic_write(name):
+    with pytest.raises(ValueError, match=message) as caught, atomic_write(name):
         pytest.fail("nothing can be written")
     assert f"path={name!r}" in str(caught.value)
     assert "\n" not in str(caught.value)

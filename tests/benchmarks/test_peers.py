@@ -72,14 +72,14 @@ def test_every_model_has_all_scores(peers, rows):
 
 def test_summary_is_relative_to_ours(peers, start, rows, capsys):
     start("--table-only")
-    said = capsys.readouterr().out
-    (line,) = (line for line in said.splitlines() if line.startswith("| GP | 1 |"))
+    output = capsys.readouterr().out
+    (line,) = (line for line in output.splitlines() if line.startswith("| GP | 1 |"))
     theirs, ours = rows["GP"], rows["ulmus"]
     ratios = {m: peers.number(theirs[m] / ours[m]) for m in ("rmse", "width", "score", "seconds")}
     covered = peers.number(theirs["coverage"])
     expected = [ratios["rmse"], covered, f"{covered} (yacht)", *list(ratios.values())[1:]]
     assert [cell.strip() for cell in line.split("|")[3:-1]] == expected
-    assert "CV+ with ten folds" in said
+    assert "CV+ with ten folds" in output
 
 
 def test_run_goes_on_where_it_was(start, rows, capsys):
@@ -91,7 +91,7 @@ def test_run_goes_on_where_it_was(start, rows, capsys):
     assert set(now["ulmus"]) == {"5"}
 
 
-def test_long_tables_are_cut_and_slow_models_left_out(peers, folder, monkeypatch):
+def test_long_tables_are_cut_and_slow_models_skipped(peers, folder, monkeypatch):
     seen = []
 
     def fit(X, y, points, seed):

@@ -1,4 +1,4 @@
-"""The benchmark on standard data sets runs, goes on where it was, and says what data it needs."""
+"""The benchmark on standard data sets runs, continues where it was, and names the data it needs."""
 
 import csv
 import importlib
@@ -60,9 +60,9 @@ def test_run_writes_scores_and_goes_on(start, capsys):
     assert {file.name for file in first} == {f"{s}.{m}.csv" for s in SETS for m in MODELS}
     assert "boston, hgb, split 5: rmse 0." in capsys.readouterr().out
     start()
-    said = capsys.readouterr().out
-    assert "split 6: rmse" in said
-    assert "split 5: rmse" not in said
+    output = capsys.readouterr().out
+    assert "split 6: rmse" in output
+    assert "split 5: rmse" not in output
     for file, before in first.items():
         now = rows(file)
         assert now[:1] == before  # the seconds too: nothing was fitted again
@@ -74,13 +74,13 @@ def test_run_writes_scores_and_goes_on(start, capsys):
 
 def test_tables_and_plot(start, capsys):
     out = start("--markdown")
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     errors = [float(row["rmse"]) for row in rows(out / "boston.hgb.csv")]
-    (line,) = (line for line in said.splitlines() if line.startswith("| hgb") and "sets" in line)
+    (line,) = (line for line in output.splitlines() if line.startswith("| hgb") and "sets" in line)
     mean, spread = np.mean(errors), np.std(errors, ddof=1) / math.sqrt(2)
     assert line.split("|")[3].strip() == f"{mean:.3f} ({spread:.3f})"
     assert line.split("|")[4].strip() == "1.000 (2 sets)"
-    assert "concrete dropout" in said
+    assert "concrete dropout" in output
     assert (out / "rmse.png").stat().st_size > 10_000
     (out / "rmse.png").unlink()
     start("--table-only")
@@ -94,13 +94,13 @@ def test_failure_is_a_row_and_no_end(uci, start, monkeypatch, capsys):
 
     monkeypatch.setitem(uci.RIVALS, "hgb", uci.Model(fail))
     out = start()
-    said = capsys.readouterr().out
-    assert "failed, ArithmeticError: no number will do" in said
+    output = capsys.readouterr().out
+    assert "failed, ArithmeticError: no number will do" in output
     assert all(math.isnan(float(row["rmse"])) for row in rows(out / "boston.hgb.csv"))
     assert len(rows(out / "boston.bayesian-ridge.csv")) == 2
 
 
-def test_missing_package_and_too_many_rows_are_left_out(uci, start, monkeypatch, capsys):
+def test_missing_package_and_too_many_rows_are_skipped(uci, start, monkeypatch, capsys):
     absent = uci.Model(uci.RIVALS["hgb"].fit, package="no_such_package")
     monkeypatch.setitem(uci.RIVALS, "hgb", absent)
     small = uci.Model(uci.RIVALS["bayesian-ridge"].fit, most_rows=100)

@@ -85,7 +85,7 @@ def test_columns_stay_inputs_unless_dropped(csv):
     assert "site=a" in fit_command(csv, "--groups", "site").feature_names_in_
 
 
-def test_a_dropped_column_still_tells_the_times(csv, correlated_frame):
+def test_a_dropped_column_still_gives_the_times(csv, correlated_frame):
     model = fit_command(csv, "--time", "day", "--drop", "day,site", "--no-rows")
     inputs = correlated_frame[["x", "east", "north", "plot"]].astype(float)
     days = pd.to_datetime(correlated_frame["day"]).to_numpy()

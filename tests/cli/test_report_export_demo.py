@@ -55,7 +55,7 @@ def test_a_report_that_cannot_be_written(folder, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_exported_graph_says_what_predict_says(folder, tmp_path):
+def test_an_exported_graph_computes_what_predict_computes(folder, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     path = tmp_path / "m.onnx"
     text = done("export", folder / "m.ulmus", "--onnx", path, "--confidence-level", 0.9).stdout

@@ -27,7 +27,7 @@ def messages(fit):
 
 
 @pytest.mark.parametrize("noise", ["auto", "homoskedastic", "heteroskedastic"])
-def test_a_series_warns_where_it_is_fitted_and_names_a_remedy(noise):
+def test_a_series_warns_where_it_is_fitted_and_names_a_suggestion(noise):
     X, y = autocorrelated_table(300, 0.7, sd=0.4)
     model = ELMEnsembleRegressor(4, 20, input_map=None, noise=noise, random_state=0)
     words = ("successive rows", f"noise={noise!r}", "noise=AR1() of ulmus.noise", "sorted by")
@@ -38,13 +38,13 @@ def test_a_series_warns_where_it_is_fitted_and_names_a_remedy(noise):
     assert model.predict(X).shape == (300,)
 
 
-def test_the_remedy_is_quiet():
+def test_the_suggestion_is_quiet():
     X, y = autocorrelated_table(300, 0.7, sd=0.4)
     plain_ensemble(4, 20, noise=AR1(), random_state=0).fit(X, y)
     plain_ensemble(4, 20, random_state=0).fit(X[::10], y[::10])
 
 
-def test_streams_keep_no_residuals_to_tell():
+def test_streams_keep_no_residuals_to_test():
     X, y = autocorrelated_table(300, 0.7, sd=0.4)
     plain_ensemble(4, 20, random_state=0).fit_blocks([(X[:100], y[:100]), (X[100:], y[100:])])
     plain_ensemble(4, 20, random_state=0).partial_fit(X, y)
@@ -96,7 +96,7 @@ def test_a_sorted_table_warns_only_where_its_function_is_not_followed():
     assert "sorted by an input" in message
 
 
-def test_few_rows_beside_a_rough_layer_are_told():
+def test_few_rows_beside_a_rough_layer_raise_a_warning():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (24, 2)), rng.standard_normal(24)
     rough = plain_ensemble(3, 40, alpha=1e-9, noise=AR1(), random_state=0)
@@ -105,7 +105,7 @@ def test_few_rows_beside_a_rough_layer_are_told():
     assert np.all(np.isfinite(bounds))
 
 
-def test_several_series_without_groups_are_told_of_groups():
+def test_several_series_without_groups_warn_about_groups():
     rng = np.random.default_rng(0)
     time, sites = np.tile(np.arange(30.0), 4), np.repeat(range(4), 30)
     X, y = rng.uniform(-1, 1, (120, 1)), rng.standard_normal(120)

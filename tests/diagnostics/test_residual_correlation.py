@@ -99,7 +99,7 @@ def test_rows_taken_as_independent(phi, severity):
 
 
 @pytest.mark.parametrize(
-    ("noise", "says"),
+    ("noise", "message"),
     [
         (AR1(), "decays along time over"),
         (NeweyWest(bandwidth=7), "any correlation up to a distance of 7"),
@@ -108,12 +108,12 @@ def test_rows_taken_as_independent(phi, severity):
     ],
     ids=lambda value: "" if isinstance(value, str) else type(value).__name__,
 )
-def test_correlated_noise_that_is_modelled_is_ok(noise, says):
+def test_correlated_noise_that_is_modelled_is_ok(noise, message):
     groups = {"groups": np.arange(N) // 10} if "groups" in noise.names() else {}
     found = finding(fit_ensemble(*correlated_frame(0.8), noise, **groups))
     assert found.severity == "ok"
     assert "error bars account for it" in found.message
-    assert says in found.message
+    assert message in found.message
 
 
 def test_neighbours_in_space():
@@ -234,7 +234,7 @@ def test_the_code_of_a_report_names_the_locations_passed_to_fit(report):
     assert "model.fit(X_train, y_train, time=time_train, groups=groups_train)" in page
 
 
-def test_without_rows_the_section_says_so(report):
+def test_without_rows_the_section_is_marked_as_empty(report):
     X, y = correlated_frame(0.8)
     page, figures = report(fit_ensemble(X, y).compress(), X, y)
     assert "correlogram" not in figures

@@ -24,9 +24,9 @@ def test_an_example_runs(path, tmp_path):
     command = [sys.executable, "-W", "error::UserWarning", str(path)]
     command += [str(tmp_path / "picture.png")] if path.name == "picture.py" else []
     environment = os.environ | {"MPLBACKEND": "Agg"}
-    said = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
-    assert said.returncode == 0, said.stderr
-    assert said.stdout
+    process = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout
 
 
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
@@ -42,7 +42,7 @@ def test_a_page_of_the_gallery_is_well_formed(path):
     if not any(name.endswith("Display") for name in displays):
         assert {"xlabel", "set_xlabel"} & names, "the axis has a name"
         assert {"ylabel", "set_ylabel"} & names, "the axis has a name"
-    assert {"title", "suptitle", "set_title"} & names, "a figure says its message"
+    assert {"title", "suptitle", "set_title"} & names, "a figure states its message"
 
 
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)

@@ -72,7 +72,7 @@ def test_every_public_name_has_an_example():
     assert lacking == []
 
 
-def test_every_public_function_says_what_it_takes_and_returns():
+def test_every_public_function_documents_what_it_takes_and_returns():
     lacking = []
     for name, value in public_names():
         if not inspect.isroutine(value):

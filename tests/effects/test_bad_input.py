@@ -1,4 +1,4 @@
-"""Invalid arguments of effects raise one error that names the parameter, its value and a remedy."""
+"""Invalid arguments of effects raise one error with the parameter, its value and a suggestion."""
 
 import numpy as np
 import pandas as pd

@@ -40,7 +40,7 @@ def with_map(X, y, diagonal, **parameters):
     return plain_ensemble(3, 15, **given | parameters).fit(X, y)
 
 
-def test_a_treatment_that_the_learned_map_drops_is_named_with_the_remedy():
+def test_a_treatment_that_the_learned_map_drops_is_named_with_the_suggestion():
     X, y = weak_treatment_table()
     model = ELMEnsembleRegressor(3, 40, noise="homoskedastic", random_state=6).fit(X, y)
     assert model.feature_relevance_[3] == 0
@@ -131,7 +131,7 @@ def test_a_column_that_a_transformer_drops_does_not_warn():
     assert warned(ulmus.inference(pipe).compare, X, "c")[0] == []
 
 
-def test_the_command_line_warns_and_has_the_remedy(tmp_path):
+def test_the_command_line_warns_and_has_the_suggestion(tmp_path):
     X, y = weak_treatment_table()
     X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
     start = ("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from ulmus import ELMEnsembleRegressor
 
-# Some rows, and what tells them apart.
+# Some rows, and their groups.
 GROUPS = np.array(["a", "b", "a", "b", "b", "a", "a"])
 A = np.random.default_rng(5).standard_normal((3, 7))
 NUMBERS = ["estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high"]

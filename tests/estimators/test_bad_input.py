@@ -68,15 +68,15 @@ UNUSABLE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "remedy"), UNUSABLE)
-def test_an_unusable_parameter_is_named_with_a_remedy(data, name, value, remedy):
+@pytest.mark.parametrize(("name", "value", "suggestion"), UNUSABLE)
+def test_an_unusable_parameter_is_named_with_a_suggestion(data, name, value, suggestion):
     shown = "S9" if value == ["BR", "S9"] else repr(value)
-    with pytest.raises(ValueError, match=mentions(name, shown, remedy)):
+    with pytest.raises(ValueError, match=mentions(name, shown, suggestion)):
         plain_ensemble(3, 8).set_params(**{name: value}).fit(data.X, data.y)
 
 
 @pytest.mark.parametrize(
-    ("variance", "members", "remedy"),
+    ("variance", "members", "suggestion"),
     [
         ("BR", 1, "'auto'"),
         ("S2", 1, "'auto'"),
@@ -85,10 +85,10 @@ def test_an_unusable_parameter_is_named_with_a_remedy(data, name, value, remedy)
         (["S1", "S3"], 2, "'S2'"),
     ],
 )
-def test_an_estimate_that_needs_more_members(data, variance, members, remedy):
+def test_an_estimate_that_needs_more_members(data, variance, members, suggestion):
     name = variance if isinstance(variance, str) else variance[-1]
     needed = 3 if name == "S3" else 2
-    words = (f"variance={name!r}", f"n_estimators >= {needed}", f"got {members}", remedy)
+    words = (f"variance={name!r}", f"n_estimators >= {needed}", f"got {members}", suggestion)
     with pytest.raises(ValueError, match=mentions(*words)):
         plain_ensemble(members, 8, variance=variance).fit(data.X, data.y)
 
@@ -167,7 +167,7 @@ def test_one_row_is_not_enough(data):
 # ---------------------------------------------------------------- methods of a fitted model
 
 
-def test_an_unfitted_model_says_so(data):
+def test_an_unfitted_model_raises_not_fitted_error(data):
     for method in ("predict", "predict_var", "variance_components", "member_correlation"):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(plain_ensemble(), method)(data.X)
@@ -195,7 +195,7 @@ def test_an_estimate_that_was_not_computed(data, model):
     ],
     ids=["component", "estimate", "size", "tolerance", "quantile"],
 )
-def test_invalid_arguments_are_named_with_a_remedy(data, model, method, words):
+def test_invalid_arguments_are_named_with_a_suggestion(data, model, method, words):
     with pytest.raises(ValueError, match=mentions(*words)):
         method(model, data.X_new)
 

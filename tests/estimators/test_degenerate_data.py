@@ -38,7 +38,7 @@ def test_constant_features_have_a_constant_noise_however_they_come():
 
 
 def test_ordinary_fits_raise_no_runtime_warning():
-    # Warnings are errors here. Left-out logarithms of small tables can be wild.
+    # Warnings are errors here. Leave-one-out logarithms of small tables can be wild.
     for seed in range(40):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(8, 25))

@@ -145,7 +145,7 @@ def test_integers_lists_and_single_precision_are_read(make_table):
 
 
 @pytest.mark.parametrize("alpha", [0.3, "loo"])
-def test_rows_of_weight_zero_are_left_out(make_table, alpha):
+def test_rows_of_weight_zero_are_excluded(make_table, alpha):
     X, y, w, X_new = make_table(90)
     expected = every_estimate_ensemble(alpha=alpha).fit(X, y, w)
     # What such a row holds does not matter, nor where it stands.

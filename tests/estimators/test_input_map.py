@@ -53,7 +53,7 @@ def model(table_with_levels):
 
 
 def results(model, X):
-    """What a model says of points."""
+    """Predictions of a model at points."""
     return [
         *model.predict(X, return_std=True),
         model.predict_interval(X),
@@ -145,7 +145,7 @@ def test_a_learned_map_given_back_gives_the_same_predictions(table_with_levels):
     ],
     ids=str,
 )
-def test_bad_parameters_are_named_with_a_remedy(table_with_levels, parameters, words):
+def test_bad_parameters_are_named_with_a_suggestion(table_with_levels, parameters, words):
     X, y, _ = table_with_levels
     how = {"expand_inputs": EXPANSIONS, "n_neurons": 20, **parameters}
     with pytest.raises(ValueError, match=mentions(*words)):
@@ -486,7 +486,7 @@ def test_scores_alone_have_no_unseen_levels(table_with_levels):
 
 
 @pytest.mark.parametrize(("verbose", "lines"), [(0, False), (1, True)])
-def test_verbose_tells_how_the_map_was_found(table_with_levels, capsys, verbose, lines):
+def test_verbose_prints_how_the_map_was_optimised(table_with_levels, capsys, verbose, lines):
     X, y, _ = table_with_levels
     mapped_ensemble(3, 40, verbose=verbose).fit(X, y)
     log = capsys.readouterr().out.splitlines()

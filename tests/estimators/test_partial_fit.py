@@ -134,7 +134,7 @@ def test_leave_one_out_is_replaced_by_generalised_cross_validation(make_table):
     assert_same_fit(model, unscaled_ensemble(alpha="gcv").fit(X, y, w), X_new)
 
 
-def test_rows_of_weight_zero_are_left_out(make_table):
+def test_rows_of_weight_zero_are_excluded(make_table):
     X, y, w, X_new = make_table(60)
     model = unscaled_ensemble().partial_fit(X[:40], y[:40], w[:40])
     model.partial_fit(np.full((2, 3), 0.5), [1e3, -1e3], [0.0, 0.0])
@@ -238,7 +238,7 @@ def test_heteroskedastic_estimates_need_two_passes(make_table, how):
     for error in (ValueError, AttributeError, NeedsTwoPassesError):
         with pytest.raises(error, match=mentions("fit_blocks", "two passes", "'homoskedastic'")):
             model.partial_fit(X, y)
-    model.fit_blocks([(X, y)])  # the remedy works
+    model.fit_blocks([(X, y)])  # the suggestion works
     assert hasattr(model.set_params(noise="homoskedastic", variance="auto"), "partial_fit")
 
 

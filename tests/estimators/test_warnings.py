@@ -1,4 +1,4 @@
-"""Doubtful fits and doubtful points get a warning, and nothing else is said."""
+"""Degenerate fits and points outside the data raise one warning each, and no other."""
 
 import re
 import warnings

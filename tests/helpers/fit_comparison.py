@@ -49,8 +49,8 @@ def assert_close(ours, expected, rtol=1e-8, **how):
     assert_allclose(to_numpy(ours), expected, rtol=rtol, atol=atol, **how)
 
 
-def answers(model, X):
-    """All that a fitted model says about points, by name."""
+def every_prediction(model, X):
+    """Every prediction of a fitted model at points, by name."""
     mean, sd = model.predict(X, return_std=True)
     out = {"mean": mean, "sd": sd, "gaussian": model.predict_interval(X, method="gaussian")}
     for component in ("total", "model", "noise", "weights"):
@@ -62,12 +62,12 @@ def answers(model, X):
     return out
 
 
-def assert_same_answers(ours, expected, points, X_new, kind):
-    """Two models say the same; ours in the library of its points."""
+def assert_same_predictions(ours, expected, points, X_new, kind):
+    """The predictions of two models agree; ours are in the library of its points."""
     for name in ("alpha_", "noise_variance_", "dof_", "rank_"):
         assert_allclose(getattr(ours, name), getattr(expected, name), rtol=1e-8, err_msg=name)
-    theirs = answers(expected, X_new)
-    for name, value in answers(ours, points).items():
+    theirs = every_prediction(expected, X_new)
+    for name, value in every_prediction(ours, points).items():
         assert isinstance(value, kind), name
         assert value.dtype == points.dtype, name
         assert tuple(value.shape) == theirs[name].shape, name

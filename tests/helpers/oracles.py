@@ -149,7 +149,7 @@ def noise_variance(H, y, alpha, intercept=False, w=None):
 
 
 def omega(kind, H, y, alpha, intercept=False, w=None):
-    """Squared residuals r_mi^2 corrected as `kind` says, weighted space; (M, n)."""
+    """Squared residuals r_mi^2 corrected by the variant `kind`, weighted space; (M, n)."""
     P = hat_matrix(H, alpha, intercept, w)
     r = residuals(H, y, alpha, intercept, w, weighted=True)
     eye = np.eye(len(y))

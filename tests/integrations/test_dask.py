@@ -244,7 +244,7 @@ def test_a_negative_weight_names_its_partition(cluster, data):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, np.ndarray.tolist, pd.DataFrame])
-def test_other_tables_are_refused_with_a_remedy(data, kind):
+def test_other_tables_are_refused_with_a_suggestion(data, kind):
     X, y, _, _ = data
     with pytest.raises(ValueError, match=mentions("Dask arrays or data frames", "fit_blocks")):
         ulmus.dask.fit(every_estimate_ensemble(), kind(X), kind(y))

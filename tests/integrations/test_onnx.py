@@ -1,4 +1,4 @@
-"""The ONNX graph of a model, run by onnxruntime, says what the model says."""
+"""The ONNX graph of a model, run by onnxruntime, computes what the model computes."""
 
 import warnings
 

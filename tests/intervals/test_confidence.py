@@ -1,4 +1,4 @@
-"""Confidence intervals for the function and its expectation, and the alarm about bias."""
+"""Confidence intervals for the function and its expectation, and the undersmoothing gap."""
 
 import numpy as np
 import oracles
@@ -166,7 +166,7 @@ def biased():
     return plain_ensemble(8, 5, weight_scale=3.0, random_state=0).fit(X, y), X
 
 
-def test_bias_raises_the_alarm_and_a_warning(biased):
+def test_bias_raises_the_undersmoothing_gap_and_a_warning(biased):
     model, X = biased
     assert model.undersmoothing_gap_ > 5
     with pytest.warns(BiasWarning, match="more n_neurons") as caught:
@@ -184,14 +184,16 @@ def test_bias_does_not_warn_elsewhere(biased):
     model.predict_interval(X, kind="confidence", target="expectation")
 
 
-def test_no_alarm_where_the_neurons_suffice(make_table):
+def test_no_warning_where_the_neurons_suffice(make_table):
     data = make_table(200)
     model = member_or_ensemble(8, 40, alpha="loo").fit(data.X, data.y)
     assert 0 < model.undersmoothing_gap_ < 5
     model.predict_interval(data.X, kind="confidence")
 
 
-def test_the_alarm_is_the_largest_distance_in_standard_errors(fit_with_oracle, make_table):
+def test_the_undersmoothing_gap_is_the_largest_distance_in_standard_errors(
+    fit_with_oracle, make_table
+):
     model, _, _ = fit_with_oracle(n=60)
     X = make_table(60).X
     low, high = model.predict_interval(X, 0.9, kind="confidence", method="normal").T
@@ -213,7 +215,7 @@ def test_a_compressed_model_has_no_jackknife(fit_with_oracle):
 @pytest.mark.parametrize("size", [(4, 6), (10, 9)])  # forms of features, forms of rows
 def test_compressing_keeps_everything_else(fit_with_oracle, noise, size):
     model, _, X = fit_with_oracle(*size, n=60, noise=noise)
-    before, alarm = every_interval(model, X, LEVELS), model.undersmoothing_gap_
+    before, gap = every_interval(model, X, LEVELS), model.undersmoothing_gap_
     after = {"auto": model.compress().predict_interval(X, LEVELS)}
     assert_allclose(after["auto"], before["gaussian"], rtol=1e-8)
     assert_array_equal(after["auto"], model.predict_interval(X, LEVELS, method="gaussian"))
@@ -223,4 +225,4 @@ def test_compressing_keeps_everything_else(fit_with_oracle, noise, size):
                 X, LEVELS, kind="confidence", target=target, method=method
             )
             assert_allclose(ours, before[f"{target}, {method}"], rtol=1e-8)
-    assert_allclose(model.undersmoothing_gap_, alarm, rtol=1e-8)
+    assert_allclose(model.undersmoothing_gap_, gap, rtol=1e-8)

@@ -21,7 +21,7 @@ def corners(n, seed):
 
 
 @pytest.mark.parametrize("n_neurons", [20, 100])
-def test_intervals_between_discrete_inputs_are_wide_and_say_so(n_neurons):
+def test_intervals_between_discrete_inputs_are_wide_and_warn(n_neurons):
     inside, centers, half = [], [], []
     for seed in range(20):
         X, y, points, truth = corners(400, seed)
@@ -36,7 +36,7 @@ def test_intervals_between_discrete_inputs_are_wide_and_say_so(n_neurons):
     assert np.all(np.mean(half, axis=0) > 2 * np.std(centers, axis=0))
 
 
-def test_intervals_at_discrete_inputs_are_as_wide_as_the_data_say():
+def test_intervals_at_discrete_inputs_are_as_wide_as_the_standard_error_of_a_cell():
     X, y, _, _ = corners(400, 0)
     cells = np.unique(X, axis=0)
     low, high = small_ensemble(5, 100).fit(X, y).predict_interval(cells, kind="confidence").T

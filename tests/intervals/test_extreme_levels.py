@@ -7,7 +7,7 @@ from models import small_ensemble
 from ulmus.exceptions import DegenerateFitWarning
 
 
-def test_too_few_rows_for_a_level_say_so(normal_rows):
+def test_too_few_rows_for_a_level_warn(normal_rows):
     X, y = normal_rows
     with pytest.warns(DegenerateFitWarning, match="15 training rows are too few"):
         small_ensemble(5, 20).fit(X[:15], y[:15]).predict_interval(X[:2])

@@ -55,7 +55,7 @@ def test_chunks_of_rows_and_points_change_nothing(fit_with_oracle, monkeypatch, 
 
 
 def scaled_sample(model, H, h, y, alpha, intercept, w):
-    """Left-out predictions f_-i(x), and a(x) L_i / a_i, by n refits, each (rows, p)."""
+    """Leave-one-out predictions f_-i(x), and a(x) L_i / a_i, by n refits, each (rows, p)."""
     f, errors = [], []
     # A new observation varies by the noise and by what bias leaves in the residuals.
     sigma2 = model.noise_variance_
@@ -368,7 +368,7 @@ def test_rows_of_weight_zero_do_not_count_for_the_level(make_table):
         model.predict_interval(data.X_new, 0.95, method="jackknife+")
 
 
-def test_levels_beyond_the_rows_are_gaussian_and_say_so(fit_with_oracle):
+def test_levels_beyond_the_rows_are_gaussian_and_warn(fit_with_oracle):
     model, _, X = fit_with_oracle(n=40)
     expected = [
         model.predict_interval(X, 0.8),
@@ -388,7 +388,7 @@ def test_a_table_of_fifteen_rows_has_a_summary(fit_with_oracle):
     assert np.all(np.isfinite(frame))
 
 
-def test_quantiles_beyond_the_rows_say_so(fit_with_oracle):
+def test_quantiles_beyond_the_rows_warn(fit_with_oracle):
     model, _, X = fit_with_oracle(n=40)
     with pytest.warns(DegenerateFitWarning, match=r"\[0.001, 0.999\].*40 training rows"):
         ours = model.predict_quantiles(X, [0.001, 0.5, 0.999])

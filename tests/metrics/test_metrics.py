@@ -187,7 +187,7 @@ NAN = [0.0, np.nan]
         (lambda: metrics.quantile_normal([[0.0]], [0.5]), r"quantiles must contain at least 2"),
     ],
 )
-def test_errors_name_parameter_value_and_remedy(call, message):
+def test_errors_name_parameter_value_and_suggestion(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

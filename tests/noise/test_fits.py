@@ -236,7 +236,7 @@ def test_a_compressed_and_a_stored_fit_keep_their_error_bars(tmp_path):
         ("AR1", {}, "noise must be one of"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_a_remedy(noise, where, message):
+def test_what_cannot_be_meant_is_refused_with_a_suggestion(noise, where, message):
     _, X, y = autocorrelated_sine(n=60)
     with pytest.raises(ValueError, match=message):
         plain_ensemble(4, 20, noise=noise).fit(X, y, **where)
@@ -261,7 +261,7 @@ def test_a_sum_of_noise_in_time_and_in_space_is_fitted():
     assert np.all(model.predict_var(X, component="model") > 0)
 
 
-def test_rows_that_turn_out_to_be_independent_are_left_out_one_by_one():
+def test_rows_that_turn_out_to_be_independent_are_held_out_one_by_one():
     _, X, y = autocorrelated_sine(phi=0.0)
     assumed = plain_ensemble(5, 40, noise=AR1()).fit(X, y)
     plain = plain_ensemble(5, 40, noise="homoskedastic").fit(X, y)
@@ -275,7 +275,7 @@ def test_rows_that_turn_out_to_be_independent_are_left_out_one_by_one():
     np.testing.assert_allclose(streamed.alpha_, plain.alpha_, rtol=1e-6)
 
 
-def test_blocks_are_left_out_of_independent_rows_where_asked_for_by_name():
+def test_blocks_of_independent_rows_are_held_out_where_requested_by_name():
     _, X, y = autocorrelated_sine(phi=0.0)
     asked = plain_ensemble(5, 40, noise=AR1(), alpha="block-loo").fit(X, y)
     plain = plain_ensemble(5, 40, noise="homoskedastic").fit(X, y)

@@ -45,7 +45,7 @@ NOISES = [
 noises = pytest.mark.parametrize("noise", NOISES, ids=repr)
 
 
-def answers(noise, X, y, given, **parameters):
+def fit_and_predict(noise, X, y, given, **parameters):
     """Predictions, their standard errors and intervals at some points."""
     model = ELMEnsembleRegressor(3, 8, noise=noise, input_map=None, random_state=0, **parameters)
     model.fit(X, y, **given)
@@ -71,8 +71,8 @@ def test_the_order_of_the_rows_does_not_matter(locations, rows, noise, alpha):
     order = np.random.default_rng(5).permutation(80)
     mixed = {axis: values[order] for axis, values in given.items()}
     X, y = rows
-    found = answers(noise, X[order], y[order], mixed, alpha=alpha)
-    assert_allclose(found, answers(noise, X, y, given, alpha=alpha), rtol=1e-5, atol=1e-6)
+    found = fit_and_predict(noise, X[order], y[order], mixed, alpha=alpha)
+    assert_allclose(found, fit_and_predict(noise, X, y, given, alpha=alpha), rtol=1e-5, atol=1e-6)
 
 
 @noises
@@ -80,11 +80,11 @@ def test_the_order_of_the_rows_does_not_matter(locations, rows, noise, alpha):
 def test_units_of_the_outputs_and_the_locations_do_not_matter(locations, rows, noise, unit):
     given = {axis: locations[axis] for axis in noise.names()}
     X, y = rows
-    expected = answers(noise, X, y, given)
-    shifted = answers(noise, X, unit * (y + 5), given) / unit - [5, 0, 5, 5]
+    expected = fit_and_predict(noise, X, y, given)
+    shifted = fit_and_predict(noise, X, unit * (y + 5), given) / unit - [5, 0, 5, 5]
     assert_allclose(shifted, expected, rtol=1e-4, atol=1e-5)
     moved = {a: v if a == "groups" else unit * (v + 3.0) for a, v in given.items()}
-    assert_allclose(answers(noise, X, y, moved), expected, rtol=1e-4, atol=1e-5)
+    assert_allclose(fit_and_predict(noise, X, y, moved), expected, rtol=1e-4, atol=1e-5)
 
 
 # ---------------------------------------------------------------- special cases
@@ -121,13 +121,13 @@ def test_tables_of_all_kinds_name_their_columns(locations):
     columns = {"x": locations["X"][:, 0], "t": locations["time"] * 0.5, "site": locations["groups"]}
     y = np.sin(3 * columns["x"]) + np.random.default_rng(1).standard_normal(80)
     noise = AR1(time="t") * Clustered("site")
-    answers = []
+    fit_and_predict = []
     for table in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)):
         model = ELMEnsembleRegressor(3, 8, noise=noise, input_map=None, random_state=0)
         model.fit(table, y)
         kriged = model.predict(table, residual_kriging=True)
-        answers.append((*kriged, *model.average(table, by="site").std_error))
-    assert_allclose(answers[1:], [answers[0]] * 2)
+        fit_and_predict.append((*kriged, *model.average(table, by="site").std_error))
+    assert_allclose(fit_and_predict[1:], [fit_and_predict[0]] * 2)
 
 
 @pytest.mark.parametrize(

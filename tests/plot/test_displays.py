@@ -156,7 +156,7 @@ def test_a_curve_is_what_predict_and_predict_interval_say(sine):
     assert legend(ax) == [PREDICTION, CONFIDENCE, "observations", "prediction"]
 
 
-def test_the_level_is_passed_on_and_said(sine):
+def test_the_level_is_passed_on_and_named(sine):
     model, X, _ = sine
     display = PredictionDisplay.from_estimator(model, X, confidence_level=0.5, grid_resolution=15)
     _, low, high = area(display.ax_, "50 % for new observations")
@@ -293,7 +293,7 @@ def largest_first(values):
     return sorted(range(len(values)), key=lambda i: -abs(values[i]))
 
 
-def test_residuals_are_those_of_left_out_rows(sine):
+def test_residuals_are_leave_one_out_residuals(sine):
     model, _, y = sine
     ax = ResidualsDisplay.from_estimator(model, n_labels=3).ax_
     scatter = ax.collections[0]
@@ -305,7 +305,7 @@ def test_residuals_are_those_of_left_out_rows(sine):
     assert_array_equal(locations, scatter.get_offsets()[largest_first(model.loo_residuals_)[:3]])
 
 
-def test_dots_grow_with_leverage_and_the_legend_says_how(sine):
+def test_dots_grow_with_leverage_and_the_legend_states_how(sine):
     model = sine[0]
     ax = ResidualsDisplay.from_estimator(model).ax_
     sizes = ax.collections[0].get_sizes()

@@ -1,4 +1,4 @@
-"""Displays that judge error bars: parts of a variance, size of an ensemble, calibration."""
+"""Displays that check error bars: parts of a variance, size of an ensemble, calibration."""
 
 from math import comb
 
@@ -249,7 +249,7 @@ def test_quantiles_are_as_good_as_distributions(normal):
     assert_allclose(by_quantiles.levels, by_distribution.levels)
     assert_array_equal(by_quantiles.coverage, by_distribution.coverage)
     assert_allclose(by_quantiles.pit, by_distribution.pit, atol=0.026)
-    # The nearest level that was predicted is compared, and said.
+    # The nearest level that was predicted is compared, and named.
     assert by_quantiles.group_level == pytest.approx(0.9)
     assert by_quantiles.groups == by_distribution.groups
 

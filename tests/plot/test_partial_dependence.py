@@ -19,7 +19,7 @@ COLUMNS = ("estimate", "std_error", "statistic", "p_value", "conf_low", "conf_hi
 
 
 @dataclass
-class Answerer:
+class EffectsStandIn:
     """Effects in the frames that an estimator returns, and records the calls."""
 
     n_outputs: int = 1
@@ -91,7 +91,7 @@ def X():
 
 
 def test_a_curve_has_its_bands_and_deciles(X):
-    model = Answerer()
+    model = EffectsStandIn()
     display = PartialDependenceDisplay.from_estimator(
         model, X, "age", grid_resolution=20, simultaneous=True, y_name="weight"
     )
@@ -113,7 +113,7 @@ def test_a_curve_has_its_bands_and_deciles(X):
 
 
 def test_what_is_asked_is_passed_on(X):
-    model = Answerer()
+    model = EffectsStandIn()
     display = PartialDependenceDisplay.from_estimator(
         model, X, [1], grid_resolution=11, centered=True, confidence_level=0.8, deciles=False
     )
@@ -132,7 +132,9 @@ def test_what_is_asked_is_passed_on(X):
 
 
 def test_a_feature_with_few_values_gets_bars(X):
-    (ax,) = PartialDependenceDisplay.from_estimator(Answerer(), X, "sex", simultaneous=True).axes_
+    (ax,) = PartialDependenceDisplay.from_estimator(
+        EffectsStandIn(), X, "sex", simultaneous=True
+    ).axes_
     x, low, high = bars(ax, "95 % at each value")
     assert_array_equal(x, [0, 1])
     assert_allclose(low, np.sin(x) - 2 * (0.1 + 0.03 * x))
@@ -142,7 +144,7 @@ def test_a_feature_with_few_values_gets_bars(X):
 
 
 def test_several_features_share_the_range_of_the_vertical_axis(X):
-    display = PartialDependenceDisplay.from_estimator(Answerer(), X, ["age", "bmi", "sex"])
+    display = PartialDependenceDisplay.from_estimator(EffectsStandIn(), X, ["age", "bmi", "sex"])
     assert [ax.get_xlabel() for ax in display.axes_] == list(NAMES)
     assert len({ax.get_ylim() for ax in display.axes_}) == 1
     low, high = display.axes_[0].get_ylim()
@@ -152,7 +154,7 @@ def test_several_features_share_the_range_of_the_vertical_axis(X):
 
 @pytest.mark.parametrize("output", [0, 1])
 def test_one_of_several_outputs_is_drawn(X, output):
-    model = Answerer(n_outputs=2)
+    model = EffectsStandIn(n_outputs=2)
     display = PartialDependenceDisplay.from_estimator(model, X, ["age"], output=output)
     x, estimate = display.axes_[0].lines[0].get_data()
     assert_allclose(estimate, np.sin(x) + output)
@@ -164,7 +166,7 @@ def test_one_of_several_outputs_is_drawn(X, output):
 
 
 def test_a_surface_keeps_its_values_in_any_order_of_rows(X):
-    frame = Answerer().partial_dependence(X, ["age", "bmi"], grid_resolution=12)
+    frame = EffectsStandIn().partial_dependence(X, ["age", "bmi"], grid_resolution=12)
     found = Surface.from_frame(frame)
     assert (found.names, found.estimate.shape) == (("age", "bmi"), (12, 12))
     for i, a in enumerate(found.grids[0]):
@@ -174,7 +176,7 @@ def test_a_surface_keeps_its_values_in_any_order_of_rows(X):
 
 
 def test_two_features_are_a_map_and_a_map_of_standard_errors(X):
-    model = Answerer()
+    model = EffectsStandIn()
     display = PartialDependenceDisplay.from_estimator(
         model, X, [("age", "bmi")], grid_resolution=12, simultaneous=True
     )
@@ -193,7 +195,7 @@ def test_two_features_are_a_map_and_a_map_of_standard_errors(X):
 
 def test_a_map_over_few_values_has_fields_at_these(X):
     display = PartialDependenceDisplay.from_estimator(
-        Answerer(), X, ["age", ("sex", "bmi")], grid_resolution=12
+        EffectsStandIn(), X, ["age", ("sex", "bmi")], grid_resolution=12
     )
     curve, left, _ = display.axes_
     assert curve.get_ylabel() == "mean prediction"
@@ -213,7 +215,7 @@ def test_a_flat_surface_is_drawn(figures):
 
 
 def test_frames_are_drawn_as_they_come(X):
-    frames = [Answerer().partial_dependence(X, f) for f in (["age"], ["age", "bmi"])]
+    frames = [EffectsStandIn().partial_dependence(X, f) for f in (["age"], ["age", "bmi"])]
     display = PartialDependenceDisplay.from_frames(frames, y_name="weight")
     assert [type(term) for term in display.terms] == [Curve, Surface]
     assert display.axes_[0].get_ylabel() == "mean prediction of weight"
@@ -221,26 +223,26 @@ def test_frames_are_drawn_as_they_come(X):
 
 def test_given_axes_are_one_for_each_panel(figures, X):
     figure, axes = figures.subplots(1, 2)
-    display = PartialDependenceDisplay.from_estimator(Answerer(), X, ["age", "bmi"], ax=axes)
+    display = PartialDependenceDisplay.from_estimator(EffectsStandIn(), X, ["age", "bmi"], ax=axes)
     assert display.axes_.tolist() == axes.tolist()
     assert display.figure_ is figure
     with pytest.raises(ValueError, match=mentions("2 axes", "1 panels")):
-        PartialDependenceDisplay.from_estimator(Answerer(), X, "age", ax=axes)
+        PartialDependenceDisplay.from_estimator(EffectsStandIn(), X, "age", ax=axes)
 
 
 @pytest.mark.parametrize("features", [[], [("age", "bmi", "sex")]])
 def test_features_come_alone_or_in_pairs(X, features):
     with pytest.raises(ValueError, match=mentions("features", "('age', 'bmi')")):
-        PartialDependenceDisplay.from_estimator(Answerer(), X, features)
+        PartialDependenceDisplay.from_estimator(EffectsStandIn(), X, features)
 
 
 def test_an_unknown_feature_is_named(X):
     with pytest.raises(ValueError, match=mentions("feature='weight'", "age, bmi, sex")):
-        PartialDependenceDisplay.from_estimator(Answerer(), X, ["weight"])
+        PartialDependenceDisplay.from_estimator(EffectsStandIn(), X, ["weight"])
 
 
 def test_a_frame_without_features_is_refused(X):
-    frame = Answerer().partial_dependence(X, ["age"]).drop(columns="age")
+    frame = EffectsStandIn().partial_dependence(X, ["age"]).drop(columns="age")
     with pytest.raises(ValueError, match=mentions("one or two features", "[]")):
         PartialDependenceDisplay.from_frames([frame])
 
@@ -250,7 +252,7 @@ def test_a_frame_without_features_is_refused(X):
 
 @pytest.mark.parametrize(("simultaneous", "factor"), [(False, 2), (True, 3)])
 def test_slopes_are_stronger_where_the_band_excludes_zero(X, simultaneous, factor):
-    model = Answerer()
+    model = EffectsStandIn()
     display = SlopeDisplay.from_estimator(model, X, "age", simultaneous=simultaneous)
     assert {call["kind"] for call in model.calls} == {"slope"}
     ax = display.ax_
@@ -276,7 +278,7 @@ def test_a_certain_point_alone_is_marked():
 
 
 def test_slopes_at_few_values_are_marks(X):
-    ax = SlopeDisplay.from_estimator(Answerer(), X + 1.0, "sex").ax_
+    ax = SlopeDisplay.from_estimator(EffectsStandIn(), X + 1.0, "sex").ax_
     x, slope = line(ax, "increasing: band above zero")
     assert_allclose(slope, np.sin(x))
     assert labelled(ax, "increasing: band above zero").get_markevery() == [0, 1]

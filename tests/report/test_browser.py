@@ -17,9 +17,12 @@ from ulmus.report import write_report
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver"
-)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver"
+    ),
+]
 PATIENCE = 60
 PHONE = 375
 

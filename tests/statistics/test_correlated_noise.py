@@ -91,7 +91,7 @@ def test_independent_noise_costs_nothing():
     assert abs(width / alone_width - 1) < 0.05
 
 
-def test_blocks_left_out_choose_smoother_fits_than_single_rows():
+def test_held_out_blocks_choose_smoother_fits_than_single_rows():
     rough = {"n_estimators": 3, "n_neurons": 60, "weight_scale": 10.0}
     dof, error = np.zeros((2, 2)), np.zeros((2, 2))
     for i, scale in enumerate((0, -1 / np.log(0.8) / N_ROWS)):

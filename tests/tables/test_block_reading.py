@@ -43,7 +43,7 @@ def test_a_function_is_called_for_each_reading(make_table):
 
 
 @pytest.mark.parametrize("kind", ["generator", "zip", "map"])
-def test_an_iterator_is_refused_with_a_remedy(make_table, kind):
+def test_an_iterator_is_refused_with_a_suggestion(make_table, kind):
     X, y, _, _ = make_table(60)
     blocks = cut(X, y)
     iterator = {
@@ -71,7 +71,7 @@ def frame(make_table):
 
 
 def written(frame, path, format):
-    """Write a table as the format says."""
+    """Write a table in a format."""
     pytest.importorskip("pyarrow", reason="files are read with pyarrow")
     import pyarrow as pa
     import pyarrow.csv

@@ -196,7 +196,7 @@ def test_a_converted_table_is_encoded_the_same():
 
 
 @pytest.mark.parametrize(
-    ("values", "says"),
+    ("values", "message"),
     [
         (
             ["a", "b", "d"],
@@ -205,14 +205,14 @@ def test_a_converted_table_is_encoded_the_same():
         ([1, 2, 3], "contains '1' in data row 11, which is not"),
     ],
 )
-def test_unknown_categories(values, says):
+def test_unknown_categories(values, message):
     schema = infer_schema([pd.DataFrame({"k": ["a", "b"]})]).schema
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=message):
         schema.parse(pd.DataFrame({"k": values}), first_row=10)
 
 
 @pytest.mark.parametrize(
-    ("values", "says"),
+    ("values", "message"),
     [
         ([*"123456789", "ten"], r"'c' contains 'ten' in data row 10, where a number is expected"),
         (
@@ -225,8 +225,8 @@ def test_unknown_categories(values, says):
         ([{}, None], "'c' contains values of the type dict"),
     ],
 )
-def test_cells_that_cannot_be_used(values, says):
-    with pytest.raises(ValueError, match=says) as caught:
+def test_cells_that_cannot_be_used(values, message):
+    with pytest.raises(ValueError, match=message) as caught:
         column(values)
     assert "\n" not in str(caught.value)
 
@@ -242,7 +242,7 @@ def test_dates_far_from_1970_are_days_too():
         assert_array_equal(numbers.c, [2932896, -719162, 1])
 
 
-def test_booleans_are_told_apart_from_numbers():
+def test_booleans_are_distinguished_from_numbers():
     encoder = TableEncoder().fit(pd.DataFrame({"c": [True, False]}))
     with pytest.raises(ValueError, match="contains '2' in data row 2, where a boolean is expected"):
         encoder.transform(pd.DataFrame({"c": [1, 2]}))

@@ -48,7 +48,7 @@ def test_columns_without_information_are_excluded_with_notes():
 
 
 @pytest.mark.parametrize(
-    ("table", "options", "says"),
+    ("table", "options", "message"),
     [
         (pd.DataFrame([[1, 2], [3, 4]], columns=["x", "x"]), {}, "several columns called 'x'"),
         (
@@ -66,8 +66,8 @@ def test_columns_without_information_are_excluded_with_notes():
         (np.eye(3), {}, "X must be a data frame with named columns, got ndarray"),
     ],
 )
-def test_tables_that_cannot_be_used(table, options, says):
-    with pytest.raises(ValueError, match=says):
+def test_tables_that_cannot_be_used(table, options, message):
+    with pytest.raises(ValueError, match=message):
         TableEncoder(**options).fit(table)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.special
-from fit_comparison import answers, assert_close, assert_same_answers
+from fit_comparison import assert_close, assert_same_predictions, every_prediction
 from messages import mentions
 from models import every_estimate_ensemble, plain_member
 from numpy.testing import assert_allclose
@@ -36,7 +36,7 @@ def test_fit_follows_the_data(xp, make_table, how, n):
     expected = every_estimate_ensemble(6, **how).fit(X, y, w)
     points = xp.asarray(X_new)
     assert isinstance(ours.fitted_.ensemble.layer.W, type(points))
-    assert_same_answers(ours, expected, points, X_new, type(points))
+    assert_same_predictions(ours, expected, points, X_new, type(points))
     for name in ("leverage_", "loo_residuals_", "loo_predictions_", "coef_", "intercept_"):
         assert isinstance(getattr(ours, name), np.ndarray)
         assert_allclose(getattr(ours, name), getattr(expected, name), rtol=1e-7, atol=1e-9)
@@ -73,8 +73,8 @@ def test_fit_blocks_follows_the_data(xp, make_table, noise):
     )
     points = xp.asarray(X_new)
     assert isinstance(ours.fitted_.ensemble.layer.W, type(points))
-    theirs = answers(expected, X_new)
-    for name, value in answers(ours, points).items():
+    theirs = every_prediction(expected, X_new)
+    for name, value in every_prediction(ours, points).items():
         assert isinstance(value, type(points)), name
         assert_close(value, theirs[name], err_msg=name)
 

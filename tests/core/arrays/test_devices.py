@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse
-from fit_comparison import answers, assert_close, assert_same_answers
+from fit_comparison import assert_close, assert_same_predictions, every_prediction
 from messages import mentions
 from models import PLAIN, every_estimate_ensemble, small_ensemble
 from numpy.testing import assert_allclose
@@ -37,13 +37,13 @@ def test_a_device_computes_for_numpy(torch, make_table, noise):
         every_estimate_ensemble(6, noise=noise, device="cpu").fit_blocks(blocks),
     ):
         assert isinstance(ours.fitted_.ensemble.layer.W, torch.Tensor)
-        assert_same_answers(ours, expected, X_new, X_new, np.ndarray)
+        assert_same_predictions(ours, expected, X_new, X_new, np.ndarray)
 
 
 def test_a_device_and_threads(torch, make_table):
     X, y, w, X_new = make_table(90)
     ours = every_estimate_ensemble(6, device="cpu", n_jobs=2).fit(X, y, w)
-    assert_same_answers(ours, every_estimate_ensemble(6).fit(X, y, w), X_new, X_new, np.ndarray)
+    assert_same_predictions(ours, every_estimate_ensemble(6).fit(X, y, w), X_new, X_new, np.ndarray)
 
 
 # ---------------------------------------------------------------- the ways of a device
@@ -102,8 +102,8 @@ def test_a_fit_by_the_ways_of_a_device(torch, make_table, on_device, n, hc, nois
         for module in ("arrays.backend", "ridge.member_pairs"):
             host.setattr(f"ulmus.core.{module}.is_on_host", lambda array: True)
         expected = every_estimate_ensemble(6, **how).fit(X, y, w)
-        theirs = answers(expected, X_new)
-    for name, value in answers(ours, torch.asarray(X_new)).items():
+        theirs = every_prediction(expected, X_new)
+    for name, value in every_prediction(ours, torch.asarray(X_new)).items():
         assert_close(value, theirs[name], err_msg=name)
 
 

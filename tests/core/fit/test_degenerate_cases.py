@@ -39,7 +39,7 @@ def test_members_count_as_uncorrelated_only_where_their_mean_has_no_variance():
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.19, 0.21, 0.31, 4.05])
-def test_enough_members_are_the_fewest_that_may_be_told_apart(spread):
+def test_enough_members_are_the_fewest_that_may_be_distinguished(spread):
     # With U = 1, redrawing the weights adds the share spread / M to the variance.
     one = np.ones((1, 1))
     fewest = next(M for M in range(2, 100) if spread / M <= 0.1)
@@ -192,10 +192,10 @@ def test_a_matrix_that_has_a_factor_is_left_alone():
     assert_allclose(cholesky(A[None])[0], np.linalg.cholesky(A), rtol=1e-15)
 
 
-# ---------------------------------------------------------------- the alarm about bias
+# ---------------------------------------------------------------- the undersmoothing gap
 
 
-def test_the_alarm_looks_at_every_row_of_a_table_of_500(make_table):
+def test_the_undersmoothing_gap_uses_every_row_of_a_table_of_500(make_table):
     data = make_table(500)
     model = member_or_ensemble(4, 6, alpha=0.1).fit(data.X, data.y)
     alarms = []

@@ -1,4 +1,4 @@
-"""What a fit stores, says and computes does not depend on what was computed before."""
+"""What a fit stores, prints and computes does not depend on what was computed before."""
 
 import dataclasses
 import warnings

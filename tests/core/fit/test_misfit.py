@@ -82,8 +82,8 @@ def test_a_function_that_is_smoothed_away_shows_in_neighbours():
 
 
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
-def test_a_jump_is_told_from_a_steep_slope():
-    # Four tables each; a jump was told of in 24 of 24 fits, a steep slope in none.
+def test_a_jump_is_distinguished_from_a_steep_slope():
+    # Four tables each; a jump was detected in 24 of 24 fits, a steep slope in none.
     jumps, slopes = [], []
     for seed in range(4):
         jumps.append(default(*function_table(jump, seed=seed), seed).fitted_.misfit.stepped[0])
@@ -110,7 +110,7 @@ FOLLOWED = {
 
 
 @pytest.mark.parametrize("name", FOLLOWED)
-def test_functions_that_are_followed_raise_no_alarm(name):
+def test_functions_that_are_followed_raise_no_misfit(name):
     d, f = FOLLOWED[name]
     alarms = 0
     for seed in range(4):
@@ -145,7 +145,7 @@ def test_intervals_for_f_cover_functions_with_a_fold():
 # ---------------------------------------------------------------- beyond the rows
 
 
-def test_points_beyond_the_rows_are_told_of_by_leverage():
+def test_points_beyond_the_rows_are_detected_by_leverage():
     X, y = function_table(lambda X: X[:, 0] + X[:, 1] ** 2, d=4)
     model = plain_ensemble(4, 60, random_state=0).fit(X, y)
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""What choosing alpha and a map costs: left-out rows behind maps that never saw them, CV+."""
+"""What choosing alpha and a map costs: out-of-fold rows behind maps optimised without them, CV+."""
 
 import pickle
 
@@ -23,7 +23,7 @@ def model():
     return mapped_ensemble(3, 60).fit(X, y)
 
 
-def test_every_row_is_in_one_fold_and_left_out_behind_a_map_without_it(model):
+def test_every_row_is_in_one_fold_and_held_out_behind_a_map_without_it(model):
     X, y, _ = interaction_table(60, 6, sd=0.4, n_points=40)
     fit = model.fitted_
     rows = np.concatenate([fold.rows for fold in fit.folds])
@@ -61,7 +61,7 @@ def test_residuals_and_variance_of_the_folds(model):
     means = np.array([fold.mean(points)[0] for fold in fit.folds])
     expected = [np.sum((column - column.mean()) ** 2) / (N_FOLDS - 1) for column in means.T]
     assert_allclose(fit.map_variance(points)[0], expected, rtol=1e-10)
-    # A row pulls the map: left-out residuals behind maps that never saw it are larger.
+    # A row influences the map: out-of-fold residuals behind maps without it are larger.
     assert np.mean(residuals**2) > np.mean(loo_residuals(fit, fit.rows) ** 2)
 
 
@@ -77,7 +77,7 @@ def test_standard_errors_hold_what_both_choices_cost(model):
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("n", [40, 900])
-def test_predictions_move_with_log_alpha_as_said(n, intercept):
+def test_predictions_move_with_log_alpha_as_predicted(n, intercept):
     X, y, points = interaction_table(n, 3, sd=0.4, n_points=40)
     alpha, step = 0.02, 1e-4
     how = {"fit_intercept": intercept, "n_neurons": 30, "random_state": 0}
@@ -97,14 +97,14 @@ def test_predictions_move_with_log_alpha_as_said(n, intercept):
 
 def test_the_deviation_of_log_alpha_is_that_of_new_noise():
     # Standard errors of the logarithm: within a factor of two of what 80 tables show.
-    rng, chosen, said = np.random.default_rng(0), [], []
+    rng, chosen, estimated = np.random.default_rng(0), [], []
     X = rng.uniform(-1, 1, (150, 3))
     for seed in range(80):
         y = np.sin(2 * X[:, 0] + X[:, 1]) + 0.5 * X[:, 2] ** 2 + 0.3 * rng.standard_normal(150)
         fitted = plain_ensemble(3, 60, random_state=seed).fit(X, y)
         chosen.append(np.log(fitted.alpha_))
-        said.append(fitted.fitted_.ensemble.regressions[0].alpha_deviation[0])
-    assert 0.5 < np.sqrt(np.mean(np.square(said))) / np.std(chosen) < 2
+        estimated.append(fitted.fitted_.ensemble.regressions[0].alpha_deviation[0])
+    assert 0.5 < np.sqrt(np.mean(np.square(estimated))) / np.std(chosen) < 2
 
 
 def test_standard_errors_are_those_of_repeated_fits():
@@ -194,7 +194,7 @@ def test_cv_plus_is_its_definition(model):
     for fold in model.fitted_.folds:
         others = np.setdiff1d(np.arange(60), fold.rows)
         layer = fold.layer
-        # The fold is left out of the map, the scale of the inputs and the regressions.
+        # The fold is held out of the map, the scale of the inputs and the regressions.
         held = next(h for h in model.fitted_.held_out if h.layer is layer)
         ridge = model.fitted_.spec.regression
         without = fitted_rows(model.fitted_.rows.data.taken(others), layer, ridge).ensemble
@@ -224,7 +224,7 @@ def test_cv_plus_without_a_learned_map_is_jackknife_plus():
 # ---------------------------------------------------------------- rows set aside
 
 
-def test_rows_set_aside_for_the_map_judge_nothing():
+def test_rows_set_aside_for_the_map_enter_no_regression():
     X, y, points = interaction_table(120, 6, sd=0.4, n_points=40)
     fitted = mapped_ensemble(3, 60, tuning_fraction=0.5).fit(X, y)
     rows = fitted.fitted_.rows
@@ -257,7 +257,7 @@ def test_a_share_must_lie_between_zero_and_one(value):
         mapped_ensemble(3, 60, tuning_fraction=value).fit(X, y)
 
 
-def test_too_few_rows_to_set_aside_say_so():
+def test_too_few_rows_to_set_aside_warn():
     X, y, _ = interaction_table(60, 6, sd=0.4, n_points=40)
     with pytest.raises(ValueError, match=r"tuning_fraction=0\.2 of 60 rows.*30.*None"):
         mapped_ensemble(3, 60, tuning_fraction=0.2).fit(X, y)

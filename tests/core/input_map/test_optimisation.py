@@ -39,7 +39,7 @@ def learned(X, y, structure="ard", **options):
 # ---------------------------------------------------------------- learned maps
 
 
-def test_scales_tell_useful_inputs_from_useless_ones(rng):
+def test_scales_separate_useful_inputs_from_useless_ones(rng):
     X = rng.normal(size=(200, 6))
     y = np.sin(2 * X[:, 1]) + 0.5 * X[:, 4] ** 2 + 0.1 * rng.normal(size=200)
     model = mapped_ensemble(3, 40, input_map="ard").fit(X, y)

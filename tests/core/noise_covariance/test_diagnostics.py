@@ -1,4 +1,4 @@
-"""Correlation of neighbours against loops over pairs, and how often it raises a false alarm."""
+"""Correlation of neighbours against loops over pairs, and its rate of false positives."""
 
 from itertools import pairwise
 

@@ -69,7 +69,7 @@ def test_the_overlap_of_intervals_is_not_one_of_disks():
 @pytest.mark.parametrize(
     ("name", "dimension"), [("bartlett", 2), ("quadratic-spectral", 2), ("spherical", 4)]
 )
-def test_other_dimensions_are_refused_with_a_remedy(name, dimension):
+def test_other_dimensions_are_refused_with_a_suggestion(name, dimension):
     Kernel(name).require_dimension(dimension - 1)
     with pytest.raises(ValueError, match=mentions(name, f"{dimension} coordinates", "use")):
         Kernel(name).require_dimension(dimension)

@@ -31,7 +31,7 @@ def test_rows_of_a_group_are_a_series_of_their_own():
     assert_array_equal(locations.times, [0, 0, 1, 2, 1])
 
 
-def test_a_row_that_is_left_out_leaves_a_gap():
+def test_an_excluded_row_leaves_a_gap():
     locations = Locations(groups=[0, 0, 0, 1, 1]).taken([0, 2, 4])
     assert_array_equal(locations.times, [0, 2, 1])
     assert locations.n == 3

@@ -37,7 +37,7 @@ def noisy_table(n=150, seed=0):
 
 
 def left_out(H, y, alpha, intercept, w):
-    """Left-out residuals (n,) and squared errors expected of them (n,), means over members."""
+    """Leave-one-out residuals (n,) and squared errors expected of them (n,), means over members."""
     n = len(y)
     residual, norm = np.zeros(n), np.zeros(n)
     for H_m in H:
@@ -153,7 +153,7 @@ def test_predictions_are_held_within_the_range_seen(hidden):
 @pytest.mark.usefixtures("few_units")
 @pytest.mark.parametrize("noise", ["auto", "heteroskedastic"])
 def test_a_constant_noise_variance_is_that_of_the_residuals(hidden, noise):
-    # The flat answer is given where left-out rows are no better predicted than by a constant.
+    # The noise is constant where leave-one-out rows are no better predicted than by a constant.
     flat = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -197,7 +197,7 @@ def test_the_noise_model_follows_the_units_of_the_outputs(intercept, factor):
 
 
 def test_outputs_without_noise_have_the_known_variance():
-    # Every left-out residual is zero, or round-off.
+    # Every leave-one-out residual is zero, or round-off.
     X, _, _, points = noisy_table()
     model = member_or_ensemble(5, 10, noise="heteroskedastic", noise_variance=0.1).fit(
         X, np.ones(150)
@@ -206,7 +206,7 @@ def test_outputs_without_noise_have_the_known_variance():
     assert np.all(np.isfinite(model.predict(points, return_std=True)))
 
 
-def test_rows_of_weight_zero_are_left_out_of_the_noise_model():
+def test_rows_of_weight_zero_are_excluded_from_the_noise_model():
     X, y, w, points = noisy_table()
     used = np.arange(150) % 4 > 0
     wild = np.where(used, y, 1e3)

@@ -143,7 +143,7 @@ def test_an_ensemble_has_the_same_mean_by_its_mean_smoother():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_left_out_errors_are_those_of_refits(kind, weighted):
+def test_leave_one_out_errors_are_those_of_refits(kind, weighted):
     problem = Problem(kind)
     weight = np.random.default_rng(1).uniform(0.3, 3.0, N + P) if weighted else None
     settings = {"n_members": 3, "standardize": False}
@@ -299,7 +299,7 @@ def test_gaussian_intervals_are_student_quantiles_of_the_deviation():
     assert np.all((ratio > 1.645) & (ratio < 1.85))
 
 
-def test_auto_intervals_have_quantiles_of_left_out_errors():
+def test_auto_intervals_have_quantiles_of_leave_one_out_errors():
     problem = Problem("space")
     model = problem.fit(n_members=5)
     mean, std = problem.kriged(model)

@@ -324,7 +324,7 @@ def test_one_candidate_is_measured_again_and_again(make_table):
     assert np.all(np.diff(np.sum(ours.variance, axis=(1, 2))) < 0)
 
 
-def test_a_candidate_without_features_tells_nothing(make_table):
+def test_a_candidate_without_features_is_uninformative(make_table):
     # No unit is active where its input is below 3, and there is no intercept.
     def active(u):
         return np.maximum(np.abs(u) - 3.0, 0.0)
