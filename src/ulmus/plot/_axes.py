@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 FIGURE_SIZE = (6.4, 4.4)
 PANEL_SIZE = (4.2, 3.5)
-MOST_COLUMNS = 3
 
 
 def pyplot() -> Any:
@@ -45,7 +44,7 @@ def drawing_grid(ax: Any, n_panels: int, least_height: float = 0.0) -> npt.NDArr
                 "for each, or leave ax out for a new figure."
             )
         return np.array([drawing_axes(one) for one in axes], dtype=object)
-    n_columns = min(n_panels, MOST_COLUMNS) if n_panels != 4 else 2
+    n_columns = min(n_panels, 3) if n_panels != 4 else 2
     n_rows = -(-n_panels // n_columns)
     width, height = PANEL_SIZE[0], max(PANEL_SIZE[1], least_height)
     figure = pyplot().figure(figsize=(width * n_columns, height * n_rows), layout="constrained")

@@ -20,23 +20,10 @@ from ulmus.metrics import (
 from ulmus.metrics._validation import check_shape, checked_target
 from ulmus.plot._axes import drawing_grid
 from ulmus.plot._points import observed_output, one_output
-from ulmus.plot._style import (
-    BLACK,
-    BLUE,
-    PALE,
-    SKY,
-    VERMILION,
-    FloatArray,
-    draw_legend,
-    percent,
-)
+from ulmus.plot._style import BLACK, BLUE, PALE, SKY, VERMILION, FloatArray, draw_legend, percent
 
 LEVELS = np.arange(1, 20) / 20
-# Samples of calibrated predictions lie outside the bands with this probability.
-OUTSIDE = 0.05
 BAND_LABEL = "95 % band if calibrated"
-# Height of a group in inches.
-GROUP_HEIGHT = 0.3
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -56,10 +43,8 @@ class CalibrationDisplay:
 
     Attributes
     ----------
-    axes_ : ndarray of matplotlib Axes
-        One for each panel, where ``plot`` has drawn last.
-    figure_ : matplotlib Figure
-        Their figure.
+    axes_, figure_ : ndarray of matplotlib Axes, and Figure
+        Axes of the panels, where ``plot`` has drawn last, and their figure.
 
     Examples
     --------
@@ -93,7 +78,7 @@ class CalibrationDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Compute the calibration of a fitted estimator on new rows, and draw it.
+        """Draw the calibration of a fitted estimator on new rows, and return the display.
 
         PIT values are those of ``predict_dist``, and coverage that of ``predict_interval``.
 
@@ -112,15 +97,8 @@ class CalibrationDisplay:
             Level at which groups are compared.
         output : int, default=0
             Which of several outputs.
-        ax : array of matplotlib Axes, optional
-            One for each panel; a new figure by default.
-        **options
+        ax, **options
             As in ``plot``.
-
-        Returns
-        -------
-        display : CalibrationDisplay
-            Drawn.
         """
         intervals = estimator.predict_interval(X, [*LEVELS, group_level])
         ends = one_output(intervals, output, 3)
@@ -149,7 +127,7 @@ class CalibrationDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw the calibration of distributions or quantiles of any model.
+        """Draw the calibration of predictions of any model, and return the display.
 
         Parameters
         ----------
@@ -161,19 +139,8 @@ class CalibrationDisplay:
         quantile_predictions, quantiles : array-like of shape (n, q) and (q,), optional
             Instead of distributions: predicted quantiles and their levels, which must pair up as
             t and 1 - t. Groups are then compared at the level nearest to ``group_level``.
-        groups : array-like of shape (n,), optional
-            A label for each row.
-        group_level : float, default=0.9
-            Level at which groups are compared.
-        ax : array of matplotlib Axes, optional
-            One for each panel; a new figure by default.
-        **options
-            As in ``plot``.
-
-        Returns
-        -------
-        display : CalibrationDisplay
-            Drawn.
+        groups, group_level, ax, **options
+            As in ``from_estimator``.
         """
         observed = checked_target(y)
         check_shape("y", observed, (len(observed),), "give the observations of one output")
@@ -203,7 +170,9 @@ class CalibrationDisplay:
     def plot(
         self, ax: Any = None, *, panels: Sequence[str] | None = None, n_bins: int = 10
     ) -> Self:
-        """Draw, with bands that contain 95 % of samples of calibrated predictions.
+        """Draw, and return the display.
+
+        Bands contain 95 % of samples of calibrated predictions.
 
         Parameters
         ----------
@@ -213,24 +182,19 @@ class CalibrationDisplay:
             Panels to draw; all by default.
         n_bins : int, default=10
             Bins of the histogram.
-
-        Returns
-        -------
-        display : CalibrationDisplay
-            Itself.
         """
         panels_by_name = {"pit": self._draw_pit, "coverage": self._draw_coverage}
         if self.groups is not None:
             panels_by_name["groups"] = self._draw_groups
         chosen = list(panels_by_name) if panels is None else list(panels)
-        for name in chosen:
-            if name not in panels_by_name:
-                raise ValueError(
-                    f"panels contains {name!r}, not one of {list(panels_by_name)}; 'groups' "
-                    "requires labels of groups."
-                )
+        unknown = [name for name in chosen if name not in panels_by_name]
+        if unknown:
+            raise ValueError(
+                f"panels contains {unknown[0]!r}, not one of {list(panels_by_name)}; 'groups' "
+                "requires labels of groups."
+            )
         n_groups = len(self.groups or ()) if "groups" in chosen else 0
-        axes = drawing_grid(ax, len(chosen), GROUP_HEIGHT * n_groups)
+        axes = drawing_grid(ax, len(chosen), least_height=0.3 * n_groups)
         for one, name in zip(axes, chosen, strict=True):
             panels_by_name[name](one, n_bins)
         self.axes_, self.figure_ = axes, axes[0].figure
@@ -289,7 +253,7 @@ class CalibrationDisplay:
 def chance_band(n: Any, level: Any) -> FloatArray:
     """Central 95 % interval of the share of n rows that calibrated intervals cover, (2, ...)."""
     law = stats.binom(n, level)
-    return np.stack([law.ppf(OUTSIDE / 2) / n, law.ppf(1 - OUTSIDE / 2) / n])
+    return np.stack([law.ppf(0.025) / n, law.ppf(0.975) / n])
 
 
 def _group_coverage(y: FloatArray, ends: FloatArray, groups: Any) -> Any:

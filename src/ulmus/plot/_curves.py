@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ulmus.plot._points import FEW_VALUES, feature_values
+from ulmus.plot._points import FEW_VALUES, check_output, feature_values
 from ulmus.plot._style import (
     BLACK,
     INNER,
@@ -21,12 +21,8 @@ from ulmus.plot._style import (
 )
 
 # Columns of an effects frame that are not features.
-EFFECT_COLUMNS = {"term", "contrast", "output", "estimate", "std_error", "statistic"} | {
-    "p_value",
-    "conf_low",
-    "conf_high",
-}
-TICK_HEIGHT = 0.03
+ESTIMATES = {"estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high"}
+EFFECT_COLUMNS = {"term", "contrast", "output"} | ESTIMATES
 
 
 def partial_dependence_frames(
@@ -60,7 +56,7 @@ class Curve:
     --------
     >>> from ulmus import ELMEnsembleRegressor
     >>> from ulmus.datasets import make_sine
-    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> X, y, *_ = make_sine(60, random_state=0)
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
     >>> from ulmus.plot import Curve
     >>> curve = Curve.from_frame(model.partial_dependence(X, 0, grid_resolution=30))
@@ -164,13 +160,10 @@ def feature_columns(frame: Any) -> list[Any]:
 
 def frame_of_output(frame: Any, output: int) -> Any:
     """Rows of one output; a frame of one output has no column ``output``."""
-    outputs = list(dict.fromkeys(frame["output"])) if "output" in frame.columns else [0]
-    if not 0 <= output < len(outputs):
-        raise ValueError(
-            f"output={output} does not exist; the model has {len(outputs)}, use a number from 0 "
-            f"to {len(outputs) - 1}."
-        )
-    return frame[frame["output"] == outputs[output]] if "output" in frame.columns else frame
+    several = "output" in frame.columns
+    outputs = list(dict.fromkeys(frame["output"])) if several else [0]
+    check_output(output, len(outputs))
+    return frame[frame["output"] == outputs[output]] if several else frame
 
 
 def numeric_column(frame: Any, name: Any) -> FloatArray:
@@ -204,8 +197,8 @@ def draw_curve(ax: Any, curve: Curve, confidence_level: float, **line: Any) -> N
 
 def draw_deciles(ax: Any, x: FloatArray | None, y: FloatArray | None = None) -> None:
     """Short ticks inside the axes at the deciles of the data."""
-    look = {"color": BLACK, "linewidth": 1.0}
+    height, look = 0.03, {"color": BLACK, "linewidth": 1.0}
     if x is not None:
-        ax.vlines(x, 0, TICK_HEIGHT, transform=ax.get_xaxis_transform(), **look)
+        ax.vlines(x, 0, height, transform=ax.get_xaxis_transform(), **look)
     if y is not None:
-        ax.hlines(y, 0, TICK_HEIGHT, transform=ax.get_yaxis_transform(), **look)
+        ax.hlines(y, 0, height, transform=ax.get_yaxis_transform(), **look)

@@ -40,16 +40,13 @@ class EnsembleSizeDisplay:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
     >>> from ulmus.plot import EnsembleSizeDisplay
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(0, 6, size=(100, 1))
-    >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(100)
-    >>> model = ELMEnsembleRegressor(5, 30, input_map=None, random_state=0).fit(X, y)
-    >>> display = EnsembleSizeDisplay.from_estimator(model, X)
-    >>> display.fitted, display.suggested > display.fitted
-    (5, True)
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> EnsembleSizeDisplay.from_estimator(model, X).fitted
+    5
     """
 
     n_estimators: npt.NDArray[np.intp]
@@ -72,7 +69,7 @@ class EnsembleSizeDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Compute the variance for other numbers of members, and draw it.
+        """Draw the variance for other numbers of members, and return the display.
 
         Parameters
         ----------
@@ -87,15 +84,8 @@ class EnsembleSizeDisplay:
             As in ``suggest_n_estimators``, which considers all outputs.
         output : int, default=0
             Which of several outputs to draw.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **options
+        ax, **options
             As in ``plot``.
-
-        Returns
-        -------
-        display : EnsembleSizeDisplay
-            Drawn.
         """
         if not hasattr(estimator, "variance_at"):
             raise ValueError(
@@ -104,8 +94,8 @@ class EnsembleSizeDisplay:
             )
         suggested = estimator.suggest_n_estimators(X, tolerance)
         fitted = len(estimator.rank_)
-        most = max(4 * fitted, 2 * suggested)
-        chosen = member_counts(most) if sizes is None else np.unique(sizes)
+        default = member_counts(max(4 * fitted, 2 * suggested))
+        chosen = default if sizes is None else np.unique(sizes)
 
         def mean_variance(size: int) -> float:
             return float(np.mean(one_output(estimator.variance_at(X, size), output)))
@@ -120,7 +110,7 @@ class EnsembleSizeDisplay:
         return display.plot(ax, **options)
 
     def plot(self, ax: Any = None, *, line_kw: dict[str, Any] | None = None) -> Self:
-        """Draw.
+        """Draw, and return the display.
 
         Parameters
         ----------
@@ -128,22 +118,16 @@ class EnsembleSizeDisplay:
             Where to draw; a new figure by default.
         line_kw : dict, optional
             Matplotlib's options of the curve.
-
-        Returns
-        -------
-        display : EnsembleSizeDisplay
-            Itself.
         """
         ax = drawing_axes(ax)
         curve = {"color": BLUE, "marker": ".", "label": "mean over the points"}
         ax.plot(self.n_estimators, self.variance, **curve | (line_kw or {}))
         ax.axhline(self.limit, color=GREY, linestyle=":", label="infinitely many members")
         ax.axvline(self.fitted, color="black", linestyle="-", label=f"fitted: {self.fitted}")
-        ax.axvline(
-            self.suggested, color=VERMILION, linestyle="--", label=f"suggested: {self.suggested}"
-        )
+        suggested = f"suggested: {self.suggested}"
+        ax.axvline(self.suggested, color=VERMILION, linestyle="--", label=suggested)
         ax.set_xscale("log")
-        ax.xaxis.set_major_locator(_locator())
+        ax.xaxis.get_major_locator().set_params(subs=(1, 2, 5))
         ax.xaxis.set_major_formatter("{x:g}")
         ax.xaxis.set_minor_formatter("")
         ax.set_ylim(0, 1.1 * max(self.limit, float(np.max(self.variance))))
@@ -156,10 +140,3 @@ class EnsembleSizeDisplay:
 def member_counts(largest: int) -> npt.NDArray[np.intp]:
     """Numbers from 2 to the largest, in nearly equal ratios."""
     return np.unique(np.round(np.geomspace(2, largest, N_SIZES)).astype(np.intp))
-
-
-def _locator() -> Any:
-    """Ticks at 1, 2 and 5 times the powers of ten."""
-    from matplotlib.ticker import LogLocator
-
-    return LogLocator(subs=(1, 2, 5))

@@ -41,10 +41,8 @@ class PartialDependenceDisplay:
 
     Attributes
     ----------
-    axes_ : ndarray of matplotlib Axes
-        One for each panel, where ``plot`` has drawn last.
-    figure_ : matplotlib Figure
-        Their figure.
+    axes_, figure_ : ndarray of matplotlib Axes, and Figure
+        Axes of the panels, where ``plot`` has drawn last, and their figure.
 
     Examples
     --------
@@ -79,7 +77,7 @@ class PartialDependenceDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Compute the ``partial_dependence`` of a fitted estimator and draw it.
+        """Draw the ``partial_dependence`` of a fitted estimator, and return the display.
 
         Parameters
         ----------
@@ -101,15 +99,8 @@ class PartialDependenceDisplay:
             Which of several outputs.
         y_name : str, optional
             Name of what is predicted.
-        ax : matplotlib Axes or array of them, optional
-            One for each panel; a new figure by default.
-        **options
+        ax, **options
             As in ``plot``.
-
-        Returns
-        -------
-        display : PartialDependenceDisplay
-            Drawn.
         """
         settings = {
             "grid_resolution": grid_resolution,
@@ -143,27 +134,14 @@ class PartialDependenceDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw frames that ``partial_dependence`` has returned.
+        """Draw frames of ``partial_dependence``, and return the display.
 
         Parameters
         ----------
         frames : sequence of pandas.DataFrame
             One for each feature or pair of features.
-        confidence_level : float, default=0.95
-            Level of their bounds.
-        output : int, default=0
-            Which of several outputs.
-        y_name : str, optional
-            Name of what is predicted.
-        ax : matplotlib Axes or array of them, optional
-            One for each panel; a new figure by default.
-        **options
-            As in ``plot``.
-
-        Returns
-        -------
-        display : PartialDependenceDisplay
-            Drawn.
+        confidence_level, output, y_name, ax, **options
+            As in ``from_estimator``.
         """
         display = cls(
             terms=[_term(frame, None, output, ()) for frame in frames],
@@ -175,7 +153,9 @@ class PartialDependenceDisplay:
     def plot(
         self, ax: Any = None, *, deciles: bool = True, line_kw: dict[str, Any] | None = None
     ) -> Self:
-        """Draw. Curves in one figure share the range of their vertical axes.
+        """Draw, and return the display.
+
+        Curves in one figure share the range of their vertical axes.
 
         Parameters
         ----------
@@ -185,18 +165,13 @@ class PartialDependenceDisplay:
             Whether short ticks at the axes show the deciles of the data.
         line_kw : dict, optional
             Matplotlib's options of the curves.
-
-        Returns
-        -------
-        display : PartialDependenceDisplay
-            Itself.
         """
         axes = drawing_grid(ax, sum(1 if isinstance(t, Curve) else 2 for t in self.terms))
-        panels, curve_axes = iter(axes), []
+        panels, curves = iter(axes), []
         for term in self.terms:
             if isinstance(term, Curve):
-                curve_axes.append(next(panels))
-                draw_curve(curve_axes[-1], term, self.confidence_level, **line_kw or {})
+                curves.append((next(panels), term))
+                draw_curve(*curves[-1], self.confidence_level, **line_kw or {})
             else:
                 left, right = next(panels), next(panels)
                 _draw_map(left, term, term.estimate, self.y_label, "viridis")
@@ -204,14 +179,14 @@ class PartialDependenceDisplay:
                 if deciles and term.deciles:
                     draw_deciles(left, *term.smooth_deciles)
                     draw_deciles(right, *term.smooth_deciles)
-        limits = [one.get_ylim() for one in curve_axes]
-        for one, term in zip(curve_axes, _curves(self.terms), strict=True):
+        limits = [one.get_ylim() for one, _ in curves]
+        for one, curve in curves:
             one.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
             one.set_ylabel(self.y_label)
-            if deciles and term.connected:
-                draw_deciles(one, term.deciles)
-        if curve_axes:
-            draw_legend(curve_axes[0])
+            if deciles and curve.connected:
+                draw_deciles(one, curve.deciles)
+        if curves:
+            draw_legend(curves[0][0])
         self.axes_, self.figure_ = axes, axes[0].figure
         return self
 
@@ -234,10 +209,6 @@ def _term(frame: Any, whole: Any, output: int, deciles: Sequence[Any]) -> Curve 
     if len(feature_columns(frame)) == 1:
         return Curve.from_frame(frame, whole, output, deciles)
     return Surface.from_frame(frame, output, deciles)
-
-
-def _curves(terms: Sequence[Curve | Surface]) -> list[Curve]:
-    return [term for term in terms if isinstance(term, Curve)]
 
 
 def _draw_map(ax: Any, surface: Surface, values: Any, label: str, colours: str) -> None:

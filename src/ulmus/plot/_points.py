@@ -14,7 +14,6 @@ from ulmus.tables.frames import default_feature_names
 
 # A feature with at most so many values is drawn at these values, and nothing between them.
 FEW_VALUES = 10
-OTHERS = ("median", "observed")
 
 
 class PlotPoints(NamedTuple):
@@ -35,8 +34,10 @@ def points_along(
     With ``others="median"`` the other features stay at their median (an observed value), with
     ``"observed"`` the points are the rows as they are.
     """
-    if others not in OTHERS:
-        raise ValueError(f"others must be one of {OTHERS}, got {others!r}; 'median' draws a curve.")
+    choices = ("median", "observed")
+    if others not in choices:
+        text = f"others must be one of {choices}, got {others!r}; 'median' draws a curve."
+        raise ValueError(text)
     n_rows, n_features = X.shape if hasattr(X, "columns") else dense_table(X).shape
     if feature is None and n_features > 1:
         locations = np.arange(n_rows, dtype=float)
@@ -46,20 +47,17 @@ def points_along(
     name, column = feature_names(estimator, X)[j], values[:, j]
     if others == "observed":
         return PlotPoints(X, column, name, False, column)
-    x = feature_grid(column, grid_resolution)
+    x = np.unique(column)
+    if len(x) > FEW_VALUES:
+        x = np.linspace(x[0], x[-1], grid_resolution)
     middle = np.quantile(values, 0.5, axis=0, method="inverted_cdf")
     table = np.tile(middle, (len(x), 1))
     table[:, j] = x
     label = name if n_features == 1 else f"{name} (other features at their median)"
-    return PlotPoints(like_table(table, X), x, label, len(x) > FEW_VALUES, column)
-
-
-def feature_grid(column: FloatArray, grid_resolution: int) -> FloatArray:
-    """The values of a feature that has few, else equal steps over its range."""
-    observed = np.unique(column)
-    if len(observed) <= FEW_VALUES:
-        return observed
-    return np.linspace(observed[0], observed[-1], grid_resolution)
+    points: Any = table
+    if hasattr(X, "columns"):
+        points = type(X)(dict(zip(X.columns, table.T, strict=True)))
+    return PlotPoints(points, x, label, len(x) > FEW_VALUES, column)
 
 
 def dense_table(X: Any) -> FloatArray:
@@ -90,13 +88,6 @@ def feature_values(estimator: Any, X: Any, feature: int | str) -> FloatArray:
         ) from error
 
 
-def like_table(values: FloatArray, X: Any) -> Any:
-    """The values as a frame with the columns of X, where X is a frame."""
-    if not hasattr(X, "columns"):
-        return values
-    return type(X)(dict(zip(X.columns, values.T, strict=True)))
-
-
 def feature_names(estimator: Any, X: Any = None) -> list[str]:
     """Names of the features: those of the fit, else of the frame, else x0, x1 and so on."""
     names: Sequence[Any] | None = getattr(estimator, "feature_names_in_", None)
@@ -125,13 +116,18 @@ def feature_number(estimator: Any, X: Any, feature: int | str) -> int:
 def one_output(values: Any, output: int, ndim: int = 1) -> FloatArray:
     """The part of one output; a result for one output has ``ndim`` axes, one less than others."""
     array = np.asarray(to_numpy(values), dtype=float)
-    n_outputs = array.shape[1] if array.ndim > ndim else 1
+    several = array.ndim > ndim
+    check_output(output, array.shape[1] if several else 1)
+    return array[:, output] if several else array
+
+
+def check_output(output: int, n_outputs: int) -> None:
+    """Raise an error if there is no such output."""
     if not 0 <= output < n_outputs:
         raise ValueError(
             f"output={output} does not exist; the model has {n_outputs}, use a number from 0 to "
             f"{n_outputs - 1}."
         )
-    return array[:, output] if array.ndim > ndim else array
 
 
 def observed_output(y: Any, output: int, n_rows: int) -> FloatArray:

@@ -9,13 +9,7 @@ import numpy as np
 
 from ulmus.metrics._validation import check_shape, checked_array
 from ulmus.plot._axes import drawing_axes
-from ulmus.plot._points import (
-    FEW_VALUES,
-    observed_output,
-    one_output,
-    points_along,
-    target_name,
-)
+from ulmus.plot._points import FEW_VALUES, observed_output, one_output, points_along, target_name
 from ulmus.plot._style import (
     BLACK,
     GREY,
@@ -41,10 +35,8 @@ class PredictionDisplay:
 
     Parameters
     ----------
-    x : ndarray of shape (p,)
-        Locations of the predictions on the axis.
-    mean : ndarray of shape (p,)
-        Predictions.
+    x, mean : ndarray of shape (p,)
+        Locations of the predictions on the axis, and predictions.
     confidence, prediction : ndarray of shape (p, 2), optional
         Intervals for the function, and for new observations.
     x_observed, y : ndarray of shape (n,), optional
@@ -105,7 +97,7 @@ class PredictionDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Predict along a feature, or at the rows of a table, and draw.
+        """Draw predictions along a feature or at the rows of a table, and return the display.
 
         Parameters
         ----------
@@ -131,15 +123,8 @@ class PredictionDisplay:
             Which of several outputs.
         y_name : str, optional
             Name of the vertical axis; that of ``y``, if it has one, by default.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **options
+        ax, **options
             As in ``plot``.
-
-        Returns
-        -------
-        display : PredictionDisplay
-            Drawn.
         """
         points = points_along(estimator, X, feature, others, grid_resolution)
         mean = one_output(estimator.predict(points.table), output)
@@ -178,14 +163,12 @@ class PredictionDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw predictions of any model.
+        """Draw predictions of any model, and return the display.
 
         Parameters
         ----------
-        x : array-like of shape (p,)
-            Locations of the predictions on the axis, in any order.
-        mean : array-like of shape (p,)
-            Predictions.
+        x, mean : array-like of shape (p,)
+            Locations of the predictions on the axis, in any order, and predictions.
         confidence, prediction : array-like of shape (p, 2), optional
             Intervals for the function, and for new observations.
         y : array-like of shape (p,), optional
@@ -196,15 +179,8 @@ class PredictionDisplay:
             Level of the intervals.
         x_name, y_name : str, optional
             Names of the axes; those of ``x`` and ``y``, if they have any, by default.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **options
+        ax, **options
             As in ``plot``.
-
-        Returns
-        -------
-        display : PredictionDisplay
-            Drawn.
         """
         locations = checked_array("x", x, ndims=(1,))
         order = np.argsort(locations, kind="stable")
@@ -237,7 +213,7 @@ class PredictionDisplay:
         line_kw: dict[str, Any] | None = None,
         scatter_kw: dict[str, Any] | None = None,
     ) -> Self:
-        """Draw.
+        """Draw, and return the display.
 
         Parameters
         ----------
@@ -245,11 +221,6 @@ class PredictionDisplay:
             Where to draw; a new figure by default.
         line_kw, scatter_kw : dict, optional
             Matplotlib's options of the predictions and of the observations.
-
-        Returns
-        -------
-        display : PredictionDisplay
-            Itself.
         """
         ax = drawing_axes(ax)
         level = percent(self.confidence_level)
@@ -281,14 +252,8 @@ class PredictionDisplay:
         look: dict[str, Any] = {"s": 14, "color": GREY, "linewidths": 0, "label": "observations"}
         locations = self.x_observed
         if not self.connected and len(self.x) == len(locations):
-            look |= {
-                "s": 18 * thinness(len(locations)),
-                "color": ORANGE,
-                "marker": "D",
-                "edgecolors": BLACK,
-                "zorder": 4,
-            }
-            look |= {"linewidths": 0.5}
+            look |= {"s": 18 * thinness(len(locations)), "color": ORANGE, "marker": "D"}
+            look |= {"edgecolors": BLACK, "linewidths": 0.5, "zorder": 4}
         elif not self.connected and len(self.x) > 1:
             locations = locations + 0.06 * np.min(np.diff(self.x))
         ax.scatter(locations, self.y, **look | options)

@@ -52,21 +52,14 @@ class RelevanceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **options: Any) -> Self:
-        """Read the relevance of the features of a fitted estimator and draw.
+        """Draw the relevance of the features of a fitted estimator, and return the display.
 
         Parameters
         ----------
         estimator : ELMRegressor or ELMEnsembleRegressor
             A fitted estimator with a learned input map.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **options
+        ax, **options
             As in ``plot``.
-
-        Returns
-        -------
-        display : RelevanceDisplay
-            Drawn.
         """
         check_is_fitted(estimator)
         try:
@@ -79,7 +72,7 @@ class RelevanceDisplay:
     def plot(
         self, ax: Any = None, *, max_features: int = 20, bar_kw: dict[str, Any] | None = None
     ) -> Self:
-        """Draw.
+        """Draw, and return the display.
 
         Parameters
         ----------
@@ -89,11 +82,6 @@ class RelevanceDisplay:
             How many features are shown at most.
         bar_kw : dict, optional
             Matplotlib's options of the bars.
-
-        Returns
-        -------
-        display : RelevanceDisplay
-            Itself.
         """
         if max_features < 1:
             raise ValueError(f"max_features must be at least 1, got {max_features}; 20 is usual.")

@@ -39,16 +39,13 @@ class ResidualsDisplay:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
     >>> from ulmus.plot import ResidualsDisplay
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(0, 6, size=(100, 1))
-    >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(100)
-    >>> model = ELMEnsembleRegressor(5, 30, input_map=None, random_state=0).fit(X, y)
-    >>> display = ResidualsDisplay.from_estimator(model)
-    >>> display.residuals.shape
-    (100,)
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+    >>> ResidualsDisplay.from_estimator(model).residuals.shape
+    (60,)
     """
 
     predictions: FloatArray
@@ -70,7 +67,7 @@ class ResidualsDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Read the residuals of a fitted estimator and draw.
+        """Draw the residuals of a fitted estimator, and return the display.
 
         Parameters
         ----------
@@ -80,17 +77,8 @@ class ResidualsDisplay:
             Names of the training rows; their numbers, from 0, by default.
         output : int, default=0
             Which of several outputs.
-        y_name : str, default="y"
-            Name of what is predicted.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **options
-            As in ``plot``.
-
-        Returns
-        -------
-        display : ResidualsDisplay
-            Drawn.
+        y_name, ax, **options
+            As in ``from_predictions``.
         """
         check_is_fitted(estimator)
         if not hasattr(estimator, "loo_residuals_"):
@@ -120,7 +108,7 @@ class ResidualsDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw residuals of any model.
+        """Draw residuals of any model, and return the display.
 
         Parameters
         ----------
@@ -132,15 +120,8 @@ class ResidualsDisplay:
             Names of the rows; their numbers, from 0, by default.
         y_name : str, default="y"
             Name of what is predicted.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **options
+        ax, **options
             As in ``plot``.
-
-        Returns
-        -------
-        display : ResidualsDisplay
-            Drawn.
         """
         mean = checked_array("predictions", predictions, ndims=(1,))
         errors = checked_array("residuals", residuals, ndims=(1,))
@@ -160,7 +141,7 @@ class ResidualsDisplay:
     def plot(
         self, ax: Any = None, *, n_labels: int = 5, scatter_kw: dict[str, Any] | None = None
     ) -> Self:
-        """Draw.
+        """Draw, and return the display.
 
         Parameters
         ----------
@@ -170,11 +151,6 @@ class ResidualsDisplay:
             How many of the largest residuals are named.
         scatter_kw : dict, optional
             Matplotlib's options of the dots.
-
-        Returns
-        -------
-        display : ResidualsDisplay
-            Itself.
         """
         ax = drawing_axes(ax)
         sizes = _dot_sizes(self.leverage, len(self.residuals))
@@ -193,10 +169,8 @@ class ResidualsDisplay:
                 va="center",
                 fontsize="small",
             )
-        ax.set(
-            xlabel=f"leave-one-out prediction of {self.y_name}",
-            ylabel="leave-one-out residual",
-        )
+        x_label = f"leave-one-out prediction of {self.y_name}"
+        ax.set(xlabel=x_label, ylabel="leave-one-out residual")
         self._explain_sizes(ax, dots)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -70,7 +70,7 @@ class SlopeDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Compute ``partial_dependence(kind="slope")`` of a fitted estimator and draw it.
+        """Draw ``partial_dependence(kind="slope")`` of an estimator, and return the display.
 
         Parameters
         ----------
@@ -90,15 +90,8 @@ class SlopeDisplay:
             Which of several outputs.
         y_name : str, optional
             Name of what is predicted.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **options
+        ax, **options
             As in ``plot``.
-
-        Returns
-        -------
-        display : SlopeDisplay
-            Drawn.
         """
         deciles = feature_deciles(estimator, X, [feature])
         frames = partial_dependence_frames(
@@ -111,16 +104,12 @@ class SlopeDisplay:
             kind="slope",
         )
         curve = Curve.from_frame(*frames, output, deciles)
-        what = "the mean prediction" if y_name is None else f"the mean prediction of {y_name}"
-        display = cls(
-            curve=curve,
-            confidence_level=confidence_level,
-            y_label=f"slope of {what}",
-        )
+        label = "slope of the mean prediction" + ("" if y_name is None else f" of {y_name}")
+        display = cls(curve=curve, confidence_level=confidence_level, y_label=label)
         return display.plot(ax, **options)
 
     def plot(self, ax: Any = None, *, deciles: bool = True) -> Self:
-        """Draw.
+        """Draw, and return the display.
 
         Parameters
         ----------
@@ -128,11 +117,6 @@ class SlopeDisplay:
             Where to draw; a new figure by default.
         deciles : bool, default=True
             Whether short ticks at the axis show the deciles of the data.
-
-        Returns
-        -------
-        display : SlopeDisplay
-            Itself.
         """
         ax, curve = drawing_axes(ax), self.curve
         draw_curve(ax, curve, self.confidence_level, linewidth=1.0)

@@ -24,10 +24,6 @@ GREY = "#666666"
 PALE = "#DDDDDD"
 
 
-# So many bars beside each other have their full width.
-MOST_THICK_BARS = 70
-
-
 class BandStyle(NamedTuple):
     """Style of a band: as an area between two curves, or as a bar at each point."""
 
@@ -47,16 +43,8 @@ def draw_band(
     """Draw bounds (p, 2): an area where points are connected, else a bar at each point."""
     low, high = bounds.T
     if connected:
-        ax.fill_between(
-            x,
-            low,
-            high,
-            facecolor=(style.color, style.opacity),
-            edgecolor=style.color,
-            linestyle=style.edge,
-            linewidth=0.8,
-            label=label,
-        )
+        look = {"facecolor": (style.color, style.opacity), "edgecolor": style.color}
+        ax.fill_between(x, low, high, linestyle=style.edge, linewidth=0.8, label=label, **look)
     else:
         width = style.bar_width * thinness(len(x))
         ax.vlines(x, low, high, color=style.color, linewidth=width, label=label)
@@ -78,8 +66,8 @@ def draw_values(ax: Any, values: FloatArray) -> None:
 
 
 def thinness(n: int) -> float:
-    """Bars beside each other get thinner where there are many."""
-    return max(0.3, min(1.0, MOST_THICK_BARS / n))
+    """Relative width of n bars beside each other: thinner where there are more than 70."""
+    return max(0.3, min(1.0, 70 / n))
 
 
 def make_room(ax: Any) -> None:

@@ -66,13 +66,11 @@ class VarianceDisplay:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
     >>> from ulmus.plot import VarianceDisplay
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(0, 6, size=(100, 1))
-    >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(100)
-    >>> model = ELMEnsembleRegressor(5, 30, input_map=None, random_state=0).fit(X, y)
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
     >>> VarianceDisplay.from_estimator(model, X).ax_.get_ylabel()
     'variance of a new observation'
     """
@@ -97,7 +95,7 @@ class VarianceDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Compute the components along a feature, or at the rows of a table, and draw them.
+        """Draw the components along a feature or at the rows of a table, and return the display.
 
         Parameters
         ----------
@@ -112,29 +110,22 @@ class VarianceDisplay:
             Number of points of a curve.
         output : int, default=0
             Which of several outputs.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **options
+        ax, **options
             As in ``plot``.
-
-        Returns
-        -------
-        display : VarianceDisplay
-            Drawn.
         """
         points = points_along(estimator, X, feature, "median", grid_resolution)
-        noise = one_output(estimator.predict_var(points.table, component="noise"), output)
+        noise = estimator.predict_var(points.table, component="noise")
         display = cls(
             x=points.x,
             parts=model_components(estimator, points.table, output),
-            noise=noise,
+            noise=one_output(noise, output),
             connected=points.connected,
             x_label=points.label,
         )
         return display.plot(ax, **options)
 
     def plot(self, ax: Any = None, *, noise: bool = True) -> Self:
-        """Draw.
+        """Draw, and return the display.
 
         Parameters
         ----------
@@ -143,23 +134,20 @@ class VarianceDisplay:
         noise : bool, default=True
             Whether the noise of a new observation is drawn on top. It is often far larger than
             the variance of the prediction, whose components are easier to see without it.
-
-        Returns
-        -------
-        display : VarianceDisplay
-            Itself.
         """
         ax = drawing_axes(ax)
         stack = positive_stack(self.parts)
         if noise:
             stack[OBSERVATION] = self.noise
         below = np.zeros(len(self.x))
+        # Bars stand beside each other.
+        width = 0.7 * float(np.min(np.diff(self.x))) if len(self.x) > 1 else 0.7
         for name, height in stack.items():
             look = {"edgecolor": BLACK, "linewidth": 0.4} | LOOKS.get(name, {"facecolor": ORANGE})
             if self.connected:
                 ax.fill_between(self.x, below, below + height, label=name, **look)
             else:
-                ax.bar(self.x, height, _bar_width(self.x), bottom=below, label=name, **look)
+                ax.bar(self.x, height, width, bottom=below, label=name, **look)
             below = below + height
         what = "a new observation" if noise else "the prediction"
         ax.set(xlabel=self.x_label, ylabel=f"variance of {what}")
@@ -191,8 +179,3 @@ def positive_stack(parts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     before, total = sum(parts.values()), sum(positive.values())
     share = np.divide(before, total, out=np.zeros_like(before), where=np.asarray(total) > 0)
     return {name: values * share for name, values in positive.items()}
-
-
-def _bar_width(x: FloatArray) -> float:
-    """A width with which bars stand beside each other."""
-    return 0.7 * float(np.min(np.diff(x))) if len(x) > 1 else 0.7
