@@ -110,7 +110,7 @@ def test_missing_package_and_too_many_rows_are_skipped(uci, start, monkeypatch, 
     assert not list(out.glob("*.csv"))
 
 
-def test_missing_data_are_asked_for(uci, folder, start):
+def test_missing_data_are_named(uci, folder, start):
     with pytest.raises(SystemExit, match=r"no file .*protein\.npz[\s\S]*arrays X \(rows"):
         start("--sets", "yacht,protein")
     with pytest.raises(SystemExit, match=r"--data needs a folder with yacht\.npz"):

@@ -64,7 +64,7 @@ def test_skewed_residuals_have_asymmetric_intervals():
         assert_array_equal(covered, loop_cover(errors, level, signed=True))
 
 
-def test_coverages_of_given_rows_are_those_of_predict_interval(model):
+def test_coverages_of_new_rows_are_those_of_predict_interval(model):
     X, y = sine_table(200, seed=1)
     report = model.check(X, y)
     low, high = model.predict_interval(X, list(LEVELS)).transpose(1, 0, 2)
@@ -135,7 +135,7 @@ def test_varying_noise_under_one_variance_shows_along_the_input():
     assert small_ensemble(10, 60, noise="auto").fit(X, y).check().severity == "ok"
 
 
-def test_a_trend_of_the_noise_shows_in_few_given_rows():
+def test_a_trend_of_the_noise_shows_in_few_new_rows():
     X, e = noisy(300)
     y = np.sin(X[:, 0]) + 0.3 * np.exp(0.5 * X[:, 0]) * e
     report = small_ensemble(10, 60).fit(X[:200], y[:200]).check(X[200:], y[200:])
@@ -242,7 +242,7 @@ def test_few_rows_give_a_report_without_leaking_warnings(n):
         assert "nan" not in one.message
 
 
-def test_one_given_row_is_enough(model):
+def test_one_new_row_is_enough(model):
     assert model.check([[0.5]], [0.5]).severity == "ok"
 
 
@@ -280,7 +280,7 @@ def test_units_of_y_change_no_severity(factor):
         assert ours == [(f.name, f.severity) for f in other.check(*scaled).findings]
 
 
-def test_fits_without_rows_ask_for_data():
+def test_fits_without_rows_require_data():
     X, y = sine_table(300)
     streamed = small_ensemble(10, 60).fit_blocks([(X, y)])
     for model in (

@@ -65,7 +65,7 @@ def test_saturated_units_warn(data, make):
 
 
 def error_bars(model):
-    """Methods whose answers rest on the training range."""
+    """Methods whose results depend on the training range."""
     return (
         model.predict_var,
         model.variance_components,

@@ -64,7 +64,7 @@ def chunked(X, y, w=None, rows=(40, 1, 70, 39), columns=(2, 1)):
     ids=str,
 )
 @pytest.mark.parametrize("weighted", [True, False])
-def test_arrays_with_odd_chunks(cluster, data, how, weighted):
+def test_arrays_in_uneven_chunks(cluster, data, how, weighted):
     X, y, w, X_new = data
     w = w if weighted else None
     model = every_estimate_ensemble(**how)

@@ -269,7 +269,7 @@ def test_our_adapter_passes_skpros_checks():
     assert {name: answer for name, answer in results.items() if answer != "PASSED"} == {}
 
 
-def test_skpro_is_loaded_only_when_asked_for():
+def test_skpro_is_loaded_on_demand():
     assert python("import sys, ulmus; print('skpro' in sys.modules)") == "False\n"
 
 

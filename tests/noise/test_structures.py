@@ -219,7 +219,7 @@ def test_cross_validation_gives_each_fold_its_own_times(correlated_rows, routing
     assert_array_equal(seen[0], X["t"][40:])
 
 
-def test_times_that_nobody_asked_for_are_refused(correlated_rows, routing):
+def test_times_without_a_request_are_refused(correlated_rows, routing):
     X, y = correlated_rows
     pipe = make_pipeline(StandardScaler(), small_ensemble(3, 8, noise=AR1()))
     with pytest.raises(ValueError, match="time"):

@@ -295,7 +295,7 @@ def test_panels_can_be_chosen_and_need_axes_each(figures, normal):
         display.plot(panels=["groups"])
 
 
-def test_either_distributions_or_quantiles_are_wanted(normal):
+def test_either_distributions_or_quantiles_are_required(normal):
     y, distribution, _ = normal
     with pytest.raises(ValueError, match=mentions("distribution", "neither")):
         CalibrationDisplay.from_predictions(y)

@@ -112,7 +112,7 @@ def test_a_curve_has_its_bands_and_deciles(X):
     assert [call["simultaneous"] for call in model.calls] == [False, True]
 
 
-def test_what_is_asked_is_passed_on(X):
+def test_arguments_are_passed_on(X):
     model = EffectsStandIn()
     display = PartialDependenceDisplay.from_estimator(
         model, X, [1], grid_resolution=11, centered=True, confidence_level=0.8, deciles=False

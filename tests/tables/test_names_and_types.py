@@ -1,4 +1,4 @@
-"""Tables as they come: odd names, types and categories, through a Pipeline, a file and answers."""
+"""Names, types and categories of columns, through a Pipeline, a file and inference."""
 
 import datetime
 
@@ -62,7 +62,7 @@ def test_names_that_look_like_code_survive_a_file(tmp_path):
 @pytest.mark.parametrize(
     "how", [{"na_values": "-999"}, {"na_values": -999}, {"categorical": "kind"}]
 )
-def test_a_list_is_asked_for_where_a_text_would_be_its_letters(how):
+def test_a_text_in_place_of_a_list_is_refused(how):
     table = pd.DataFrame({"kind": [1, 2, 9, -999]})
     with pytest.raises(ValueError, match=r"must be a list; use \["):
         TableEncoder(**how).fit(table)

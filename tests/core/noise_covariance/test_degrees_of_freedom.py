@@ -156,7 +156,7 @@ def test_the_likelihood_uses_segments_of_many_rows(monkeypatch):
     assert abs(few.scales[0] - every.scales[0]) < 2 * every.standard_errors[0]
 
 
-def test_rows_of_a_part_are_those_asked_for():
+def test_rows_of_a_part_are_those_requested():
     X, y = autocorrelated_sine(100)
     model = plain_ensemble(3, 10, alpha=0.01, noise=AR1(), random_state=0).fit(X, y)
     ordered = ordered_rows.ordered_rows(model.fitted_.rows.data, Locations(n=100))
