@@ -321,7 +321,18 @@ def imports() -> Iterator[Row]:
     yield Row("import ulmus / import sklearn: time", ours / theirs, "ratio", source, "<", 1.5)
 
 
-PARTS = (speed, memory, large, large_memory, compressed, efficiency, wide, calls, alpha_members, imports)
+PARTS = (
+    speed,
+    memory,
+    large,
+    large_memory,
+    compressed,
+    efficiency,
+    wide,
+    calls,
+    alpha_members,
+    imports,
+)
 
 
 def header(threads: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Noise that hangs together: do error bars hold, is alpha chosen well, and what does it cost?
+"""Correlated errors: coverage and accuracy of standard errors, selection of alpha, and cost.
 
 Eight parts; ``--only NAME`` runs one of them. Settings are those of a study whose tables name
 the noise but not the sizes; sizes are such that S2 has about the figures that it has there.
@@ -70,7 +70,7 @@ LARGEST_ERROR |= {"exponential, range .03": None, "exponential, range .1": 0.32}
 
 
 def fitted(setting: Setting, kind: Kind, y: Array, r: int) -> ELMEnsembleRegressor:
-    """The ensemble of a setting; places are told to kinds of noise that want them."""
+    """The ensemble of a setting; coordinates are passed to spatial noise covariances."""
     model = plain_ensemble(**setting.parameters | kind, random_state=r)
     wants = isinstance(kind["noise"], (Conley, Exponential))
     return model.fit(setting.X, y, **({"coords": setting.X} if wants else {}))
@@ -117,7 +117,7 @@ def scores(runs: Errors, known: Truth) -> Scores:
 def standard_errors(
     jobs: int, R: int, settings: tuple[Setting, ...], kinds: dict[str, Kind], ours: str
 ) -> Report:
-    """A table of settings by kinds of noise, with alpha as given or chosen, and its targets."""
+    """A table of settings by noise covariance, with fixed or selected alpha, and its targets."""
     heads = " | ".join(f"{name:^18}" for name in kinds)
     yield f"{'':<34} | {heads}"
     yield f"{'':<34} | " + " | ".join([" re_k  cover  width"] * len(kinds))
@@ -169,12 +169,12 @@ def space(jobs: int, replications: int | None) -> Report:
 
 
 def period_run(setting: Setting, kind: Kind, r: int) -> Array:
-    """Whether the interval holds the mean of f over all rows, and its width."""
+    """Whether the interval covers the mean of f over all rows, and its width."""
     model = fitted(setting, kind, setting.outputs(r), r)
-    answer = model.average(setting.X).iloc[0]
+    effect = model.average(setting.X).iloc[0]
     mean = np.mean(setting.f(setting.X))
     return np.array(
-        [answer.conf_low <= mean <= answer.conf_high, answer.conf_high - answer.conf_low]
+        [effect.conf_low <= mean <= effect.conf_high, effect.conf_high - effect.conf_low]
     )
 
 
@@ -311,7 +311,7 @@ FIELD_ROWS = 2000
 
 
 def field_errors(scale: float, kind: Any) -> tuple[Array, Array]:
-    """Standard errors at the rows and kriged predictions at new places, exact and by neighbours."""
+    """Standard errors at the rows and kriged predictions at new locations, exact and Vecchia."""
     setting = Setting("field", square, hill, exponential(scale), spatial=True, n=FIELD_ROWS)
     X, y, new = setting.X, setting.outputs(0), np.random.default_rng(1).random((500, 2))
     found = []

@@ -1,6 +1,6 @@
-"""Do the intervals cover, are the standard errors right, and what does jackknife+ cost?
+"""Coverage of intervals, accuracy of standard errors, and the cost of jackknife+.
 
-Fifteen simulations, each beside what the paper or a rival does; ``--only NAME`` runs one of them.
+Fifteen simulations, compared with the paper or another package; ``--only NAME`` runs one of them.
 It is a report, not a test: its exit status is 0 whether or not a target is reached. Functions,
 noises and designs are in settings.py, predictive distributions in shapes.py, noise that varies in
 noise.py, and default fits in interval_coverage.py.
@@ -44,7 +44,7 @@ from ulmus.metrics import coverage, interval_score, mean_width
 Report = Iterator[str | Row]
 
 
-# --- many rows: left-out predictions or predictions ------------------------------------------
+# --- many rows: leave-one-out predictions or predictions --------------------------------------
 
 
 def many_rows(n: int, r: int) -> Array:

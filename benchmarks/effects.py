@@ -1,8 +1,8 @@
-"""Averages, differences, slopes and curves: are their error bars right, and what do they cost?
+"""Effects: accuracy of standard errors, coverage of intervals, and cost.
 
 Inputs are the same in all replications; noise and hidden weights are drawn anew. The truth is the
-standard deviation of an answer over replications, and their mean is what 95 % intervals for the
-expectation should hold. A curve counts as covered if its simultaneous band holds all of it.
+standard deviation of an estimate over replications, and their mean is what 95 % intervals for the
+expectation should cover. A curve is covered if its simultaneous band contains all of it.
 """
 
 from collections.abc import Callable, Iterator
@@ -69,8 +69,8 @@ SETTINGS = {
 }
 
 
-class Answered(NamedTuple):
-    """Estimates, standard errors and bounds of answers, each (q,), and the band of a curve."""
+class EstimatedEffects(NamedTuple):
+    """Estimates, standard errors and bounds of effects, each (q,), and the band of a curve."""
 
     estimate: Array
     se: Array
@@ -80,7 +80,7 @@ class Answered(NamedTuple):
     band: Array
 
 
-def one_run(setting: Setting, r: int) -> Answered:
+def one_run(setting: Setting, r: int) -> EstimatedEffects:
     X = np.random.default_rng([setting.d, setting.n]).uniform(-1, 1, (setting.n, setting.d))
     noise = np.random.default_rng([1, r]).standard_normal(setting.n)
     y = setting.f(X) + setting.sd(X) * noise
@@ -96,7 +96,7 @@ def one_run(setting: Setting, r: int) -> Answered:
     columns = ("estimate", "std_error", "conf_low", "conf_high")
     values = (np.concatenate([frame[column] for frame in frames]) for column in columns)
     curve = model.partial_dependence(X, "x0", grid=GRID, simultaneous=True)
-    return Answered(*values, curve["estimate"], curve[["conf_low", "conf_high"]].to_numpy())
+    return EstimatedEffects(*values, curve["estimate"], curve[["conf_low", "conf_high"]].to_numpy())
 
 
 NAMES = ("average of a region", "difference", "average slope", "slope at a point", "contrast")
@@ -164,4 +164,4 @@ def covariance_flops(model: ELMEnsembleRegressor, p: int) -> float:
 PARTS = {"errors": errors, "speed": speed}
 
 if __name__ == "__main__":
-    report.simulate("answers.py", __doc__, PARTS)
+    report.simulate("effects.py", __doc__, PARTS)

@@ -1,4 +1,4 @@
-"""Do mangled tables and model files end in one clear line? A table of outcomes: ``make fuzz``.
+"""Outcomes of commands on mangled tables and model files: ``make fuzz``.
 
 Every case mangles a good file and runs a command on it, in this process. It must end with exit code
 0 or 2 and without a traceback. With 2 there is one line about it and no output. With 0 the

@@ -1,6 +1,6 @@
 """Simulations of default fits: are error bars right where nobody tuned them?
 
-Parts of coverage.py, each with functions of its own: intervals for f and their alarm, noise
+Parts of coverage.py, each with functions of its own: intervals for f and warnings, noise
 variances of few rows, standard errors after alpha and the map were chosen, prediction intervals
 after a map was learned, and points at the edge of the design. Coverage of observations is exact,
 from the distribution of the noise.
@@ -59,25 +59,25 @@ def table(target: Target, n: int, *key: int) -> tuple[Array, Array, Array]:
 
 
 class FunctionRun(NamedTuple):
-    """95 % intervals for f and E f_hat (p, 2), f_hat and its se (p,), and the alarm."""
+    """95 % intervals for f and E f_hat (p, 2), f_hat and its se (p,), and whether it warned."""
 
     function: Array
     expectation: Array
     fit: Array
     se: Array
-    alarm: bool
+    warned: bool
 
 
 def function_run(name: str, n: int, r: int) -> FunctionRun:
     X, y, points = table(TARGETS[name], n, r)
     model = ELMEnsembleRegressor(random_state=r).fit(X, y)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as log:
         warnings.simplefilter("always")
         function = model.predict_interval(points, kind="confidence")
     expectation = model.predict_interval(points, kind="confidence", target="expectation")
-    alarm = any(issubclass(item.category, BiasWarning) for item in told)
+    warned = any(issubclass(item.category, BiasWarning) for item in log)
     se = np.sqrt(model.predict_var(points, "model"))
-    return FunctionRun(function, expectation, model.predict(points), se, alarm)
+    return FunctionRun(function, expectation, model.predict(points), se, warned)
 
 
 def inside(bounds: Array, truth: Array) -> Array:
@@ -90,14 +90,14 @@ def function(jobs: int, replications: int | None) -> Report:
     yield "the oracle: pointwise 95 % quantile of |f_hat - f|, twice. Points within .1 of a jump"
     yield "are left out. se/sd: standard error over the sd of f_hat, median over points.\n"
     yield f"{'function':<15} {'n':>5} {'f: mean':>8} {'5 %':>5} {'width':>6} {'oracle':>6} " + (
-        f"{'alarm':>6} {'E f_hat':>8} {'se/sd':>6}"
+        f"{'warned':>6} {'E f_hat':>8} {'se/sd':>6}"
     )
-    alarms = []
+    false_warnings = []
     for n in (200, 1000):
         R = replications or (40 if n == 200 else 20)
         for name, target in TARGETS.items():
             runs = replicate(jobs, function_run, name, n, times=R)
-            bounds, expectation, fits, ses, alarm = (
+            bounds, expectation, fits, ses, warned = (
                 np.stack(column) for column in zip(*runs, strict=True)
             )
             points = table(target, n)[2]
@@ -112,18 +112,22 @@ def function(jobs: int, replications: int | None) -> Report:
             expected = np.mean(inside(expectation, np.mean(fits, axis=0)))
             width = np.mean(bounds[:, :, 1] - bounds[:, :, 0])
             yield f"{name:<15} {n:>5} {mean:8.3f} {low:5.2f} {width:6.3f} {oracle:6.3f} " + (
-                f"{np.mean(alarm):6.2f} {expected:8.3f} {ratio:6.2f}"
+                f"{np.mean(warned):6.2f} {expected:8.3f} {ratio:6.2f}"
             )
             what = f"{name}, n = {n}"
             if name in FOLLOWED:
-                alarms.append(alarm)
+                false_warnings.append(warned)
                 yield Row(f"{what}: mean coverage of f", mean, "rate", "95 %", ">=", 0.92)
                 yield Row(f"{what}: its 5 % quantile", low, "rate", "over points", ">=", 0.80)
             else:
                 yield Row(f"{what}: mean coverage away from it", mean, "rate", "", ">=", 0.90)
-                yield Row(f"{what}: alarm", np.mean(alarm), "rate", "share of fits", ">=", 0.90)
-    share = float(np.mean(np.concatenate(alarms)))
-    yield Row("false alarms", share, "rate", "functions that are followed", "<=", 0.03)
+                yield Row(
+                    f"{what}: misfit warning", np.mean(warned), "rate", "share of fits", ">=", 0.90
+                )
+    share = float(np.mean(np.concatenate(false_warnings)))
+    yield Row(
+        "false misfit warnings", share, "rate", "functions that can be represented", "<=", 0.03
+    )
 
 
 # --- few rows: noise variance and standard errors --------------------------------------------
@@ -217,7 +221,7 @@ def tuned(jobs: int, replications: int | None) -> Report:
 
 
 def edge_run(d: int, plain: bool, r: int) -> Array:
-    """Coverage of 90 % intervals inside, in corners, and a little outside; share told of."""
+    """Coverage of 90 % intervals inside, in corners, and slightly outside; share of warnings."""
     rng = np.random.default_rng([d, r, int(plain)])
     X, sd, size = rng.uniform(-1, 1, (200, d)), 0.3, (300, d)
     y = mixed(X) + sd * rng.standard_normal(200)
@@ -227,10 +231,10 @@ def edge_run(d: int, plain: bool, r: int) -> Array:
     locations = (rng.uniform(-1, 1, size), signs * rng.uniform(0.9, 1, size))
     out = []
     for points in (*locations, signs * rng.uniform(1.01, 1.09, size)):
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as log:
             warnings.simplefilter("always")
             bounds = model.predict_interval(points, 0.9)
-        out += [exact_coverage(bounds, mixed(points), sd), float(bool(told))]
+        out += [exact_coverage(bounds, mixed(points), sd), float(bool(log))]
     return np.array(out)
 
 

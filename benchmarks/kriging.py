@@ -20,7 +20,7 @@ VARIOGRAMS = ("spherical", "exponential")
 
 
 def tables(folder: Path) -> dict[str, tuple[np.ndarray, ...]]:
-    """Training places and outputs, and those of the test, by name."""
+    """Coordinates and outputs of training and test rows, by name."""
     rain, soil = np.load(folder / "sic97.npz"), np.load(folder / "jura.npz")
     locations = (rain[name][:, :2] for name in ("X_train", "X_test"))
     train, test = locations
@@ -37,7 +37,7 @@ def root_mean_square(errors: np.ndarray) -> float:
 
 
 def rival(X: np.ndarray, y: np.ndarray, points: np.ndarray, truth: np.ndarray) -> float:
-    """Error of ordinary kriging with the better of two variograms, judged by the test itself."""
+    """Error of ordinary kriging with the variogram that has the smaller test error of two."""
     kriging = (OrdinaryKriging(*X.T, y, variogram_model=name) for name in VARIOGRAMS)
     return min(root_mean_square(one.execute("points", *points.T)[0] - truth) for one in kriging)
 

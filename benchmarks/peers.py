@@ -1,9 +1,9 @@
 """Prediction intervals of other packages beside those of the default ensemble, on standard tables.
 
-``make bench-peers DATA=folder`` runs it on one thread; uci.py says what the folder holds. The
+``make bench-peers DATA=folder`` runs it on one thread; uci.py describes the folder. The
 splits are the first five that uci.py reports; tables are cut to their first 3000 training rows.
 Every model is called as its users would call it. The docstring of its function, which is printed
-below the tables, says how; none of them is tuned to these splits. Each fit is written at
+below the tables, describes the call; none of them is tuned to these splits. Each fit is written at
 once to a JSON file, and a run skips what is there: it can be stopped, and goes on where it was.
 ``--table-only`` prints what there is.
 """
@@ -27,8 +27,8 @@ from uci_table import Study, Table, number, print_table
 from UncELMe.elm_ensemble import ELMEnsemble, ELMEnsembleRidgeCV
 
 from ulmus import ELMEnsembleRegressor
-from ulmus.metrics import coverage, interval_score, mean_width
 from ulmus.atomic_write import atomic_write
+from ulmus.metrics import coverage, interval_score, mean_width
 
 Array = np.ndarray
 REFERENCE = "ulmus"
@@ -120,7 +120,7 @@ def process(X: Array, y: Array, points: Array, seed: int) -> Forecast:
     """scikit-learn's GaussianProcessRegressor, a length scale for each standardised input.
 
     Constant times RBF plus white kernel, `normalize_y=True`, one restart of the optimiser. Tables
-    of more than 1500 rows are left out.
+    of more than 1500 rows are omitted.
     """
     prediction = gaussian_process(X, y)(points)
     return Forecast(prediction.mean, prediction.intervals)
@@ -141,7 +141,7 @@ MOST_ROWS_OF = {"GP": RIVALS["gpr-ard"].most_rows}
 
 
 def scores(model: str, data: DataSet, split: int) -> dict[str, float]:
-    """A number for each of ``MEASURES``. Warnings are left out."""
+    """A number for each of ``MEASURES``. Warnings are suppressed."""
     train, test = data.train_idx[split], data.test_idx[split]
     y = data.y[test]
     with warnings.catch_warnings():

@@ -17,5 +17,5 @@ PLAIN = {
 def plain_ensemble(
     n_estimators: int = 20, n_neurons: int = 100, **parameters: Any
 ) -> ELMEnsembleRegressor:
-    """An ensemble on the plain layer, of constant noise unless told."""
+    """An ensemble on the plain layer, of constant noise by default."""
     return ELMEnsembleRegressor(n_estimators, n_neurons, **PLAIN | parameters)

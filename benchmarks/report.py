@@ -22,7 +22,7 @@ LINE = "{:<66} {:>12} {:>9} {:>7}  {}"
 
 @dataclass(frozen=True)
 class Row:
-    """One figure; without a target it is there to judge the others by."""
+    """One figure; without a target it is a reference for the others."""
 
     measure: str
     value: float
@@ -85,7 +85,7 @@ class Printer:
         print(line, flush=True)
 
     def text(self, *lines: str) -> None:
-        """Print what a Markdown table has no place for."""
+        """Print text outside the Markdown table."""
         if not self.markdown:
             print(*lines, sep="\n", flush=True)
 
@@ -93,7 +93,7 @@ class Printer:
 def print_parts(
     script: str, options: argparse.Namespace, header: Iterable[str], parts: Iterable[Callable]
 ) -> None:
-    """Print the rows of the first part, which judges the others, and of those that are wanted."""
+    """Print the rows of the first part, the reference for the others, and of the selected ones."""
     printer = Printer(script, options)
     printer.text(*header)
     printer.titles()

@@ -104,7 +104,7 @@ def cluster(workers: int) -> Iterator[None]:
 
 
 def results(model: ELMEnsembleRegressor, points: Any) -> dict[str, Array]:
-    """All that a model says about the points, and its scalars."""
+    """Predictions and variances of a model at the points, and its scalars."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         said = {"mean": model.predict(points), "noise": model.predict_var(points, "noise")}

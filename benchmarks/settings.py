@@ -95,7 +95,7 @@ class Noise:
 
     @property
     def model(self) -> dict[str, str]:
-        """What the estimator is told."""
+        """The parameter ``noise`` of the estimator."""
         flat = self.profile is constant
         return {"noise": "homoskedastic" if flat else "heteroskedastic"}
 

@@ -1,4 +1,4 @@
-"""Are predictive distributions calibrated, whatever the shape of the noise?
+"""Calibration of predictive distributions under several noise distributions.
 
 Simulations for coverage.py: levels beyond the rows, quantiles, distributions, small samples, and
 the shortest intervals. The number of knots and the size of the tails of a shape were chosen on

@@ -124,7 +124,7 @@ def scores(model: Model, data: DataSet, split: int) -> dict[str, float]:
 
 
 def scores_or_nan(model: Model, data: DataSet, split: int) -> dict[str, float]:
-    """Scores, printed; NaN for a model that fails, with its message. Warnings are left out."""
+    """Scores, printed; NaN for a model that fails, with its message. Warnings are suppressed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -184,12 +184,12 @@ def run(
 
 
 def installed_models(titles: list[str], device: str | None) -> dict[str, Model]:
-    """Models by name; those whose package is missing are left out with a note."""
+    """Models by name; those whose package is missing are skipped with a note."""
     ours = {title: ensemble(parameters, device) for title, parameters in ENSEMBLES.items()}
     models = {title: (ours | RIVALS)[title] for title in titles}
     for title, model in models.items():
         if not model.installed:
-            print(f"{title} is left out: the package {model.package} is not installed")
+            print(f"{title} is skipped: the package {model.package} is not installed")
     return {title: model for title, model in models.items() if model.installed}
 
 

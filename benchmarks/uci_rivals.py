@@ -47,7 +47,7 @@ Fit = Callable[[Array, Array], Predict]
 
 @dataclass(frozen=True)
 class Model:
-    """A fit, the most rows it is asked to take, its package, and what is done once, untimed."""
+    """A fit, its largest number of rows, its package, and an untimed preparation."""
 
     fit: Fit
     most_rows: float = np.inf
@@ -124,7 +124,7 @@ GAMMAS = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 def bayesian_ridge(X: Array, y: Array) -> Predict:
-    """Of a few kernel widths, the one of greatest evidence."""
+    """The kernel width of largest marginal likelihood among a few."""
     centre, spread = np.mean(y), np.std(y)
     models = (random_features(gamma / X.shape[1]) for gamma in GAMMAS)
     fits = [model.fit(X, (y - centre) / spread) for model in models]
@@ -149,11 +149,11 @@ def random_features(gamma: float) -> Pipeline:
 def neo_class() -> type:
     """The class, its functions compiled, so that no fit pays for that.
 
-    It is imported while this folder is no place to look: numba asks for a package named coverage,
+    It is imported without this folder on the path: numba imports a package named coverage,
     and would get coverage.py.
     """
     here = Path(__file__).resolve().parent
-    elsewhere = [place for place in sys.path if Path(place).resolve() != here]
+    elsewhere = [path for path in sys.path if Path(path).resolve() != here]
     with mock.patch.object(sys, "path", elsewhere):
         neo = importlib.import_module("neo_ls_svm").NeoLSSVM
     X = np.random.default_rng(0).standard_normal((200, 3))

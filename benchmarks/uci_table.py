@@ -60,7 +60,7 @@ class Study:
     splits : dict of str to range
         For each set, in the order of the tables, the wanted splits.
     models : list of str
-        Models in the order of the tables; those without results are left out.
+        Models in the order of the tables; those without results are omitted.
     """
 
     def __init__(self, results: Results, splits: dict[str, range], models: list[str]) -> None:
@@ -127,7 +127,7 @@ def standard_error(values: np.ndarray) -> float:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with so many significant digits, without zeros that say nothing."""
+    """A number with so many significant digits, without trailing zeros."""
     size = abs(value)
     if size >= 1000:
         return f"{value:.0f}"
@@ -137,7 +137,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def with_error(mean: float, error: float) -> str:
-    """A mean and its standard error, to as many places; NaN is left out."""
+    """A mean and its standard error, to as many digits; empty for NaN."""
     text = number(mean)
     if np.isnan(error):
         return text

@@ -1,4 +1,4 @@
-"""Files of ulmus whose functions a call visits: how far a reader must walk to follow it.
+"""Files of ulmus whose functions a call visits, a measure of how many files a reader must open.
 
 ``python benchmarks/visited_files.py`` prints the files of ``fit(X, y)`` on 60 rows and of
 ``ulmus fit t.csv``; ``--functions`` adds the functions of each file.
@@ -73,7 +73,7 @@ def of_command() -> dict[str, set[str]]:
 
 
 def main() -> int:
-    """Print the files; the exit status tells whether a limit is exceeded."""
+    """Print the files; the exit status is 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--functions", action="store_true", help="list functions too")
     options = parser.parse_args()

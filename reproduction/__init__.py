@@ -1,4 +1,4 @@
-"""The paper's experiments: every table and every figure, with the paper's numbers beside.
+"""The simulations of the paper: every table and figure, compared with the published numbers.
 
 Nothing here is needed to use the estimators. Tables need no further package, figures need
 matplotlib, printing needs rich.
@@ -8,7 +8,7 @@ shared is the order of the work: a study fits tens of thousands of ensembles tha
 their predictions are summed, so that members of many ensembles are factorised side by side
 (``members.py``, by two Cholesky factors of N x N products instead of a QR factorisation of n x N
 rows) and every form is summed over members as they come (``sums.py``), where a fit would keep
-coordinates for questions that nobody asks here. Both ways agree to 1e-7 on the same weights,
+coordinates for later inference. Both ways agree to 1e-7 on the same weights,
 which the tests assert.
 """
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from ulmus.datasets import FloatArray
 from reproduction.runs import Result
+from ulmus.datasets import FloatArray
 
 Results = Mapping[str, Result]
 Z = 1.96
@@ -79,7 +79,7 @@ def _variances(ax: Any, result: Result, colours: Mapping[str, str]) -> None:
         ax.plot(x, mean, color=colour, label=estimate)
     ax.plot(x, truth, label="ground truth", **TRUTH_STYLE)
     ax.set_ylabel("variance")
-    # Bands may reach below zero, where a log axis has no place.
+    # Bands may reach below zero, where a log axis is undefined.
     ax.set_yscale("log", nonpositive="clip")
     ax.set_ylim(bottom=truth.min() / 3)
 

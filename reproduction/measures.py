@@ -1,4 +1,4 @@
-"""How well a standard error, or a prediction, does: the measures of the paper's section 4."""
+"""Error measures of standard errors and predictions, from section 4 of the paper."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ulmus.datasets import FloatArray
 from reproduction.settings import (
     FIGURES,
     PAPER_ENSEMBLES,
@@ -24,6 +23,7 @@ from reproduction.settings import (
 )
 from reproduction.simulation import Machine, replication_chunk, truth_chunk
 from reproduction.store import Chunk, Store
+from ulmus.datasets import FloatArray
 from ulmus.version import __version__
 
 TRUTH_CHUNK = 50

@@ -1,8 +1,8 @@
-r"""How the paper chose its hyper-parameters: neurons by cross-validation, ridge by GCV.
+r"""Selection of hyper-parameters as in the paper: neurons by cross-validation, ridge by GCV.
 
 The neurons of one member are nested: with H = QR, the first N columns of Q and the first N
 rows of the triangular solve belong to the network of the first N neurons. One factorisation
-then gives the left-out predictions of all sizes,
+then gives the out-of-fold predictions of all sizes,
 
 .. math:: \hat f_N(x) = \sum_{j \le N} t_j(x) q_j, \qquad R' t(x) = h(x), \quad q = Q'y,
 
@@ -18,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from ulmus.core.arrays.linalg import triangular_factor
-from ulmus.datasets import FloatArray
 from reproduction.members import hidden_units
 from reproduction.runs import Options, finished_chunks
 from reproduction.settings import SELECTION, STUDIES, Study
 from reproduction.store import Chunk
+from ulmus.core.arrays.linalg import triangular_factor
+from ulmus.datasets import FloatArray
 
 FOLDS = 5
 REPEATS = 5
@@ -133,7 +133,7 @@ def gcv(H: FloatArray, y: FloatArray, alphas: FloatArray) -> FloatArray:
     r"""Generalised cross-validation, :math:`n |(I - P) y|^2 / (n - tr P)^2`, (2, alphas).
 
     The second row is the score of the authors' program: UncELMe 1.1 forgets the square of the
-    norm, which asks for more smoothing and is what the paper's values come from.
+    norm, which selects more smoothing and the paper's values.
     """
     R, q, outside = _triangle(H, y)
     U, s, _ = np.linalg.svd(R)

@@ -1,4 +1,4 @@
-"""The settings of the paper's simulations: data, ensembles, and where to look at them."""
+"""The settings of the paper's simulations: data, ensembles and points."""
 
 from __future__ import annotations
 

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array, like, namespace, reference_array, to_numpy
-from ulmus.datasets import FloatArray
 from reproduction.measures import error_measures, fit_measures
 from reproduction.members import (
     Members,
@@ -23,6 +21,8 @@ from reproduction.members import (
 from reproduction.settings import REPLICATION, TRUTH, Draw, Study
 from reproduction.store import Chunk
 from reproduction.sums import EnsembleSums
+from ulmus.core.arrays.backend import Array, like, namespace, reference_array, to_numpy
+from ulmus.datasets import FloatArray
 
 # Elements of a batch of hidden features: near a processor, or enough to fill a card.
 HOST_ELEMENTS = 2**18

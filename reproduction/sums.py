@@ -1,12 +1,12 @@
-"""Sums over the members of an ensemble that all variance estimates are made of."""
+"""Sums over the members of an ensemble, from which all variance estimates are computed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ulmus.core.arrays.backend import Array, namespace
 from reproduction.members import Members
+from ulmus.core.arrays.backend import Array, namespace
 
 # Columns of members that wait for one product over rows: fewer pass over its result too often.
 WAITING_COLUMNS = 1_000
@@ -64,7 +64,7 @@ class EnsembleSums:
         self.rss = self.rss + xp.sum(r**2, axis=(1, 2))
         dof = 2 * trace - xp.sum(gram**2, axis=(-2, -1))
         self.residual_dof = self.residual_dof + xp.sum(n - dof, axis=1)
-        # HC3 (MacKinnon & White, 1985): squares of exact left-out residuals.
+        # HC3 (MacKinnon & White, 1985): squares of exact leave-one-out residuals.
         omega = (r / (1 - xp.vecdot(Q, Q))) ** 2 if self.heteroskedastic else None
         t = xp.astype(t, self.product_dtype)
         gram_t = t if members.alpha == 0 else t @ xp.astype(gram, t.dtype)

@@ -1,4 +1,4 @@
-"""The paper's tables: records with the paper's own number beside each, and their layout."""
+"""The paper's tables: records with the published numbers, and their layout."""
 
 from __future__ import annotations
 
