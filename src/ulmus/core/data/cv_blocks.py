@@ -17,13 +17,10 @@ from ulmus.core.arrays.backend import Array, namespace
 
 # With fewer blocks, each would contain more than a fifth of the rows.
 FEWEST_BLOCKS = 5
-# Length of a block in correlation scales: a row in its middle has a correlation of
-# exp(-2.5) = .08 with the nearest row outside.
-SCALES = 5.0
 
 
 def default_rows(n_rows: int) -> int:
-    """Rows of a block if the correlation scale is unknown: 3 n^(1/3), at most a fifth of all.
+    """Rows of a block: 3 n^(1/3), at most a fifth of all.
 
     With decaying correlation, blocks must grow with n, and more slowly than their number.
     """
@@ -32,167 +29,60 @@ def default_rows(n_rows: int) -> int:
 
 def group_blocks(groups: np.ndarray) -> np.ndarray:
     """Block ids (n,) of rows by their groups, in any order."""
-    return _require_blocks(_codes(groups), "groups")
+    return _require_blocks(np.unique(groups, return_inverse=True)[1], "groups")
 
 
 def time_blocks(
-    time: np.ndarray,
-    groups: np.ndarray | None = None,
-    *,
-    rows: int | None = None,
-    span: float | None = None,
-    scale: float | None = None,
+    time: np.ndarray, groups: np.ndarray | None = None, rows: int | None = None
 ) -> np.ndarray:
-    """Block ids of segments of time, within groups.
+    """Block ids (n,) of segments of time within groups, increasing along groups and time.
 
-    Parameters
-    ----------
-    time : ndarray of shape (n,)
-        Times of the rows, in any order. Rows of equal time are in the same block.
-    groups : ndarray of shape (n,) or None
-        Series of each row; a segment contains rows of one series.
-    rows : int or None
-        Maximum number of rows of a segment; numbers are about equal within a group.
-    span : float or None
-        Minimum length of a segment in units of time; lengths are equal within a group.
-    scale : float or None
-        Time over which the correlation of the noise decays to 1/e: segments are five times as
-        long, and at most a fifth of all rows. Without any of the three, they have
-        ``default_rows``.
-
-    Returns
-    -------
-    block_ids : ndarray of shape (n,)
-        Ids, increasing along groups and time.
+    Segments of a group have about equal numbers of rows, at most ``rows`` (``default_rows`` if
+    omitted). Rows of equal time are in the same block.
     """
-    time = _finite("time", time)
-    codes = np.zeros(len(time), int) if groups is None else _codes(groups)
-    if len(codes) != len(time):
-        raise ValueError(f"groups has {len(codes)} rows and time {len(time)}; give one of each.")
-    size = _block_size("time", rows=rows, span=span, scale=scale)
-    if rows is not None:
-        return _require_blocks(_segments_of_rows(time, codes, int(rows)), size)
-    if span is not None:
-        return _require_blocks(_segments_of_time(time, codes, span), size)
-    if scale is not None:
-        block_ids = _segments_of_time(time, codes, SCALES * scale)
-        if not _too_large(block_ids):
-            return block_ids
-    limit = default_rows(len(time)) if scale is None else max(1, len(time) // FEWEST_BLOCKS)
-    return _require_blocks(_segments_of_rows(time, codes, limit), size)
-
-
-def spatial_blocks(
-    coords: np.ndarray,
-    *,
-    rows: int | None = None,
-    extent: float | None = None,
-    scale: float | None = None,
-) -> np.ndarray:
-    """Block ids of cells in space, from recursive splits of the longest side.
-
-    Parameters
-    ----------
-    coords : ndarray of shape (n, c)
-        Locations of the rows. Rows of equal location are in the same block.
-    rows : int or None
-        Approximate number of rows of a cell.
-    extent : float or None
-        Minimum side of a cell: cells are split in halves of about equal numbers of rows while
-        both are this wide.
-    scale : float or None
-        Distance over which the correlation of the noise decays to 1/e: cells are five times as
-        wide, and at most a fifth of all rows. Without any of the three, they have
-        ``default_rows``.
-
-    Returns
-    -------
-    block_ids : ndarray of shape (n,)
-        Ids.
-    """
-    coords = _finite("coords", coords)
-    n = len(coords)
-    coords = coords.reshape(n, -1)
-    size = _block_size("coords", rows=rows, extent=extent, scale=scale)
-    if rows is not None:
-        return _require_blocks(_cell_ids(coords, -(-n // int(rows)), 0.0), size)
-    if extent is not None:
-        return _require_blocks(_cell_ids(coords, n, extent), size)
-    if scale is not None:
-        block_ids = _cell_ids(coords, n, SCALES * scale)
-        if not _too_large(block_ids):
-            return block_ids
-    limit = default_rows(n) if scale is None else max(1, n // FEWEST_BLOCKS)
-    return _require_blocks(_cell_ids(coords, -(-n // limit), 0.0), size)
-
-
-# ------------------------------------------------------------ segments of time
-
-
-def _segments_of_rows(time: np.ndarray, codes: np.ndarray, rows: int) -> np.ndarray:
+    codes = (
+        np.zeros(len(time), int) if groups is None else np.unique(groups, return_inverse=True)[1]
+    )
     order = np.lexsort((time, codes))
-    starts, sizes = _equal_runs(codes[order])
-    position = np.arange(len(order)) - np.repeat(starts, sizes)
-    n_segments = np.repeat(-(-sizes // rows), sizes)
-    # Rows of equal time are in the segment of the first of them.
     codes, time = codes[order], time[order]
+    starts = block_starts(codes)
+    sizes = np.diff(starts, append=len(codes))
+    n_segments = np.repeat(-(-sizes // (rows or default_rows(len(time)))), sizes)
+    # Rows of equal time are in the segment of the first of them.
     tied = np.append(False, (time[1:] == time[:-1]) & (codes[1:] == codes[:-1]))
     first = np.maximum.accumulate(np.where(tied, 0, np.arange(len(order))))
-    return _segment_ids(order, codes, position[first] * n_segments // np.repeat(sizes, sizes))
-
-
-def _segments_of_time(time: np.ndarray, codes: np.ndarray, span: float) -> np.ndarray:
-    order = np.lexsort((time, codes))
-    codes, time = codes[order], time[order]
-    starts, sizes = _equal_runs(codes)
-    length = time[starts + sizes - 1] - time[starts]
-    n_segments = np.maximum(np.floor(length / span), 1)
-    width = np.where(length > 0, length, 1.0) / n_segments
-    since = (time - np.repeat(time[starts], sizes)) / np.repeat(width, sizes)
-    segment = np.minimum(np.floor(since), np.repeat(n_segments - 1, sizes))
-    return _segment_ids(order, codes, segment)
-
-
-def _equal_runs(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Starts and lengths of runs of equal codes."""
-    starts = block_starts(codes)
-    return starts, np.diff(starts, append=len(codes))
-
-
-def _segment_ids(order: np.ndarray, codes: np.ndarray, segment: np.ndarray) -> np.ndarray:
-    """Block ids of the rows from the groups and segments of the sorted rows."""
+    segment = (first - np.repeat(starts, sizes)) * n_segments // np.repeat(sizes, sizes)
     new = (codes[1:] != codes[:-1]) | (segment[1:] != segment[:-1])
     block_ids = np.empty(len(order), int)
     block_ids[order] = np.cumsum(np.append(0, new))
-    return block_ids
+    return _require_blocks(block_ids, "time")
 
 
-# ------------------------------------------------------------ cells in space
+def spatial_blocks(coords: np.ndarray, rows: int | None = None) -> np.ndarray:
+    """Block ids (n,) of cells in space, from recursive splits of the longest side.
 
-
-def _cell_ids(coords: np.ndarray, n_cells: int, extent: float) -> np.ndarray:
-    block_ids = np.empty(len(coords), int)
-    for cell, rows in enumerate(_cells(coords, np.arange(len(coords)), n_cells, extent)):
-        block_ids[rows] = cell
-    return block_ids
-
-
-def _cells(coords: np.ndarray, rows: np.ndarray, n_cells: int, extent: float) -> list[np.ndarray]:
-    """Rows of each cell, by recursive splits in proportion to the numbers of cells.
-
-    The longest side is split whose parts both have the extent, between two distinct values.
+    Cells have about ``rows`` rows (``default_rows`` if omitted). Rows of equal location (n, c) are
+    in the same block.
     """
+    n = len(coords)
+    block_ids = np.empty(n, int)
+    for cell, index in enumerate(_cells(coords, np.arange(n), -(-n // (rows or default_rows(n))))):
+        block_ids[index] = cell
+    return _require_blocks(block_ids, "coords")
+
+
+def _cells(coords: np.ndarray, rows: np.ndarray, n_cells: int) -> list[np.ndarray]:
+    """Rows of each cell; sides are split between two distinct values."""
     if n_cells < 2:
         return [rows]
     half = n_cells // 2
     for axis in np.argsort(-np.ptp(coords[rows], axis=0), kind="stable"):
         values = coords[rows, axis]
         border = _border(np.sort(values), half / n_cells)
-        if border is None or min(border - values.min(), values.max() - border) < extent:
-            continue
-        below = values < border
-        low = _cells(coords, rows[below], half, extent)
-        return low + _cells(coords, rows[~below], n_cells - half, extent)
+        if border is not None:
+            below = values < border
+            low, high = _cells(coords, rows[below], half), rows[~below]
+            return low + _cells(coords, high, n_cells - half)
     return [rows]
 
 
@@ -204,51 +94,14 @@ def _border(values: np.ndarray, share: float) -> float | None:
     return float(values[steps[np.argmin(np.abs(steps - share * len(values)))]])
 
 
-# ------------------------------------------------------------ checks
-
-
-def _codes(groups: np.ndarray) -> np.ndarray:
-    return np.unique(np.asarray(groups), return_inverse=True)[1]
-
-
-def _finite(name: str, values: np.ndarray) -> np.ndarray:
-    numbers = np.asarray(values, dtype=float)
-    if not np.all(np.isfinite(numbers)):
-        row = int(np.argwhere(~np.isfinite(numbers))[0][0])
-        raise ValueError(f"{name} of row {row} is not a number; drop such rows or fill them in.")
-    return numbers
-
-
-def _block_size(axis: str, **sizes: float | None) -> str:
-    """The size that determines the blocks, as ``name=value``; the axis if there is none."""
-    given = {name: size for name, size in sizes.items() if size is not None}
-    if len(given) > 1:
-        raise ValueError(f"{' and '.join(given)} both set the size of a block; give one of them.")
-    for name, size in given.items():
-        if not 0 < size < math.inf or (name == "rows" and size != int(size)):
-            requirement = "an integer above 0" if name == "rows" else "a number above 0"
-            raise ValueError(f"{name}={size!r} must be {requirement}.")
-        return f"{name}={size!r}"
-    return axis
-
-
-def _too_large(block_ids: np.ndarray) -> bool:
-    """Whether a block has more than a fifth of all rows."""
-    return bool(np.bincount(block_ids).max() * FEWEST_BLOCKS > len(block_ids))
-
-
-def _require_blocks(block_ids: np.ndarray, size: str) -> np.ndarray:
+def _require_blocks(block_ids: np.ndarray, axis: str) -> np.ndarray:
     """The ids, if there are enough blocks for cross-validation."""
     n_blocks = len(np.unique(block_ids))
     if n_blocks < FEWEST_BLOCKS:
-        suggestion = "use smaller blocks, or leave-one-out."
-        if size in ("time", "coords", "groups"):
-            suggestion = (
-                f"give rows of more different {size}, or noise='auto' for independent rows."
-            )
         raise ValueError(
-            f"{size} gives {n_blocks} blocks of {len(block_ids)} rows, and leave-block-out needs "
-            f"at least {FEWEST_BLOCKS}; {suggestion}"
+            f"{axis} gives {n_blocks} blocks of {len(block_ids)} rows, and leave-block-out needs at "
+            f"least {FEWEST_BLOCKS}; give rows of more different {axis}, or noise='auto' for "
+            "independent rows."
         )
     return block_ids
 

@@ -20,4 +20,5 @@ depends on members, layers or fits.
     vecchia             a root for many rows in space, by nearest neighbours
     kriging_weights     weights by which the noise of the rows predicts noise elsewhere
     diagnostics         correlation of residuals: correlogram, variogram and tests
+    errors              errors about covariances and locations
 """

@@ -18,35 +18,24 @@ from ulmus.core.noise_covariance.locations import Locations
 
 # Number of nearest rows that are the neighbours of a row in space.
 NEAREST = 6
-# A variogram covers distances up to this share of the bounding box of the rows, and uses at most
-# this many of them.
-REACH, VARIOGRAM_ROWS = 1 / 3, 2000
-SEED = 0
+# A variogram uses at most this many rows.
+VARIOGRAM_ROWS = 2000
 # Residuals are reported as correlated if both the score and the correlation are larger. Scores of
 # 1200 fits of independent rows, also of tables sorted by an input, reached 2.7.
 SIGNIFICANT_SCORE, SIGNIFICANT_CORRELATION = 4.5, 0.2
 
 
-class _NeighbourCorrelation:
-    """A correlation of neighbouring rows, and its score."""
+@dataclass(frozen=True)
+class NeighbourCorrelation:
+    """A correlation of successive rows of a group, or of nearest neighbours, and its score."""
 
-    correlation: float
-    z: float
+    correlation: float  # mean product of residuals of neighbours, over their variance
+    z: float  # score: standard normal for independent rows, large for positively correlated ones
 
     @property
     def significant(self) -> bool:
         """Whether the correlation is both statistically significant and large enough to matter."""
         return self.z > SIGNIFICANT_SCORE and self.correlation > SIGNIFICANT_CORRELATION
-
-
-@dataclass(frozen=True)
-class SerialCorrelation(_NeighbourCorrelation):
-    """Correlation of successive rows."""
-
-    # Mean product of residuals of successive rows of a group, over their variance.
-    correlation: float
-    # Its score: standard normal for independent rows, large for positively correlated ones.
-    z: float
 
 
 @dataclass(frozen=True)
@@ -59,26 +48,23 @@ class Correlogram:
 
 
 @dataclass(frozen=True)
-class Variogram(_NeighbourCorrelation):
+class Variogram(NeighbourCorrelation):
     """Semivariance of residuals by distance, and the correlation of nearest neighbours."""
 
     distances: np.ndarray  # (b,): mean distance of the pairs of a bin
     semivariances: np.ndarray  # (b,): half their mean squared difference
     counts: np.ndarray  # (b,): their number
     variance: float  # variance of the residuals, the limit of the semivariances of distant pairs
-    correlation: float  # mean product of residuals of nearest neighbours, over the variance
-    # Its score: standard normal for independent rows, large for positively correlated ones.
-    z: float
 
 
 def serial_correlation(
     residuals: np.ndarray, locations: Locations | None = None
-) -> SerialCorrelation:
+) -> NeighbourCorrelation:
     """Correlation of rows with the next of their group, or of the table, from residuals (n,)."""
     e, first = residuals - np.mean(residuals), np.arange(len(residuals) - 1)
     if locations is not None:
         e, first = e[locations.order], _followed(locations, 1)
-    return SerialCorrelation(*_score(e, first, first + 1))
+    return NeighbourCorrelation(*_score(e, first, first + 1))
 
 
 def correlogram(residuals: np.ndarray, locations: Locations, n_lags: int) -> Correlogram:
@@ -109,9 +95,8 @@ def variogram(residuals: np.ndarray, coords: np.ndarray, n_bins: int = 12) -> Va
     first = np.repeat(np.arange(len(e)), k + 1)
     pairs = np.sort(np.column_stack([first, near.ravel()]), axis=1)
     pairs = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
-    correlation, z = _score(e, pairs[:, 0], pairs[:, 1])
-    bins = _bins(e, coords, n_bins)
-    return Variogram(*bins, float(np.mean(e**2)), correlation, z)
+    score = _score(e, pairs[:, 0], pairs[:, 1])
+    return Variogram(*score, *_bins(e, coords, n_bins), float(np.mean(e**2)))
 
 
 def _bins(
@@ -119,9 +104,10 @@ def _bins(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean distance, semivariance and number of pairs in the non-empty bins of equal width."""
     if len(e) > VARIOGRAM_ROWS:
-        some = np.random.default_rng(SEED).choice(len(e), VARIOGRAM_ROWS, replace=False)
+        some = np.random.default_rng(0).choice(len(e), VARIOGRAM_ROWS, replace=False)
         e, coords = e[some], coords[some]
-    reach = REACH * np.linalg.norm(np.ptp(coords, axis=0))
+    # Distances up to a third of the bounding box.
+    reach = 1 / 3 * np.linalg.norm(np.ptp(coords, axis=0))
     distance, square = pdist(coords), pdist(e[:, None], "sqeuclidean") / 2
     within = distance <= reach
     distance, square = distance[within], square[within]

@@ -23,15 +23,11 @@ class CovarianceEstimate:
     standard_errors: tuple[float, ...]
     sill: float  # variance of the noise of a row, the sum of all components
     shares: tuple[float, ...]  # share of each term in it; the remainder is the nugget
-    # log_likelihood, independent_log_likelihood: restricted log likelihood, with these parameters
-    # and for independent noise.
-    log_likelihood: float
-    independent_log_likelihood: float
+    log_likelihood: float  # restricted log likelihood
+    independent_log_likelihood: float  # the same for independent noise
     independent_variance: float  # variance of the noise if it is independent
-    # n_rows, n_removed: number of rows, and of directions that the smoother retains, which the
-    # likelihood excludes.
-    n_rows: int
-    n_removed: int
+    n_rows: int  # number of rows
+    n_removed: int  # directions that the smoother retains, which the likelihood excludes
     # Whether independent noise was preferred, since the gain in likelihood is too small.
     independent: bool
     # Degrees of freedom of the variance of the noise that the smoother retains: few if noise is
@@ -94,12 +90,12 @@ class CovarianceEstimate:
         """Root of the noise covariance of rows in the order of their locations."""
         if self.independent:
             return StackedRoot((IdentityRoot(),), (self.variance,))
-        locations, nugget = locations.ordered, self.nugget_variance
+        locations = locations.ordered
         parts = zip(self.structure.terms, self.scales, strict=True)
         roots: tuple[Root, ...] = tuple(term.root(locations, scale) for term, scale in parts)
         weights = self.structured_variances
         if self.structure.nugget:
-            roots, weights = (*roots, IdentityRoot()), (*weights, nugget)
+            roots, weights = (*roots, IdentityRoot()), (*weights, self.nugget_variance)
         return StackedRoot(roots, weights)
 
     def covariance(self, locations: Locations, other: Locations | None = None) -> np.ndarray:
@@ -115,11 +111,12 @@ class CovarianceEstimate:
         return S if other is not None else S + self.nugget_variance * np.eye(locations.n)
 
     def __str__(self) -> str:
-        title = f"Noise: {self.structure}"
         rows = zip(self.names, self.values, self.standard_errors, strict=True)
         width = max(map(len, (*self.names, "structured variance")))
-        lines = [title, f"{'':{width}}  {'value':>10}  {'std. error':>10}"]
-        lines += [f"{name:{width}}  {value:10.4g}  {_error(error)}" for name, value, error in rows]
+        lines = [f"Noise: {self.structure}", f"{'':{width}}  {'value':>10}  {'std. error':>10}"]
+        for name, value, error in rows:
+            formatted = f"{'at bound':>10}" if math.isnan(error) else f"{error:10.4g}"
+            lines.append(f"{name:{width}}  {value:10.4g}  {formatted}")
         lines += [
             f"{'structured variance':{width}}  {self.structured_variance:10.4g}",
             f"{'nugget variance':{width}}  {self.nugget_variance:10.4g}",
@@ -130,7 +127,3 @@ class CovarianceEstimate:
         if self.independent:
             lines.append("The gain is too small: the noise is assumed independent.")
         return "\n".join(lines)
-
-
-def _error(error: float) -> str:
-    return f"{'at bound':>10}" if math.isnan(error) else f"{error:10.4g}"

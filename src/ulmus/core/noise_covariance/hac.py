@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ulmus.core.noise_covariance.errors import covariance_error
 from ulmus.core.noise_covariance.kernels import Kernel
 from ulmus.core.noise_covariance.locations import Locations, group_starts
 from ulmus.core.noise_covariance.quadratic_spectral import QuadraticSpectralRoot
 from ulmus.core.noise_covariance.roots import BartlettRoot, ClusterRoot, Root
 from ulmus.core.noise_covariance.structure import CovarianceTerm
-from ulmus.exceptions import InputError
-from ulmus.messages import Message, Setting
+from ulmus.messages import Setting
 
 # Andrews (1991), equations 6.2 and 6.4: bandwidth = factor (a n)^power, with a from a first-order
 # autoregression of the residuals.
@@ -26,16 +26,13 @@ ANDREWS = {"bartlett": (1.1447, 1 / 3), "quadratic-spectral": (1.3221, 1 / 5)}
 LARGEST_CORRELATION = 0.97
 CLUSTERS = "clusters"
 
-# A bandwidth below this share of the distance of neighbours includes no products.
-SHORTEST_BANDWIDTH = 0.1
-
 
 @dataclass(frozen=True)
 class HACSpec:
     """Weights of residual products."""
 
-    # {"bartlett", "quadratic-spectral", "spherical", "clusters"}; Weights by distance;
-    # ``"clusters"`` includes all products within a group.
+    # "bartlett", "quadratic-spectral" or "spherical" weights by distance, or "clusters", which
+    # includes all products within a group.
     kernel: str
     # Distance at which the kernel ends; in time, chosen by the rule of Andrews if omitted.
     bandwidth: float | None = None
@@ -50,16 +47,11 @@ class HACSpec:
         if self.kernel == "spherical":
             CovarianceTerm("space", Kernel("spherical")).require(locations)
         if self.kernel == "quadratic-spectral" and locations.groups is not None:
-            raise InputError(
-                Message(
-                    "one-series",
-                    "applies to one series, and there are groups",
-                    "kernel",
-                    "qs",
-                    ("use kernel='bartlett'",),
-                    "noise covariance",
-                )
+            text, suggestion = (
+                "applies to one series, and there are groups",
+                "use kernel='bartlett'",
             )
+            raise covariance_error("one-series", text, suggestion, parameter="kernel", value="qs")
         if self.bandwidth is not None and locations.groups is None:
             self._require_bandwidth(self.bandwidth, locations)
 
@@ -73,22 +65,23 @@ class HACSpec:
         name, unit = ("cutoff", "coords") if in_space else ("bandwidth", "time")
         term = CovarianceTerm("space" if in_space else "time", Kernel("exponential"))
         step, span = term.spacing(locations), term.span(locations)
+        given = {"parameter": name, "value": float(f"{bandwidth:.3g}")}
         if bandwidth > span:
-            raise _bandwidth_error(
-                name,
-                bandwidth,
+            raise covariance_error(
+                "bandwidth",
                 f"exceeds the range of the {unit} ({span:.3g}): the weighted residual products sum "
                 "to zero and the variance is not identified",
                 f"use a smaller {name}, in the unit of {unit}",
+                **given,
             )
-        if bandwidth < SHORTEST_BANDWIDTH * step and not term.has_ties(locations):
-            raise _bandwidth_error(
-                name,
-                bandwidth,
+        if bandwidth < 0.1 * step and not term.has_ties(locations):
+            raise covariance_error(
+                "bandwidth",
                 f"is far below the distance of neighbouring rows ({step:.3g}), which implies "
                 "independent noise",
                 f"use a larger {name}, in the unit of {unit}",
                 Setting("noise", "heteroskedastic"),
+                **given,
             )
 
     def root(self, locations: Locations, bandwidth: float) -> Root:
@@ -148,22 +141,13 @@ class HACEstimate:
 
     def __str__(self) -> str:
         if self.spec.kernel == CLUSTERS:
-            return (
-                f"Noise: arbitrary covariance within {self.n_groups} groups of {self.n_rows} rows"
-            )
+            groups = f"{self.n_groups} groups of {self.n_rows} rows"
+            return f"Noise: arbitrary covariance within {groups}"
         within = "" if self.n_groups is None else f" within {self.n_groups} groups"
         return (
             f"Noise: residual products{within}, {self.spec.kernel} kernel of bandwidth "
             f"{self.bandwidth:.4g}, {self.n_rows} rows"
         )
-
-
-def _bandwidth_error(
-    name: str, bandwidth: float, text: str, *suggestions: str | Setting
-) -> InputError:
-    value = float(f"{bandwidth:.3g}")
-    message = Message("bandwidth", text, name, value, suggestions, "noise covariance")
-    return InputError(message)
 
 
 def _andrews(kernel: str, residual: np.ndarray, locations: Locations) -> float:

@@ -8,11 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ulmus.core.noise_covariance.errors import covariance_error
 from ulmus.exceptions import InputError
-from ulmus.messages import Message
-
-# Smoothness of Matern kernels in closed form.
-HALF_INTEGERS = (0.5, 1.5, 2.5)
 
 
 def exponential(h: np.ndarray) -> np.ndarray:
@@ -85,7 +82,7 @@ class Kernel:
             raise _error("kernel", self.name, "is unknown", f"use one of {known}")
         if self.name != "matern" and self.nu is not None:
             raise _error("nu", self.nu, f"is unused by kernel={self.name!r}", "omit nu")
-        if self.name == "matern" and self.nu not in HALF_INTEGERS:
+        if self.name == "matern" and self.nu not in (0.5, 1.5, 2.5):
             text = "is no smoothness of a Matern kernel in closed form"
             raise _error("nu", self.nu, text, "use nu=0.5, 1.5 or 2.5")
 
@@ -102,17 +99,13 @@ class Kernel:
         """Raise an error for a dimension in which the kernel is not positive semidefinite."""
         known = KERNELS[self.name]
         if dimension > known.largest_dimension:
-            raise _error(
-                "kernel",
-                self.name,
+            text = (
                 f"is positive semidefinite up to dimension {known.largest_dimension:g}, and there "
-                f"are {dimension} coordinates: variances could be negative",
-                f"use {known.instead}",
+                f"are {dimension} coordinates: variances could be negative"
             )
+            raise _error("kernel", self.name, text, f"use {known.instead}")
 
 
 def _error(parameter: str, value: object, text: str, suggestion: str) -> InputError:
-    message = Message(
-        f"invalid-{parameter}", text, parameter, value, (suggestion,), "noise covariance"
-    )
-    return InputError(message)
+    code = f"invalid-{parameter}"
+    return covariance_error(code, text, suggestion, parameter=parameter, value=value)

@@ -50,21 +50,13 @@ def noise_weights(
     new_locations: Locations,
     own: np.ndarray | None = None,
 ) -> Iterator[NoiseWeights]:
-    """Weights of rows for the noise at other locations.
+    """Weights of n rows, sorted by location, for the noise at p new locations.
 
-    Parameters
-    ----------
-    covariance : CovarianceEstimate
-        Covariance of the noise.
-    locations : Locations
-        Locations of the n rows, in their order.
-    new_locations : Locations
-        Locations of the p points.
-    own : ndarray of shape (p,), optional
-        Rows at these points, each of which is excluded from the prediction of its own noise.
+    ``own`` (p,) are rows at these locations, each excluded from the prediction of its own noise.
     """
     if covariance.independent:
-        yield _no_weights(locations.n, new_locations.n)
+        n, p = locations.n, new_locations.n
+        yield NoiseWeights(np.arange(p), scipy.sparse.csr_array((n, p)), np.zeros(p))
     elif locations.n > MOST_DENSE and not covariance.structure.serial:
         yield from _from_neighbours(covariance, locations, new_locations, own)
     else:
@@ -89,10 +81,6 @@ def _without_own(solve: Any, rows: slice, own: np.ndarray) -> tuple[np.ndarray, 
     W = -K * left
     W[index] = 0.0
     return W, left
-
-
-def _no_weights(n: int, p: int) -> NoiseWeights:
-    return NoiseWeights(np.arange(p), scipy.sparse.csr_array((n, p)), np.zeros(p))
 
 
 def _sparse(W: np.ndarray, rows: slice, n: int) -> Any:
@@ -123,9 +111,8 @@ def _windows(
             yield points, slice(0, locations.n), lambda Y: scipy.linalg.cho_solve(factor, Y)
         return
     parameters = covariance.scales, covariance.shares
-    for points, rows in _segments(
-        locations, new_locations, REACH * covariance.scales[0], new_locations.order
-    ):
+    reach = REACH * covariance.scales[0]
+    for points, rows in _segments(locations, new_locations, reach, new_locations.order):
         serial = SerialWhitening(locations.taken(rows))
         yield points, rows, lambda Y, s=serial: s.solved(*parameters, Y) / covariance.sill
 
@@ -136,13 +123,9 @@ def _segments(
     """Points in their order, split where rows times points are too many, and rows within reach."""
     if not len(points):
         return
-    first, last = points[0], points[-1]
-    start = _position(
-        locations, new_locations.codes[first], new_locations.times[first] - reach, "left"
-    )
-    stop = _position(
-        locations, new_locations.codes[last], new_locations.times[last] + reach, "right"
-    )
+    (first, last), times = new_locations.codes[points[[0, -1]]], new_locations.times[points]
+    start = _position(locations, first, times[0] - reach, "left")
+    stop = _position(locations, last, times[-1] + reach, "right")
     if (stop - start) * len(points) > CHUNK_ELEMENTS and len(points) > 1:
         half = len(points) // 2
         yield from _segments(locations, new_locations, reach, points[:half])

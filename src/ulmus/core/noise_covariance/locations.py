@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ulmus.core.noise_covariance.errors import covariance_error
 from ulmus.core.noise_covariance.vecchia import Neighbourhoods
-from ulmus.exceptions import InputError
-from ulmus.messages import Message
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,8 @@ class Locations:
             raise ValueError("locations require time, coords, groups or the number of rows n.")
         if len(set(lengths.values())) > 1:
             each = ", ".join(f"{name} of {length} rows" for name, length in lengths.items())
-            raise _error("lengths", f"locations have {each}", "give one value for each row")
+            text = f"locations have {each}"
+            raise covariance_error("invalid-lengths", text, "give one value for each row")
         object.__setattr__(self, "n", next(iter(lengths.values())))
         for name, values in arrays.items():
             object.__setattr__(self, name, values)
@@ -98,11 +98,11 @@ def _finite(name: str, values: Any, ndim: int) -> np.ndarray | None:
     if array.ndim != ndim:
         shape = "(n,)" if ndim == 1 else "(n, c)"
         text = f"{name} has shape {array.shape}"
-        raise _error(name, text, f"give an array of shape {shape}")
+        raise covariance_error(f"invalid-{name}", text, f"give an array of shape {shape}")
     bad = np.flatnonzero(~np.isfinite(array).all(axis=tuple(range(1, ndim))))
     if len(bad):
         text = f"{name} of row {bad[0]} is {array[bad[0]]}"
-        raise _error(name, text, "give finite numbers", "exclude the row")
+        raise covariance_error(f"invalid-{name}", text, "give finite numbers", "exclude the row")
     return array
 
 
@@ -118,15 +118,10 @@ def _codes(groups: Any) -> np.ndarray | None:
         return None
     array = np.asarray(groups)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise _error(
-            "groups",
+        raise covariance_error(
+            "invalid-groups",
             f"groups has shape {array.shape} and dtype {array.dtype}",
             "give integer codes of shape (n,), for example those of "
             "numpy.unique(groups, return_inverse=True)",
         )
     return array
-
-
-def _error(name: str, text: str, *suggestions: str) -> InputError:
-    message = Message(f"invalid-{name}", text, suggestions=suggestions, topic="noise covariance")
-    return InputError(message)

@@ -9,15 +9,13 @@ import numpy as np
 from scipy.special import roots_legendre
 
 from ulmus.core.arrays.backend import Array, like, row_blocks
+from ulmus.core.noise_covariance.errors import covariance_error
 from ulmus.core.noise_covariance.recursions import require_rows
 from ulmus.core.noise_covariance.roots import Running, in_one_block, require_positive
-from ulmus.exceptions import InputError
-from ulmus.messages import Message, Setting
+from ulmus.messages import Setting
 
 # Nodes of a quadrature rule, and the angle over which it is exact to round-off.
 NODES, NODES_ANGLE = 64, 160.0
-# More frequencies per row imply a bandwidth far below the time step.
-MOST_FREQUENCIES = 20
 
 
 @dataclass(frozen=True)
@@ -39,16 +37,15 @@ class QuadraticSpectralRoot:
     def __post_init__(self) -> None:
         """Raise an error for a bandwidth far below the time step."""
         require_positive("bandwidth", self.bandwidth)
-        if self._n_panels * NODES > MOST_FREQUENCIES * len(self.time) + NODES:
-            raise InputError(
-                Message(
-                    "bandwidth",
-                    "is far below the time step, which implies independent noise",
-                    "bandwidth",
-                    float(f"{self.bandwidth:.3g}"),
-                    ("use a larger bandwidth", Setting("noise", "homoskedastic")),
-                    "noise covariance",
-                )
+        # More than 20 frequencies per row.
+        if self._n_panels * NODES > 20 * len(self.time) + NODES:
+            raise covariance_error(
+                "bandwidth",
+                "is far below the time step, which implies independent noise",
+                "use a larger bandwidth",
+                Setting("noise", "homoskedastic"),
+                parameter="bandwidth",
+                value=float(f"{self.bandwidth:.3g}"),
             )
 
     @property

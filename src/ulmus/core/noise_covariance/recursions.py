@@ -91,8 +91,8 @@ class RunningSums:
     def __init__(self, events: Events) -> None:
         self._events = events
         self._n_rows, self._done = 0, 0
-        self._retained_variance: Array | None = None
-        self._carry: Array | None = None
+        self._pending: Array | None = None  # rows that further events require
+        self._carry: Array | None = None  # the sum after the last event
 
     def add(self, t: Array) -> Array:
         """The columns that further rows t (..., b) complete, shape (..., b')."""
@@ -100,15 +100,13 @@ class RunningSums:
         rows = xp.reshape(t, (math.prod(lead), t.shape[-1]))
         self._n_rows += rows.shape[1]
         require_rows(self._n_rows, self._events.n)
-        if self._retained_variance is not None:
-            rows = xp.concat([self._retained_variance, rows], axis=1)
+        if self._pending is not None:
+            rows = xp.concat([self._pending, rows], axis=1)
         first, ready = self._n_rows - rows.shape[1], self._events.ready(self._n_rows)
         parts = [self._columns(rows, first, e) for e in self._events.blocks(self._done, ready)]
         self._done = ready
         needed = self._events.first_needed(ready)
-        self._retained_variance = (
-            row_major(rows[:, needed - first :]) if needed < self._n_rows else None
-        )
+        self._pending = row_major(rows[:, needed - first :]) if needed < self._n_rows else None
         columns = xp.concat(parts, axis=1) if parts else rows[:, :0]
         return xp.reshape(columns, (*lead, columns.shape[1]))
 

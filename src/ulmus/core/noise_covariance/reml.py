@@ -41,13 +41,8 @@ SHORTEST = 1 / 3
 # the longest scale is somewhat below the resolution of the smoother, the span of the locations over
 # the number of directions, or over its square root.
 SURVIVING = 0.4
-BISECTIONS = 8
 # Bound of the logits of shares.
 MAX_LOGIT = 6.0
-# Starting values of the optimiser, between the bounds of each parameter.
-STARTS = (0.25, 0.75)
-# Step of numerical derivatives.
-GRADIENT_STEP = 1e-4
 # A nugget must gain this much in twice the log likelihood (Akaike, 1974): with a superfluous one,
 # weak correlation of a long scale and strong correlation of a short scale are hardly separable.
 NUGGET_GAIN = 2.0
@@ -63,8 +58,6 @@ SMALLEST_VARIANCE = 1e-200
 LEAST_DOF = 5.0
 # Step of numerical second derivatives, in logarithms of scales and in logits of shares.
 STEP = 0.05
-# Minus the log likelihood if S is not positive definite.
-IMPOSSIBLE = 1e12
 
 Target = Callable[[np.ndarray], float]
 Box = list[tuple[float, float]]
@@ -92,7 +85,7 @@ class RestrictedLikelihood:
             a, b = white[:, :-1], white[:, -1]
             C = scipy.linalg.cholesky(a.T @ a, lower=True)
         except np.linalg.LinAlgError:
-            return IMPOSSIBLE, math.nan
+            return 1e12, math.nan  # S is not positive definite
         left = len(self.y) - a.shape[1]
         kept = scipy.linalg.solve_triangular(C, a.T @ b, lower=True)
         q = max(float(b @ b - kept @ kept) / left, SMALLEST_VARIANCE)
@@ -123,7 +116,8 @@ def covariance_estimate(
     likelihood = RestrictedLikelihood(y, A, noise_whitening(structure, locations))
     alone, variance = likelihood.independent()
     target = _target(likelihood, structure)
-    box = _box(structure, [scale_bounds(term, locations, A) for term in structure.terms])
+    box = [scale_bounds(term, locations, A) for term in structure.terms]
+    box += [(-MAX_LOGIT, MAX_LOGIT)] * (structure.n_parameters - len(box))
     best, value = _best_with_or_without_nugget(target, structure, box)
     needed = LEAST_GAIN + FURTHER_GAIN * max(structure.n_parameters - 2, 0)
     scales, shares = parameters(structure, best)
@@ -159,15 +153,13 @@ def scale_bounds(term: CovarianceTerm, locations: Locations, A: np.ndarray) -> t
     longest = math.log(term.span(locations))
 
     def identifiable(log_scale: float) -> bool:
-        return (
-            1 - _retained_variance(term, locations, math.exp(log_scale), A) / locations.n
-            >= SURVIVING
-        )
+        retained = _retained_variance(term, locations, math.exp(log_scale), A)
+        return 1 - retained / locations.n >= SURVIVING
 
     if identifiable(longest):
         return shortest, longest
     low, high = shortest, longest
-    for _ in range(BISECTIONS):
+    for _ in range(8):  # bisections
         middle = 0.5 * (low + high)
         low, high = (middle, high) if identifiable(middle) else (low, middle)
     return shortest, max(low, shortest + math.log(2))
@@ -209,12 +201,6 @@ def _target(likelihood: RestrictedLikelihood, structure: CovarianceStructure) ->
     return lambda p: value(tuple(p.tolist()))
 
 
-def _box(structure: CovarianceStructure, scales: Box) -> Box:
-    """Bounds of log scales and logits."""
-    n_logits = structure.n_parameters - len(scales)
-    return [*scales, *[(-MAX_LOGIT, MAX_LOGIT)] * n_logits]
-
-
 def _best_with_or_without_nugget(
     target: Target, structure: CovarianceStructure, box: Box
 ) -> tuple[np.ndarray, float]:
@@ -229,13 +215,14 @@ def _best_with_or_without_nugget(
 
 def _best(target: Target, box: Box) -> tuple[np.ndarray, float]:
     """Log scales and logits of maximum likelihood, and minus the log likelihood."""
-    grids = [sorted({low + s * (high - low) for s in STARTS}) for low, high in box]
+    # Starts at a quarter and three quarters of the range of each parameter.
+    grids = [sorted({low + s * (high - low) for s in (0.25, 0.75)}) for low, high in box]
     starts = [np.array(start) for start in product(*grids)]
     values = [target(start) for start in starts]
     start = starts[int(np.argmin(values))]
-    how = {"eps": GRADIENT_STEP, "ftol": 1e-8, "maxiter": 60}
-    found = minimize(target, start, method="L-BFGS-B", bounds=box, options=how)
-    return (found.x, float(found.fun)) if found.fun < min(values) else (start, min(values))
+    options = {"eps": 1e-4, "ftol": 1e-8, "maxiter": 60}
+    result = minimize(target, start, method="L-BFGS-B", bounds=box, options=options)
+    return (result.x, float(result.fun)) if result.fun < min(values) else (start, min(values))
 
 
 def _standard_errors(
@@ -250,9 +237,7 @@ def _standard_errors(
     return tuple(np.where(known, errors, math.nan).tolist())
 
 
-def curvature_covariance(
-    target: Target, best: np.ndarray, box: list[tuple[float, float]]
-) -> np.ndarray:
+def curvature_covariance(target: Target, best: np.ndarray, box: Box) -> np.ndarray:
     """Covariance (m, m) of the parameters: the inverse curvature of minus the log likelihood.
 
     It is zero for parameters at a bound of the box.
@@ -277,17 +262,9 @@ def variance_dof(
 ) -> float:
     """Degrees of freedom of a variance that is a function of the parameters and the sill.
 
-    Parameters
-    ----------
-    log_variance : callable
-        Its logarithm as a function of the parameters, with the sill at its maximum.
-    best : ndarray of shape (m,)
-        The parameters.
-    covariance : ndarray of shape (m, m)
-        Their covariance.
-    left : int
-        Residual degrees of freedom of the sill, whose logarithm has variance 2 / left given the
-        parameters.
+    ``log_variance`` is a function of the parameters, which have the covariance (m, m) around
+    ``best`` (m,), with the sill at its maximum. Given the parameters, the logarithm of the sill has
+    the variance 2 / left, for ``left`` residual degrees of freedom.
     """
     known = np.flatnonzero(np.diagonal(covariance) > 0)
     slope = np.zeros(len(best))

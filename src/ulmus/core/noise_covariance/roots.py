@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import starmap
 from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -61,25 +60,22 @@ def in_one_block(root: SequentialRoot, t: Array, n: int) -> Array:
     return columns if rest is None else namespace(t).concat([columns, rest], axis=-1)
 
 
-class _Identity:
-    def add(self, t: Array) -> Array:
-        return t
-
-    def last(self) -> Array | None:
-        return None
-
-
 @dataclass(frozen=True)
 class IdentityRoot:
-    """Independent noise of variance one."""
+    """Independent noise of variance one; it is its own state."""
 
     def applied(self, t: Array) -> Array:
         """t itself."""
         return t
 
-    def running(self) -> Running:
-        """State of the identity."""
-        return _Identity()
+    add = applied
+
+    def running(self) -> IdentityRoot:
+        """The root itself."""
+        return self
+
+    def last(self) -> None:
+        """None: every row completes its column."""
 
 
 @dataclass(frozen=True)
@@ -219,15 +215,17 @@ class StackedRoot:
 
     def applied(self, t: Array) -> Array:
         """Columns of all roots, side by side."""
-        return self._side_by_side(root.applied(t) for root in self.roots)
+        return self.side_by_side(root.applied(t) for root in self.roots)
 
     def running(self) -> Running:
         """State of all roots; columns are sorted by blocks of rows, then by root."""
         return _RunningStack(self)
 
-    def _side_by_side(self, columns: Iterable[Array]) -> Array:
-        parts = list(starmap(_scaled, zip(columns, self.weights, strict=True)))
-        return namespace(*parts).concat(parts, axis=-1)
+    def side_by_side(self, columns: Iterable[Array | None]) -> Array | None:
+        """Columns of each root times the roots of the weights; None if no root has any."""
+        both = zip(columns, self.weights, strict=True)
+        parts = [part * weight**0.5 for part, weight in both if part is not None]
+        return namespace(*parts).concat(parts, axis=-1) if parts else None
 
 
 class _RunningStack:
@@ -236,16 +234,10 @@ class _RunningStack:
         self._running = [_sequential(root).running() for root in stack.roots]
 
     def add(self, t: Array) -> Array:
-        return self._stack._side_by_side(running.add(t) for running in self._running)
+        return self._stack.side_by_side(running.add(t) for running in self._running)
 
     def last(self) -> Array | None:
-        rest = [running.last() for running in self._running]
-        parts = [
-            _scaled(columns, weight)
-            for columns, weight in zip(rest, self._stack.weights, strict=True)
-            if columns is not None
-        ]
-        return namespace(*parts).concat(parts, axis=-1) if parts else None
+        return self._stack.side_by_side(running.last() for running in self._running)
 
 
 def takes_blocks(root: Root) -> TypeGuard[SequentialRoot]:
@@ -253,10 +245,6 @@ def takes_blocks(root: Root) -> TypeGuard[SequentialRoot]:
     if isinstance(root, StackedRoot):
         return all(takes_blocks(part) for part in root.roots)
     return isinstance(root, SequentialRoot)
-
-
-def _scaled(columns: Array, weight: float) -> Array:
-    return columns * weight**0.5
 
 
 def _sequential(root: Root) -> SequentialRoot:

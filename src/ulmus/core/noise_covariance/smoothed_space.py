@@ -24,8 +24,6 @@ FIRST_COLUMNS = 64
 # Passes over the rows for each number of columns, and the change of the eigenvalues above the
 # threshold at which the iteration has converged.
 PASSES, TOLERANCE = 12, 1e-4
-# The random start is reproducible.
-SEED = 0
 
 Blocks = Callable[[], Iterable[Array]]
 
@@ -35,14 +33,7 @@ def smoothed_directions(
 ) -> np.ndarray:
     """Orthonormal eigenvectors of P with eigenvalues of at least ``threshold``, shape (n, k).
 
-    Parameters
-    ----------
-    coordinates : callable
-        Returns an iterator of blocks (M N', b) of C, in the order of the rows.
-    n_members : int
-        Number of members M.
-    threshold : float, default=0.1
-        Smallest eigenvalue, between 0 and 1.
+    ``coordinates`` returns an iterator of blocks (M N', b) of C, in the order of the rows.
     """
     blocks = [to_numpy(block) for block in _first(coordinates, MOST_ROWS)]
     if sum(block.shape[1] for block in blocks) <= MOST_ROWS:
@@ -76,7 +67,7 @@ def _eigenvectors(coordinates: Blocks, n_members: int, threshold: float) -> Arra
 
 def _subspace(coordinates: Blocks, n_members: int, threshold: float) -> Array:
     """Orthonormal columns (M N', r) near the leading eigenvectors of C C' / M, r above k."""
-    rng, n_columns = np.random.default_rng(SEED), FIRST_COLUMNS
+    rng, n_columns = np.random.default_rng(0), FIRST_COLUMNS
     first = next(iter(coordinates()))
     W, values = first[:, :0], np.empty(0)
     while True:

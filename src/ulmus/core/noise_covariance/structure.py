@@ -8,24 +8,23 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
+from ulmus.core.noise_covariance.errors import covariance_error
 from ulmus.core.noise_covariance.kernels import Kernel
 from ulmus.core.noise_covariance.locations import Locations, group_starts
 from ulmus.core.noise_covariance.roots import DenseRoot, ExponentialRoot, Root
 from ulmus.core.noise_covariance.vecchia import NeighbourRoot
 from ulmus.exceptions import InputError
-from ulmus.messages import Message, Setting
+from ulmus.messages import Setting
 
 # Rows up to which covariances in space are exact; beyond it nearest neighbours approximate them.
 MOST_DENSE = 2500
-AXIS_PARAMETERS = {"time": "time", "space": "coords"}
 
 
 @dataclass(frozen=True)
 class CovarianceTerm:
     """A component of the noise that is correlated along one axis."""
 
-    # {"time", "space"}; In time, rows of different groups are independent; in space, groups are
-    # ignored.
+    # "time", where rows of different groups are independent, or "space", where groups are ignored.
     axis: str
     kernel: Kernel  # correlation as a function of distance
 
@@ -39,14 +38,8 @@ class CovarianceTerm:
         if self.axis == "time":
             return
         if locations.coords is None:
-            raise InputError(
-                Message(
-                    "missing-coords",
-                    "spatially correlated noise requires coords",
-                    suggestions=("give the coordinates of the rows",),
-                    topic="noise covariance",
-                )
-            )
+            text = "spatially correlated noise requires coords"
+            raise covariance_error("missing-coords", text, "give the coordinates of the rows")
         self.kernel.require_dimension(locations.coords.shape[1])
 
     def distances(self, locations: Locations, other: Locations | None = None) -> np.ndarray:
@@ -139,10 +132,25 @@ class CovarianceStructure:
         """Raise an error for locations at which the parameters are not identifiable."""
         for term in self.terms:
             term.require(locations)
+            in_time = term.axis == "time"
             if term.spacing(locations) == 0:
-                raise _same_location(term.axis)
+                raise covariance_error(
+                    "one-location",
+                    f"all rows have the same {'time' if in_time else 'coordinates'}, so the error "
+                    "correlation is not identifiable",
+                    f"give {'time' if in_time else 'coords'} that differ between rows",
+                    Setting("noise", "auto"),
+                )
             if not self.nugget and term.has_ties(locations):
-                raise _ties_without_nugget(term.axis)
+                raise covariance_error(
+                    "ties-without-nugget",
+                    f"implies equal errors of rows with the same "
+                    f"{'time' if in_time else 'coordinates'}, of which there are several",
+                    "use nugget=True",
+                    *(["give groups for several series"] if in_time else []),
+                    parameter="nugget",
+                    value=False,
+                )
         only_space = len(self.terms) == 1 and self.terms[0].axis == "space"
         if locations.n > MOST_DENSE and not (only_space or self.serial):
             raise _too_many(locations.n)
@@ -158,41 +166,11 @@ class CovarianceStructure:
         return " + ".join([*parts, *(["nugget"] if self.nugget else [])])
 
 
-def _same_location(axis: str) -> InputError:
-    parameter = AXIS_PARAMETERS[axis]
-    quantity = {"time": "time", "space": "coordinates"}[axis]
-    return InputError(
-        Message(
-            "one-location",
-            f"all rows have the same {quantity}, so the error correlation is not identifiable",
-            suggestions=(f"give {parameter} that differ between rows", Setting("noise", "auto")),
-            topic="noise covariance",
-        )
-    )
-
-
-def _ties_without_nugget(axis: str) -> InputError:
-    quantity = {"time": "time", "space": "coordinates"}[axis]
-    series = ("give groups for several series",) if axis == "time" else ()
-    return InputError(
-        Message(
-            "ties-without-nugget",
-            f"implies equal errors of rows with the same {quantity}, of which there are several",
-            "nugget",
-            False,
-            ("use nugget=True", *series),
-            "noise covariance",
-        )
-    )
-
-
 def _too_many(n: int) -> InputError:
-    return InputError(
-        Message(
-            "too-many-rows",
-            f"{n} rows are too many for a sum of terms, or for a kernel in time other than "
-            f"'exponential', whose cost is cubic in the rows: at most {MOST_DENSE}",
-            suggestions=("use one term", "use a subset of the rows"),
-            topic="noise covariance",
-        )
+    return covariance_error(
+        "too-many-rows",
+        f"{n} rows are too many for a sum of terms, or for a kernel in time other than "
+        f"'exponential', whose cost is cubic in the rows: at most {MOST_DENSE}",
+        "use one term",
+        "use a subset of the rows",
     )

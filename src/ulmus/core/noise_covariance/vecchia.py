@@ -21,8 +21,6 @@ from scipy.spatial import cKDTree
 from ulmus.core.arrays.backend import Array, like, row_blocks, to_numpy
 
 NEIGHBOURS = 30
-# The order of the rows is random and reproducible.
-ORDER_SEED = 0
 # Share of the variance added to the diagonal, since neighbours may coincide.
 JITTER = 1e-10
 
@@ -39,7 +37,7 @@ class Neighbourhoods:
     def of(cls, coords: np.ndarray, neighbours: int = NEIGHBOURS) -> Neighbourhoods:
         """Neighbourhoods of rows at these coordinates (n, c)."""
         n = len(coords)
-        order = np.random.default_rng(ORDER_SEED).permutation(n)
+        order = np.random.default_rng(0).permutation(n)
         coords = coords[order]
         index = np.repeat(np.arange(n)[:, None], min(neighbours, max(n - 1, 1)), axis=1)
         # At least half of the rows up to the end of a segment precede all rows of the segment.
@@ -75,24 +73,11 @@ def neighbour_weights(
     diagonal: float,
     padding: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Kriging weights of neighbours for the noise at some points, and the variance explained.
+    """Kriging weights (b, m) of neighbours at points, and the variance (b,) that they explain.
 
-    Parameters
-    ----------
-    neighbours : ndarray of shape (b, m, c)
-        Coordinates of the neighbours of each point.
-    points : ndarray of shape (b, c)
-        Coordinates of the points.
-    covariance : callable
-        Covariance as a function of an array of distances.
-    diagonal : float
-        Variance of a neighbour, nugget included.
-    padding : ndarray of bool, shape (b, m), optional
-        Mask of entries that are no neighbours.
-
-    Returns
-    -------
-    weights, explained : ndarrays of shape (b, m) and (b,)
+    Coordinates are (b, m, c) for the neighbours and (b, c) for the points. ``covariance`` is a
+    function of distances, ``diagonal`` the variance of a neighbour with its nugget, and ``padding``
+    (b, m) a mask of entries that are no neighbours.
     """
     # One coordinate after another: sums over a short axis are slow.
     gaps = (x[:, :, None] - x[:, None, :] for x in np.moveaxis(neighbours, -1, 0))

@@ -19,13 +19,13 @@ from ulmus.core.noise_covariance.vecchia import NeighbourRoot
 # Added to the diagonal, so that smooth kernels without a nugget have a Cholesky factor.
 JITTER = 1e-10
 
+Numbers = Sequence[float]
+
 
 class NoiseWhitening(Protocol):
     """Whitened columns and the log determinant; LinAlgError if S is not positive definite."""
 
-    def __call__(
-        self, scales: Sequence[float], shares: Sequence[float], Y: np.ndarray
-    ) -> tuple[np.ndarray, float]:
+    def __call__(self, scales: Numbers, shares: Numbers, Y: np.ndarray) -> tuple[np.ndarray, float]:
         """V Y (n, k) and log|S|."""
 
 
@@ -51,9 +51,7 @@ class SerialWhitening:
         self._steps = np.diff(locations.times, prepend=-np.inf)
         self._steps[group_starts(locations.codes)] = np.inf
 
-    def __call__(
-        self, scales: Sequence[float], shares: Sequence[float], Y: np.ndarray
-    ) -> tuple[np.ndarray, float]:
+    def __call__(self, scales: Numbers, shares: Numbers, Y: np.ndarray) -> tuple[np.ndarray, float]:
         """V Y (n, k) and log|S|."""
         C, phi = self._factor(scales, shares)
         FY = _differences(phi, Y)
@@ -61,16 +59,14 @@ class SerialWhitening:
         white, _ = tbtrs(C, FY, uplo="L", overwrite_b=True)
         return white, 2 * float(np.sum(np.log(C[0])))
 
-    def solved(self, scales: Sequence[float], shares: Sequence[float], Y: np.ndarray) -> np.ndarray:
+    def solved(self, scales: Numbers, shares: Numbers, Y: np.ndarray) -> np.ndarray:
         """The inverse of S times Y, shape (n, k)."""
         C, phi = self._factor(scales, shares)
         X = scipy.linalg.cho_solve_banded((C, True), _differences(phi, Y))
         X[:-1] -= phi[1:, None] * X[1:]
         return X
 
-    def _factor(
-        self, scales: Sequence[float], shares: Sequence[float]
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _factor(self, scales: Numbers, shares: Numbers) -> tuple[np.ndarray, np.ndarray]:
         """C in band storage (2, n), and the correlations of rows with the preceding ones (n,)."""
         (scale,), (w,) = scales, shares
         phi, phi2 = np.exp(-self._steps / scale), np.exp(-2 * self._steps / scale)
@@ -95,9 +91,7 @@ class DenseWhitening:
         self._distances = [term.distances(locations) for term in structure.terms]
         self._same_series = [term.same_series(locations) for term in structure.terms]
 
-    def __call__(
-        self, scales: Sequence[float], shares: Sequence[float], Y: np.ndarray
-    ) -> tuple[np.ndarray, float]:
+    def __call__(self, scales: Numbers, shares: Numbers, Y: np.ndarray) -> tuple[np.ndarray, float]:
         """V Y (n, k) and log|S|."""
         S = np.zeros_like(self._distances[0])
         parts = zip(self._kernels, self._distances, self._same_series, scales, shares, strict=True)
@@ -116,9 +110,7 @@ class NeighbourWhitening:
         (term,) = structure.terms
         self._kernel, self._neighbours = term.kernel, locations.neighbours
 
-    def __call__(
-        self, scales: Sequence[float], shares: Sequence[float], Y: np.ndarray
-    ) -> tuple[np.ndarray, float]:
+    def __call__(self, scales: Numbers, shares: Numbers, Y: np.ndarray) -> tuple[np.ndarray, float]:
         """V Y (n, k) and log|S|."""
         (scale,), (w,) = scales, shares
         root = NeighbourRoot(self._neighbours, lambda d: w * self._kernel(d, scale), nugget=1 - w)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ulmus.core.fit.fit import Fit
-from ulmus.core.noise_covariance.diagnostics import SerialCorrelation, Variogram, variogram
+from ulmus.core.noise_covariance.diagnostics import NeighbourCorrelation, Variogram, variogram
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.hac import CLUSTERS, HACEstimate
 from ulmus.diagnostics.calibration_data import noiseless
@@ -88,13 +88,13 @@ def _error_text(error: float) -> str:
     return at_bound if math.isnan(error) else f"standard error {error:.2g}"
 
 
-def _correlation_severity(tested: SerialCorrelation | Variogram) -> str:
+def _correlation_severity(tested: NeighbourCorrelation) -> str:
     if tested.significant:
         return "error"
     return "warning" if tested.z > DOUBTFUL and tested.correlation > VISIBLE else "ok"
 
 
-def _test_text(tested: SerialCorrelation | Variogram) -> str:
+def _test_text(tested: NeighbourCorrelation) -> str:
     where = "nearest neighbours" if isinstance(tested, Variogram) else "successive rows"
     return (
         f"leave-one-out residuals of {where} have correlation {tested.correlation:.2f} "
