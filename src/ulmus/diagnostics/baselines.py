@@ -12,8 +12,6 @@ FloatArray = npt.NDArray[np.float64]
 # Ridge parameters that a linear model chooses from, for standardised inputs and relative to the
 # number of rows: from almost least squares to almost the mean.
 PENALTIES = np.logspace(-6, 3, 19)
-# One minus leverage is at least this, so that leave-one-out residuals stay finite.
-SMALLEST_ONE_MINUS_LEVERAGE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -30,15 +28,7 @@ class LinearBaseline:
 
 
 def leave_one_out_mean(y: FloatArray, weight: FloatArray | None = None) -> FloatArray:
-    """The mean of all other rows, shape (n,).
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Outputs of at least two rows.
-    weight : ndarray of shape (n,), optional
-        Positive weights of the rows.
-    """
+    """The mean of all other rows, for outputs and positive weights (n,) of at least two rows."""
     w = np.ones(len(y)) if weight is None else weight
     return (np.sum(w * y) - w * y) / (np.sum(w) - w)
 
@@ -46,7 +36,7 @@ def leave_one_out_mean(y: FloatArray, weight: FloatArray | None = None) -> Float
 def linear_baseline(
     X: FloatArray, y: FloatArray, weight: FloatArray | None = None
 ) -> LinearBaseline:
-    r"""A ridge regression with the penalty of least leave-one-out error.
+    r"""A ridge regression of y (n,) on X (n, d) with the penalty of least leave-one-out error.
 
     Inputs are standardised and the intercept is free. With root weights on the rows, the centred
     inputs :math:`U S V'` and a penalty :math:`\alpha` the leverage of row i is
@@ -55,20 +45,6 @@ def linear_baseline(
 
     and its residual without it is :math:`r_i / (1 - p_i)`: no refit is needed. The small penalty
     keeps it defined where inputs repeat each other or outnumber the rows.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Inputs of at least two rows.
-    y : ndarray of shape (n,)
-        Outputs.
-    weight : ndarray of shape (n,), optional
-        Positive weights of the rows.
-
-    Returns
-    -------
-    baseline : LinearBaseline
-        In the units of X and y.
     """
     w = np.ones(len(y)) if weight is None else weight
     share = w / np.sum(w)
@@ -83,7 +59,8 @@ def linear_baseline(
 
     def loo_residual(alpha: float) -> FloatArray:
         d = s**2 / (s**2 + alpha)
-        one_minus_leverage = np.maximum(1 - share - U**2 @ d, SMALLEST_ONE_MINUS_LEVERAGE)
+        # At least a small number, so that residuals stay finite.
+        one_minus_leverage = np.maximum(1 - share - U**2 @ d, 1e-10)
         return (target - U @ (d * along)) / one_minus_leverage
 
     alphas = PENALTIES * np.sum(w)

@@ -32,16 +32,14 @@ def diagnostic_report(
     *,
     names: Sequence[str] | None = None,
 ) -> DiagnosticReport:
-    """Diagnostics of a fit.
+    """Diagnostics of a fit, as :meth:`ulmus.ELMEnsembleRegressor.check` returns them.
 
     Parameters
     ----------
     fit : Fit
         The fit.
-    X : array of shape (n, d), optional
-        New points.
-    y : ndarray of shape (K, n), optional
-        Observations there.
+    X, y : array of shape (n, d) and ndarray of shape (K, n), optional
+        New points, and observations there.
     names : sequence of str, optional
         Names of the inputs.
 
@@ -50,19 +48,15 @@ def diagnostic_report(
     report : DiagnosticReport
         Of new rows, or of the training rows, each predicted without it.
 
-    See Also
-    --------
-    ulmus.ELMEnsembleRegressor.check : The same for an estimator.
-
     Examples
     --------
     >>> from ulmus import ELMEnsembleRegressor
     >>> from ulmus.datasets import make_sine
-    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> X, y, *_ = make_sine(60, random_state=0)
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
     >>> from ulmus.diagnostics import diagnostic_report
     >>> diagnostic_report(model.fitted_, names=["angle"]).title
-    'diagnostics from 100 training rows, leave-one-out.'
+    'diagnostics from 60 training rows, leave-one-out.'
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -75,18 +69,18 @@ def diagnostic_report(
             data, points = leave_one_out_data(fit, fit.rows), fit.rows.data.X
         else:
             data, points = new_data(fit, X, y), X
-        findings, table = _of_outputs(fit, data, points, names)
+        findings, table = _output_findings(fit, data, points, names)
         if X is not None:
             findings.append(fit_quality.extrapolation_finding(fit, X))
         findings += [fit_quality.bias_finding(fit), *fit_quality.leverage_findings(fit)]
         findings += [size.members_finding(fit, points), size.selection_finding(fit)]
-    findings += _of_warnings(caught)
+    findings += _warning_findings(caught)
     rows = "training rows, leave-one-out" if data.leave_one_out else "new rows, out-of-sample"
     title = f"diagnostics from {data.n_rows} {rows}."
     return DiagnosticReport(title, tuple(findings), tuple(table))
 
 
-def _of_outputs(
+def _output_findings(
     fit: Fit, data: CalibrationData, points: Array, names: Sequence[str] | None
 ) -> tuple[list[Finding], list[CoverageRow]]:
     """Findings and coverages of each output, named if there are several."""
@@ -122,7 +116,7 @@ def _of_outputs(
     return findings, table
 
 
-def _of_warnings(caught: Iterable[Any]) -> list[Finding]:
+def _warning_findings(caught: Iterable[Any]) -> list[Finding]:
     """Warnings that predictions raised, once each."""
     messages = dict.fromkeys(str(warning.message) for warning in caught)
     return [finding("prediction-warning", "warning", 1.0, message) for message in messages]

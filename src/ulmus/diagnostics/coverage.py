@@ -50,6 +50,12 @@ class CoverageTest(NamedTuple):
     # Effective number of independent rows per row, below one for correlated errors.
     effective_share: float = 1.0
 
+    @property
+    def sample_size(self) -> float:
+        """Effective number of rows; new rows and residuals count as those of a two-sample test."""
+        n = self.effective_share * self.data.n_rows
+        return n if self.data.leave_one_out else n * self.n_residuals / (n + self.n_residuals)
+
     def effective(self, rows: float) -> int:
         """Effective number of independent rows."""
         return round(self.effective_share * rows)

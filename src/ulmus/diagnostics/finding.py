@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ulmus.messages import Dialect, Message, Setting, python
+from ulmus.messages import Dialect, Setting, clauses, joined, python
 
 # From best to worst.
 SEVERITIES = ("ok", "warning", "error")
@@ -18,34 +19,27 @@ TOPICS = ("calibration", "correlation", "fit", "inputs", "size", "warnings")
 WIDTH = 100
 
 
-class Check(NamedTuple):
-    """Name and topic of a check."""
-
-    name: str
-    topic: str
-
-
-# Every check by its code.
+# Name and topic of every check by its code.
 CHECKS = {
-    "coverage": Check("coverage", "calibration"),
-    "coverage-by-noise": Check("coverage by noise", "calibration"),
-    "coverage-by-leverage": Check("coverage by leverage", "calibration"),
-    "coverage-by-group": Check("coverage by group", "calibration"),
-    "coverage-by-input": Check("coverage by input", "calibration"),
-    "error-scale": Check("error scale by input", "calibration"),
-    "predictive-distribution": Check("predictive distribution", "calibration"),
-    "residual-distribution": Check("residual distribution", "calibration"),
-    "residual-correlation": Check("residual correlation", "correlation"),
-    "misfit": Check("misfit", "fit"),
-    "step": Check("step", "fit"),
-    "bias": Check("bias", "fit"),
-    "hidden-units": Check("hidden units", "fit"),
-    "leverage": Check("leverage", "inputs"),
-    "extrapolation": Check("extrapolation", "inputs"),
-    "rows": Check("rows", "size"),
-    "members": Check("members", "size"),
-    "selection": Check("model selection", "size"),
-    "prediction-warning": Check("warning", "warnings"),
+    "coverage": ("coverage", "calibration"),
+    "coverage-by-noise": ("coverage by noise", "calibration"),
+    "coverage-by-leverage": ("coverage by leverage", "calibration"),
+    "coverage-by-group": ("coverage by group", "calibration"),
+    "coverage-by-input": ("coverage by input", "calibration"),
+    "error-scale": ("error scale by input", "calibration"),
+    "predictive-distribution": ("predictive distribution", "calibration"),
+    "residual-distribution": ("residual distribution", "calibration"),
+    "residual-correlation": ("residual correlation", "correlation"),
+    "misfit": ("misfit", "fit"),
+    "step": ("step", "fit"),
+    "bias": ("bias", "fit"),
+    "hidden-units": ("hidden units", "fit"),
+    "leverage": ("leverage", "inputs"),
+    "extrapolation": ("extrapolation", "inputs"),
+    "rows": ("rows", "size"),
+    "members": ("members", "size"),
+    "selection": ("model selection", "size"),
+    "prediction-warning": ("warning", "warnings"),
 }
 
 
@@ -72,15 +66,10 @@ class Finding(NamedTuple):
 
     Examples
     --------
-    >>> from ulmus import ELMEnsembleRegressor
-    >>> from ulmus.datasets import make_sine
-    >>> X, y, *_ = make_sine(100, random_state=0)
-    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
-    >>> findings = {finding.code: finding for finding in model.check().findings}
-    >>> findings["members"].severity, findings["members"].topic
-    ('warning', 'size')
-    >>> "n_estimators" in findings["members"].suggestion
-    True
+    >>> from ulmus.diagnostics import Finding
+    >>> few = ("fit to more rows",)
+    >>> Finding("rows", "rows", "size", "warning", 3.0, "3 rows.", few).suggestion
+    'fit to more rows.'
     """
 
     name: str
@@ -98,9 +87,7 @@ class Finding(NamedTuple):
 
     def suggestion_in(self, dialect: Dialect) -> str:
         """The suggestions that exist in a dialect, in a sentence; empty if there are none."""
-        sentence = Message(self.code, self.message, suggestions=self.suggestions).suggestion(
-            dialect
-        )
+        sentence = joined(clauses(self.suggestions, dialect))
         return f"{sentence}." if sentence else ""
 
     def to_dict(self, dialect: Dialect = python) -> dict[str, Any]:
@@ -119,11 +106,11 @@ def finding(
     suggestions: tuple[str | Setting, ...] = (),
 ) -> Finding:
     """The finding of a registered check; implication and suggestions count only if it is not ok."""
-    check = CHECKS[code]
+    name, topic = CHECKS[code]
     if severity == "ok":
-        return Finding(check.name, code, check.topic, severity, statistic, message)
+        return Finding(name, code, topic, severity, statistic, message)
     text = f"{message} {implication}" if implication else message
-    return Finding(check.name, code, check.topic, severity, statistic, text, suggestions)
+    return Finding(name, code, topic, severity, statistic, text, suggestions)
 
 
 class CoverageRow(NamedTuple):
@@ -142,13 +129,10 @@ class CoverageRow(NamedTuple):
 
     Examples
     --------
-    >>> from ulmus import ELMEnsembleRegressor
-    >>> from ulmus.datasets import make_sine
-    >>> X, y, *_ = make_sine(100, random_state=0)
-    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
-    >>> row = model.check().coverage[0]
-    >>> row.group, row.level, row.n
-    ('all', 0.5, 100)
+    >>> from ulmus.diagnostics import CoverageRow
+    >>> row = CoverageRow("all", level=0.9, n=200, coverage=0.92)
+    >>> f"{row.coverage:.0%} of {row.n} rows"
+    '92% of 200 rows'
     """
 
     group: str
@@ -159,7 +143,7 @@ class CoverageRow(NamedTuple):
 
 @dataclass(frozen=True)
 class DiagnosticReport:
-    """Diagnostics of a fit.
+    """Diagnostics of a fit, as returned by :meth:`ulmus.ELMEnsembleRegressor.check`.
 
     Parameters
     ----------
@@ -170,19 +154,15 @@ class DiagnosticReport:
     coverage : tuple of CoverageRow
         Coverage of prediction intervals, of all rows and by group.
 
-    See Also
-    --------
-    ulmus.ELMEnsembleRegressor.check : Returns one.
-
     Examples
     --------
     >>> from ulmus import ELMEnsembleRegressor
     >>> from ulmus.datasets import make_sine
-    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> X, y, *_ = make_sine(60, random_state=0)
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
     >>> report = model.check()
-    >>> print(str(report).splitlines()[0])
-    [warning] diagnostics from 100 training rows, leave-one-out.
+    >>> report.title
+    'diagnostics from 60 training rows, leave-one-out.'
     >>> report.to_frame().columns.to_list()
     ['name', 'code', 'topic', 'severity', 'statistic', 'message', 'suggestion']
     """
@@ -194,35 +174,19 @@ class DiagnosticReport:
     @property
     def severity(self) -> str:
         """The worst severity of all findings."""
-        return max((f.severity for f in self.findings), key=SEVERITIES.index, default="ok")
+        return worst(f.severity for f in self.findings)
 
     def about(self, *topics: str) -> tuple[Finding, ...]:
-        """The findings of some topics.
-
-        Parameters
-        ----------
-        *topics : str
-            As in :class:`Finding`.
-
-        Returns
-        -------
-        findings : tuple of Finding
-            In the order of the report.
-        """
+        """The findings of some topics of :class:`Finding`, in the order of the report."""
         return tuple(f for f in self.findings if f.topic in topics)
 
     def format(self, dialect: Dialect = python) -> str:
-        """The report as text.
+        """The report as text: an aligned entry for each finding.
 
         Parameters
         ----------
         dialect : callable, default=ulmus.messages.python
             Renders the parameters of suggestions; see :mod:`ulmus.messages`.
-
-        Returns
-        -------
-        text : str
-            One entry for each finding, aligned.
         """
         width = max((len(f.name) for f in self.findings), default=0)
         lines = [f"{mark(self.severity)} {self.title}"]
@@ -250,13 +214,9 @@ class DiagnosticReport:
         return f"<table><caption>{title}</caption><tr>{head}</tr>{body}</table>"
 
     def to_frame(self) -> Any:
-        """The findings as a table.
+        """The findings as a data frame, or as a record array if pandas is not installed.
 
-        Returns
-        -------
-        frame : pandas.DataFrame or numpy.recarray
-            One row for each finding, with the fields of :class:`Finding` as columns and the
-            suggestions as text. A record array if pandas is not installed.
+        Columns are the fields of :class:`Finding`, with the suggestions as text.
         """
         names = (*Finding._fields[:-1], "suggestion")
         columns = {name: [getattr(one, name) for one in self.findings] for name in names}
@@ -268,9 +228,9 @@ class DiagnosticReport:
         return pd.DataFrame(columns)
 
 
-def worst(severities: list[str]) -> str:
-    """The worst of some severities."""
-    return max(severities, key=SEVERITIES.index)
+def worst(severities: Iterable[str]) -> str:
+    """The worst of some severities; ok if there are none."""
+    return max(severities, key=SEVERITIES.index, default="ok")
 
 
 def mark(severity: str) -> str:

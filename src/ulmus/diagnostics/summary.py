@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +51,7 @@ def fit_summary(
     columns: Sequence[str] | None = None,
     brief: bool = False,
 ) -> Summary:
-    """The summary of a fit.
+    """The summary of a fit, as :meth:`ulmus.ELMEnsembleRegressor.summary` returns it.
 
     Parameters
     ----------
@@ -72,19 +72,15 @@ def fit_summary(
     summary : Summary
         To print, or with its fields to read.
 
-    See Also
-    --------
-    ulmus.ELMEnsembleRegressor.summary : The same for an estimator.
-
     Examples
     --------
     >>> from ulmus import ELMEnsembleRegressor
     >>> from ulmus.datasets import make_sine
-    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> X, y, *_ = make_sine(60, random_state=0)
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
     >>> from ulmus.diagnostics import fit_summary
     >>> print(str(fit_summary(model.fitted_, "A sine", ["angle"], brief=True)).splitlines()[0])
-    A sine: 100 rows, 1 input.
+    A sine: 60 rows, 1 input.
     """
     basics = _basics(fit, title, names if columns is None else columns)
     if brief:
@@ -114,16 +110,17 @@ def fit_summary(
 def _basics(fit: Fit, title: str, names: Sequence[str]) -> Summary:
     """Fields that require no computation."""
     ensemble, activation = fit.ensemble, fit.ensemble.layer.activation
-    target = _target_moments(fit)
+    mean, sd = _target_moments(fit)
     sigma2 = fit.sigma2 / fit.mean_weight
-    share = None if target is None else sigma2 / np.where(target.sd > 0, target.sd, np.nan) ** 2
+    phrases = None if fit.noise_covariance is None else map(correlation_text, fit.noise_covariance)
+    share = None if sd is None else sigma2 / np.where(sd > 0, sd, np.nan) ** 2
     return Summary(
         title=title,
         n_rows=fit.n_rows,
         n_features=len(set(names)),
         n_outputs=None if fit.one_output else ensemble.n_outputs,
-        target_mean=_each(fit, None if target is None else target.mean),
-        target_sd=_each(fit, None if target is None else target.sd),
+        target_mean=_each(fit, mean),
+        target_sd=_each(fit, sd),
         n_estimators=ensemble.n_members,
         n_neurons=int(ensemble.layer.W.shape[1]),
         activation=activation if isinstance(activation, str) else _name(activation),
@@ -134,21 +131,14 @@ def _basics(fit: Fit, title: str, names: Sequence[str]) -> Summary:
         noise_modelled=_noise_modelled(fit),
         noise_range=_noise_range(fit),
         noise_share=_each(fit, share),
-        noise_covariance=_noise_covariance(fit),
+        noise_covariance=None if phrases is None else _one_or_all(fit, phrases),
         relevance=_relevance(fit, names),
         coverage_level=COVERAGE_LEVEL,
     )
 
 
-class TargetMoments(NamedTuple):
-    """Mean and standard deviation of the outputs, each of shape (K,)."""
-
-    mean: np.ndarray
-    sd: np.ndarray
-
-
-def _target_moments(fit: Fit) -> TargetMoments | None:
-    """Moments of y: of the rows, or of the sums of a stream by its intercept, else None."""
+def _target_moments(fit: Fit) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+    """Mean and standard deviation of y (K,), from the rows or the intercept column of a stream."""
     ensemble, unit = fit.ensemble, fit.ensemble.unit
     if fit.rows is not None:
         used, root = fit.rows.data.used, fit.rows.data.root_weight
@@ -156,22 +146,20 @@ def _target_moments(fit: Fit) -> TargetMoments | None:
         weight = np.ones(y.shape[1]) if root is None else root[used] ** 2
         mean = np.average(y, axis=1, weights=weight)
         sd = np.sqrt(np.average((y - mean[:, None]) ** 2, axis=1, weights=weight))
-        return TargetMoments(unit * mean, unit * np.where(np.ptp(y, axis=1) > 0, sd, 0.0))
+        return unit * mean, unit * np.where(np.ptp(y, axis=1) > 0, sd, 0.0)
     if not ensemble.layer.constant:
-        return None
+        return None, None
     mass = ensemble.regressions[0].smoother.mass
     first = fit.per_regression(lambda part: part.smoother.q[0, 0, :])
     square = np.maximum(fit.per_regression(lambda part: part.y_square), 0.0)
-    return TargetMoments(
-        ensemble.shift + unit * first / np.sqrt(mass), unit * np.sqrt(square / mass)
-    )
+    return ensemble.shift + unit * first / np.sqrt(mass), unit * np.sqrt(square / mass)
 
 
 def _noise_modelled(fit: Fit) -> Any:
     """Whether the noise of each output is a function of the inputs."""
     model = fit.noise_model
     varies = np.zeros(fit.ensemble.n_outputs) if model is None else np.isnan(model.flat)
-    return bool(varies[0]) if fit.one_output else tuple(map(bool, varies))
+    return _one_or_all(fit, map(bool, varies))
 
 
 def _noise_range(fit: Fit) -> Any:
@@ -188,15 +176,7 @@ def _noise_range(fit: Fit) -> Any:
         (float(np.min(values)), float(np.max(values))) if np.isnan(flat) else None
         for values, flat in zip(sd, fit.noise_model.flat, strict=True)
     ]
-    return ranges[0] if fit.one_output else tuple(ranges)
-
-
-def _noise_covariance(fit: Fit) -> Any:
-    """The noise covariance of each output in a phrase."""
-    if fit.noise_covariance is None:
-        return None
-    phrases = tuple(map(correlation_text, fit.noise_covariance))
-    return phrases[0] if fit.one_output else phrases
+    return _one_or_all(fit, ranges)
 
 
 def _relevance(fit: Fit, names: Sequence[str]) -> tuple[FeatureRelevance, ...]:
@@ -251,10 +231,7 @@ def _variance_fields(fit: Fit, X: Array) -> dict[str, Any]:
         for k in range(len(total))
     ]
     enough = enough_members(parts, TOLERANCE, QUANTILE) if M > 1 else None
-    return {
-        "variance_shares": shares[0] if fit.one_output else tuple(shares),
-        "suggested_n_estimators": enough,
-    }
+    return {"variance_shares": _one_or_all(fit, shares), "suggested_n_estimators": enough}
 
 
 def _advice(summary: Summary, fit: Fit) -> Iterable[Message]:
@@ -292,10 +269,12 @@ def _noise_in_errors(summary: Summary, fit: Fit) -> float | None:
 
 def _each(fit: Fit, values: Any) -> Any:
     """A number if y had one axis, else a tuple of one for each output; None stays None."""
-    if values is None:
-        return None
-    numbers = tuple(float(value) for value in to_numpy(values))
-    return numbers[0] if fit.one_output else numbers
+    return None if values is None else _one_or_all(fit, map(float, to_numpy(values)))
+
+
+def _one_or_all(fit: Fit, values: Iterable[Any]) -> Any:
+    """The only value if y had one axis, else a tuple."""
+    return next(iter(values)) if fit.one_output else tuple(values)
 
 
 def _name(function: Any) -> str:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 # Inputs that are named; the others are summed.
 MOST_NAMED, LONGEST_NAME = 8, 40
-# Smaller shares of the variance are zero in whole percents.
-VISIBLE_SHARE = 0.005
 OUT_OF_SAMPLE = "model.check(X_new, y_new) is an out-of-sample test."
 ALL_CHECKS = "model.check() returns all diagnostics; " + OUT_OF_SAMPLE
 INTERVALS = "model.predict_interval(X) returns prediction intervals for new observations."
@@ -73,15 +71,11 @@ def _entries(
         yield "warnings", _warning_lines(summary.warnings, dialect)
     if summary.notes:
         yield "not computed", list(summary.notes)
-    steps = _next_steps(summary) if next_steps is None else next_steps
-    advice = [*(one.render(dialect) for one in summary.advice), *steps]
+    if next_steps is None:
+        next_steps = [OUT_OF_SAMPLE if summary.warnings is None else ALL_CHECKS, INTERVALS]
+    advice = [*(one.render(dialect) for one in summary.advice), *next_steps]
     if advice:
         yield "next", advice
-
-
-def _next_steps(summary: Summary) -> list[str]:
-    """Methods to call next."""
-    return [OUT_OF_SAMPLE if summary.warnings is None else ALL_CHECKS, INTERVALS]
 
 
 def _output_value(summary: Summary, name: str, k: int) -> Any:
@@ -92,12 +86,10 @@ def _output_value(summary: Summary, name: str, k: int) -> Any:
 
 def _network_line(summary: Summary) -> str:
     units = f"{summary.n_neurons} hidden units ({summary.activation})"
-    members = (
-        "one network of" if summary.n_estimators == 1 else f"{summary.n_estimators} members of"
-    )
+    members = "one network" if summary.n_estimators == 1 else f"{summary.n_estimators} members"
     maps = {None: "no input map", "given": "input map given"}
     learned = f"input map optimised ({summary.input_map})"
-    return f"{members} {units}; {maps.get(summary.input_map, learned)}."
+    return f"{members} of {units}; {maps.get(summary.input_map, learned)}."
 
 
 def _target_line(summary: Summary, k: int) -> str:
@@ -150,7 +142,7 @@ def _variance_line(summary: Summary, k: int) -> str:
     parts = [f"{shares.data:.0%} noise of the training rows"]
     if summary.n_estimators > 1:
         parts.append(f"{shares.members:.0%} random weights")
-    if shares.choices >= VISIBLE_SHARE:
+    if shares.choices >= 0.005:  # not zero in whole percents
         parts.append(f"{shares.choices:.0%} selection of alpha and input map")
     return f"of a prediction: {', '.join(parts)}."
 

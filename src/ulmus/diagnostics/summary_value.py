@@ -51,13 +51,10 @@ class VarianceShares(NamedTuple):
 
     Examples
     --------
-    >>> from ulmus import ELMEnsembleRegressor
-    >>> from ulmus.datasets import make_sine
-    >>> X, y, *_ = make_sine(100, random_state=0)
-    >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
-    >>> shares = model.summary().variance_shares
-    >>> round(sum(shares), 6), shares.data > shares.members > shares.choices
-    (1.0, True)
+    >>> from ulmus.diagnostics import VarianceShares
+    >>> shares = VarianceShares(data=0.5, members=0.25, choices=0.25)
+    >>> shares.members, sum(shares)
+    (0.25, 1.0)
     """
 
     data: float
@@ -67,7 +64,7 @@ class VarianceShares(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Summary:
-    """A summary of a fit, to print or to read by its fields.
+    """A summary of a fit, as returned by :meth:`ulmus.ELMEnsembleRegressor.summary`.
 
     Fields of the target, the ridge, the noise and the leave-one-out errors are one value, or a
     tuple with one for each output if y had several. What was not computed is None.
@@ -119,21 +116,17 @@ class Summary:
     advice : tuple of Message
         Suggestions that follow from the numbers.
 
-    See Also
-    --------
-    ulmus.ELMEnsembleRegressor.summary : Returns one.
-
     Examples
     --------
     >>> from ulmus import ELMEnsembleRegressor
     >>> from ulmus.datasets import make_sine
-    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> X, y, *_ = make_sine(60, random_state=0)
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
     >>> summary = model.summary()
     >>> summary.n_rows, summary.n_estimators, summary.noise_modelled
-    (100, 5, False)
-    >>> print(str(summary).splitlines()[2])
-    target         mean 0.0905, standard deviation 0.7094.
+    (60, 5, False)
+    >>> print(str(summary).splitlines()[1])
+    network        5 members of 20 hidden units (tanh); no input map.
     """
 
     title: str
@@ -172,11 +165,6 @@ class Summary:
         ----------
         dialect : callable, default=ulmus.messages.python
             Renders the parameters of suggestions.
-
-        Returns
-        -------
-        values : dict
-            One entry for each field.
         """
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.warnings is not None:
@@ -185,7 +173,7 @@ class Summary:
         return _plain(values)
 
     def format(self, dialect: Dialect = python, next_steps: Sequence[str] | None = None) -> str:
-        """The summary as text.
+        """The summary as text: an aligned entry for each label.
 
         Parameters
         ----------
@@ -193,11 +181,6 @@ class Summary:
             Renders the parameters of suggestions.
         next_steps : sequence of str, optional
             Last lines; by default methods of the estimator to call next.
-
-        Returns
-        -------
-        text : str
-            One entry for each label, aligned.
         """
         return summary_text(self, dialect, next_steps)
 

@@ -76,7 +76,7 @@ def coverage_finding(test: CoverageTest, k: int) -> tuple[Finding, list[Coverage
     results = [test(covered[i], i, k, len(LEVELS)) for i in range(len(LEVELS))]
     shares = ", ".join(f"{row.coverage:.2f} at level {row.level:g}" for row in table)
     message = f"{shares}, of {covered.shape[1]} new rows."
-    severity = worst([result.severity for result in results])
+    severity = worst(result.severity for result in results)
     return finding("coverage", severity, at, message, *OVERALL), table
 
 
@@ -124,7 +124,7 @@ def _by_groups(
         f"{row.coverage:.2f} of {row.n} rows in {row.group}, adjusted p = "
         f"{min(results[least].p_value, 1.0):.2g}."
     )
-    severity = worst([result.severity for result in results])
+    severity = worst(result.severity for result in results)
     return finding(code, severity, row.coverage, message, *advice), table
 
 
@@ -142,9 +142,8 @@ def error_scale_finding(test: CoverageTest, k: int, names: Sequence[str]) -> Fin
         return finding(code, "ok", 0.0, "not tested: too few rows, or errors without variation.")
     trend = {label: float(stats.spearmanr(v, size).statistic) for label, v in values.items()}
     label = max(trend, key=lambda label: abs(trend[label]))
-    rho, n = trend[label], test.effective_share * data.n_rows
-    n = n if data.leave_one_out else n * test.n_residuals / (n + test.n_residuals)
-    p = min(1.0, 2 * len(trend) * float(stats.norm.sf(abs(rho) * np.sqrt(n))))
+    rho = trend[label]
+    p = min(1.0, 2 * len(trend) * float(stats.norm.sf(abs(rho) * np.sqrt(test.sample_size))))
     message = (
         f"largest rank correlation of absolute errors: {rho:.2f}, with {label}; adjusted p = "
         f"{p:.2g}."
@@ -157,24 +156,19 @@ def predictive_distribution_finding(test: CoverageTest, k: int) -> Finding:
     """Kolmogorov-Smirnov test of the PIT values against the uniform distribution.
 
     The predictive distribution at new rows is estimated from as many residuals as in a two-sample
-    test. That of leave-one-out rows is estimated from the same rows, which makes the test
-    conservative.
+    test. That of leave-one-out rows is estimated from the same rows: the test is conservative.
     """
     data, code = test.data, "predictive-distribution"
     if data.noiseless[k]:
         return finding(code, "ok", 0.0, NO_NOISE)
-    n = data.n_rows
     distance = float(stats.kstest(data.pit[k], "uniform").statistic)
-    effective = test.effective_share * n
-    if not data.leave_one_out:
-        effective = effective * test.n_residuals / (effective + test.n_residuals)
-    p = float(stats.kstwobign.sf(distance * np.sqrt(effective)))
+    p = float(stats.kstwobign.sf(distance * np.sqrt(test.sample_size)))
     rows = "leave-one-out" if data.leave_one_out else "new"
     return finding(
         code,
         _effect_severity(p, distance, WARNING_DISTANCE, ERROR_DISTANCE),
         distance,
-        f"PIT values of {n} {rows} rows are up to {distance:.3f} from uniform "
+        f"PIT values of {data.n_rows} {rows} rows are up to {distance:.3f} from uniform "
         f"(Kolmogorov-Smirnov), p = {p:.2g}.",
         "The predictive distribution is off in location, scale or shape.",
         (SIMILAR_ROWS, "transform y", "use prediction intervals, which assume no distribution"),
@@ -183,14 +177,14 @@ def predictive_distribution_finding(test: CoverageTest, k: int) -> Finding:
 
 def residual_distribution_finding(fit: Fit, shape: ResidualShape | None, k: int) -> Finding:
     """Whether the predictive distribution follows the shape of the residuals."""
-    code = "residual-distribution"
-    if shape is not None and shape.shaped[k]:
+    shaped = shape is not None and bool(shape.shaped[k])
+    if shaped:
         message = "not normal; the predictive distribution has the estimated shape."
-        return finding(code, "ok", 1.0, message)
-    if fit.rows is None and fit.residual_shape is None:
+    elif fit.rows is None and fit.residual_shape is None:
         message = "not estimated: the fit keeps no residuals; predictions are Student's t."
-        return finding(code, "ok", 0.0, message)
-    return finding(code, "ok", 0.0, "no departure from normality detected.")
+    else:
+        message = "no departure from normality detected."
+    return finding("residual-distribution", "ok", float(shaped), message)
 
 
 def _effect_severity(p: float, size: float, warning: float, error: float) -> str:

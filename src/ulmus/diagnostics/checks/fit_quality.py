@@ -41,11 +41,7 @@ def misfit_findings(fit: Fit, k: int) -> list[Finding]:
         f"agreement of neighbouring residuals z = {agreement:.1f}; their sums reach "
         f"{float(misfit.largest_sum[k]):.1f} standard deviations.",
         "The networks do not follow the function everywhere.",
-        (
-            MORE_NEURONS,
-            ANOTHER_MAP,
-            "transform the inputs so that the function is smoother",
-        ),
+        (MORE_NEURONS, ANOTHER_MAP, "transform the inputs so that the function is smoother"),
     )
     if not misfit.stepped[k]:
         return [clusters, finding("step", "ok", 0.0, "no step detected along any input.")]

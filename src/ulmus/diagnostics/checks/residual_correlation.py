@@ -15,8 +15,6 @@ from ulmus.noise.suggestions import CORRELATED_NOISE
 
 # A score and a correlation from which rows treated as independent are a warning.
 DOUBTFUL, VISIBLE = 3.0, 0.1
-# A smaller share of the noise is not mentioned.
-VISIBLE_NUGGET = 0.005
 AXES = {"time": "along time", "space": "in space"}
 # Dates are counted in days, and rows without times in steps from row to row.
 UNITS = {"time": "units of time", "space": "units of distance"}
@@ -41,15 +39,12 @@ def correlation_findings(fit: Fit, k: int) -> list[Finding]:
         message = f"{_test_text(tested)}; error bars account for it: {correlation_text(estimate)}."
         return [finding(code, "ok", tested.z, message)]
     tested = serial if spatial is None or serial.z > spatial.z else spatial
-    message = f"{_test_text(tested)}."
     if estimate is None:
-        return [
-            finding(
-                code, _correlation_severity(tested), tested.z, message, TOO_SMALL, CORRELATED_NOISE
-            )
-        ]
-    severity = "warning" if tested.significant else "ok"
-    return [finding(code, severity, tested.z, message, NO_GAIN, CORRELATED_NOISE)]
+        severity, implication = _correlation_severity(tested), TOO_SMALL
+    else:
+        severity, implication = "warning" if tested.significant else "ok", NO_GAIN
+    message = f"{_test_text(tested)}."
+    return [finding(code, severity, tested.z, message, implication, CORRELATED_NOISE)]
 
 
 def space_variogram(fit: Fit, k: int) -> Variogram | None:
@@ -76,16 +71,13 @@ def correlation_text(estimate: CovarianceEstimate | HACEstimate) -> str:
         share = f"{estimate.shares[j]:.0%}"
         if J + j < len(errors) and not math.isnan(errors[J + j]):
             share += f" (standard error {errors[J + j]:.0%})"
-        scale = f"{estimate.scales[j]:.3g} {UNITS[term.axis]} ({_error_text(errors[j])})"
+        at_bound = math.isnan(errors[j])
+        error = "the upper bound for these rows" if at_bound else f"standard error {errors[j]:.2g}"
+        scale = f"{estimate.scales[j]:.3g} {UNITS[term.axis]} ({error})"
         parts.append(f"{share} of the noise variance decays {AXES[term.axis]} over {scale}")
-    if estimate.nugget_variance > VISIBLE_NUGGET * estimate.variance:
+    if estimate.nugget_variance > 0.005 * estimate.variance:  # not zero in whole percents
         parts.append("the remainder is uncorrelated")
     return ", ".join(parts)
-
-
-def _error_text(error: float) -> str:
-    at_bound = "the upper bound for these rows"
-    return at_bound if math.isnan(error) else f"standard error {error:.2g}"
 
 
 def _correlation_severity(tested: NeighbourCorrelation) -> str:
