@@ -17,8 +17,6 @@ SEVERITIES = ("ok", "warning", "error")
 # Subjects of findings; a section of the HTML report lists the findings of one or more of them.
 TOPICS = ("calibration", "correlation", "fit", "inputs", "size", "warnings")
 WIDTH = 100
-
-
 # Name and topic of every check by its code.
 CHECKS = {
     "coverage": ("coverage", "calibration"),
@@ -67,9 +65,9 @@ class Finding(NamedTuple):
     Examples
     --------
     >>> from ulmus.diagnostics import Finding
-    >>> few = ("fit to more rows",)
-    >>> Finding("rows", "rows", "size", "warning", 3.0, "3 rows.", few).suggestion
-    'fit to more rows.'
+    >>> found = Finding("rows", "rows", "size", "warning", 2.5, "30 rows.", ("add rows",))
+    >>> found.severity, found.suggestion
+    ('warning', 'add rows.')
     """
 
     name: str

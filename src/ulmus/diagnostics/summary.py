@@ -138,7 +138,7 @@ def _basics(fit: Fit, title: str, names: Sequence[str]) -> Summary:
 
 
 def _target_moments(fit: Fit) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
-    """Mean and standard deviation of y (K,), from the rows or the intercept column of a stream."""
+    """Mean and standard deviation of y (K,), from rows or the intercept of a stream, else None."""
     ensemble, unit = fit.ensemble, fit.ensemble.unit
     if fit.rows is not None:
         used, root = fit.rows.data.used, fit.rows.data.root_weight

@@ -3,7 +3,7 @@
 ``report_input`` resolves the model and the rows. ``contents`` collects the numbers, which
 ``columns``, ``evaluation``, ``residual_correlation``, ``relevance``, ``partial_dependence``,
 ``variance_components`` and ``settings`` compute with the library. ``figures``, ``text`` and
-``tables`` present them, and ``page`` assembles the page.
+``tables`` present them, and ``page`` fills them into the template.
 
 Reports require plotly, jinja2 and pandas: ``pip install 'ulmus[report]'``.
 """
