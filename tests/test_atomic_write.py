@@ -146,6 +146,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_a_whole_file(tmp_path):
     target = tmp_path / "model"
     whole = {"a" * 2_000_000, "b" * 2_000_000}

@@ -59,6 +59,7 @@ def rows(peers, start):
     return {model: splits["5"] for model, splits in start().items()}
 
 
+@pytest.mark.slow
 def test_every_model_has_all_scores(peers, rows):
     assert set(rows) == set(peers.MODELS)
     for row in rows.values():

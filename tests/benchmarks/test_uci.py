@@ -54,6 +54,7 @@ def rows(file):
         return list(csv.DictReader(lines))
 
 
+@pytest.mark.slow
 def test_run_writes_scores_and_goes_on(start, capsys):
     out = start("--first", "1")
     first = {file: rows(file) for file in out.glob("*.csv")}
@@ -72,6 +73,7 @@ def test_run_writes_scores_and_goes_on(start, capsys):
     assert not list(out.glob("*.tmp"))
 
 
+@pytest.mark.slow
 def test_tables_and_plot(start, capsys):
     out = start("--markdown")
     output = capsys.readouterr().out
@@ -106,7 +108,7 @@ def test_missing_package_and_too_many_rows_are_skipped(uci, start, monkeypatch, 
     small = uci.Model(uci.RIVALS["bayesian-ridge"].fit, most_rows=100)
     monkeypatch.setitem(uci.RIVALS, "bayesian-ridge", small)
     out = start()
-    assert "hgb is left out: the package no_such_package" in capsys.readouterr().out
+    assert "hgb is skipped: the package no_such_package" in capsys.readouterr().out
     assert not list(out.glob("*.csv"))
 
 

@@ -41,6 +41,7 @@ def test_a_setting_is_an_option_of_the_command_or_of_fit(command, setting, text)
     assert Console(command).option(*setting) == text
 
 
+@pytest.mark.slow
 def test_options_are_those_of_the_commands():
     for command in COMMANDS:
         names = {option.name for option in option_names(command).values()}

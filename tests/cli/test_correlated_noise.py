@@ -51,6 +51,7 @@ def fit_command(csv, *options):
 # ---------------------------------------------------------------- which noise the columns mean
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "noise"),
     [
@@ -79,12 +80,14 @@ def test_columns_mean_a_noise(csv, options, noise):
     assert fit_command(csv, *options).noise == noise
 
 
+@pytest.mark.slow
 def test_columns_stay_inputs_unless_dropped(csv):
     assert "day" in fit_command(csv, "--time", "day").feature_names_in_
     assert "day" not in fit_command(csv, "--time", "day", "--drop", "day").feature_names_in_
     assert "site=a" in fit_command(csv, "--groups", "site").feature_names_in_
 
 
+@pytest.mark.slow
 def test_a_dropped_column_still_gives_the_times(csv, correlated_frame):
     model = fit_command(csv, "--time", "day", "--drop", "day,site", "--no-rows")
     inputs = correlated_frame[["x", "east", "north", "plot"]].astype(float)
@@ -95,6 +98,7 @@ def test_a_dropped_column_still_gives_the_times(csv, correlated_frame):
     assert_allclose(model.predict(inputs), same.predict(inputs), rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_estimated_covariance_is_printed(csv):
     result = facts("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *SMALL, "--time", "day")
     assert "along time over" in result["summary"]["noise_covariance"]
@@ -109,6 +113,7 @@ def test_correlated_residuals_are_printed_once_with_the_names_of_options(csv):
     assert "AR1" not in output.output
 
 
+@pytest.mark.slow
 def test_a_report_of_rows_in_space(csv):
     pytest.importorskip("plotly", reason="reports need plotly")
     path = csv.parent / "report.html"
@@ -119,6 +124,7 @@ def test_a_report_of_rows_in_space(csv):
 # ---------------------------------------------------------------- block by block
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -143,6 +149,7 @@ def test_blocks_give_the_same_numbers(csv, options):
     assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * np.mean(theirs))
 
 
+@pytest.mark.slow
 def test_missing_places(correlated_frame, tmp_path):
     frame = correlated_frame.copy()
     frame.loc[7, "site"], frame.loc[30, "day"] = None, None

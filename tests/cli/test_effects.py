@@ -58,6 +58,7 @@ def mean_change(folder, **changes):
     return np.mean(model.predict(high) - model.predict(low))
 
 
+@pytest.mark.slow
 def test_a_name_with_a_comma_is_one_name(folder, effects, tmp_path):
     assert list(effects("slope", "--variables", WIND).term) == [WIND]
     assert list(effects("slope", "--variables", f'"{WIND}", {SUM}').term) == [WIND, SUM]
@@ -87,6 +88,7 @@ def test_categories_with_commas_stand_in_quotes(folder, effects):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["rain", "rain=false,true", "rain=0,1"])
 def test_a_boolean_changes_from_false_to_true(folder, effects, change):
     answer = effects("compare", "--variables", change)
@@ -122,6 +124,7 @@ def test_tables_in_another_csv_dialect(folder, effects):
         )
 
 
+@pytest.mark.slow
 def test_excluded_rows_are_noted_and_rows_keep_their_numbers(folder, tmp_path):
     table = air()
     table[WIND] = table[WIND].where(~table.index.isin([3, 7]))
@@ -141,6 +144,7 @@ def test_excluded_rows_are_noted_and_rows_keep_their_numbers(folder, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_report_counts_the_values_that_were_filled_in(tmp_path):
     table = air()
     for column, rows in ((WIND, [3, 7]), ("site", [1, 2, 9]), ("rain", [4]), ("day", [5, 6])):

@@ -117,6 +117,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "words"), OPTIONS, ids=lambda v: str(v)[:60])
 def test_bad_options(place, command, words):
     assert words in refusal(*command)
@@ -148,6 +149,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", TABLES)
 def test_bad_tables(place, case):
     text, words = TABLES[case]
@@ -255,6 +257,7 @@ def test_negative_weights_are_refused_with_their_row(place):
     )
 
 
+@pytest.mark.slow
 def test_a_closed_standard_output_is_no_failure(place):
     for options in ((), ("--json",)):
         output = place / f"closed{len(options)}.csv"
@@ -268,6 +271,7 @@ def test_a_closed_standard_output_is_no_failure(place):
         assert output.exists()
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_packages_are_loaded_ends_quietly():
     code = (
         "import sys, ulmus.cli\n"
@@ -308,6 +312,7 @@ def test_version_and_commands():
     assert {command.callback.__name__ for command in app.registered_commands} == set(COMMANDS)
 
 
+@pytest.mark.slow
 def test_commands_and_options_are_completed():
     code = "from ulmus.cli import main; main()"
     for words, completion in (("ulmus pre", "predict"), ("ulmus fit --n-e", "--n-estimators")):

@@ -36,6 +36,7 @@ def frame_of(folder, *options, model="m.ulmus", data="new.csv"):
     return pd.read_parquet(output)
 
 
+@pytest.mark.slow
 def test_a_fit_is_that_of_python(folder):
     table = sample()
     encoder = TableEncoder().fit(table.drop(columns="y"))
@@ -69,6 +70,7 @@ def test_a_fit_in_blocks_is_close(folder):
     assert np.isfinite(frame).all(axis=None)
 
 
+@pytest.mark.slow
 def test_settings_of_a_fit(folder):
     model, how = folder / "p.ulmus", ("--noise", "homoskedastic", "--random-state", 3, "--no-rows")
     done("fit", folder / "t.csv", "-t", "y", "-o", model, *SMALL, *how, "--drop", "day,wet")
@@ -80,6 +82,7 @@ def test_settings_of_a_fit(folder):
     assert ulmus.load(folder / "m.ulmus").steps[1][1].fitted_.rows is not None
 
 
+@pytest.mark.slow
 def test_facts_of_a_fit(folder):
     result = facts("fit", folder / "t.csv", "-t", "y", "-o", folder / "p.ulmus", *SMALL)
     assert result["model"] == str(folder / "p.ulmus")
@@ -95,6 +98,7 @@ def test_facts_of_a_fit(folder):
     assert not any("model." in text for text in result["summary"]["advice"])
 
 
+@pytest.mark.slow
 def test_weights_are_those_of_python(folder, tmp_path):
     table = sample().assign(w=np.arange(80) % 5 * 0.5)
     table.to_csv(tmp_path / "t.csv", index=False)
@@ -109,6 +113,7 @@ def test_weights_are_those_of_python(folder, tmp_path):
         assert_allclose(loaded(tmp_path).predict(table), model.predict(X), rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["--in-memory", "--stream"])
 def test_missing_values_when_fitting(tmp_path, way):
     table, path = sample().astype({"count": float}), tmp_path / "t.csv"
@@ -153,6 +158,7 @@ def test_missing_values_when_predicting(folder, tmp_path):
     assert_array_equal(written, loaded(folder).summary_frame(filled, 0.95))
 
 
+@pytest.mark.slow
 def test_numbers_that_are_names(folder, tmp_path):
     start = ("fit", folder / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
     done(*start, "--categorical", "count", "--columns", "t,count")
@@ -186,6 +192,7 @@ EFFECTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWarning")
 @pytest.mark.parametrize("effect", EFFECTS, ids=" ".join)

@@ -26,6 +26,7 @@ def page(path):
     return path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_fit_can_write_its_report(folder, tmp_path):
     for way in ("--in-memory", "--stream"):
         out = tmp_path / f"{way}.html"
@@ -35,6 +36,7 @@ def test_a_fit_can_write_its_report(folder, tmp_path):
         assert "A model of y" in page(out)
 
 
+@pytest.mark.slow
 def test_reports_of_training_rows_of_new_ones_and_without_a_target(folder, tmp_path):
     out = tmp_path / "r.html"
     result = facts("report", folder / "m.ulmus", folder / "t.csv", "-o", out)
@@ -74,6 +76,7 @@ def test_an_exported_graph_computes_what_predict_computes(folder, tmp_path):
     assert "must end in .onnx" in refusal("export", folder / "m.ulmus", "--onnx", tmp_path / "m")
 
 
+@pytest.mark.slow
 def test_the_demonstration(tmp_path):
     text = done("demo", tmp_path / "demo").stdout
     files = {path.name for path in (tmp_path / "demo").iterdir()}

@@ -71,6 +71,7 @@ def predicted(folder, tmp_path):
     return predicted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WRITERS)
 def test_every_format_gives_the_numbers_of_python(predicted, expected, kind):
     frame = predicted(sample(), kind=kind)
@@ -88,6 +89,7 @@ def test_every_format_can_be_written(predicted, expected, out):
     assert list(frame.day.astype(str)) == list(sample().day.astype(str))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv.gz", "parquet", "arrow"])
 def test_every_format_gives_the_same_model(folder, tmp_path, kind, expected):
     path = tmp_path / f"t.{kind}"
@@ -146,6 +148,7 @@ def test_a_detected_dialect_is_noted_and_can_be_given(folder, tmp_path):
     assert done("predict", folder / "m.ulmus", path, "-o", out, *given).stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
 def test_encodings(tmp_path, encoding):
     table = sample().rename(columns={"kind": "größe"}).replace({"größe": {"b": "bé"}})
@@ -168,6 +171,7 @@ def test_texts_in_another_encoding(folder, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_quoted_commas_and_newlines_are_categories(tmp_path):
     table = sample().replace({"kind": {"a": "a, b", "b": "two\nlines", "c": 'a "c"'}})
     table.to_csv(tmp_path / "t.csv", index=False)
@@ -230,6 +234,7 @@ def test_an_index_of_pandas_is_a_column_if_it_has_a_name(folder, tmp_path, expec
     assert_array_equal(pd.read_parquet(out), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_row_numbers_of_pandas_are_no_input(tmp_path, kind):
     table, path = sample().sample(frac=1, random_state=0), tmp_path / f"t.{kind}"
@@ -285,6 +290,7 @@ def test_lists_can_be_kept_where_the_format_has_them(folder, tmp_path):
     assert "'some' contains nested values; write .parquet" in refusal(*start, tmp_path / "o.csv")
 
 
+@pytest.mark.slow
 def test_large_tables_are_read_in_blocks_with_a_note(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "MAX_CELLS_IN_MEMORY", 100)
     path, model = tmp_path / "t.parquet", tmp_path / "m.ulmus"

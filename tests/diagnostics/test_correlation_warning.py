@@ -70,6 +70,7 @@ def test_rows_of_weight_zero_do_not_come_between():
     assert with_zeros[:80] == without[:80]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["drawn", "sorted"])
 def test_independent_rows_are_quiet(order):
     draws = {

@@ -160,6 +160,7 @@ def test_weighted_rows(data):
 # ---------------------------------------------------------------- relevance
 
 
+@pytest.mark.slow
 def test_relevance_has_names_and_the_largest_first(data):
     frame = pd.DataFrame(data.X, columns=["a", "b", "c"])
     model = learned().fit(frame, data.y)
@@ -234,6 +235,7 @@ def test_a_single_network(data):
     assert summary.variance_shares.members == 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("n", [2, 3, 5, 60])
 def test_a_handful_of_rows(make_table, n):

@@ -17,6 +17,7 @@ GALLERY = sorted((EXAMPLES / "gallery").glob("*/plot_*.py"))
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_an_example_runs(path, tmp_path):
     pytest.importorskip("pandas")

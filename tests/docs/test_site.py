@@ -116,6 +116,7 @@ def built(sources, builder):
     return target
 
 
+@pytest.mark.slow
 def test_the_site_builds_and_is_whole(sources):
     site = built(sources, "html")
     broken_links = runpy.run_path(str(DOCS / "check_links.py"))["broken_links"]
@@ -169,6 +170,7 @@ def test_no_page_installs_from_an_index_that_does_not_have_us():
     )
 
 
+@pytest.mark.slow
 def test_code_on_the_pages_runs(sources):
     built(sources, "doctest")
 

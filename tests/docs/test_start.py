@@ -54,6 +54,7 @@ def assert_same(shown, given):
         assert math.isclose(float(here), float(there), rel_tol=0.01), (here, there)
 
 
+@pytest.mark.slow
 def test_commands_print_what_the_page_shows(blocks, folder):
     kinds = [kind for kind, _ in blocks if kind != "{testcode}"]
     assert kinds == ["sh", "text"] * 4  # every command has its output below it

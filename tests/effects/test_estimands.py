@@ -338,6 +338,7 @@ def test_many_rows_come_without_their_joint_covariance(model):
     assert model.average(X, by="row", simultaneous=True).attrs["covariance"].shape == (501, 501)
 
 
+@pytest.mark.slow
 def test_an_average_over_a_long_table_needs_the_memory_of_a_block(data):
     fitted = plain_ensemble(8, 140, alpha=0.1, random_state=0).fit(data.X, data.y)
     X = np.random.default_rng(0).uniform(-0.8, 0.8, (200_000, 3))

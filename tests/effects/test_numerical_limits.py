@@ -143,6 +143,7 @@ def test_a_curve_that_moves_keeps_its_shape():
     assert_array_equal(found.covariance[0], found.covariance[0].T)
 
 
+@pytest.mark.slow
 def test_covariances_of_points_in_two_libraries():
     torch = pytest.importorskip("torch")
     model = small_ensemble(3, 8, alpha=0.1).fit(X, Y)

@@ -158,6 +158,7 @@ def test_the_oracle_has_the_variances_of_the_oracle(oracle_problem, row_weights,
     assert_allclose(np.diag(oracles.covariance(name, *args)), expected, rtol=1e-8)
 
 
+@pytest.mark.slow
 @weightings
 @intercepts
 @alphas
@@ -316,6 +317,7 @@ def test_choices_covary_by_their_shifts(learned):
     assert_allclose(frame.estimate, A @ model.predict(X), rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("n", [60, 900])  # triangular and spectral coordinates
 def test_choosing_alpha_adds_the_variance_of_the_total_derivative(make_table, n, intercept):

@@ -117,6 +117,7 @@ def test_single_precision_is_near(make_table, n):
 # ---------------------------------------------------------------- array libraries
 
 
+@pytest.mark.slow
 @noises
 def test_other_array_libraries(xp, data, noise):
     X, y, w, X_new = data
@@ -143,6 +144,7 @@ def test_groups_and_weights_of_other_libraries(torch, data):
     assert_array_equal(ours[NUMBERS], expected[NUMBERS])
 
 
+@pytest.mark.slow
 def test_a_learned_map_in_torch(torch, data):
     X, y, _, X_new = data
     how = {"alpha": 0.1, "random_state": 0, "noise": "homoskedastic"}

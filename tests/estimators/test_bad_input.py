@@ -215,6 +215,7 @@ def test_one_member_cannot_be_compared_with_itself(data):
 # ---------------------------------------------------------------- large numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.3, "loo", "gcv"])
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("size", [1e-100, 1e30, 1e100])

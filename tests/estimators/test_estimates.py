@@ -47,6 +47,7 @@ def without_points(args):
 # ---------------------------------------------------------------- variance estimates
 
 
+@pytest.mark.slow
 @weightings
 @intercepts
 @alphas
@@ -276,6 +277,7 @@ def test_a_compressed_model_has_no_training_rows(fit_regime):
     model.compress()
 
 
+@pytest.mark.slow
 def test_a_compressed_pickle_does_not_grow_with_the_rows(make_table):
     model = plain_ensemble(20, 100, alpha=1e-3, random_state=0)
     sizes = []

@@ -8,6 +8,7 @@ from models import small_ensemble
 from numpy.testing import assert_allclose
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
 @pytest.mark.parametrize("factor", [1e-150, 1e-80, 1e80, 1e150])
 def test_outputs_in_extreme_units(normal_rows, noise, factor):

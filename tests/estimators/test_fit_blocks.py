@@ -50,6 +50,7 @@ def test_choosing_alpha_costs_the_same_with_fewer_rows_than_units(make_table, al
     assert_allclose(*costs, rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.0, 0.3, "loo", "gcv"])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
@@ -89,6 +90,7 @@ def test_the_noise_of_a_heteroskedastic_stream_differs_between_points(make_table
     assert_allclose(noise, expected.predict_var(points, component="noise"), rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hc", ["HC2", "HC3-exact", "pooled"])
 @pytest.mark.parametrize("alpha", [0.1, "loo"])
 def test_several_outputs(make_table, alpha, hc):

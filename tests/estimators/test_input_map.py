@@ -101,6 +101,7 @@ def test_a_map_multiplies_the_hidden_weights(table_with_levels):
         assert_allclose(W, L @ W_0, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_a_learned_map_given_back_gives_the_same_predictions(table_with_levels):
     X, y, X_new = table_with_levels
     model = mapped_ensemble(3, 40, expand_inputs=EXPANSIONS).fit(X, y)

@@ -65,6 +65,7 @@ def binned_coverage(model, profile, d):
 # --- the statistical claim -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     ("d", "profile"), [(1, "slope"), (1, "bump"), (2, "last"), (2, "bump"), (6, "last")]
@@ -79,6 +80,7 @@ def test_intervals_cover_where_noise_is_large_and_where_it_is_small(d, profile):
     assert np.all(np.mean(coverage, axis=0) < 0.95)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_default_follows_an_input_that_its_map_leaves_out():
     model = ELMEnsembleRegressor(3, random_state=0).fit(*noise_profile_table(300, 2, "last"))
@@ -87,6 +89,7 @@ def test_the_default_follows_an_input_that_its_map_leaves_out():
     assert np.all(binned_coverage(model, "last", 2) > 0.8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["normal", "t3"])
 @pytest.mark.parametrize(("n", "d"), [(60, 2), (100, 6), (300, 2)])
 def test_constant_noise_is_left_constant(n, d, noise):

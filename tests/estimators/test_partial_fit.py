@@ -88,6 +88,7 @@ def test_every_call_is_a_fit_of_the_rows_so_far(make_table):
         assert_same_fit(model, unscaled_ensemble().fit(X[:stop], y[:stop]), X_new)
 
 
+@pytest.mark.slow
 def test_several_outputs(make_table):
     X, y, w, X_new = make_table(90)
     Y = np.stack([y, 100 - 3 * X[:, 0]], axis=1)

@@ -66,6 +66,7 @@ def test_order_of_members_does_not_matter(make_table, make_layer, seed, alpha, h
     assert_allclose(second, first, rtol=1e-7, atol=1e-12)
 
 
+@pytest.mark.slow
 @given(seed=seeds, alpha=st.sampled_from([0.0, 0.3, "loo", "gcv"]), hc=hcs)
 @pytest.mark.parametrize("factor", [-1.0, 1e-6, 37.5])
 @pytest.mark.parametrize("noise_variance", ["residual", "pilot"])

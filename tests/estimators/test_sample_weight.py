@@ -8,6 +8,7 @@ from models import small_ensemble
 from numpy.testing import assert_allclose
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
 @pytest.mark.parametrize("factor", [4.0, 1e-60, 1e60])
 def test_a_constant_factor_of_the_weights_does_not_matter(normal_rows, noise, factor):

@@ -40,6 +40,7 @@ few_rows = pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWar
 
 
 # Its tables of 15 rows have points outside the range of the others; iris lies sorted by species.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.CorrelatedErrorsWarning")
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 @parametrize_with_checks(VARIANTS)
@@ -54,6 +55,7 @@ def test_scikit_learn_checks_of_correlated_noise(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @few_rows
 @pytest.mark.parametrize("alpha", ["loo", "gcv"])
 @pytest.mark.parametrize("estimator", [plain_member(20), plain_ensemble(3, 20)], ids=str)

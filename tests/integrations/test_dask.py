@@ -73,6 +73,7 @@ def test_arrays_in_uneven_chunks(cluster, data, how, weighted):
     assert not hasattr(model, "leverage_")
 
 
+@pytest.mark.slow
 def test_several_outputs(cluster, data):
     X, y, w, X_new = data
     Y = np.stack([y, 100 - 3 * X[:, 0], y**2], axis=1)
@@ -103,6 +104,7 @@ def test_chunks_of_unknown_size_and_empty_ones(cluster, data):
     assert_same_fit(model, every_estimate_ensemble().fit(X[kept], y[kept]), X_new)
 
 
+@pytest.mark.slow
 def test_data_frames(cluster, data):
     X, y, w, X_new = data
     names = ["a", "b", "c"]
@@ -170,6 +172,7 @@ def test_variances_of_a_data_frame(cluster, data):
 # ---------------------------------------------------------------- a lost worker
 
 
+@pytest.mark.slow
 def test_a_lost_worker_changes_nothing(cluster, make_table, tmp_path):
     X, y, w, X_new = make_table(600)
     folder = str(tmp_path)

@@ -257,6 +257,7 @@ def test_our_adapter_leaves_its_estimator_alone_and_passes_messages_on(frames):
 
 
 # The checks split 50 rows at random, three networks and all.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.NegativeVarianceWarning")
 def test_our_adapter_passes_skpros_checks():
@@ -273,6 +274,7 @@ def test_skpro_is_loaded_on_demand():
     assert python("import sys, ulmus; print('skpro' in sys.modules)") == "False\n"
 
 
+@pytest.mark.slow
 def test_a_missing_skpro_is_named():
     found = python("import sys; sys.modules['skpro'] = None; import ulmus.skpro")
     assert "ImportError: ulmus.skpro needs the package skpro" in found
@@ -282,6 +284,7 @@ def test_a_missing_skpro_is_named():
 # ---------------------------------------------------------------- metrics
 
 
+@pytest.mark.slow
 def test_uncertainty_toolbox_reads_our_mean_and_standard_deviation(data):
     toolbox = pytest.importorskip("uncertainty_toolbox")
     model = clone(elm).fit(data.X[:50], data.y[:50])
@@ -312,6 +315,7 @@ def test_our_metrics_read_our_predictions(data):
 PACKAGES = {"mapie": "mapie", "skpro": "skpro", "toolbox": "uncertainty_toolbox"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("section", PACKAGES)
 def test_the_example_runs_with_other_packages(capsys, section):
     pytest.importorskip(PACKAGES[section])
@@ -320,6 +324,7 @@ def test_the_example_runs_with_other_packages(capsys, section):
     assert capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_example_runs_without_them():
     missing = list(PACKAGES.values())
     found = python(

@@ -33,6 +33,7 @@ from ulmus.noise import AR1
 # ---------------------------------------------------------------- whole models
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [120, 600])
 def test_defaults(n):
     model, graph = default_fit(n)
@@ -79,6 +80,7 @@ def test_levels(level):
     require_agreement(default_fit(120)[0], mixed_table(40, seed=1)[0], level=level)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_inputs", [1, 2])
 def test_few_inputs(n_inputs):
     """Optimisers treat single numbers in their own way."""
@@ -105,6 +107,7 @@ def test_one_network(kind):
 # ---------------------------------------------------------------- parts of the layer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("alpha", [0.0, "loo"])
 def test_activations(activation, alpha):
@@ -117,6 +120,7 @@ def test_activations(activation, alpha):
     require_agreement(model, X, 1e3 * X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("input_map", "expand_inputs"),
     [
@@ -230,6 +234,7 @@ def test_noise_that_hangs_together():
     require_agreement(model, X)
 
 
+@pytest.mark.slow
 def test_several_outputs():
     X, y = mixed_table(150)
     rng = np.random.default_rng(3)
@@ -276,6 +281,7 @@ def test_constant_output():
 # ---------------------------------------------------------------- where the rows came from
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["auto", "heteroskedastic"])
 def test_compressed(noise):
     model = ELMEnsembleRegressor(4, 20, noise=noise, random_state=0).fit(*mixed_table(100))
@@ -303,6 +309,7 @@ def test_sparse_rows():
     require_agreement(model, mixed_table(40, seed=1)[0])
 
 
+@pytest.mark.slow
 def test_torch():
     torch = pytest.importorskip("torch")
     X, y = mixed_table(100)

@@ -40,6 +40,7 @@ from ulmus.onnx import usage
 # ---------------------------------------------------------------- the graph itself
 
 
+@pytest.mark.slow
 def test_graph_is_valid_and_standard():
     proto = default_fit(120)[1]
     onnx.checker.check_model(proto, full_check=True)
@@ -168,6 +169,7 @@ def test_refusals(monkeypatch):
         to_onnx(model)
 
 
+@pytest.mark.slow
 def test_only_exports_need_onnx():
     code = "import sys; sys.modules['onnx'] = None; import ulmus; print('fine'); import ulmus.onnx"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -102,6 +102,7 @@ def test_tied_residuals_have_a_shape():
 # ---------------------------------------------------------------- a distribution of SciPy
 
 
+@pytest.mark.slow
 @draws
 def test_the_distribution_agrees_with_itself(noise):
     law = ShapedDistribution(shape_of(noise)[0])(0, NORMAL_DOF, loc=1.0, scale=2.0)
@@ -234,6 +235,7 @@ def test_units_of_y_and_its_mirror_image():
 extrapolating = pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 
 
+@pytest.mark.slow
 @extrapolating
 @draws
 @pytest.mark.parametrize(("n", "d"), [(100, 1), (250, 4)])
@@ -251,6 +253,7 @@ def test_new_observations_are_uniform_under_the_distribution(noise, n, d):
     assert np.mean(gain) > {"normal": -0.003, "uniform": -0.01}.get(noise, 0.02)
 
 
+@pytest.mark.slow
 @extrapolating
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.NegativeVarianceWarning")
 def test_gaussian_intervals_cover_in_small_samples():
@@ -271,6 +274,7 @@ def test_many_rows_leave_gaussian_intervals_as_they_were():
     assert_allclose(half, 1.96 * sd, rtol=0.008)
 
 
+@pytest.mark.slow
 @extrapolating
 def test_both_tails_of_quantiles_are_calibrated_in_small_samples():
     # The lower tail was too high by a rank: 0.11 below the 0.05 quantile.

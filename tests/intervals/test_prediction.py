@@ -148,6 +148,7 @@ class RidgeMembers(RegressorMixin, BaseEstimator):
         return np.mean([member.predict(part) for member, part in parts], axis=0)
 
 
+@pytest.mark.slow
 @intercepts
 @alphas
 @members

@@ -83,6 +83,7 @@ def normal(rng, n):
     return rng.standard_normal(n)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 @pytest.mark.parametrize("draw", [exponential, normal])
 def test_shortest_intervals_cover_and_are_short(draw):
@@ -105,6 +106,7 @@ def test_shortest_intervals_cover_and_are_short(draw):
         assert_allclose([shortest, compressed], equal, rtol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWarning")
 @pytest.mark.parametrize("tails", ["equal", "shortest"])

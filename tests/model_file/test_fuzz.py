@@ -24,6 +24,7 @@ def paths(fuzz, tmp_path_factory):
     return fuzz.good_files(tmp_path_factory.mktemp("fuzz"))
 
 
+@pytest.mark.slow
 def test_mangled_files_are_refused_or_do_no_harm(fuzz, paths):
     found = [fuzz.outcome(fuzz.Case(number), paths) for number in range(40)]
     assert [f"{one.case}: {one.problem}" for one in found if one.problem] == []

@@ -116,6 +116,7 @@ def path(tmp_path):
 # ---------------------------------------------------------------- what comes back
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [True, False])
 @pytest.mark.parametrize("name", FITS)
 def test_a_model_comes_back_to_the_last_bit(make_table, path, name, rows):
@@ -312,6 +313,7 @@ def test_a_file_contains_arrays_that_safetensors_reads(make_table, path):
     assert arrays["fit.points"].size == 0
 
 
+@pytest.mark.slow
 def test_the_same_model_gives_the_same_bytes(make_table, tmp_path, monkeypatch):
     X, y, _, _ = make_table(40)
     clock = iter([b"2030", b"2030", b"2031"])
@@ -398,6 +400,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_a_whole_model(make_table, tmp_path):
     X, y, _, X_new = make_table(60)
     model = plain_ensemble(4, 30, random_state=0).fit(X, y)

@@ -47,6 +47,7 @@ def results(model, X):
 
 
 # Five neurons do not follow the function, which is warned about.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
 @pytest.mark.parametrize("way", [by_fit, by_blocks, compressed, sparse])
 @pytest.mark.parametrize("n", [30, 90], ids=["fewer rows than features", "more"])

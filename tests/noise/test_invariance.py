@@ -64,6 +64,7 @@ def rows(locations):
     )
 
 
+@pytest.mark.slow
 @noises
 @pytest.mark.parametrize("alpha", [0.1, "block-loo"])
 def test_the_order_of_the_rows_does_not_matter(locations, rows, noise, alpha):
@@ -202,6 +203,7 @@ def test_a_single_network_without_noise_has_real_intervals(locations):
 # ---------------------------------------------------------------- learned maps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [Clustered(), AR1() * Clustered(), NeweyWest() * Clustered()])
 def test_the_order_of_groups_does_not_change_what_a_map_costs(noise):
     X, y = autocorrelated_table(60, 0.6, sd=0.3, scale=1.0)

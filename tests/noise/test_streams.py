@@ -48,6 +48,7 @@ def grouped_series():
 # ---------------------------------------------------------------- the numbers of fit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("size", [23, 100, 240])
 @pytest.mark.parametrize("kind", SERIES)
@@ -65,6 +66,7 @@ def test_any_cut_into_blocks_gives_the_fit_of_all_rows(grouped_series, kind, siz
             assert_allclose(*pair, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["irregular times", "clusters"])
 def test_blocks_of_one_row_some_of_weight_zero(grouped_series, kind):
     table, y, w = grouped_series
@@ -107,6 +109,7 @@ def test_alpha_is_chosen_without_whole_blocks(grouped_series):
     )
 
 
+@pytest.mark.slow
 def test_wide_layers_and_many_rows_have_the_same_space():
     # Beyond 600 rows the space that the smoother keeps is searched for, from a random start.
     n, rng = 1200, np.random.default_rng(1)

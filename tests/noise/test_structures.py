@@ -87,6 +87,7 @@ def test_invalid_parameters_raise(made, words):
 # ---------------------------------------------------------------- model files
 
 
+@pytest.mark.slow
 @noises
 @pytest.mark.parametrize("rows", [True, False])
 def test_a_model_file_keeps_them(correlated_rows, tmp_path, noise, rows):

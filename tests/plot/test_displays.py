@@ -103,6 +103,7 @@ def test_a_user_s_axes_are_drawn_on_and_keep_what_they_have(figures, sine, numbe
     figure.canvas.draw()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(9))
 def test_plot_can_be_called_again(figures, sine, number):
     display = one_axes_displays(*sine)[number]()
@@ -128,6 +129,7 @@ def test_drawing_names_the_extra_that_is_missing(monkeypatch, sine):
         PredictionDisplay.from_estimator(*sine)
 
 
+@pytest.mark.slow
 def test_the_package_is_imported_without_matplotlib():
     code = (
         "import sys; sys.modules['matplotlib'] = None; import ulmus.plot as p\n"

@@ -146,6 +146,7 @@ def test_writing_returns_the_path(model, rows, tmp_path):
     assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.slow
 def test_the_report_is_not_loaded_with_the_package():
     code = (
         "import sys, ulmus, ulmus.report; print('plotly' in sys.modules, 'jinja2' in sys.modules)"
@@ -277,6 +278,7 @@ def test_curves_are_partial_dependences(model, rows):
     assert_allclose(curve.low, frame.conf_low)
 
 
+@pytest.mark.slow
 def test_relevance_is_that_of_the_map():
     X, y = drawn_table(120, 2)
     model = ELMEnsembleRegressor(4, 30, random_state=0).fit(X, y)
@@ -321,6 +323,7 @@ def test_exchange_shares_of_a_constant_function():
 # ---------------------------------------------------------------- odd models and tables
 
 
+@pytest.mark.slow
 def test_a_pipeline_with_categories_is_about_the_original_columns():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"kind": rng.choice(["oak", "elm", "ash"], 120), "t": rng.uniform(0, 9, 120)})
@@ -439,6 +442,7 @@ def test_a_constant_target():
     assert set(SECTIONS) <= Page(report_html(model, X, y)).ids()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2])
 def test_few_inputs_and_sixty_rows(d):
     X, y = drawn_table(60, d)
@@ -464,6 +468,7 @@ def test_names_are_shown_as_they_are():
     assert "<script" not in drawn
 
 
+@pytest.mark.slow
 def test_many_inputs_are_drawn_in_part():
     X, y = drawn_table(90, 300)
     model = small_ensemble(4, 15, alpha=0.1).fit(X, y)
@@ -540,6 +545,7 @@ def test_many_new_rows_are_sampled(model):
     assert "Random sample of 2,000 of 6,000 rows" in Page(report_html(model, X, y)).text
 
 
+@pytest.mark.slow
 def test_many_training_rows_are_drawn_in_part():
     X, y = drawn_table(2500)
     model = small_ensemble(4, 15, alpha=0.1).fit(X, y)

@@ -53,6 +53,7 @@ def test_published_numbers_are_complete():
     assert published()["table3", "heteroskedastic", "100", "test", "se", "truth"] == (0.261, None)
 
 
+@pytest.mark.slow
 def test_every_published_number_has_a_record(results):
     full = {
         key
@@ -123,6 +124,7 @@ def test_table4_undersmoothing_helps_the_estimate(results):
     assert mean["N=91", 5, "test", "relative_mse", "BR"] == pytest.approx(0.028, rel=0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures(name, results, tmp_path):
     pytest.importorskip("matplotlib")
@@ -196,12 +198,14 @@ def test_an_interrupted_run_continues(paper_miniature, tmp_path, monkeypatch):
     assert len(calls) == 8
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_numbers(paper_miniature):
     study = paper_miniature("sine60")
     one, two = (simulated(study, Options(20, 200, jobs=jobs)) for jobs in (1, 2))
     np.testing.assert_allclose(two.errors, one.errors, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parameter", "value"), [("replications", 1), ("jobs", 0), ("precision", "half")]
 )

@@ -37,6 +37,7 @@ def fit_with_weights_of(study, draw, X, n_members, alpha, monkeypatch):
     ).fit(X, draw.y)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*outside the range")
 @pytest.mark.parametrize("name", sorted(STUDIES.keys() - {"sine100"}))
 def test_batches_equal_the_estimator(paper_miniature, name, monkeypatch):

@@ -210,6 +210,7 @@ BAD_BLOCKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("bad", BAD_BLOCKS)
 def test_a_bad_block_is_named_and_the_last_fit_kept(make_table, bad, n_jobs):

@@ -117,6 +117,7 @@ def test_categories_keep_the_order_of_pandas():
     assert column(values)[1].categories == ("2", "1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [[10, 9, 10], [10.0, 9.0, 10.0], ["10", "9", "10"]])
 def test_numbers_that_are_names(values):
     numbers, schema = column(values, categorical=["c"])

@@ -18,6 +18,7 @@ from ulmus.core.layer.hidden_layer import ACTIVATIONS
 
 
 # Members this small underfit the function, which raises a warning.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
 @pytest.mark.parametrize("n", [30, 150], ids=["fewer rows than features", "more"])
 @pytest.mark.parametrize(
@@ -42,6 +43,7 @@ def test_fit_follows_the_data(xp, make_table, how, n):
         assert_allclose(getattr(ours, name), getattr(expected, name), rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
 @pytest.mark.parametrize("method", ["auto", "jackknife+", "gaussian"])
 def test_prediction_intervals(xp, make_table, method, noise):
@@ -91,6 +93,7 @@ def test_partial_fit_follows_the_data(xp, make_table):
     assert_close(variance, expected.predict_var(X_new))
 
 
+@pytest.mark.slow
 def test_several_outputs(xp, make_table):
     X, y, _, X_new = make_table(90)
     Y = np.stack([y, 100 - 3 * X[:, 0]], axis=1)
@@ -169,6 +172,7 @@ def test_the_scale_of_the_inputs(xp, make_table):
 POINTS = np.concatenate([np.linspace(-6, 6, 101), [-1e3, -40.0, 0.0, 40.0, 1e3]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ACTIVATIONS))
 def test_activations(xp, reference_activations, name):
     value = ACTIVATIONS[name].value(xp.asarray(POINTS.copy()))

@@ -89,6 +89,7 @@ def test_grams_by_span_are_those_by_member(torch, monkeypatch, weights, pairs, M
 
 
 # Six small members underfit the function, which raises a warning.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
 @pytest.mark.parametrize("n", [30, 400], ids=["fewer rows than features", "more"])
 @pytest.mark.parametrize("hc", ["HC2", "HC3-exact", "pooled"])
@@ -127,6 +128,7 @@ print(sorted({"torch", "cupy", "dask", "distributed", "matplotlib"} & set(sys.mo
 """
 
 
+@pytest.mark.slow
 def test_a_numpy_fit_loads_no_optional_package():
     done = subprocess.run(
         [sys.executable, "-c", f"PLAIN = {PLAIN}\n{LOADED}"],

@@ -97,6 +97,7 @@ def test_the_factor_has_the_svd_of_an_ill_conditioned_layer(
             assert_allclose(Q_used.T @ np.ones(300), 0, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("dual", [False, True])
 @pytest.mark.parametrize(("setting", "alpha"), [(PLAIN, 0.0), (PLAIN, 1e-4), (RIDGE, 1e-6)])

@@ -49,6 +49,7 @@ def test_single_precision(smooth, request, device, streamed):
     assert_allclose(*bounds, rtol=0, atol=1e-3 * np.std(y))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", [None, "cpu"], ids=["numpy", "torch"])
 @pytest.mark.parametrize("noise_variance", ["pilot", "residual"])
 @pytest.mark.parametrize("variance", ["BR", "S2"])

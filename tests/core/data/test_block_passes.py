@@ -145,6 +145,7 @@ def test_an_estimator_scales_its_blocks(make_table):
     assert_allclose(inputs.scale, expected.scale_, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [700, 1999])
 def test_a_map_learned_from_a_sample_does_not_depend_on_the_blocks(size):
     rng = np.random.default_rng(0)

@@ -36,6 +36,7 @@ def use_all(model, points):
 
 
 # Below and above the number of rows for which refits enter the error bars.
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [60, 450])
 @pytest.mark.parametrize("rows", [True, False])
 def test_a_model_file_has_the_same_arrays_whatever_was_computed_before(n, rows):
@@ -52,6 +53,7 @@ def test_a_model_file_has_the_same_arrays_whatever_was_computed_before(n, rows):
         assert_array_equal(after[name], array, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [60, 450])
 def test_cv_plus_is_the_same_after_a_round_trip_by_arrays(n):
     X, y, points = interaction_table(n, 4, sd=0.3, n_points=12)

@@ -130,6 +130,7 @@ def test_misfit_does_not_depend_on_units_or_on_the_factor_of_weights():
     assert other.largest_sum.shape == (1,)
 
 
+@pytest.mark.slow
 def test_intervals_for_f_cover_functions_with_a_fold():
     # 0.84 before maps were learned; 8 fits and 60 points leave an error of about 0.02.
     X, _ = function_table(FOLLOWED["fold"][1])

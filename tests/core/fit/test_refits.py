@@ -107,6 +107,7 @@ def test_the_deviation_of_log_alpha_is_that_of_new_noise():
     assert 0.5 < np.sqrt(np.mean(np.square(estimated))) / np.std(chosen) < 2
 
 
+@pytest.mark.slow
 def test_standard_errors_are_those_of_repeated_fits():
     # Without the two terms the ratio is 0.7 to 0.8; 14 tables leave an error of 0.15, and
     # benchmarks/coverage.py --only chosen has more.
@@ -122,6 +123,7 @@ def test_standard_errors_are_those_of_repeated_fits():
     assert 0.85 < np.median(ratio) < 1.45
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 def test_prediction_intervals_cover_behind_a_map_of_few_rows():
     # 60 rows and 20 inputs: 0.80 before, when a map was taken as given.
@@ -151,6 +153,7 @@ def test_a_fit_keeps_its_folds_when_it_travels(model):
 
 # Last digits, which units and the order of rows change, led the search for a fold's map elsewhere
 # in six of eight such tables.
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e-6, -1.0, 3.3])
 @pytest.mark.parametrize("seed", [4, 6])
 def test_error_bars_follow_the_units_of_y(seed, factor):
@@ -160,6 +163,7 @@ def test_error_bars_follow_the_units_of_y(seed, factor):
         assert_allclose(np.abs(two / factor), np.abs(one), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [4, 6])
 def test_neither_the_order_of_rows_nor_units_of_inputs_change_a_fold(seed):
     X, y, points = interaction_table(60, 6, sd=0.4, n_points=40, seed=seed)

@@ -149,6 +149,7 @@ def autocorrelated_inputs(seed, phi, size=200):
     return X, f, f + 0.5 * autoregression(rng, size, phi)
 
 
+@pytest.mark.slow
 def test_a_map_follows_dependent_noise_less():
     """Over twelve tables the error is less by a tenth or more, and hardly ever greater."""
     errors = []
@@ -238,6 +239,7 @@ def test_rows_in_any_order_have_the_same_map():
     assert_allclose(*matrices, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_folds_and_rows_set_aside_learn_under_the_same_noise():
     X, _, y = autocorrelated_inputs(5, phi=0.8)
     model = mapped_ensemble(4, 60, noise=AR1()).fit(X, y)

@@ -81,6 +81,7 @@ def test_the_value_is_that_of_the_map_with_its_prior(sum_of_inputs):
     assert matrix.value < one.value
 
 
+@pytest.mark.slow
 def test_a_learned_map_halves_the_error_of_friedmans_function():
     rng = np.random.default_rng(1)
     X, X_new = rng.random((400, 10)), rng.random((500, 10))
@@ -92,6 +93,7 @@ def test_a_learned_map_halves_the_error_of_friedmans_function():
     assert errors[0] < errors[1] / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "function"),
     [
@@ -248,6 +250,7 @@ def degenerate_tables():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("input_map", ["ard", "full"])
 @pytest.mark.parametrize("name", degenerate_tables())
 def test_degenerate_tables_are_fitted(name, input_map):
@@ -318,6 +321,7 @@ def test_more_members_keep_the_map_and_the_first_members(normal_table):
     assert_array_equal(many.feature_relevance_, few.feature_relevance_)
 
 
+@pytest.mark.slow
 def test_prediction_intervals_cover_behind_a_learned_map():
     inside = []
     for seed in range(10):

@@ -79,6 +79,7 @@ def test_the_kept_share_is_the_variance_along_the_directions(share):
     assert retained_share(AR, Locations(n=n), A[:, :0], p) == 1
 
 
+@pytest.mark.slow
 def test_degrees_of_freedom_are_those_of_repeated_series():
     A, locations = smooth_directions(300), Locations(n=300)
     fits = [covariance_estimate(ar1_noise(0.7, 300, seed), A, locations, AR) for seed in range(60)]

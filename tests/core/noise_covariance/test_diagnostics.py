@@ -61,6 +61,7 @@ def test_neighbours_in_space_are_six_each_and_every_pair_counts_once():
     assert_allclose(ours.z, np.sum(products) / np.sqrt(np.sum(np.square(products))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["constant", "growing"])
 def test_scores_of_independent_noise_are_standard_normal(kind):
     rng = np.random.default_rng(4)

@@ -174,6 +174,7 @@ def test_running_sums_do_not_drift():
     assert_allclose(ours, sums, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_other_array_libraries(xp):
     t = np.random.default_rng(6).standard_normal((2, 3, 300))
     time, groups = times_and_groups(300, "irregular", 5)

@@ -27,6 +27,7 @@ def blocks_of(C, size):
     return lambda: (C[:, start : min(start + size, n)] for start in range(0, n, size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [7, 100, 2000])
 @pytest.mark.parametrize("n", [50, 600, 700, 1500])
 def test_it_spans_the_leading_eigenvectors(n, size):
@@ -62,6 +63,7 @@ def test_it_is_the_same_each_time():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [50, 700])
 def test_other_array_libraries(xp, n):
     C = smoother(n)

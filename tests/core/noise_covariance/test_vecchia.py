@@ -66,6 +66,7 @@ def test_rows_at_the_same_place_are_one():
     assert_allclose((L @ L.T)[::2, 1::2], (L @ L.T)[::2, ::2], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_other_array_libraries(xp):
     coords = np.random.default_rng(6).random((50, 2))
     root, t = root_of(coords, Kernel("exponential"), 0.2), np.ones((2, 3, 50))

@@ -116,6 +116,7 @@ def few_units(monkeypatch):
     monkeypatch.setattr(noise_model, "NOISE_UNITS", 10)
 
 
+@pytest.mark.slow
 @weightings
 @pytest.mark.usefixtures("few_units")
 @pytest.mark.parametrize("intercept", [True, False])
@@ -150,6 +151,7 @@ def test_predictions_are_held_within_the_range_seen(hidden):
     assert np.log(high / low) < 2 * RANGE * np.std(logs) * 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_units")
 @pytest.mark.parametrize("noise", ["auto", "heteroskedastic"])
 def test_a_constant_noise_variance_is_that_of_the_residuals(hidden, noise):
@@ -173,6 +175,7 @@ def test_a_constant_noise_variance_is_that_of_the_residuals(hidden, noise):
         assert sum(flat) >= 11
 
 
+@pytest.mark.slow
 @weightings
 def test_a_streamed_noise_model_is_the_one_in_memory(weighted):
     X, y, w, points = noisy_table()
@@ -184,6 +187,7 @@ def test_a_streamed_noise_model_is_the_one_in_memory(weighted):
         assert_allclose(*both, rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e-150, 1e-3, 7.0, 1e150])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_noise_model_follows_the_units_of_the_outputs(intercept, factor):

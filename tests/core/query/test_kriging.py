@@ -341,6 +341,7 @@ def simulated(kind, seed, n=150, p=60):
     return *out, standardised, ratio
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["time", "space"])
 def test_new_observations_are_covered_and_nearer(kind):
     auto, gaussian, standardised, ratio = np.mean([simulated(kind, s) for s in range(20)], axis=0)

@@ -61,6 +61,7 @@ def rows_of(make_table, n=50, weighted=False):
 # ---------------------------------------------------------------- refits
 
 
+@pytest.mark.slow
 @alphas
 @intercepts
 @weightings
@@ -278,6 +279,7 @@ def two_outputs(make_table, factor=1.0):
     return X, np.column_stack([y, factor * wild]), w
 
 
+@pytest.mark.slow
 @noises
 @pytest.mark.parametrize("alpha", [0.1, "loo"])
 def test_each_output_counts_in_units_of_its_variance(make_table, alpha, noise):

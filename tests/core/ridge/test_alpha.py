@@ -28,6 +28,7 @@ def alpha_grid(H, intercept, w):
     return RELATIVE_GRID * largest**2
 
 
+@pytest.mark.slow
 @weightings
 @intercepts
 @pytest.mark.parametrize("size", [(60, 4), (40, 5)])  # rows and members

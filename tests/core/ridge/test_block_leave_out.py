@@ -146,6 +146,7 @@ def test_block_ids_change_only_leave_out_results(problem, weighted):
     )
 
 
+@pytest.mark.slow
 def test_other_array_libraries(xp):
     rng = np.random.default_rng(0)
     t, residual, root = (
@@ -179,6 +180,7 @@ def squared_errors(H, y, alpha, intercept, w, block_ids):
     return np.sum((oracles.root_weights(len(y), w) * errors) ** 2)
 
 
+@pytest.mark.slow
 @orders
 @weightings
 @intercepts
@@ -249,6 +251,7 @@ def streamed(rows, size, n_threads=1):
     return Stream(blocks, n_threads)
 
 
+@pytest.mark.slow
 @weightings
 @pytest.mark.parametrize("size", [1, 5, 13, 60])
 @pytest.mark.parametrize("n_threads", [1, 3])

@@ -21,6 +21,7 @@ def fit_small_weights(X, y, way, **how):
     return model.fit(X, y) if way == "rows" else model.fit_blocks([(X, y)])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
 @pytest.mark.parametrize("way", ["rows", "blocks"])
@@ -61,6 +62,7 @@ def test_files_and_effects_skip_them_too():
     assert len(model.next_points(X[:50], n=2)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.DegenerateFitWarning")
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic", "auto"])
