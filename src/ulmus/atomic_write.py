@@ -17,10 +17,10 @@ from ulmus.messages import Message
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary file beside ``path``, which takes its place when all is written.
 
-    Whoever reads ``path`` sees the old file or the new one, never a part of it, also when the
-    program or the machine stops in between. After any error, an interrupt included, the
-    temporary file is removed and the old one is as it was. A process that is killed leaves a
-    hidden file ``.NAME.xxxxxxxx.part.SUFFIX`` behind, which can be deleted.
+    A reader of ``path`` sees the old file or the new one, never a part of it, also when the program
+    or the machine stops in between. After any error, an interrupt included, the temporary file is
+    removed. A process that is killed leaves a hidden ``.NAME.xxxxxxxx.part.SUFFIX``, which can be
+    deleted.
 
     Parameters
     ----------
@@ -44,11 +44,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     target = Path(folder) / "table.csv"
-    ...     with atomic_write(target) as temporary:
-    ...         size = temporary.write_text("a,b")
-    ...     target.read_text()
-    'a,b'
+    ...     with atomic_write(f"{folder}/table.csv") as temporary:
+    ...         temporary.write_text("a,b")
+    3
     """
     target = _checked_target(path)
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
@@ -73,21 +71,20 @@ def _checked_target(path: str | os.PathLike[str]) -> Path:
     if target.is_dir():
         raise _refused(path, "is a folder", "give the name of a file in it")
     if not target.parent.is_dir():
-        folder = str(target.parent)
-        raise _refused(path, "lies in a folder that does not exist", f"make {folder!r} first")
+        suggestion = f"make {str(target.parent)!r} first"
+        raise _refused(path, "lies in a folder that does not exist", suggestion)
     if target.is_symlink() or (target.exists() and not target.is_file()):
         raise _refused(path, "is not a regular file and cannot be replaced", "give another name")
     if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError(
-            f"{os.fspath(path)!r} is a file that must not be written; give another name or change "
-            "its permissions."
-        )
+        text = f"{os.fspath(path)!r} is a file that must not be written"
+        raise PermissionError(f"{text}; give another name or change its permissions.")
     return target
 
 
 def _refused(path: str | os.PathLike[str], problem: str, suggestion: str) -> InputError:
-    message = Message("output-path", problem, "path", os.fspath(path), (suggestion,), "input")
-    return InputError(message)
+    return InputError(
+        Message("output-path", problem, "path", os.fspath(path), (suggestion,), "input")
+    )
 
 
 def _create(temporary: Path, mode: int, path: str | os.PathLike[str]) -> None:

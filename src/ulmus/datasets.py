@@ -57,11 +57,6 @@ def trapezoidal_inputs(rng: np.random.Generator, n: int) -> FloatArray:
     return 2 * np.pi * u
 
 
-def cube_inputs(rng: np.random.Generator, n: int) -> FloatArray:
-    """Draw n inputs uniformly in the five-dimensional unit cube, (n, 5)."""
-    return rng.random((n, 5))
-
-
 def sine(X: FloatArray) -> FloatArray:
     """Sine of one input.
 
@@ -82,8 +77,7 @@ def sine(X: FloatArray) -> FloatArray:
     >>> sine(np.array([[0.0], [np.pi / 2]]))
     array([0., 1.])
     """
-    values: FloatArray = np.sin(X[:, 0])
-    return values
+    return np.sin(X[:, 0])
 
 
 def friedman(X: FloatArray) -> FloatArray:
@@ -114,18 +108,7 @@ def friedman(X: FloatArray) -> FloatArray:
     array([10.])
     """
     waves = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
-    values: FloatArray = waves + 10 * X[:, 3] + 5 * X[:, 4]
-    return values
-
-
-def sine_variance(X: FloatArray) -> FloatArray:
-    """Noise variance 0.1 of the sine, (n,)."""
-    return np.full(len(X), SINE_NOISE_VARIANCE)
-
-
-def friedman_variance(X: FloatArray) -> FloatArray:
-    """Noise variance 0.5 of the homoskedastic case, (n,)."""
-    return np.full(len(X), FRIEDMAN_NOISE_VARIANCE)
+    return waves + 10 * X[:, 3] + 5 * X[:, 4]
 
 
 def heteroskedastic_variance(X: FloatArray) -> FloatArray:
@@ -150,8 +133,7 @@ def heteroskedastic_variance(X: FloatArray) -> FloatArray:
     >>> heteroskedastic_variance(np.array([[0.5, 0.0, 0.0, 0.0, 0.0]]))
     array([2.5])
     """
-    profile: FloatArray = np.sin(np.pi * np.max(np.abs(X), axis=1)) ** 2
-    return FRIEDMAN_NOISE_VARIANCE + 2 * profile
+    return FRIEDMAN_NOISE_VARIANCE + 2 * np.sin(np.pi * np.max(np.abs(X), axis=1)) ** 2
 
 
 def uniform_noise(rng: np.random.Generator, n: int) -> FloatArray:
@@ -187,7 +169,7 @@ def make_sine(n_samples: int = 60, *, random_state: Seed = None) -> Dataset:
     """
     rng = np.random.default_rng(random_state)
     X = trapezoidal_inputs(rng, n_samples)
-    variance = sine_variance(X)
+    variance = np.full(n_samples, SINE_NOISE_VARIANCE)
     f = sine(X)
     return Dataset(X, f + np.sqrt(variance) * uniform_noise(rng, n_samples), f, variance)
 
@@ -219,7 +201,8 @@ def make_friedman(
     True
     """
     rng = np.random.default_rng(random_state)
-    X = cube_inputs(rng, n_samples)
-    variance = heteroskedastic_variance(X) if heteroskedastic else friedman_variance(X)
+    X = rng.random((n_samples, 5))
+    constant = np.full(n_samples, FRIEDMAN_NOISE_VARIANCE)
+    variance = heteroskedastic_variance(X) if heteroskedastic else constant
     f = friedman(X)
     return Dataset(X, f + np.sqrt(variance) * normal_noise(rng, n_samples), f, variance)

@@ -5,11 +5,11 @@ Each warning can be silenced or turned into an error by its class.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from ulmus.messages import Message
@@ -29,35 +29,19 @@ __all__ = [
 ]
 
 
-class CarriesMessage:
-    """The parts of a message, as attributes of the error or warning that carries it."""
+class CarriesMessage(Exception):
+    """An error or warning with the parts of its message as attributes."""
 
-    message: Message
-
-    @property
-    def code(self) -> str:
-        """Short identifier of the cause."""
-        return self.message.code
-
-    @property
-    def parameter(self) -> str | None:
-        """Name of the parameter that caused it."""
-        return self.message.parameter
-
-    @property
-    def value(self) -> Any:
-        """Value of the parameter."""
-        return self.message.value
-
-    @property
-    def suggestion(self) -> str:
-        """What to do about it."""
-        return self.message.suggestion()
-
-    @property
-    def topic(self) -> str:
-        """The subject under which a report lists it."""
-        return self.message.topic
+    def __init__(self, message: Message | str) -> None:
+        if isinstance(message, str):
+            message = Message("", message.removesuffix("."))
+        super().__init__(message.render())
+        self.message = message
+        self.code = message.code
+        self.parameter = message.parameter
+        self.value = message.value
+        self.suggestion = message.suggestion()
+        self.topic = message.topic
 
     def __reduce__(self) -> Any:
         return type(self), (self.message,)
@@ -84,10 +68,6 @@ class InputError(CarriesMessage, ValueError):
     ...     print(error.parameter, error.value)
     alpha -1.0
     """
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(message.render())
-        self.message = message
 
 
 class NoUndersmoothedFitError(InputError):
@@ -181,16 +161,9 @@ class UlmusWarning(CarriesMessage, UserWarning):
     >>> from ulmus.datasets import make_sine
     >>> from ulmus.exceptions import UlmusWarning
     >>> X, y, *_ = make_sine(60, random_state=0)
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", UlmusWarning)
+    >>> with warnings.catch_warnings(action="ignore", category=UlmusWarning):
     ...     model = ELMEnsembleRegressor(1, 20, input_map=None, random_state=0).fit(X, y)
     """
-
-    def __init__(self, message: Message | str) -> None:
-        super().__init__(str(message))
-        self.message = (
-            Message("", message.removesuffix(".")) if isinstance(message, str) else message
-        )
 
 
 class ExtrapolationWarning(UlmusWarning):
@@ -204,14 +177,12 @@ class ExtrapolationWarning(UlmusWarning):
     >>> import warnings
     >>> from ulmus import ELMEnsembleRegressor
     >>> from ulmus.datasets import make_sine
-    >>> from ulmus.exceptions import ExtrapolationWarning
     >>> X, y, *_ = make_sine(60, random_state=0)
     >>> model = ELMEnsembleRegressor(3, 20, input_map=None, random_state=0).fit(X, y)
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     _ = model.predict([[20.0]])
-    >>> issubclass(caught[0].category, ExtrapolationWarning)
-    True
+    >>> caught[0].category.__name__
+    'ExtrapolationWarning'
     """
 
 
@@ -226,13 +197,11 @@ class DegenerateFitWarning(UlmusWarning):
     >>> import warnings
     >>> from ulmus import ELMEnsembleRegressor
     >>> from ulmus.datasets import make_sine
-    >>> from ulmus.exceptions import DegenerateFitWarning
     >>> X, y, *_ = make_sine(60, random_state=0)
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     model = ELMEnsembleRegressor(1, 20, input_map=None, random_state=0).fit(X, y)
-    >>> issubclass(caught[0].category, DegenerateFitWarning)
-    True
+    >>> caught[0].category.__name__
+    'DegenerateFitWarning'
     """
 
 
@@ -247,16 +216,14 @@ class NegativeVarianceWarning(UlmusWarning):
     >>> import warnings
     >>> import numpy as np
     >>> from ulmus import ELMEnsembleRegressor
-    >>> from ulmus.exceptions import NegativeVarianceWarning
     >>> X = np.linspace(-1, 1, 40)[:, None]
     >>> wild = {"activation": "cos", "weight_scale": 9.0, "input_map": None, "fit_intercept": False}
     >>> model = ELMEnsembleRegressor(2, 3, alpha=0.1, noise_variance=1.0, random_state=6, **wild)
     >>> model = model.fit(X, np.zeros(40))
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     variance = model.predict_var(X, component="model")
-    >>> issubclass(caught[0].category, NegativeVarianceWarning), bool(np.all(variance >= 0))
-    (True, True)
+    >>> caught[0].category.__name__, bool(np.all(variance >= 0))
+    ('NegativeVarianceWarning', True)
     """
 
 
@@ -272,15 +239,13 @@ class BiasWarning(UlmusWarning):
     >>> import warnings
     >>> import numpy as np
     >>> from ulmus import ELMEnsembleRegressor
-    >>> from ulmus.exceptions import BiasWarning
     >>> X = np.random.default_rng(0).uniform(size=(200, 1))
     >>> y = np.sin(30 * X[:, 0])  # too fast for five units
     >>> model = ELMEnsembleRegressor(5, 5, input_map=None, random_state=0).fit(X, y)
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     _ = model.predict_interval(X, kind="confidence")
-    >>> issubclass(caught[0].category, BiasWarning)
-    True
+    >>> caught[0].category.__name__
+    'BiasWarning'
     """
 
 
@@ -295,27 +260,23 @@ class CorrelatedErrorsWarning(UlmusWarning):
     >>> import warnings
     >>> import numpy as np
     >>> from ulmus import ELMEnsembleRegressor
-    >>> from ulmus.exceptions import CorrelatedErrorsWarning
     >>> rng = np.random.default_rng(0)
     >>> X, e = rng.uniform(size=(200, 1)), rng.standard_normal(200)
     >>> for i in range(1, 200):
     ...     e[i] += 0.8 * e[i - 1]
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     _ = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, X[:, 0] + e)
-    >>> issubclass(caught[0].category, CorrelatedErrorsWarning)
-    True
+    >>> caught[0].category.__name__
+    'CorrelatedErrorsWarning'
     """
 
 
-def _folders() -> tuple[str, ...]:
-    """Folders whose code is not the user's: this package, scikit-learn and joblib."""
-    specs = [find_spec(name) for name in ("sklearn", "joblib")]
-    others = [str(Path(spec.origin).parent) for spec in specs if spec and spec.origin]
-    return (str(Path(__file__).parent), *others)
-
-
-FOLDERS = _folders()
+# Folders whose code is not the user's: this package, scikit-learn and joblib.
+_OTHERS = [find_spec(name) for name in ("sklearn", "joblib")]
+FOLDERS = (
+    str(Path(__file__).parent),
+    *(str(Path(spec.origin).parent) for spec in _OTHERS if spec and spec.origin),
+)
 
 
 def warn(message: Message | str, category: type[UlmusWarning]) -> None:
@@ -324,8 +285,7 @@ def warn(message: Message | str, category: type[UlmusWarning]) -> None:
     if sys.version_info >= (3, 12):
         warnings.warn(warning, skip_file_prefixes=FOLDERS)
         return
-    level, frame = 1, sys._getframe(0)
-    above: FrameType | None = frame
-    while above is not None and above.f_code.co_filename.startswith(FOLDERS):
-        level, above = level + 1, above.f_back
-    warnings.warn(warning, stacklevel=level if above is not None else 2)
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(FOLDERS):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level if frame is not None else 2)

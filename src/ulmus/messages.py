@@ -13,12 +13,10 @@ from typing import Any, Protocol
 
 
 class _Open(Enum):
-    """The value of a setting that leaves it open."""
-
     ANY = "any"
 
 
-# A value that is not part of the message.
+# The value of a setting that leaves it open, and is not part of the message.
 ANY = _Open.ANY
 
 
@@ -119,10 +117,11 @@ def invalid(parameter: str, requirement: str, value: Any, *, item: str | None = 
 
 def clauses(suggestions: Sequence[str | Setting], dialect: Dialect = python) -> list[str]:
     """Suggestions with the names of a dialect; settings that it lacks are dropped."""
-    exist = [
-        one for one in suggestions if isinstance(one, str) or dialect(one.parameter, one.value)
+    return [
+        one if isinstance(one, str) else _clause(one, dialect)
+        for one in suggestions
+        if isinstance(one, str) or dialect(one.parameter, one.value)
     ]
-    return [one if isinstance(one, str) else _clause(one, dialect) for one in exist]
 
 
 def joined(parts: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -42,8 +43,6 @@ POINT_METHODS = (
 )
 # Step of central differences of the transformers, relative to the size of a column.
 STEP = 1e-5
-# Largest step relative to a positive value, and smallest relative to the standard deviation.
-POSITIVE_STEP, SMALLEST_STEP = 1e-3, 1e-10
 
 
 def inference(model: Any) -> Any:
@@ -66,15 +65,13 @@ def inference(model: Any) -> Any:
     Examples
     --------
     >>> import pandas as pd
-    >>> from sklearn.compose import make_column_transformer
     >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import OneHotEncoder
     >>> import ulmus
+    >>> from ulmus.tables import TableEncoder
     >>> X = pd.DataFrame({"t": range(60), "kind": ["a", "b", "c"] * 20})
     >>> y = 0.1 * X.t + 2.0 * (X.kind == "b")
-    >>> encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     >>> model = ulmus.ELMEnsembleRegressor(n_neurons=20, input_map=None, random_state=0)
-    >>> pipe = make_pipeline(encode, model).fit(X, y)
+    >>> pipe = make_pipeline(TableEncoder(), model).fit(X, y)
     >>> frame = ulmus.inference(pipe).compare(X, {"kind": ["a", "b"]})
     >>> frame.contrast[0], round(frame.estimate[0])
     ('b - a', 2)
@@ -85,10 +82,8 @@ def inference(model: Any) -> Any:
         return model
     steps = getattr(model, "steps", None)
     if not steps or not isinstance(steps[-1][1], BaseELM):
-        raise ValueError(
-            "model must be a fitted ELMEnsembleRegressor or ELMRegressor, or a Pipeline whose last "
-            f"step is one, got {type(model).__name__}."
-        )
+        classes = "ELMEnsembleRegressor or ELMRegressor, or a Pipeline whose last step is one"
+        raise ValueError(f"model must be a fitted {classes}, got {type(model).__name__}.")
     check_is_fitted(steps[-1][1])
     return PipelineInference(model)
 
@@ -128,16 +123,10 @@ class PipelineInference(Effects, JointInference):
         summary : Summary
             Its ``n_features`` are those of the last step.
         """
-        return self._model.summary(columns=self._encoded_names() if columns is None else columns)
-
-    def _encoded_names(self) -> list[str] | None:
-        """Feature names of the transformers; None if they have none."""
-        if len(self.pipe.steps) == 1:
-            return None
-        try:
-            return list(self.pipe[:-1].get_feature_names_out())
-        except (AttributeError, ValueError):
-            return None
+        if columns is None and len(self.pipe.steps) > 1:
+            with suppress(AttributeError, ValueError):  # transformers may have no feature names
+                columns = list(self.pipe[:-1].get_feature_names_out())
+        return self._model.summary(columns=columns)
 
     def save(self, path: Any, *, rows: bool = True, target: str | None = None) -> None:
         """Save the Pipeline to a file of arrays and JSON; ``ulmus.load`` reads it.
@@ -182,10 +171,8 @@ class PipelineInference(Effects, JointInference):
             names = getattr(data, "columns", default_feature_names(inputs.shape[1]))
         else:
             if not hasattr(data, "columns"):
-                raise ValueError(
-                    "X has no column names, but the Pipeline was fitted to a data frame; pass a "
-                    "data frame with the same columns."
-                )
+                text = "X has no column names, but the Pipeline was fitted to a data frame"
+                raise ValueError(f"{text}; pass a data frame with the same columns.")
             missing = [name for name in names if name not in data.columns]
             if missing:
                 raise ValueError(f"X lacks the column {missing[0]!r} of the Pipeline.")
@@ -209,10 +196,8 @@ class PipelineInference(Effects, JointInference):
 def _checked_array(X: Any) -> np.ndarray:
     """An array of rows and columns; integers become floats, which can be differentiated."""
     if scipy.sparse.issparse(X):
-        raise ValueError(
-            "X is sparse, but inference for a Pipeline changes columns of a dense table; pass "
-            "X.toarray(), or use the last step with transformed rows."
-        )
+        text = "X is sparse, but inference for a Pipeline changes columns of a dense table"
+        raise ValueError(f"{text}; pass X.toarray(), or use the last step with transformed rows.")
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got {X.ndim} axes.")
@@ -273,7 +258,7 @@ class PipelineTable:
         step = STEP * np.maximum(np.abs(x), np.std(x))
         if np.all(x > 0):
             # Positive values stay positive, because transformers may take logarithms.
-            step = np.minimum(step, np.maximum(POSITIVE_STEP * x, SMALLEST_STEP * np.std(x)))
+            step = np.minimum(step, np.maximum(1e-3 * x, 1e-10 * np.std(x)))
         step = np.where(step > 0, step, STEP)
         high, low = (
             to_numpy(dense(self.points(rows, {**changes, name: x + side * step})))
@@ -282,17 +267,14 @@ class PipelineTable:
         return (high - low) / (2 * step[rows, None])
 
     def _changed(self, rows: Rows, changes: Changes) -> Any:
-        if not hasattr(self.inputs, "iloc"):
-            block = self.inputs[rows].copy()
-            for name, value in changes.items():
-                values = value if np.ndim(value) == 0 else value[rows]
-                block[:, self.features.index(name)] = values
-            return block
-        block = self.inputs.iloc[rows]
-        if changes:
-            block = block.copy()
+        is_frame = hasattr(self.inputs, "iloc")
+        block = (self.inputs.iloc if is_frame else self.inputs)[rows].copy()
         for name, value in changes.items():
-            block[self._label(name)] = value if np.ndim(value) == 0 else value[rows]
+            values = value if np.ndim(value) == 0 else value[rows]
+            if is_frame:
+                block[self._label(name)] = values
+            else:
+                block[:, self.features.index(name)] = values
         return block
 
     def _label(self, name: str) -> Any:

@@ -47,10 +47,8 @@ class Cells:
 
         dtype = self.series.dtype
         if dtype.kind == "c":
-            raise ValueError(
-                f"column {self.name!r} contains complex numbers; give their real and imaginary "
-                "parts as columns of their own."
-            )
+            text = f"column {self.name!r} contains complex numbers"
+            raise ValueError(f"{text}; give their real and imaginary parts as columns.")
         return bool(dtype.kind == "b" or pd.api.types.is_numeric_dtype(dtype))
 
     @property
@@ -75,10 +73,8 @@ class Cells:
         present = [values[i] for i in np.unique(index[self.present])]
         nested = next((value for value in present if isinstance(value, NESTED)), None)
         if nested is not None:
-            raise ValueError(
-                f"column {self.name!r} contains values of the type {type(nested).__name__}, which "
-                "are not numbers, dates or categories; exclude the column."
-            )
+            text = f"column {self.name!r} contains values of the type {type(nested).__name__}"
+            raise ValueError(f"{text}, not numbers, dates or categories; exclude the column.")
         return present
 
     @cached_property
@@ -130,8 +126,8 @@ class Cells:
         unknown = self.present & np.isnan(codes)
         if unknown.any():
             text = self._texts[int(np.argmax(unknown))]
-            expected = f"which is not a category of the model ({some(categories)})"
-            raise self._error(repr(text), unknown, expected)
+            clause = f"which is not a category of the model ({some(categories)})"
+            raise self._error(repr(text), unknown, clause)
         return np.where(self.present, codes, np.nan)
 
     def require(self, valid: np.ndarray, noun: str, suggestion: str = "correct it") -> None:
@@ -153,14 +149,11 @@ class Cells:
         self, value: str, rows: np.ndarray, clause: str = "", suggestion: str = "correct it"
     ) -> InputError:
         """An error about the first of some rows."""
-        text = f"column {self.name!r} contains {value} in {self.row(rows)}"
+        row = self.first_row + int(np.argmax(rows)) + 1
+        text = f"column {self.name!r} contains {value} in data row {row}"
         text = f"{text}, {clause}" if clause else text
         suggestions = (suggestion, Setting("na_values", phrase="add it to {}"))
         return InputError(Message("invalid-cell", text, suggestions=suggestions))
-
-    def row(self, rows: np.ndarray) -> str:
-        """Number of the first of some rows, for messages."""
-        return f"data row {self.first_row + int(np.argmax(rows)) + 1}"
 
 
 def number_of(text: str) -> float | None:

@@ -47,22 +47,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     --------
     >>> import pandas as pd
     >>> from ulmus.tables import TableEncoder
-    >>> table = pd.DataFrame({"t": [1.0, 2.5, 4.0], "kind": ["a", "b", "a"], "unit": ["m"] * 3})
+    >>> table = pd.DataFrame({"t": [1.0, 2.5], "kind": ["a", "b"], "unit": ["m", "m"]})
     >>> encoder = TableEncoder().fit(table)
     >>> encoder.transform(table)
          t  kind=a  kind=b
     0  1.0     1.0     0.0
     1  2.5     0.0     1.0
-    2  4.0     1.0     0.0
     >>> encoder.notes_
     ('Excluded (constant): unit.', 'Encoded as categories (number of levels): kind (2).')
     """
 
     def __init__(
-        self,
-        categorical: Sequence[str] = (),
-        missing: str = "error",
-        na_values: Sequence[str] = (),
+        self, categorical: Sequence[str] = (), missing: str = "error", na_values: Sequence[str] = ()
     ) -> None:
         self.categorical = categorical
         self.missing = missing
@@ -99,12 +95,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self : object
             The fitted transformer.
         """
-        inferred = infer_schema(
-            [pandas_frame(X)],
-            categorical=self.categorical,
-            missing=self.missing,
-            na_values=self.na_values,
-        )
+        inferred = infer_schema([pandas_frame(X)], **self.get_params())
         return self._fitted(inferred.schema, inferred.notes)
 
     def transform(self, X: Any) -> Any:

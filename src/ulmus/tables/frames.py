@@ -24,10 +24,8 @@ def column_names(X: Any) -> tuple[str, ...] | None:
 def column_index(names: tuple[str, ...] | None, name: Any) -> int:
     """Position of a column by its name."""
     if names is None or name not in names:
-        names_text = "X has no column names" if names is None else f"X has {', '.join(names)}"
-        raise ValueError(
-            f"there is no column {name!r}: {names_text}; give its values as an array instead."
-        )
+        reason = "X has no column names" if names is None else f"X has {', '.join(names)}"
+        raise ValueError(f"there is no column {name!r}: {reason}; give its values as an array.")
     return names.index(name)
 
 
@@ -46,8 +44,6 @@ def pandas_frame(X: Any) -> Any:
     """A pandas data frame from a data frame of any library."""
     frame = X.to_pandas() if hasattr(X, "to_pandas") else X
     if not hasattr(frame, "iloc") or not hasattr(frame, "columns"):
-        raise ValueError(
-            f"X must be a data frame with named columns, got {type(X).__name__}; arrays of numbers "
-            "need no encoder."
-        )
+        text = f"X must be a data frame with named columns, got {type(X).__name__}"
+        raise ValueError(f"{text}; arrays of numbers need no encoder.")
     return frame

@@ -28,12 +28,9 @@ def require_output_path(
     if suffixes and path.suffix.lower() not in suffixes:
         raise ValueError(f"{path}: the output must end in {' or '.join(suffixes)}.")
     for other in inputs:
-        if os.path.realpath(path) == os.path.realpath(other) or _same_file(path, other):
+        same = path.exists() and other.exists() and path.samefile(other)
+        if same or os.path.realpath(path) == os.path.realpath(other):
             raise ValueError(f"{path} is an input; give the output another name.")
-
-
-def _same_file(path: Path, other: Path) -> bool:
-    return path.exists() and other.exists() and path.samefile(other)
 
 
 def require_supported_types(path: Path, fields: Sequence[Any]) -> None:

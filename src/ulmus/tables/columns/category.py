@@ -96,9 +96,7 @@ class CategoryColumn(Column):
     def parse_text(self, text: str) -> str:
         """One of the categories."""
         if text not in self.categories:
-            categories = some(map(repr, self.categories))
-            raise ValueError(
-                f"{text!r} is not a category of {self.name!r} ({categories}); put quotes around "
-                "one that contains a comma."
-            )
+            categories = f"{self.name!r} ({some(map(repr, self.categories))})"
+            quotes = "put quotes around one that contains a comma"
+            raise ValueError(f"{text!r} is not a category of {categories}; {quotes}.")
         return text
