@@ -48,7 +48,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...         temporary.write_text("a,b")
     3
     """
-    target = _checked_target(path)
+    target = writable_target(path)
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     name = f".{target.name[:40]}.{secrets.token_hex(4)}.part{target.suffix}"
     temporary = target.with_name(name)
@@ -65,7 +65,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _checked_target(path: str | os.PathLike[str]) -> Path:
+def writable_target(path: str | os.PathLike[str]) -> Path:
     """The file behind a path and its symbolic links, if it can be replaced."""
     target = Path(os.path.realpath(path))
     if target.is_dir():

@@ -21,8 +21,6 @@ from ulmus.exceptions import CarriesMessage, UlmusWarning
 from ulmus.messages import ANY, Message, Setting
 
 FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
-# Columns of a table that is printed to a file or another program.
-PLAIN_WIDTH = 250
 # Options whose names differ from the Python parameter.
 RENAMED = {"target": "interval_target"}
 # System errors about a path that the user named.
@@ -31,21 +29,11 @@ PATH_ERRORS = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirect
 
 @dataclass
 class Console:
-    """Prints results on standard output, and notes, progress and errors on standard error.
+    """Prints results on standard output, and notes, progress and errors on standard error."""
 
-    Parameters
-    ----------
-    command : str
-        The command, whose options messages name.
-    quiet : bool
-        Whether to print errors only.
-    json : bool
-        Whether the result is JSON.
-    """
-
-    command: str
-    quiet: bool = False
-    json: bool = False
+    command: str  # the command, whose options messages name
+    quiet: bool = False  # whether to print errors only
+    json: bool = False  # whether the result is JSON
     notes: list[str] = field(default_factory=list, init=False)
     caught: list[warnings.WarningMessage] = field(default_factory=list, init=False)
 
@@ -55,7 +43,7 @@ class Console:
             return
         self.notes.append(text)
         if not self.quiet:
-            _standard_error().print(text, markup=False, highlight=False, soft_wrap=True)
+            _print_error(text)
 
     def result(self, text: Any, facts: dict[str, Any], findings: Collection[str] = ()) -> None:
         """Print the result: a text or table, or facts and notes as JSON.
@@ -66,9 +54,9 @@ class Console:
         if self.json and sys.stdout is not None:
             sys.stdout.write(json_text.dumps(_json_value({**facts, "notes": self.notes})) + "\n")
         elif not self.quiet and sys.stdout is not None:
-            console = RichConsole(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
-            soft = isinstance(text, str)
-            console.print(text, markup=False, highlight=False, soft_wrap=soft)
+            # A file or another program receives tables of up to 250 characters a line.
+            console = RichConsole(width=None if sys.stdout.isatty() else 250)
+            console.print(text, markup=False, highlight=False, soft_wrap=isinstance(text, str))
 
     def option(self, parameter: str, value: Any = ANY, item: str | None = None) -> str | None:
         """A Python parameter as an option of this command, else of ``ulmus fit``; a dialect."""
@@ -99,7 +87,7 @@ class Console:
             yield lambda steps: progress.advance(task, steps)
 
     def _progress(self, *columns: Any) -> Progress:
-        console = _standard_error()
+        console = RichConsole(stderr=True)
         hidden = self.quiet or self.json or not console.is_terminal
         return Progress(*columns, console=console, transient=True, disable=hidden)
 
@@ -151,8 +139,7 @@ class Console:
             raise
         if self.json and sys.stdout is not None:
             sys.stdout.write(json_text.dumps({"error": message, "exit_code": code}) + "\n")
-        text = f"ulmus: {message}"
-        _standard_error().print(text, markup=False, highlight=False, soft_wrap=True)
+        _print_error(f"ulmus: {message}")
         raise typer.Exit(code)
 
 
@@ -179,9 +166,7 @@ def option_names(command: str) -> dict[str, CommandOption]:
 
     group: Any = typer.main.get_command(app)
     return {
-        name.lstrip("-").replace("-", "_"): CommandOption(
-            name, bool(getattr(parameter, "is_flag", False))
-        )
+        name[2:].replace("-", "_"): CommandOption(name, bool(getattr(parameter, "is_flag", False)))
         for parameter in group.commands[command].params
         for name in (*parameter.opts, *parameter.secondary_opts)
         if name.startswith("--")
@@ -200,8 +185,8 @@ def counted_rows(n: int) -> str:
     return f"{n:,} row" if n == 1 else f"{n:,} rows"
 
 
-def _standard_error() -> RichConsole:
-    return RichConsole(stderr=True)
+def _print_error(text: str) -> None:
+    RichConsole(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _json_value(value: Any) -> Any:

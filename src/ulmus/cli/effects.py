@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,42 +20,36 @@ from ulmus.tables.writers import require_output_path, write_frame
 Estimand = Callable[[LoadedModel, Any, dict[str, Any]], Any]
 
 
-@dataclass(frozen=True)
-class EffectsCommand:
-    """A model, a table, and the options of an estimand."""
-
-    model: Path
-    data: Path
-    effect: options.EffectOptions
-    reading: options.ReadingOptions
-    console: Console
-
-    def run(self, estimand: Estimand) -> None:
-        """Estimate, and print or write the result."""
-        console, output = self.console, self.effect.output
-        if output is not None:
-            require_output_path(output, inputs=[self.data, self.model])
-            file_format(output)
-        with console.working("Estimating"):
-            model = load_model(self.model, self.effect.missing)
-            table = model.table(self.data, self.reading, console)
-            by = list(options.column_names(self.effect.by, table.names))
-            columns = list(dict.fromkeys([*model.schema.names, *by]))
-            frame = sample_rows(table, columns, console)
-            rows, _ = model.complete_rows(frame, self.data, console)
-            result = estimand(model, rows, self._inference_options(by))
-        if output is not None:
-            write_frame(output, result)
-        facts = {"output": output, "rows": len(rows), "effects": result.to_dict("records")}
-        console.result(f"Wrote {output}." if output else _printed(result), facts)
-
-    def _inference_options(self, by: list[str]) -> dict[str, Any]:
-        return {
+def _estimate(
+    estimand: Estimand,
+    model: Path,
+    data: Path,
+    effect: options.EffectOptions,
+    reading: options.ReadingOptions,
+    console: Console,
+) -> None:
+    """Estimate, and print or write the result."""
+    output = effect.output
+    if output is not None:
+        require_output_path(output, inputs=[data, model])
+        file_format(output)
+    with console.working("Estimating"):
+        loaded = load_model(model, effect.missing)
+        table = loaded.table(data, reading, console)
+        by = list(options.column_names(effect.by, table.names))
+        columns = list(dict.fromkeys([*loaded.schema.names, *by]))
+        rows, _ = loaded.complete_rows(sample_rows(table, columns, console), data, console)
+        how = {
             "by": by or None,
-            "confidence_level": self.effect.confidence_level,
-            "target": self.effect.interval_target.value,
-            "simultaneous": self.effect.simultaneous,
+            "confidence_level": effect.confidence_level,
+            "target": effect.interval_target.value,
+            "simultaneous": effect.simultaneous,
         }
+        result = estimand(loaded, rows, how)
+    if output is not None:
+        write_frame(output, result)
+    facts = {"output": output, "rows": len(rows), "effects": result.to_dict("records")}
+    console.result(f"Wrote {output}." if output else _printed(result), facts)
 
 
 @options.command
@@ -75,9 +68,11 @@ def average(
     ulmus average model.ulmus table.csv --by region
     ```
     """
-    EffectsCommand(model, data, effect, reading, console).run(
-        lambda loaded, rows, how: loaded.inference.average(rows, **how)
-    )
+
+    def means(loaded: LoadedModel, rows: Any, how: dict[str, Any]) -> Any:
+        return loaded.inference.average(rows, **how)
+
+    _estimate(means, model, data, effect, reading, console)
 
 
 @options.command
@@ -104,11 +99,11 @@ def compare(
     ulmus compare model.ulmus table.csv --variables site --by region
     ```
     """
-    EffectsCommand(model, data, effect, reading, console).run(
-        lambda loaded, rows, how: loaded.inference.compare(
-            rows, _contrasts(loaded, variables), **how
-        )
-    )
+
+    def contrasts(loaded: LoadedModel, rows: Any, how: dict[str, Any]) -> Any:
+        return loaded.inference.compare(rows, _contrasts(loaded, variables), **how)
+
+    _estimate(contrasts, model, data, effect, reading, console)
 
 
 @options.command
@@ -117,8 +112,7 @@ def slope(
     model: options.Model,
     data: options.Data,
     variables: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMNS", help="Columns (default: all numbers and dates)."),
+        list[str] | None, options.columns_option(help="Columns (default: all numbers and dates).")
     ] = None,
     effect: options.EffectOptions,
     reading: options.ReadingOptions,
@@ -136,7 +130,7 @@ def slope(
         names = options.column_names(variables, loaded.schema.names)
         return loaded.inference.slope(rows, list(names or loaded.schema.continuous), **how)
 
-    EffectsCommand(model, data, effect, reading, console).run(slopes)
+    _estimate(slopes, model, data, effect, reading, console)
 
 
 def _contrasts(model: LoadedModel, variables: list[str]) -> dict[str, Any]:
@@ -148,10 +142,8 @@ def _contrasts(model: LoadedModel, variables: list[str]) -> dict[str, Any]:
         matches = [name for name in columns if text == name or text.startswith(f"{name}=")]
         name = max(matches, key=len, default=text.partition("=")[0])
         if name in contrasts:
-            raise ValueError(
-                f"--variables names {name} twice; give all values at once, as in {name}=1,2,3, or "
-                "run the command for each contrast."
-            )
+            text = f"--variables names {name} twice; give all values at once, as in {name}=1,2,3"
+            raise ValueError(f"{text}, or run the command for each contrast.")
         values = text[len(name) + 1 :]
         column = columns.get(name, NumberColumn(name))
         contrasts[name] = None if text == name else _values(column, values)

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ulmus.cli import options
 from ulmus.cli.console import Console
-from ulmus.cli.loaded_model import LoadedModel, note_excluded, open_table
+from ulmus.cli.loaded_model import LoadedModel, open_table
 from ulmus.cli.noise_options import NoiseOptions
-from ulmus.cli.train import (
-    ColumnOptions,
-    TrainConfig,
-    TrainResult,
-    train_config,
-    train_in_blocks,
-    train_in_memory,
-)
+from ulmus.cli.train import ColumnOptions, TrainConfig, TrainResult, train, train_config
 from ulmus.estimators import ELMEnsembleRegressor
 from ulmus.pipelines import inference
 from ulmus.tables.writers import require_output_path
 
-PANEL = "Model"
+_option = partial(typer.Option, rich_help_panel="Model")
 
 
 class MapChoice(StrEnum):
@@ -43,40 +37,24 @@ class ModelOptions:
     """Parameters of the estimator."""
 
     n_estimators: Annotated[
-        int | None,
-        typer.Option(min=2, help="Number of networks in the ensemble.", rich_help_panel=PANEL),
+        int | None, _option(min=2, help="Number of networks in the ensemble.")
     ] = None
-    n_neurons: Annotated[
-        int | None,
-        typer.Option(min=1, help="Hidden units of each network.", rich_help_panel=PANEL),
-    ] = None
+    n_neurons: Annotated[int | None, _option(min=1, help="Hidden units of each network.")] = None
     input_map: Annotated[
         MapChoice,
-        typer.Option(
+        _option(
             help="Learn a relevance of each input (ard) or a linear map (full); auto chooses by "
-            "the number of rows; none gives all inputs the same scale.",
-            rich_help_panel=PANEL,
+            "the number of rows; none gives all inputs the same scale."
         ),
     ] = MapChoice.auto
-    random_state: Annotated[
-        int, typer.Option(min=0, help="Seed of the random weights.", rich_help_panel=PANEL)
-    ] = 0
-    device: Annotated[
-        str | None, typer.Option(help="A torch device, such as cuda.", rich_help_panel=PANEL)
-    ] = None
+    random_state: Annotated[int, _option(min=0, help="Seed of the random weights.")] = 0
+    device: Annotated[str | None, _option(help="A torch device, such as cuda.")] = None
 
     def estimator(self) -> ELMEnsembleRegressor:
         """An estimator with these parameters."""
-        parameters: dict[str, Any] = {
-            "n_estimators": self.n_estimators,
-            "n_neurons": self.n_neurons,
-            "device": self.device,
-        }
-        model = ELMEnsembleRegressor(random_state=self.random_state)
-        model.set_params(input_map=None if self.input_map == "none" else self.input_map.value)
-        return model.set_params(
-            **{name: value for name, value in parameters.items() if value is not None}
-        )
+        parameters = {n: value for n, value in asdict(self).items() if value is not None}
+        parameters["input_map"] = None if self.input_map == "none" else self.input_map.value
+        return ELMEnsembleRegressor(**parameters)
 
 
 @options.command
@@ -127,52 +105,36 @@ def fit(
     config = train_config(table, target, columns, errors)
     if not columns.columns and len(table.named_columns) < len(table.names):
         console.note("Dropped: a column without a name, such as the row numbers of pandas.")
-    if table.is_large if stream is None else stream:
-        console.note(
-            f"{data} has about {table.n_cells:,} cells and is read in blocks: training rows are "
-            "not stored, so leave-one-out diagnostics are not available."
-        )
-        result = train_in_blocks(config, model.estimator(), console)
-    else:
-        result = train_in_memory(config, model.estimator(), console)
-    note_excluded(result.n_excluded, console)
-    _write(result, config, console, output, rows, report)
-
-
-def _write(
-    result: TrainResult,
-    config: TrainConfig,
-    console: Console,
-    output: Path,
-    rows: bool,
-    report: Path | None,
-) -> None:
-    """Save the model, write the report, and print the summary."""
-    encoder, target = result.model.steps[0][1], config.target
+    result = train(config, model.estimator(), stream, console)
+    schema = result.model.steps[0][1].schema_
     with console.working("Computing diagnostics"):
-        summary = inference(result.model).summary(columns=encoder.schema_.origins)
+        summary = inference(result.model).summary(columns=schema.origins)
     with console.working(f"Writing {output}"):
         inference(result.model).save(output, rows=rows, target=target)
     if report is not None:
-        from ulmus.report import write_report
-
-        frame, y = result.frame, result.y
-        if frame is None:
-            loaded = LoadedModel(result.model, encoder.schema_, target)
-            frame, y = loaded.observed_rows(config.table, target, console)
-        with console.working(f"Writing {report}"):
-            write_report(result.model, frame, y, report, target=target)
-    facts: dict[str, Any] = {
+        _write_report(report, result, config, console)
+    facts = {
         "model": output,
         "report": report,
         "target": target,
         "rows_excluded": result.n_excluded,
-        "columns": list(encoder.schema_.names),
+        "columns": list(schema.names),
         "summary": summary.to_dict(console.option),
     }
     written = f"Wrote {output}." if report is None else f"Wrote {output} and {report}."
     following = [f"ulmus predict {output} NEW.csv -o OUT.csv"]
     if report is None:
-        following.append(f"ulmus report {output} {config.table.path} -o report.html")
+        following.append(f"ulmus report {output} {data} -o report.html")
     text = f"{summary.format(console.option, ())}\n\n{written} Next:\n  " + "\n  ".join(following)
     console.result(text, facts, [finding.code for finding in summary.warnings or ()])
+
+
+def _write_report(report: Path, result: TrainResult, config: TrainConfig, console: Console) -> None:
+    from ulmus.report import write_report
+
+    frame, y = result.frame, result.y
+    if frame is None:  # the table was not kept in memory
+        loaded = LoadedModel(result.model, result.model.steps[0][1].schema_, config.target)
+        frame, y = loaded.observed_rows(config.table, config.target, console)
+    with console.working(f"Writing {report}"):
+        write_report(result.model, frame, y, report, target=config.target)

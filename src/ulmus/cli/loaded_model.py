@@ -26,21 +26,11 @@ MAX_ROWS = 200_000
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model, the columns it requires, and the name of its target.
+    """A model, the columns it requires, and the name of its target."""
 
-    Parameters
-    ----------
-    pipeline : Pipeline
-        An encoder of tables, and a fitted estimator.
-    schema : Schema
-        The columns.
-    target : str or None
-        Name of the target, if the file contains it.
-    """
-
-    pipeline: Pipeline
-    schema: Schema
-    target: str | None
+    pipeline: Pipeline  # an encoder of tables, and a fitted estimator
+    schema: Schema  # the columns
+    target: str | None  # name of the target, if the file contains it
 
     @property
     def inference(self) -> Any:
@@ -104,10 +94,8 @@ def _schema(model: Any, path: Path) -> Schema:
         return model.steps[0][1].schema_
     names = getattr(model, "feature_names_in_", None)
     if names is None:
-        raise ValueError(
-            f"{path} was fitted to an array without column names, which a table cannot be matched "
-            "with; fit it to a data frame, or with `ulmus fit`."
-        )
+        text = f"{path} was fitted to an array without column names"
+        raise ValueError(f"{text}; fit it to a data frame, or with `ulmus fit`.")
     return Schema(tuple(NumberColumn(str(name)) for name in names))
 
 
@@ -127,10 +115,8 @@ def numeric_column(
     cells = Cells(name, frame[name], na_values, first_row)
     found = column_type(cells)
     if found not in (None, NumberColumn, BooleanColumn):
-        raise ValueError(
-            f"{role} {name!r} contains {found.plural}, such as {str(cells.texts[0])!r}; name a "
-            "column of numbers."
-        )
+        content = f"{found.plural}, such as {str(cells.texts[0])!r}"
+        raise ValueError(f"{role} {name!r} contains {content}; name a column of numbers.")
     return cells.numbers()
 
 
@@ -148,9 +134,8 @@ def sample_rows(table: TableFile, columns: Sequence[Any], console: Console) -> A
         return table.frame(columns)
     step, start, n_kept, parts = 1, 0, 0, []
     for frame in table.frames(columns):
-        parts.append(
-            frame.set_axis(np.arange(start, start + len(frame))).iloc[-start % step :: step]
-        )
+        numbered = frame.set_axis(np.arange(start, start + len(frame)))
+        parts.append(numbered.iloc[-start % step :: step])
         start, n_kept = start + len(frame), n_kept + len(parts[-1])
         while n_kept > MAX_ROWS:
             step *= 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ IN_TIME = {"ar1": AR1, "newey-west": NeweyWest}
 IN_SPACE = {"exponential": Exponential, "matern": Matern}
 CLUSTERED = "clustered"
 NOISES = (*INDEPENDENT, *IN_TIME, *IN_SPACE, CLUSTERED)
-PANEL = "Correlated errors"
+_option = partial(typer.Option, rich_help_panel="Correlated errors")
 
 
 @dataclass(frozen=True)
@@ -29,38 +30,30 @@ class NoiseOptions:
     """Columns of locations, and the name of the noise model."""
 
     time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of times: errors are autocorrelated.",
-            rich_help_panel=PANEL,
-        ),
+        str | None, _option(metavar="COLUMN", help="Column of times: errors are autocorrelated.")
     ] = None
     coords: Annotated[
         list[str] | None,
-        typer.Option(
+        _option(
             metavar="COLUMNS",
             help="Columns of coordinates, such as east,north: errors are spatially correlated.",
-            rich_help_panel=PANEL,
         ),
     ] = None
     groups: Annotated[
         str | None,
-        typer.Option(
+        _option(
             metavar="COLUMN",
             help="Column of groups: errors are correlated within groups; with --time, each group "
             "is a series.",
-            rich_help_panel=PANEL,
         ),
     ] = None
     noise: Annotated[
         str | None,
-        typer.Option(
+        _option(
             metavar="NAME",
             help="Independent errors: auto, homoskedastic or heteroskedastic. In time: ar1 or "
             "newey-west. In space: exponential or matern. In groups: clustered. Default: by the "
             "columns above.",
-            rich_help_panel=PANEL,
         ),
     ] = None
 
@@ -73,21 +66,11 @@ class NoiseOptions:
 
 @dataclass(frozen=True)
 class LocationColumns:
-    """Names of the columns of times, coordinates and groups.
+    """Names of the columns of times, coordinates and groups."""
 
-    Parameters
-    ----------
-    time : str or None
-        Times: numbers or dates.
-    coords : tuple of str
-        Coordinates: numbers.
-    groups : str or None
-        Groups: any values.
-    """
-
-    time: str | None = None
-    coords: tuple[str, ...] = ()
-    groups: str | None = None
+    time: str | None = None  # numbers or dates
+    coords: tuple[str, ...] = ()  # numbers
+    groups: str | None = None  # any values
 
     @property
     def names(self) -> list[str]:
@@ -111,19 +94,14 @@ class LocationColumns:
         for axis, names in (("coords", tuple(IN_SPACE)), ("groups", (CLUSTERED,))):
             if name in names and axis not in self.axes:
                 raise ValueError(f"--noise {name} needs --{axis}; name columns of the table.")
-        noise = self.noise(name, ())
-        used = location_columns(noise)
+        used = location_columns(self.noise(name, ()))
         unused = next((axis for axis in self.axes if axis not in used), None)
         if unused is not None:
             model = f"--noise {name or self._default}"
             raise ValueError(f"--{unused} has no use with {model}; drop one of them.")
 
     def noise(self, name: str | None, features: Collection[str]) -> Any:
-        """The noise model of this name, or the default for the columns.
-
-        It refers to columns that are inputs by name; ``arguments`` of the fit has the values of
-        others.
-        """
+        """The noise model of this name or the default; it refers to inputs by their names."""
         name, named = name or self._default, self._named(features)
         if name in IN_TIME:
             series = IN_TIME[name](time=named.get("time"))
@@ -150,9 +128,7 @@ class LocationColumns:
         out = {}
         for axis, names in self.axes.items():
             cells = [Cells(name, frame[name], na_values, first_row) for name in names]
-            each = [
-                _groups(one) if axis == "groups" else _location_values(one, axis) for one in cells
-            ]
+            each = [_location_values(one, axis) for one in cells]
             out[axis] = np.column_stack(each) if axis == "coords" else each[0]
         return out
 
@@ -173,15 +149,13 @@ def missing_locations(values: dict[str, np.ndarray], n_rows: int) -> np.ndarray:
 
 
 def _location_values(cells: Cells, axis: str) -> np.ndarray:
+    if axis == "groups":
+        groups = np.full(len(cells.present), None, dtype=object)
+        groups[cells.present] = cells.texts
+        return groups
     found = column_type(cells) or NumberColumn
     allowed = found is NumberColumn or (axis == "time" and found.continuous)
     if allowed and issubclass(found, NumericColumn):
         return found.parse(cells)
     required = "numbers or dates" if axis == "time" else "numbers"
     raise ValueError(f"--{axis} {cells.name} contains {found.plural}; name a column of {required}.")
-
-
-def _groups(cells: Cells) -> np.ndarray:
-    groups = np.full(len(cells.present), None, dtype=object)
-    groups[cells.present] = cells.texts
-    return groups

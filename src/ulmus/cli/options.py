@@ -32,7 +32,9 @@ class IntervalTarget(StrEnum):
     expectation = "expectation"
 
 
-CSV = "Reading CSV"
+# An option that names columns, and options of a panel of the help.
+columns_option = functools.partial(typer.Option, metavar="COLUMNS")
+_csv = functools.partial(typer.Option, rich_help_panel="Reading CSV")
 
 Data = Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz, .parquet, .arrow or .feather.")]
 Model = Annotated[Path, typer.Argument(help="Model file written by `ulmus fit` or `save`.")]
@@ -55,25 +57,16 @@ class MessageOptions:
 class ReadingOptions:
     """Format of a CSV file."""
 
-    delimiter: Annotated[
-        str | None,
-        typer.Option(help="Column delimiter (default: detected).", rich_help_panel=CSV),
-    ] = None
-    decimal: Annotated[
-        str | None,
-        typer.Option(help="Decimal separator (default: detected).", rich_help_panel=CSV),
-    ] = None
-    encoding: Annotated[str, typer.Option(help="Text encoding.", rich_help_panel=CSV)] = "utf-8"
+    delimiter: Annotated[str | None, _csv(help="Column delimiter (default: detected).")] = None
+    decimal: Annotated[str | None, _csv(help="Decimal separator (default: detected).")] = None
+    encoding: Annotated[str, _csv(help="Text encoding.")] = "utf-8"
 
 
 @dataclass(frozen=True)
 class EffectOptions:
     """Options of all commands that estimate effects."""
 
-    by: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMNS", help="Columns that define groups of rows."),
-    ] = None
+    by: Annotated[list[str] | None, columns_option(help="Columns that define groups.")] = None
     confidence_level: ConfidenceLevel = 0.95
     interval_target: Annotated[IntervalTarget, typer.Option(help="What the intervals cover.")] = (
         IntervalTarget.expectation

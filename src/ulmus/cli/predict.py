@@ -44,8 +44,7 @@ def predict(
         typer.Option(metavar="NUMBERS", help="Probability that an observation exceeds this value."),
     ] = None,
     keep: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMNS", help="Columns of the table to copy, or `all`."),
+        list[str] | None, options.columns_option(help="Columns of the table to copy, or `all`.")
     ] = None,
     interval_target: Annotated[
         options.IntervalTarget | None,
@@ -194,8 +193,6 @@ def _copied_columns(
     table.require(copied)
     twice = next((name for name in copied if name in columns.names), None)
     if twice is not None:
-        raise ValueError(
-            f"--keep {twice} is also the name of a column of predictions; rename the column of the "
-            "table, or do not keep it."
-        )
+        text = f"--keep {twice} is also the name of a column of predictions"
+        raise ValueError(f"{text}; rename the column of the table, or do not keep it.")
     return copied

@@ -11,9 +11,9 @@ import typer
 from sklearn.pipeline import Pipeline
 
 from ulmus.cli.console import Console
-from ulmus.cli.loaded_model import numeric_column
+from ulmus.cli.loaded_model import note_excluded, numeric_column
 from ulmus.cli.noise_options import LocationColumns, NoiseOptions, missing_locations
-from ulmus.cli.options import Missing, column_names
+from ulmus.cli.options import Missing, column_names, columns_option
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting
 from ulmus.tables import Schema, TableEncoder, infer_schema
@@ -28,15 +28,11 @@ class ColumnOptions:
     """Roles of the columns, and missing values."""
 
     columns: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMNS", help="Inputs (default: all other columns)."),
+        list[str] | None, columns_option(help="Inputs (default: all other columns).")
     ] = None
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMNS", help="Columns that are not inputs.")
-    ] = None
+    drop: Annotated[list[str] | None, columns_option(help="Columns that are not inputs.")] = None
     categorical: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMNS", help="Columns of numbers that are labels of categories."),
+        list[str] | None, columns_option(help="Columns of numbers that are labels of categories.")
     ] = None
     sample_weight: Annotated[
         str | None,
@@ -54,39 +50,17 @@ class ColumnOptions:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """The roles of the columns of a table.
-
-    Parameters
-    ----------
-    table : TableFile
-        The table.
-    target : str
-        Column to predict.
-    inputs : tuple of str
-        Columns that may serve as inputs.
-    weight : str or None
-        Column of row weights.
-    categorical : tuple of str
-        Columns of numbers that are labels of categories.
-    missing : {"error", "drop", "impute"}
-        Rule for rows with missing values.
-    na_values : tuple of str
-        Codes for missing values.
-    locations : LocationColumns
-        Columns of times, coordinates and groups.
-    noise : str or None
-        Name of the noise model, or None for the default of the locations.
-    """
+    """The roles of the columns of a table."""
 
     table: TableFile
-    target: str
-    inputs: tuple[str, ...]
-    weight: str | None
-    categorical: tuple[str, ...]
-    missing: str
-    na_values: tuple[str, ...]
-    locations: LocationColumns
-    noise: str | None
+    target: str  # column to predict
+    inputs: tuple[str, ...]  # columns that may serve as inputs
+    weight: str | None  # column of row weights
+    categorical: tuple[str, ...]  # columns of numbers that are labels of categories
+    missing: str  # rule for rows with missing values: "error", "drop" or "impute"
+    na_values: tuple[str, ...]  # codes for missing values
+    locations: LocationColumns  # columns of times, coordinates and groups
+    noise: str | None  # name of the noise model; None for the default of the locations
 
     @property
     def columns(self) -> list[str]:
@@ -112,10 +86,8 @@ class TrainConfig:
         weight = self._numbers(self.weight, frame, first_row, "the weight")
         if np.any(weight < 0):
             row = first_row + int(np.argmax(weight < 0)) + 1
-            raise ValueError(
-                f"the weight {self.weight!r} is negative in data row {row}; weights are inverse "
-                "noise variances, 0 or more."
-            )
+            text = f"the weight {self.weight!r} is negative in data row {row}"
+            raise ValueError(f"{text}; weights are inverse noise variances, 0 or more.")
         return np.where(np.isnan(weight), np.nan, y), weight
 
     def _numbers(self, name: str, frame: Any, first_row: int, role: str) -> np.ndarray:
@@ -171,8 +143,22 @@ def train_config(
     )
 
 
-def train_in_memory(config: TrainConfig, model: Any, console: Console) -> TrainResult:
-    """Fit a table that fits into memory."""
+def train(config: TrainConfig, model: Any, stream: bool | None, console: Console) -> TrainResult:
+    """Fit in memory or block by block; by default, large tables are read in blocks."""
+    table = config.table
+    if table.is_large if stream is None else stream:
+        console.note(
+            f"{table.path} has about {table.n_cells:,} cells and is read in blocks: training rows "
+            "are not stored, so leave-one-out diagnostics are not available."
+        )
+        result = _train_in_blocks(config, model, console)
+    else:
+        result = _train_in_memory(config, model, console)
+    note_excluded(result.n_excluded, console)
+    return result
+
+
+def _train_in_memory(config: TrainConfig, model: Any, console: Console) -> TrainResult:
     with console.working("Reading the table"):
         frame = config.table.frame(config.columns)
         y, weight = config.observed(frame, 0)
@@ -196,7 +182,7 @@ def train_in_memory(config: TrainConfig, model: Any, console: Console) -> TrainR
     return TrainResult(pipe, len(frame) - len(y), inputs, y)
 
 
-def train_in_blocks(config: TrainConfig, model: Any, console: Console) -> TrainResult:
+def _train_in_blocks(config: TrainConfig, model: Any, console: Console) -> TrainResult:
     """Fit a table that is read several times and never stored."""
     with console.working("Reading the columns"):
         schema = _inferred_schema(config, config.table.frames(config.inputs), console)
@@ -220,9 +206,9 @@ def train_in_blocks(config: TrainConfig, model: Any, console: Console) -> TrainR
     def blocks() -> Iterator[tuple[Any, ...]]:
         return (block for block, _ in pieces())
 
-    model.set_params(noise=config.locations.noise(config.noise, schema.features))
+    noise = config.locations.noise(config.noise, schema.features)
     # Blocks in parallel use more cores than the products of one block.
-    model.set_params(n_jobs=-1)
+    model.set_params(noise=noise, n_jobs=-1)
     arguments = _joined_locations(config, schema, pieces)
     with console.working("Fitting, block by block"):
         model.fit_blocks(blocks, **arguments)
@@ -240,12 +226,8 @@ def _joined_locations(config: TrainConfig, schema: Schema, pieces: Any) -> dict[
 
 
 def _inferred_schema(config: TrainConfig, frames: Any, console: Console) -> Schema:
-    inferred = infer_schema(
-        frames,
-        categorical=config.categorical,
-        missing=config.missing,
-        na_values=config.na_values,
-    )
+    how: dict[str, Any] = {"missing": config.missing, "na_values": config.na_values}
+    inferred = infer_schema(frames, categorical=config.categorical, **how)
     for text in inferred.notes:
         console.note(text)
     return inferred.schema

@@ -31,15 +31,11 @@ try:
     import dask
     import dask.array as da
 except ImportError as error:
-    raise ImportError(
-        "ulmus.dask needs dask and distributed, which are not installed; install ulmus[dask]."
-    ) from error
+    raise ImportError("ulmus.dask needs dask and distributed; install ulmus[dask].") from error
 
 __all__ = ["fit", "predict", "predict_var"]
 
 Estimator = TypeVar("Estimator", bound=BaseELM)
-NO_ORDER = "requires rows in an order, and partitions of a cluster have none"
-REMEDIES = ("use fit", "use fit_blocks", Setting("noise", "auto"))
 
 
 def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Estimator:
@@ -78,7 +74,9 @@ def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Esti
     n_features, output_shape, partitions = _partitions(X, y, sample_weight)
     fresh = estimator._unfitted()
     if noise_assumption(fresh.noise).correlated:
-        raise InputError(Message("needs-order", NO_ORDER, "noise", fresh.noise, REMEDIES))
+        text = "requires rows in an order, and partitions of a cluster have none"
+        suggestions = ("use fit", "use fit_blocks", Setting("noise", "auto"))
+        raise InputError(Message("needs-order", text, "noise", fresh.noise, suggestions))
     source = DaskSource(partitions, n_features, checked_reference(fresh, np.empty(0)))
     fresh._set_features(n_features, names)
     spec = fit_spec(fresh, n_features, math.prod(output_shape), not output_shape)
@@ -106,10 +104,10 @@ def predict(estimator: Any, X: Any) -> Any:
     >>> import ulmus.integrations.dask
     >>> from ulmus import ELMEnsembleRegressor
     >>> from ulmus.datasets import make_sine
-    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> X, y, *_ = make_sine(60, random_state=0)
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
-    >>> ulmus.integrations.dask.predict(model, da.from_array(X, chunks=(50, 1))).compute().shape
-    (100,)
+    >>> ulmus.integrations.dask.predict(model, da.from_array(X)).compute().shape
+    (60,)
     """
     return _mapped(X, estimator.predict, estimator)
 
@@ -139,11 +137,10 @@ def predict_var(
     >>> import ulmus.integrations.dask
     >>> from ulmus import ELMEnsembleRegressor
     >>> from ulmus.datasets import make_sine
-    >>> X, y, *_ = make_sine(100, random_state=0)
+    >>> X, y, *_ = make_sine(60, random_state=0)
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
-    >>> points = da.from_array(X, chunks=(50, 1))
-    >>> ulmus.integrations.dask.predict_var(model, points, component="model").compute().shape
-    (100,)
+    >>> ulmus.integrations.dask.predict_var(model, da.from_array(X)).compute().shape
+    (60,)
     """
 
     def variance(block: Any) -> Any:
@@ -184,13 +181,9 @@ class DaskSource:
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass on every partition and add up the results in pairs, on the workers."""
-        shared = dask.delayed(row_pass)
-        run = dask.delayed(_partial_pass)
-        level = [
-            run(shared, part, index, self.width, self.reference)
-            for index, part in enumerate(self.partitions)
-        ]
-        add = dask.delayed(_sum_of_used)
+        shared = dask.delayed(row_pass), self.width, self.reference
+        run, add = dask.delayed(_partial_pass), dask.delayed(_sum_of_used)
+        level = [run(part, index, *shared) for index, part in enumerate(self.partitions)]
         while len(level) > 1:
             level = [add(level[i : i + 2]) for i in range(0, len(level), 2)]
         total = level[0].compute()
@@ -212,7 +205,7 @@ class DaskSource:
             yield from split_block(block, self.width, self.reference)
 
 
-def _partial_pass(row_pass: RowPass, part: Any, index: int, width: int, ref: Array) -> Any:
+def _partial_pass(part: Any, index: int, row_pass: RowPass, width: int, ref: Array) -> Any:
     block = checked_block(tuple(part), f"partition {index}")
     return row_pass(split_block(block, width, ref)) if block.X.shape[0] else None
 
@@ -233,9 +226,8 @@ def _partitions(
     rows = X.chunks[0]
     for name, other in (("y", y), ("sample_weight", weight)):
         if other is not None and other.shape[0] != X.shape[0]:
-            raise ValueError(
-                f"X has {X.shape[0]} rows and {name} {other.shape[0]}; give one of each per row."
-            )
+            lengths = f"X has {X.shape[0]} rows and {name} {other.shape[0]}"
+            raise ValueError(f"{lengths}; give one of each per row.")
     y = y.rechunk({0: rows, **({1: -1} if y.ndim == 2 else {})})
     X_parts, y_parts = X.to_delayed().ravel(), y.to_delayed().ravel()
     if weight is None:
@@ -252,10 +244,8 @@ def _array(collection: Any) -> Any:
     if hasattr(collection, "to_dask_array"):
         return collection.to_dask_array(lengths=True)
     if not isinstance(collection, da.Array):
-        raise ValueError(
-            f"ulmus.dask needs Dask arrays or data frames, got {type(collection).__name__}; use "
-            "the estimator's own fit or fit_blocks for other tables."
-        )
+        text = f"ulmus.dask needs Dask arrays or data frames, got {type(collection).__name__}"
+        raise ValueError(f"{text}; use the estimator's own fit or fit_blocks for other tables.")
     if any(np.isnan(size) for size in collection.shape):
         return collection.compute_chunk_sizes()
     return collection

@@ -16,9 +16,7 @@ try:
     from skpro.regression.base import BaseProbaRegressor
     from skpro.utils.sklearn import prep_skl_df
 except ImportError as error:
-    raise ImportError(
-        "ulmus.skpro needs the package skpro, which is not installed; run `pip install skpro`."
-    ) from error
+    raise ImportError("ulmus.skpro needs the package skpro; run `pip install skpro`.") from error
 
 __all__ = ["ELMProbaRegressor"]
 
@@ -84,10 +82,8 @@ class ELMProbaRegressor(BaseProbaRegressor):
 
     def _fit(self, X: pd.DataFrame, y: pd.DataFrame) -> Self:
         outputs = y.to_numpy()
-        one_output = outputs.shape[1] == 1
-        self.estimator_ = clone(self.estimator).fit(
-            _named(X), outputs[:, 0] if one_output else outputs
-        )
+        outputs = outputs[:, 0] if outputs.shape[1] == 1 else outputs
+        self.estimator_ = clone(self.estimator).fit(_named(X), outputs)
         return self
 
     def _predict(self, X: pd.DataFrame) -> pd.DataFrame:

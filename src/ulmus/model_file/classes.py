@@ -59,15 +59,7 @@ FIT_CLASSES = reachable_dataclasses(Fit, JackknifeForm, PairGram, RegeneratedFor
 
 #: What ``skops.io.load(path, trusted=SKOPS_TRUSTED_TYPES)`` must trust to load a fitted estimator:
 #: the classes of ulmus, and SciPy's sparse arrays for fits to them.
-SKOPS_TRUSTED_TYPES = (
-    *(f"{module}.{name}" for name, module in ESTIMATORS.items()),
-    *(
-        f"{cls.__module__}.{cls.__qualname__}"
-        for cls in (
-            *FIT_CLASSES.values(),
-            *NOISE_CLASSES.values(),
-            Misfit,
-            scipy.sparse.csr_array,
-        )
-    ),
+SKOPS_TRUSTED_TYPES = tuple(f"{module}.{name}" for name, module in ESTIMATORS.items()) + tuple(
+    f"{cls.__module__}.{cls.__qualname__}"
+    for cls in (*FIT_CLASSES.values(), *NOISE_CLASSES.values(), Misfit, scipy.sparse.csr_array)
 )

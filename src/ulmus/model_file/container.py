@@ -27,23 +27,12 @@ from ulmus.version import __version__
 FORMAT = 2
 # The key of the document in the metadata; the only one, as safetensors orders several at random.
 DOCUMENT = "ulmus"
-# Bytes of a document, and levels of brackets in it; a fit has some 20.
-LARGEST_DOCUMENT, DEEPEST = 2**25, 100
+# Bytes of a document.
+LARGEST_DOCUMENT = 2**25
 # What safetensors and NumPy call the booleans and numbers that a file may contain.
-DTYPES = {
-    "BOOL": "bool",
-    "I8": "int8",
-    "I16": "int16",
-    "I32": "int32",
-    "I64": "int64",
-    "U8": "uint8",
-    "U16": "uint16",
-    "U32": "uint32",
-    "U64": "uint64",
-    "F32": "float32",
-    "F64": "float64",
-}
-VERSION = re.compile(r"[0-9][0-9A-Za-z.+!-]{0,40}")
+DTYPES = {"BOOL": "bool", "F32": "float32", "F64": "float64"}
+for _bits in (8, 16, 32, 64):
+    DTYPES |= {f"I{_bits}": f"int{_bits}", f"U{_bits}": f"uint{_bits}"}
 FOREIGN = (
     (b"PK\x03\x04", "a zip file"),
     (b"\x80", "a pickle, which could run anything and is never loaded"),
@@ -75,10 +64,8 @@ def write_container(
     unsealed = {"format": FORMAT, "ulmus": __version__, **document, "arrays": digests}
     text = json.dumps({**unsealed, "sha256": document_digest(unsealed)}, allow_nan=False)
     if len(text) > LARGEST_DOCUMENT:
-        raise ValueError(
-            f"the description of the model has {len(text)} bytes, and a model file has room for "
-            f"{LARGEST_DOCUMENT}; use columns with fewer categories."
-        )
+        room = f"{len(text)} bytes, and a model file has room for {LARGEST_DOCUMENT}"
+        raise ValueError(f"the description of the model has {room}; use fewer categories.")
     # The library's own writing to a path makes another file, with permissions of its own.
     content = serialised(stored, metadata={DOCUMENT: text})
     with open(path, "wb") as file:
@@ -179,18 +166,16 @@ def _require_memory(path: str | os.PathLike[str]) -> None:
     try:
         np.empty(size, dtype=np.uint8)
     except (MemoryError, ValueError):
-        raise ModelFileError(
-            f"{_shown(path)} has {size} bytes, more than the memory of this machine."
-        ) from None
+        text = f"{_shown(path)} has {size} bytes, more than the memory of this machine."
+        raise ModelFileError(text) from None
 
 
 def _document(path: str | os.PathLike[str], tensors: Any, header: dict[str, Any]) -> dict[str, Any]:
     """The document, if it is undamaged, of this format, and lists the arrays of the file."""
     metadata = header.get("__metadata__") or {}
     if set(metadata) != {DOCUMENT}:
-        raise ModelFileError(
-            f"{_shown(path)} is not a model file of ulmus: it is another safetensors file."
-        )
+        text = f"{_shown(path)} is not a model file of ulmus"
+        raise ModelFileError(f"{text}: it is another safetensors file.")
     text = metadata[DOCUMENT]
     if len(text) > LARGEST_DOCUMENT:
         raise ValueError(f"its document has more than {LARGEST_DOCUMENT} bytes")
@@ -212,7 +197,7 @@ def _require_format(path: str | os.PathLike[str], document: Any) -> None:
         raise ModelFileError(f"{_shown(path)} is not a model file of ulmus: it has no format.")
     if version != FORMAT:
         writer = document.get("ulmus")
-        plausible = isinstance(writer, str) and VERSION.fullmatch(writer)
+        plausible = isinstance(writer, str) and re.fullmatch(r"[0-9][0-9A-Za-z.+!-]{0,40}", writer)
         raise ModelFileError(
             f"{_shown(path)} was written in format {version} by "
             f"{f'ulmus {writer}' if plausible else 'another ulmus'}; this ulmus {__version__} "
@@ -223,26 +208,21 @@ def _require_format(path: str | os.PathLike[str], document: Any) -> None:
 def _parsed(text: bytes) -> Any:
     """A JSON value without duplicate keys, non-finite numbers or excessive nesting."""
     try:
-        document = json.loads(
-            text.decode("ascii"),
-            object_pairs_hook=_unique,
-            parse_float=_finite,
-            parse_constant=_finite,
-        )
+        numbers: Any = {"parse_float": _finite, "parse_constant": _finite}
+        document = json.loads(text.decode("ascii"), object_pairs_hook=_unique, **numbers)
+        _require_depth(document, 100)  # that of a fit is about 20
     except RecursionError:
         raise ValueError("its document is nested too deeply") from None
-    level, depth = [document], 0
-    while level:
-        level = [
-            inner
-            for value in level
-            if isinstance(value, (dict, list))
-            for inner in (value.values() if isinstance(value, dict) else value)
-        ]
-        depth += 1
-        if depth > DEEPEST:
-            raise ValueError("its document is nested too deeply")
     return document
+
+
+def _require_depth(value: Any, depth: int) -> None:
+    if not isinstance(value, (dict, list)):
+        return
+    if depth == 0:
+        raise ValueError("its document is nested too deeply")
+    for inner in value.values() if isinstance(value, dict) else value:
+        _require_depth(inner, depth - 1)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

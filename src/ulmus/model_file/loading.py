@@ -52,15 +52,14 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> import tempfile
     >>> import ulmus
     >>> from ulmus.datasets import make_sine
     >>> X, y, *_ = make_sine(60, random_state=0)
     >>> model = ulmus.ELMEnsembleRegressor(3, 20, input_map=None, random_state=0).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "model.ulmus")
-    ...     model.save(path)
-    ...     again = ulmus.load(path)
+    ...     model.save(f"{folder}/model.ulmus")
+    ...     again = ulmus.load(f"{folder}/model.ulmus")
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
@@ -72,10 +71,8 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
         fit = from_arrays(container.arrays, container.document["fit"], reference)
         require_valid_fit(fit, model.n_features_in_)
     if device is not None and not is_foreign(fit.ensemble.layer.W):
-        raise ValueError(
-            f"device={device!r} is for models that were fitted with torch, and this one was fitted "
-            "with NumPy; load it with device=None."
-        )
+        text = f"device={device!r} is for models that were fitted with torch, not with NumPy"
+        raise ValueError(f"{text}; load this one with device=None.")
     model.fitted_ = _moved(fit, model.device, device)
     model.device = device
     schema = container.document["columns"]["schema"]
@@ -108,15 +105,14 @@ def model_document(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> import tempfile
     >>> import ulmus
     >>> from ulmus.datasets import make_sine
     >>> X, y, *_ = make_sine(60, random_state=0)
     >>> model = ulmus.ELMEnsembleRegressor(3, 20, input_map=None, random_state=0).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "model.ulmus")
-    ...     model.save(path)
-    ...     document = ulmus.model_file.model_document(path)
+    ...     model.save(f"{folder}/model.ulmus")
+    ...     document = ulmus.model_file.model_document(f"{folder}/model.ulmus")
     >>> document["class"], document["training"]["rows"]
     ('ELMEnsembleRegressor', 60)
     """

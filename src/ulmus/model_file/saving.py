@@ -17,8 +17,6 @@ from ulmus.model_file.classes import ESTIMATORS, NOISE_CLASSES, estimator_class
 from ulmus.model_file.container import write_container
 from ulmus.model_file.serialisation import describe, to_arrays
 
-GENERATOR_NOTE = "random_state was a generator; its draws are saved, and None in its place"
-
 
 def save(
     model: Any,
@@ -50,23 +48,21 @@ def save(
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> import tempfile
     >>> import ulmus
     >>> from ulmus.datasets import make_sine
     >>> X, y, *_ = make_sine(60, random_state=0)
     >>> model = ulmus.ELMEnsembleRegressor(3, 20, input_map=None, random_state=0).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "model.ulmus")
+    ...     path = f"{folder}/model.ulmus"
     ...     ulmus.model_file.save(model, path, rows=False, target="height")
     ...     ulmus.model_file.model_document(path)["target"]
     'height'
     """
     name = type(model).__name__
     if name not in ESTIMATORS or type(model) is not estimator_class(name):
-        raise ValueError(
-            f"a model file requires an estimator of class {' or '.join(ESTIMATORS)}, got {name}; "
-            "save the fitted estimator itself."
-        )
+        text = f"a model file requires an estimator of class {' or '.join(ESTIMATORS)}, got {name}"
+        raise ValueError(f"{text}; save the fitted estimator itself.")
     check_is_fitted(model)
     if not isinstance(rows, (bool, np.bool_)):
         raise ValueError(f"rows must be True or False, got {rows!r}.")
@@ -94,17 +90,14 @@ def _parameters(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any], list
     arrays, descriptions, notes = {}, {}, []
     for name, value in model.get_params(deep=False).items():
         if isinstance(value, (np.random.Generator, np.random.RandomState)):
-            notes.append(GENERATOR_NOTE)
+            notes.append(f"{name} was a generator; its draws are saved, and None in its place")
             value = None
         try:
             more, descriptions[name] = describe(value, f"parameters.{name}", NOISE_CLASSES)
         except ValueError:
-            suggestion = (
-                "fit with an activation by name" if name == "activation" else "use plain values"
-            )
-            raise ValueError(
-                f"{name}={value!r} cannot be saved, as a model file contains no code; {suggestion}."
-            ) from None
+            text = f"{name}={value!r} cannot be saved, as a model file contains no code"
+            plain = "an activation by name" if name == "activation" else "plain values"
+            raise ValueError(f"{text}; use {plain}.") from None
         arrays.update(more)
     return arrays, descriptions, notes
 

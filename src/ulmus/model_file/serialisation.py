@@ -7,9 +7,9 @@ is stored once.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -64,14 +64,14 @@ def from_description(
     return _Reader(arrays, reference, classes).value(description)
 
 
+@dataclass
 class _Writer:
     """Collects the arrays of the values that it describes."""
 
-    def __init__(self, classes: Mapping[str, type]) -> None:
-        self.arrays: dict[str, np.ndarray] = {}
-        self._classes = classes
-        self._names: dict[Any, str] = {}
-        self._alive: list[Any] = []
+    classes: Mapping[str, type]
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    names: dict[Any, str] = field(default_factory=dict)  # by the identity of the array
+    alive: list[Any] = field(default_factory=list)  # arrays whose memory must not be reused
 
     def describe(self, value: Any, name: str) -> Any:
         """Description of a value; its arrays are named by the path to it."""
@@ -92,27 +92,25 @@ class _Writer:
         for sequence, cls in SEQUENCES.items():
             if isinstance(value, cls):
                 return {sequence: [self.describe(v, f"{name}.{i}") for i, v in enumerate(value)]}
-        if type(value) in self._classes.values():
+        if type(value) in self.classes.values():
             return self._object(value, name)
-        raise ValueError(
-            f"{name} is a {type(value).__name__}, which cannot be stored as arrays; use an "
-            "activation by name instead of a function."
-        )
+        text = f"{name} is a {type(value).__name__}, which cannot be stored as arrays"
+        raise ValueError(f"{text}; use an activation by name instead of a function.")
 
     def _object(self, value: Any, name: str) -> dict[str, Any]:
-        fields = {
-            field.name: self.describe(getattr(value, field.name), f"{name}.{field.name}")
-            for field in dataclasses.fields(value)
+        parts = {
+            one.name: self.describe(getattr(value, one.name), f"{name}.{one.name}")
+            for one in fields(value)
         }
-        return {"class": type(value).__name__, "fields": fields}
+        return {"class": type(value).__name__, "fields": parts}
 
     def _array(self, value: Array, name: str) -> dict[str, Any]:
         key = _identity(value)
-        if key not in self._names:
-            self._names[key] = name
-            self._alive.append(value)  # so that its memory is not reused by another array
+        if key not in self.names:
+            self.names[key] = name
+            self.alive.append(value)
             self.arrays[name] = np.asarray(to_numpy(value), order="C")
-        return {"array": self._names[key], "foreign": is_foreign(value)}
+        return {"array": self.names[key], "foreign": is_foreign(value)}
 
     @staticmethod
     def _number(value: Any) -> Any:
@@ -129,19 +127,14 @@ def _identity(value: Array) -> Any:
     return id(value)
 
 
+@dataclass
 class _Reader:
     """Constructs values from their description and the arrays."""
 
-    def __init__(
-        self,
-        arrays: Mapping[str, np.ndarray],
-        reference: Array | None,
-        classes: Mapping[str, type],
-    ) -> None:
-        self._arrays = arrays
-        self._reference = reference
-        self._classes = classes
-        self._converted: dict[str, Any] = {}
+    arrays: Mapping[str, np.ndarray]
+    reference: Array | None
+    classes: Mapping[str, type]
+    converted: dict[str, Any] = field(default_factory=dict)
 
     def value(self, text: Any) -> Any:
         """The value of a description."""
@@ -158,10 +151,10 @@ class _Reader:
         for sequence, cls in SEQUENCES.items():
             if sequence in text:
                 return cls(self.value(part) for part in text[sequence])
-        if text.get("class") not in self._classes:
+        if text.get("class") not in self.classes:
             raise ValueError(f"there is no class {text.get('class')!r} in a model file")
-        fields = {name: self.value(part) for name, part in text["fields"].items()}
-        return construct(self._classes[text["class"]], fields)
+        parts = {name: self.value(part) for name, part in text["fields"].items()}
+        return construct(self.classes[text["class"]], parts)
 
     def _sparse(self, text: dict[str, Any]) -> Any:
         parts = tuple(self._array(part) for part in text["sparse"])
@@ -171,11 +164,11 @@ class _Reader:
 
     def _array(self, text: dict[str, Any]) -> Array:
         name = text["array"]
-        if name not in self._arrays:
+        if name not in self.arrays:
             raise ValueError(f"there is no array {name!r}")
-        if name not in self._converted:
-            values = self._arrays[name]
-            if text["foreign"] and self._reference is not None:
-                values = like(values, self._reference)
-            self._converted[name] = values
-        return self._converted[name]
+        if name not in self.converted:
+            values = self.arrays[name]
+            if text["foreign"] and self.reference is not None:
+                values = like(values, self.reference)
+            self.converted[name] = values
+        return self.converted[name]

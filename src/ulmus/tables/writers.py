@@ -13,7 +13,7 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
-from ulmus.atomic_write import atomic_write
+from ulmus.atomic_write import atomic_write, writable_target
 from ulmus.tables.formats import CSV, PARQUET, file_format
 
 
@@ -21,10 +21,7 @@ def require_output_path(
     path: Path, suffixes: Sequence[str] = (), *, inputs: Sequence[Path] = ()
 ) -> None:
     """Refuse an output path before any work is done for it."""
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; give a file in it.")
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"{path} is in a folder that does not exist; create it first.")
+    writable_target(path)
     if suffixes and path.suffix.lower() not in suffixes:
         raise ValueError(f"{path}: the output must end in {' or '.join(suffixes)}.")
     for other in inputs:

@@ -4,12 +4,8 @@ The graph is written with standard operators in double precision, one module for
 model: ``layer`` (inputs, normal scores, one-hot indicators, units), ``forms`` (sums over pairs of
 members), ``variance`` (of the prediction and of the noise) and ``bounds``; ``graph`` builds it.
 
-Tracing the core instead was tried with ndonnx 0.23, an array API namespace that records ONNX: it
-traces the inputs of the layer, and the layer (in-place writes included) for a fixed number of
-points. With a symbolic number of points ``shape[0]`` is None, and the reshape in the layer and the
-loops over blocks of points fail; means, forms and noise variances are collected as NumPy arrays,
-which ends a trace; and onnxruntime has no error function in double precision. The core would have
-to be written for a tracer, to replace 470 lines that the tests compare with it.
+Tracing the core instead (tried with ndonnx 0.23) fails: ``shape[0]`` is None for a symbolic number
+of points, and results that are collected as NumPy arrays end a trace.
 """
 
 from __future__ import annotations
@@ -29,10 +25,7 @@ from ulmus.version import __version__
 try:
     import onnx
 except ImportError as error:
-    raise ImportError(
-        "ulmus.onnx needs the package onnx, which is not installed; run "
-        "`pip install 'ulmus[onnx]'`."
-    ) from error
+    raise ImportError("ulmus.onnx needs the package onnx; install ulmus[onnx].") from error
 
 from ulmus.integrations.onnx.bounds import inverse_dof, student_quantile
 from ulmus.integrations.onnx.graph import GraphBuilder
@@ -93,20 +86,17 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
 
     Examples
     --------
-    >>> from sklearn.datasets import load_diabetes
     >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
     >>> from ulmus.integrations.onnx import to_onnx
-    >>> X, y = load_diabetes(return_X_y=True)
+    >>> X, y, *_ = make_sine(60, random_state=0)
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
-    >>> proto = to_onnx(model, confidence_level=0.9)
-    >>> [output.name for output in proto.graph.output]
+    >>> [output.name for output in to_onnx(model, confidence_level=0.9).graph.output]
     ['estimate', 'std_error', 'sd', 'pred_low', 'pred_high']
     """
     if not isinstance(model, BaseELM):
-        raise ValueError(
-            f"model must be a fitted ELMRegressor or ELMEnsembleRegressor, got a "
-            f"{type(model).__name__}; of a Pipeline, give its last step."
-        )
+        found = f"got a {type(model).__name__}; of a Pipeline, give its last step"
+        raise ValueError(f"model must be a fitted ELMRegressor or ELMEnsembleRegressor, {found}.")
     check_is_fitted(model)
     (level,) = checked_levels([confidence_level])
     fit, graph = model.fitted_, GraphBuilder()
@@ -114,10 +104,7 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
     if fit.one_output:
         results = {name: graph("Squeeze", r, np.array([1])) for name, r in results.items()}
         shape = shape[:1]
-    proto = graph.model(
-        {"X": ["batch", model.n_features_in_]},
-        {name: (result, shape) for name, result in results.items()},
-    )
+    proto = graph.model(model.n_features_in_, results, shape)
     names = getattr(model, "feature_names_in_", None)
     properties = {
         "ulmus_version": __version__,

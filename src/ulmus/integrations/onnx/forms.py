@@ -23,9 +23,8 @@ class CoordinateNodes:
     """Coordinates t of the points, with the sizes of their axes."""
 
     t: str  # coordinates by member, (M, p, N')
-    # n_members, n_units: m and N'.
-    n_members: int
-    n_units: int
+    n_members: int  # M
+    n_units: int  # N'
 
     def stacked(self, graph: GraphBuilder) -> str:
         """The members side by side, shape (p, M N')."""
@@ -62,10 +61,9 @@ def sums(graph: GraphBuilder, form: Any, where: CoordinateNodes) -> PairSums:
 
 
 def row_factor(form: RowForm) -> np.ndarray | None:
-    """A matrix (M N', r) whose product with its transpose is the sum over rows, if one exists.
+    """The triangular factor of the rows, (M N', r); none where noise differs between members.
 
-    It is the triangular factor of the rows, which rows with the same products share. Where the
-    noise differs between members there is none.
+    Its product with its transpose is the sum over rows; rows with the same products share it.
     """
     Q = to_numpy(form.Q).astype(float)
     if form.pairing == OWN.name:

@@ -45,24 +45,18 @@ class GraphBuilder:
     def constant(self, values: Any) -> str:
         """Name of an array of numbers; whole numbers stay whole, all others are double."""
         array = np.asarray(values)
-        kind, dtype = (TensorProto.DOUBLE, "<f8")
-        if array.dtype.kind == "i":
-            kind, dtype = (TensorProto.INT64, "<i8")
+        whole = array.dtype.kind == "i"
+        kind, dtype = (TensorProto.INT64, "<i8") if whole else (TensorProto.DOUBLE, "<f8")
         raw = array.astype(dtype).tobytes()
         key = kind, array.shape, hashlib.sha256(raw).digest()
         if key not in self._constants:
-            self._require_room(len(raw))
+            self._bytes += len(raw)
+            if self._bytes > LARGEST_BYTES:
+                text = f"the graph needs more than {LARGEST_BYTES / 1e9:.1f} GB, the most of a file"
+                raise ValueError(f"{text}; fit with fewer n_neurons or n_estimators.")
             name = f"constant_{len(self._constants)}"
             self._constants[key] = helper.make_tensor(name, kind, array.shape, raw, raw=True)
         return str(self._constants[key].name)
-
-    def _require_room(self, n_bytes: int) -> None:
-        self._bytes += n_bytes
-        if self._bytes > LARGEST_BYTES:
-            raise ValueError(
-                f"the graph needs more than {LARGEST_BYTES / 1e9:.1f} GB, the largest size of an "
-                "ONNX file; fit with fewer n_neurons or n_estimators."
-            )
 
     # ------------------------------------------------------------ operators with arguments
 
@@ -82,10 +76,6 @@ class GraphBuilder:
         """Numbers clipped to two bounds, which are arrays or numbers."""
         return self("Min", self("Max", x, low), high)
 
-    def chosen(self, condition: Value, x: Value, y: Value) -> str:
-        """X where the condition is true, else y."""
-        return self("Where", condition, x, y)
-
     def columns(self, x: Value, which: Sequence[int] | np.ndarray) -> str:
         """Some columns of a matrix."""
         return self("Gather", x, np.asarray(which, dtype=np.int64), axis=1)
@@ -95,10 +85,7 @@ class GraphBuilder:
         return parts[0] if len(parts) == 1 else self("Concat", *parts, axis=1)
 
     def smooth(self, x: str, function: Any, low: float, high: float, degree: int) -> str:
-        """A smooth function of x between two bounds, by a polynomial through Chebyshev's points.
-
-        ``function`` gives its values at an array of numbers.
-        """
+        """A smooth function of x between two bounds, by a polynomial through Chebyshev's points."""
 
         def between(s: np.ndarray) -> np.ndarray:
             return function(low + (s + 1) / 2 * (high - low))
@@ -114,23 +101,20 @@ class GraphBuilder:
 
     # ------------------------------------------------------------ the finished model
 
-    def model(
-        self, inputs: dict[str, Sequence[Any]], outputs: dict[str, tuple[str, Sequence[Any]]]
-    ) -> onnx.ModelProto:
-        """The graph as a model: inputs by shape, outputs by result and shape."""
+    def model(self, n_features: int, outputs: dict[str, str], shape: list[Any]) -> onnx.ModelProto:
+        """The graph as a model with the input X (batch, d), and outputs of one shape by name."""
         nodes = list(self._nodes.values())
-        for name, (result, _) in outputs.items():
+        for name, result in outputs.items():
             nodes.append(helper.make_node("Identity", [result], [name], name))
         graph = helper.make_graph(
             nodes,
             "ulmus",
-            [_double(name, shape) for name, shape in inputs.items()],
-            [_double(name, shape) for name, (_, shape) in outputs.items()],
+            [_double("X", ["batch", n_features])],
+            [_double(name, shape) for name in outputs],
             list(self._constants.values()),
         )
-        return helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
-        )
+        opsets = [helper.make_opsetid("", OPSET)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
 
 
 def _double(name: str, shape: Sequence[Any]) -> Any:

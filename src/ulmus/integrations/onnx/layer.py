@@ -18,11 +18,6 @@ from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs, NormalScores, OneHot
 from ulmus.integrations.onnx.graph import GraphBuilder
 
-# The error function is one beyond this in double precision.
-ERF_REACH = 6.0
-# The polynomial that stands for its scaled complement: degree, and the bend of its argument.
-ERFCX_DEGREE, ERFCX_BEND = 18, 2.0
-
 
 def layer_inputs(graph: GraphBuilder, X: str, inputs: Inputs) -> str:
     """Inputs of the layer, shape (p, d'), as ``Inputs.__call__`` but not yet scaled."""
@@ -88,15 +83,15 @@ def _erf(graph: GraphBuilder, u: str) -> str:
     :math:`1 - e^{-x^2}\,\mathrm{erfcx}(x)` for :math:`x = |u|`, with a polynomial in
     :math:`(x - k)/(x + k)` for erfcx (Shepherd & Laframboise, 1981).
     """
-    k = ERFCX_BEND
-    end = (ERF_REACH - k) / (ERF_REACH + k)
+    k, reach = 2.0, 6.0  # beyond the reach, the function is one in double precision
+    end = (reach - k) / (reach + k)
 
     def complement(y: np.ndarray) -> np.ndarray:
         return erfcx(k * (1 + y) / (1 - y))
 
-    x = graph("Min", graph("Abs", u), ERF_REACH)
+    x = graph("Min", graph("Abs", u), reach)
     y = graph("Div", graph("Sub", x, k), graph("Add", x, k))
-    scaled = graph.smooth(y, complement, -1.0, end, ERFCX_DEGREE)
+    scaled = graph.smooth(y, complement, -1.0, end, degree=18)
     tail = graph("Mul", graph("Exp", graph("Neg", graph.square(x))), scaled)
     return graph("Mul", graph("Sign", u), graph("Sub", 1.0, tail))
 
@@ -119,10 +114,8 @@ ACTIVATIONS: dict[str, Callable[[GraphBuilder, str], str]] = {
 def features(graph: GraphBuilder, X: str, layer: HiddenLayer) -> str:
     """Hidden features without the constant one, shape (M, p, N), as ``HiddenLayer.__call__``."""
     if not isinstance(layer.activation, str):
-        raise ValueError(
-            f"activation={layer.activation!r} is a function, which a graph cannot contain; fit "
-            f"with an activation by name: {', '.join(map(repr, ACTIVATIONS))}."
-        )
+        text = f"activation={layer.activation!r} is a function, which a graph cannot contain"
+        raise ValueError(f"{text}; fit with one of {', '.join(map(repr, ACTIVATIONS))}.")
     W = to_numpy(layer.W).astype(float)
     # The weights are scaled instead of the inputs: onnxruntime merges a matrix product with a
     # division by one number before it, such as the scale of a single input, in single precision.

@@ -81,10 +81,10 @@ def never_negative(graph: GraphBuilder, name: str, pair: PairSums, redrawing: st
     A, U = pair
     given_weights = _combined(graph, "NHo", pair, M)
     alone = graph("Mul", A, 1 / M)
-    given_weights = graph.chosen(graph("Greater", given_weights, 0.0), given_weights, alone)
+    given_weights = graph("Where", graph("Greater", given_weights, 0.0), given_weights, alone)
     between = graph("Sub", redrawing, graph("Mul", graph("Sub", A, U), 1 / M))
     positive = graph("Add", given_weights, graph("Max", between, 0.0))
-    return graph.chosen(graph("Less", variance, 0.0), positive, variance)
+    return graph("Where", graph("Less", variance, 0.0), positive, variance)
 
 
 def _combined(graph: GraphBuilder, name: str, pair: PairSums, M: int) -> str:
