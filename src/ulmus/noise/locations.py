@@ -20,16 +20,8 @@ def covariance_spec(
 ) -> CovarianceSpec:
     """Covariance structure of noise, and the locations of the rows of a table.
 
-    Parameters
-    ----------
-    noise : CorrelatedNoise
-        The noise.
-    n_rows : int
-        Rows of the table.
-    columns : callable
-        Returns the column of a name.
-    arrays : dict
-        Arrays for ``time``, ``coords`` and ``groups``, or None.
+    ``columns`` returns the column of a name; ``arrays`` are ``time``, ``coords`` and ``groups``
+    given beside the table, or None.
     """
     structure, names = noise.structure(), noise.names()
     # Groups define several series for any noise in time.
@@ -52,24 +44,10 @@ def new_locations(
     columns: Any,
     arrays: dict[str, Any],
 ) -> Locations:
-    """Locations of the points of a table, along the axes of a covariance structure.
+    """Locations of the points of a table, along the axes of a fitted covariance structure.
 
-    Groups without training rows are independent of all of them; their code is -1.
-
-    Parameters
-    ----------
-    noise : CorrelatedNoise
-        The noise, for the names of columns.
-    structure : CovarianceStructure
-        The fitted structure.
-    rows : Locations
-        Locations of the training rows.
-    n_points : int
-        Points of the table.
-    columns : callable
-        Returns the column of a name.
-    arrays : dict
-        Arrays for ``time``, ``coords`` and ``groups``, or None.
+    Groups without training rows are independent of all of them; their code is -1. ``columns`` and
+    ``arrays`` are as for :func:`covariance_spec`.
     """
     names = location_columns(noise)
     along = {term.axis for term in structure.terms}
@@ -79,7 +57,12 @@ def new_locations(
     values = _values(f"noise {structure}", "predict", n_points, axes, columns, arrays)
     for axis in needed:
         if values[axis] is None:
-            raise _missing(f"noise {structure}", "predict", axis, _default_times(axis, rows))
+            note = ""
+            if axis == "time" and rows.time is None:
+                note = (
+                    f" (the {rows.n} training rows have the default times 0, 1, ... within groups)"
+                )
+            raise _missing(f"noise {structure}", "predict", axis, note)
     if "groups" in needed and rows.labels is not None:
         values["groups"] = _training_codes(values["groups"], np.asarray(rows.labels))
     locations = Locations(**values, n=n_points)
@@ -92,12 +75,7 @@ def new_locations(
 
 
 def _values(
-    noise: str,
-    method: str,
-    n_rows: int,
-    axes: dict[str, Any],
-    columns: Any,
-    arrays: dict[str, Any],
+    noise: str, method: str, n: int, axes: dict[str, Any], columns: Any, arrays: dict[str, Any]
 ) -> dict[str, Any]:
     """Values along the axes of the noise, or None for those that are omitted."""
     for axis in AXES:
@@ -109,8 +87,8 @@ def _values(
         for axis, name in axes.items()
     }
     for axis, array in values.items():
-        if array is not None and len(array) != n_rows:
-            text = f"{axis} given to {method} has {len(array)} rows, and X has {n_rows}"
+        if array is not None and len(array) != n:
+            text = f"{axis} given to {method} has {len(array)} rows, and X has {n}"
             raise location_error(axis, text, "give one value for each row")
     return values
 
@@ -121,13 +99,6 @@ def _missing(noise: str, method: str, axis: str, note: str = "") -> Exception:
     return location_error(
         axis, text, f"give {method}(..., {axis}=...)", f"give the {named} of X to the noise"
     )
-
-
-def _default_times(axis: str, rows: Locations) -> str:
-    """Explanation of the times of training rows without times."""
-    if axis != "time" or rows.time is not None:
-        return ""
-    return f" (the {rows.n} training rows have the default times 0, 1, ... within groups)"
 
 
 def _training_codes(groups: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -145,24 +116,17 @@ def _training_codes(groups: np.ndarray, known: np.ndarray) -> np.ndarray:
 def default_block_ids(spec: CovarianceSpec, used: np.ndarray) -> np.ndarray:
     """Ids of the blocks of correlated rows for cross-validation, shape (n,).
 
-    Parameters
-    ----------
-    spec : CovarianceSpec
-        Noise covariance, and the locations of the rows.
-    used : ndarray of bool, shape (n,)
-        Mask of the rows of positive weight, which define the blocks; other rows get the id of the
-        preceding row.
+    Rows of positive weight, by the mask ``used`` (n,), define the blocks; other rows get the id of
+    the preceding row.
     """
-    ids = _used_block_ids(spec.structure, spec.locations.taken(used))
+    locations = spec.locations.taken(used)
+    if isinstance(spec.structure, HACSpec) and spec.structure.kernel == CLUSTERS:
+        ids = group_blocks(locations.codes)
+    elif locations.coords is not None:
+        ids = spatial_blocks(locations.coords)
+    else:
+        ids = time_blocks(locations.times, locations.groups)
     return ids[np.maximum(np.cumsum(used) - 1, 0)]
-
-
-def _used_block_ids(structure: CovarianceStructure | HACSpec, locations: Locations) -> np.ndarray:
-    if isinstance(structure, HACSpec) and structure.kernel == CLUSTERS:
-        return group_blocks(locations.codes)
-    if locations.coords is not None:
-        return spatial_blocks(locations.coords)
-    return time_blocks(locations.times, locations.groups)
 
 
 def _axis_values(axis: str, name: Any, array: Any, columns: Any, method: str) -> Any:

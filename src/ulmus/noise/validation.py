@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ulmus.core.noise_covariance.errors import covariance_error
 from ulmus.exceptions import InputError
-from ulmus.messages import Message, invalid
+from ulmus.messages import invalid
 from ulmus.tables.dates import datetimes, days_since_1970
 from ulmus.tables.missing import is_missing, missing_mask
 
@@ -23,8 +24,7 @@ NAMED = {
 
 def location_error(axis: str, text: str, *suggestions: str) -> InputError:
     """An error about values of time, coords or groups."""
-    message = Message(f"invalid-{axis}", text, suggestions=suggestions, topic="noise covariance")
-    return InputError(message)
+    return covariance_error(f"invalid-{axis}", text, *suggestions)
 
 
 # ------------------------------------------------------------ values of locations
@@ -66,36 +66,29 @@ def _array(axis: str, values: Any) -> np.ndarray:
         text = f"{axis} is not an array"
         raise location_error(axis, text, "give one value for each row") from reason
     if array.ndim == 0:
-        raise InputError(
-            Message(
-                f"invalid-{axis}",
-                "is one value",
-                axis,
-                values,
-                (
-                    "give an array with one value for each row",
-                    f"name a column of X in the noise, as in {NAMED[axis]}",
-                ),
-                "noise covariance",
-            )
+        raise covariance_error(
+            f"invalid-{axis}",
+            "is one value",
+            "give an array with one value for each row",
+            f"name a column of X in the noise, as in {NAMED[axis]}",
+            parameter=axis,
+            value=values,
         )
     return array
 
 
 def _axis_numbers(axis: str, array: np.ndarray) -> np.ndarray:
-    numbers = array.astype(float) if array.dtype.kind in "biuf" else _parsed(axis, array)
+    if array.dtype.kind in "biuf":
+        numbers = array.astype(float)
+    else:
+        numbers = np.full(array.shape, np.nan)
+        for index, value in np.ndenumerate(array):
+            if not is_missing(value):
+                numbers[index] = _number(axis, index[0], value)
     finite = np.abs(numbers[np.isfinite(numbers)])
     if np.any(finite > LARGEST):
         text = f"{axis} contains {np.max(finite):.1g}, whose square overflows float64"
         raise location_error(axis, text, "use another unit")
-    return numbers
-
-
-def _parsed(axis: str, array: np.ndarray) -> np.ndarray:
-    numbers = np.full(array.shape, np.nan)
-    for index, value in np.ndenumerate(array):
-        if not is_missing(value):
-            numbers[index] = _number(axis, index[0], value)
     return numbers
 
 
@@ -122,15 +115,12 @@ def coordinate_names(coords: Any) -> tuple[str, ...] | None:
     if not isinstance(coords, (list, tuple)):
         raise _not_a_name("coords", "names of columns of X, such as ('east', 'north')", coords)
     if not coords or not all(isinstance(name, str) for name in coords):
-        raise InputError(
-            Message(
-                "invalid-coords",
-                "must be names of one or more columns of X, such as ('east', 'north')",
-                "coords",
-                coords,
-                ("give coordinates themselves to fit",),
-                "noise covariance",
-            )
+        raise covariance_error(
+            "invalid-coords",
+            "must be names of one or more columns of X, such as ('east', 'north')",
+            "give coordinates themselves to fit",
+            parameter="coords",
+            value=coords,
         )
     return tuple(coords)
 

@@ -219,16 +219,7 @@ def _torch_array(device: str, dtype: str) -> Array:
     try:
         return torch.empty(0, dtype=getattr(torch, dtype), device=device)
     except (RuntimeError, AssertionError) as error:
-        raise InputError(
-            Message(
-                "unknown-device",
-                "is not one that torch can use here",
-                "device",
-                device,
-                (
-                    "use 'cpu'",
-                    "'cuda' with a CUDA device",
-                    Setting("device", phrase="no {} for NumPy", python="None for NumPy"),
-                ),
-            )
-        ) from error
+        numpy = Setting("device", phrase="no {} for NumPy", python="None for NumPy")
+        suggestions = "use 'cpu'", "'cuda' with a CUDA device", numpy
+        text = "is not one that torch can use here"
+        raise InputError(Message("unknown-device", text, "device", device, suggestions)) from error

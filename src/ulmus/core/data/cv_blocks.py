@@ -99,8 +99,8 @@ def _require_blocks(block_ids: np.ndarray, axis: str) -> np.ndarray:
     n_blocks = len(np.unique(block_ids))
     if n_blocks < FEWEST_BLOCKS:
         raise ValueError(
-            f"{axis} gives {n_blocks} blocks of {len(block_ids)} rows, and leave-block-out needs at "
-            f"least {FEWEST_BLOCKS}; give rows of more different {axis}, or noise='auto' for "
+            f"{axis} gives {n_blocks} blocks of {len(block_ids)} rows, and leave-block-out needs "
+            f"at least {FEWEST_BLOCKS}; give rows of more different {axis}, or noise='auto' for "
             "independent rows."
         )
     return block_ids

@@ -26,12 +26,10 @@ class FeatureScale:
 
     n_rows: int  # rows of positive weight
     mass: float  # sum of the row weights
-    # (d,): mean, and sum of weighted squared deviations from it.
-    mean: np.ndarray
-    deviations: np.ndarray
-    # low, high: (d,): minimum and maximum over rows of positive weight.
-    low: np.ndarray
-    high: np.ndarray
+    mean: np.ndarray  # (d,): mean
+    deviations: np.ndarray  # (d,): sum of weighted squared deviations from it
+    low: np.ndarray  # (d,): minimum over rows of positive weight
+    high: np.ndarray  # (d,): maximum over rows of positive weight
 
     def __add__(self, other: FeatureScale) -> FeatureScale:
         """Scale of the rows of both (Chan, Golub & LeVeque, 1979)."""
@@ -183,16 +181,9 @@ def output_units(sample: Block, constant: bool) -> OutputUnits:
     """Units from a sample of rows; outputs are shifted only with an intercept."""
     y = to_numpy(sample.y).astype(float)
     if not np.all(np.isfinite(y)):
-        raise InputError(
-            Message(
-                "target-overflow",
-                "y is beyond the range of dtype='float32'",
-                suggestions=(
-                    "multiply it by a factor that brings it near 1",
-                    Setting("dtype", "float64"),
-                ),
-            )
-        )
+        text = "y is beyond the range of dtype='float32'"
+        suggestions = "multiply it by a factor that brings it near 1", Setting("dtype", "float64")
+        raise InputError(Message("target-overflow", text, suggestions=suggestions))
     with np.errstate(over="ignore"):
         shift = np.mean(y, axis=1) if constant else np.zeros(len(y))
     deviation = np.max(np.abs(y - shift[:, None]), axis=1)

@@ -127,7 +127,6 @@ class _Queue:
 class RowBlocks:
     """In-memory rows X (n, d), y (K, n) and root weights (n,) or None, as a source of blocks."""
 
-    # X, y, root_weight: the rows.
     X: Any
     y: Array
     root_weight: Array | None
@@ -160,13 +159,14 @@ class RowBlocks:
         return self.n_rows if self.block_ids is None else int(self.block_index.max()) + 1
 
     def __iter__(self) -> Iterator[Block]:
-        order = None if self.block_ids is None else np.argsort(self.block_ids, kind="stable")
-        for few in row_blocks(self.n_rows, self.width, self.reference):
-            if self.block_ids is None or order is None:
+        slices = row_blocks(self.n_rows, self.width, self.reference)
+        if self.block_ids is None:
+            for few in slices:
                 yield self.block(few)._replace(rows=np.arange(few.start, few.stop))
-            else:
-                rows = order[few]
-                yield self.block(rows)._replace(rows=rows, block_ids=self.block_ids[rows])
+            return
+        order = np.argsort(self.block_ids, kind="stable")
+        for rows in (order[few] for few in slices):
+            yield self.block(rows)._replace(rows=rows, block_ids=self.block_ids[rows])
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""
@@ -182,7 +182,12 @@ class RowBlocks:
 
     def own_copy(self) -> RowBlocks:
         """The same rows, copied, so that the caller may modify the arrays."""
-        return replace(self, X=_copied(self.X), y=self.y.copy())
+        X = self.X
+        if isinstance(X, np.ndarray):
+            X = X.copy() if X.flags.writeable else X
+        else:
+            X = X.copy() if scipy.sparse.issparse(X) else namespace(X).asarray(X, copy=True)
+        return replace(self, X=X, y=self.y.copy())
 
     def block(self, rows: Any) -> Block:
         """Rows by slice or index."""
@@ -207,12 +212,6 @@ class RowBlocks:
         block_ids = None if self.block_ids is None else self.block_ids[rows]
         X, y = taken_rows(self.X, rows), self.y[:, rows]
         return replace(self, X=X, y=y, root_weight=weight, block_ids=block_ids)
-
-
-def _copied(X: Any) -> Any:
-    if isinstance(X, np.ndarray):
-        return X.copy() if X.flags.writeable else X
-    return X.copy() if scipy.sparse.issparse(X) else namespace(X).asarray(X, copy=True)
 
 
 def first_rows(blocks: Iterable[Block], n_rows: int) -> Block:

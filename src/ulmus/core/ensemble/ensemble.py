@@ -151,11 +151,9 @@ class Ensemble:
 
     def members(self, few: slice) -> Ensemble:
         """Some of the members, without forms."""
-        parts = [
-            replace(part, smoother=part.smoother.members(few), forms={})
-            for part in self.regressions
-        ]
-        return replace(self, layer=self.layer.members(few), regressions=tuple(parts))
+        each = ((part, part.smoother.members(few)) for part in self.regressions)
+        parts = tuple(replace(part, smoother=smoother, forms={}) for part, smoother in each)
+        return replace(self, layer=self.layer.members(few), regressions=parts)
 
     @property
     def coefficients(self) -> np.ndarray:

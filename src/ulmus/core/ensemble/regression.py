@@ -60,11 +60,8 @@ class RegressionSpec:
     @property
     def residual_noises(self) -> list[ResidualNoise]:
         """Noise assumptions whose forms are sums over rows in any order."""
-        return [
-            PerRowNoise(name, self.hc)
-            for name in sorted(self.pairings)
-            if NOISES[name].heteroskedastic
-        ]
+        names = [name for name in sorted(self.pairings) if NOISES[name].heteroskedastic]
+        return [PerRowNoise(name, self.hc) for name in names]
 
     @property
     def pilot(self) -> bool:
@@ -185,11 +182,8 @@ def _require_residual_dof(fit: Smoother) -> None:
             f"leaves no residual degrees of freedom: the hidden layer has rank {rank} and there "
             f"are {fit.n_rows} rows"
         )
-        suggestions = (
-            Setting("alpha", "loo"),
-            Setting("n_neurons", phrase="use a smaller {}"),
-            "use more rows",
-        )
+        smaller = Setting("n_neurons", phrase="use a smaller {}")
+        suggestions = (Setting("alpha", "loo"), smaller, "use more rows")
         raise NoResidualDofError(Message("no-residual-dof", cause, "alpha", 0, suggestions))
 
 

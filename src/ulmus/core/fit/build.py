@@ -41,24 +41,9 @@ LARGEST_SINGLE = 1e18
 
 
 def build(
-    source: Source,
-    spec: FitSpec,
-    covariance: CovarianceSpec | None = None,
-    log: Log = quiet,
+    source: Source, spec: FitSpec, covariance: CovarianceSpec | None = None, log: Log = quiet
 ) -> Fit:
-    """Fit rows in memory, or rows of a source that can be read several times.
-
-    Parameters
-    ----------
-    source : Source
-        The rows; those of a ``RowBlocks`` are kept.
-    spec : FitSpec
-        What is fitted.
-    covariance : CovarianceSpec or None
-        Structure of correlated noise, and the locations of the rows.
-    log : callable
-        Receives progress messages.
-    """
+    """Fit rows in memory, which are kept, or rows of a source that can be read several times."""
     _require_single_outputs(source)
     scale = checked_feature_scale(source.reduce(feature_scale))
     _require_single_inputs(source, scale)
@@ -135,11 +120,7 @@ def _require_single_range(name: str, largest: float) -> None:
 
 
 def _layer(
-    source: Source,
-    spec: FitSpec,
-    scale: FeatureScale,
-    covariance: CovarianceSpec | None,
-    log: Log,
+    source: Source, spec: FitSpec, scale: FeatureScale, covariance: CovarianceSpec | None, log: Log
 ) -> tuple[HiddenLayer, InputMap | None]:
     if isinstance(spec.layer, HiddenLayer):
         return spec.layer, None
@@ -151,11 +132,7 @@ def _layer(
 
 
 def _build_rows(
-    rows: RowBlocks,
-    spec: FitSpec,
-    scale: FeatureScale,
-    covariance: CovarianceSpec | None,
-    log: Log,
+    rows: RowBlocks, spec: FitSpec, scale: FeatureScale, covariance: CovarianceSpec | None, log: Log
 ) -> Fit:
     map_rows, source, few = _map_rows(rows, spec), rows, covariance
     if map_rows is not None:
@@ -272,11 +249,7 @@ def _in_units_of_y(
 
 
 def _build_stream(
-    source: Source,
-    spec: FitSpec,
-    scale: FeatureScale,
-    covariance: CovarianceSpec | None,
-    log: Log,
+    source: Source, spec: FitSpec, scale: FeatureScale, covariance: CovarianceSpec | None, log: Log
 ) -> Fit:
     layer, input_map = _layer(source, spec, scale, covariance, log)
     source = source.for_width(layer.width)

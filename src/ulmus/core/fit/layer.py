@@ -57,10 +57,8 @@ class InputMap:
 
     matrix: np.ndarray  # (d', d'): the map
     structure: str  # ``"given"``, ``"common"`` (one scale for all inputs), ``"ard"`` or ``"full"``
-    # relevance, deviation: (d,): share of each input of the table in the prediction, and its
-    # standard deviation.
-    relevance: np.ndarray | None = None
-    deviation: np.ndarray | None = None
+    relevance: np.ndarray | None = None  # (d,): share of each input in the prediction
+    deviation: np.ndarray | None = None  # (d,): standard deviation of the share
     failure: str = ""  # why the optimisation failed, where it did
 
     @property
@@ -99,20 +97,8 @@ def hidden_layer(
 ) -> tuple[HiddenLayer, InputMap | None]:
     """The drawn layer, and the map in front of it.
 
-    Parameters
-    ----------
-    source : Source
-        Rows that expansions and map are estimated from.
-    spec : LayerSpec
-        How the layer is drawn.
-    scale : FeatureScale
-        Scale of the inputs.
-    reference : array
-        An array of the library and device to compute with.
-    covariance : CovarianceSpec or None
-        Covariance structure of the noise and locations of the rows of the source.
-    log : callable
-        Receives progress messages.
+    Expansions and map are estimated from the source; ``reference`` is an array of the library and
+    device to compute with, and ``covariance`` has the locations of the rows of the source.
     """
     inputs, sample = plain_inputs(scale, spec.standardize, reference), None
     optimises, expansions = optimises_map(spec, scale), _expansions(spec, scale)

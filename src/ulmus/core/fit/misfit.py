@@ -95,22 +95,10 @@ def misfit(
     matrix: np.ndarray | None,
     relevance: np.ndarray | None,
 ) -> Misfit:
-    """Statistics of misfit.
+    """Statistics of misfit at the training rows.
 
-    Parameters
-    ----------
-    ensemble : Ensemble
-        The fitted members.
-    data : RowBlocks
-        The training rows.
-    residuals : ndarray of shape (K, n)
-        Leave-one-out residuals, in the units of y.
-    noise : ndarray of shape (K,)
-        Noise variance, in the units of y.
-    matrix : ndarray of shape (d', d') or None
-        The map of the inputs.
-    relevance : ndarray of shape (d,) or None
-        Shares of the inputs in the prediction.
+    Leave-one-out residuals (K, n) and noise variances (K,) are in the units of y; ``matrix``
+    (d', d') is the map of the inputs and ``relevance`` (d,) their shares in the prediction.
     """
     rows = data.evenly_spaced(MOST_ROWS)
     X = dense(taken_rows(data.X, rows))

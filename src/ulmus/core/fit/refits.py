@@ -71,18 +71,7 @@ def refitted_folds(
 ) -> tuple[Fold, ...]:
     """For each fold, a fit of all rows behind a map that was optimised without it.
 
-    Parameters
-    ----------
-    data : RowBlocks
-        The training rows.
-    spec : FitSpec
-        Specification of the fit.
-    n_neurons : int
-        Hidden units of a member.
-    structure : CovarianceStructure or None
-        Covariance structure of correlated noise.
-    locations : Locations or None
-        Locations of the rows.
+    Correlated noise has a covariance structure and locations of the rows.
     """
     assert isinstance(spec.layer, LayerSpec)  # a map was optimised
     layer_spec = replace(spec.layer, n_neurons=n_neurons)

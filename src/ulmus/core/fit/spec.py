@@ -23,9 +23,8 @@ class LayerSpec:
     input_map: str | np.ndarray | None
     # Names in ``EXPANSIONS``; ``"auto"`` takes all of them where a map is optimised.
     expansions: str | tuple[str, ...]
-    # standardize, constant: whether inputs are standardised, and whether members have an intercept.
-    standardize: bool
-    constant: bool
+    standardize: bool  # whether inputs are standardised
+    constant: bool  # whether members have an intercept
     # Seed of the sample of rows and of the probe networks that a map is optimised with.
     map_seed: int
 

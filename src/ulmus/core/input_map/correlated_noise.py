@@ -40,25 +40,16 @@ def learned_map_correlated(
 ) -> tuple[LearnedMap, ProbeNetworks]:
     """The map of largest marginal likelihood, and the probe networks with whitened rows.
 
-    Parameters
-    ----------
-    networks : ProbeNetworks
-        Networks with independent rows.
-    map_structure : {"ard", "full"}
-        Scales, or a matrix.
-    spec : CovarianceSpec
-        Noise covariance, and the locations of the rows that the networks are sampled from.
-    log : callable
-        Receives a sentence about each step.
+    ``spec`` has the locations of the rows that the networks are sampled from.
     """
     learned = learned_scales(networks, log)
     correlation = noise_correlation(networks, learned, spec, log)
     if correlation is not None:
         networks = whitened(networks, correlation)
         learned = refitted_scales(networks, learned, log)
-    return (
-        learned_matrix(networks, learned, log) if map_structure == "full" else learned
-    ), networks
+    if map_structure == "full":
+        learned = learned_matrix(networks, learned, log)
+    return learned, networks
 
 
 def noise_correlation(
@@ -84,9 +75,8 @@ def noise_correlation(
 def _parameters(fit: CovarianceEstimate) -> str:
     if fit.independent:
         return "independent"
-    return ", ".join(
-        f"{name} {value:.3g}" for name, value in zip(fit.names, fit.values, strict=True)
-    )
+    parameters = zip(fit.names, fit.values, strict=True)
+    return ", ".join(f"{name} {value:.3g}" for name, value in parameters)
 
 
 def whitened(networks: ProbeNetworks, correlation: np.ndarray) -> ProbeNetworks:

@@ -107,9 +107,8 @@ class ProbeNetworks:
         parts = self._each(lambda s: self._gradient(s, L, log_alpha))
         if any(part is None for part in parts):
             return LikelihoodGradient(math.inf, np.zeros_like(L), 0.0)
-        return LikelihoodGradient(
-            *(sum(column) / len(parts) for column in zip(*parts, strict=True))
-        )
+        columns = zip(*parts, strict=True)
+        return LikelihoodGradient(*(sum(column) / len(parts) for column in columns))
 
     def _gradient(self, s: int, L: np.ndarray, log_alpha: float) -> LikelihoodGradient | None:
         """Negative log marginal likelihood of one network."""
@@ -127,53 +126,58 @@ class ProbeNetworks:
         s2 = (xp.sum(residual**2, axis=0) + alpha * size) / n + 1e-10
         value = n * xp.sum(xp.log(s2)) + K * (log_det - N * log_alpha)
         by_feature = K * (H @ inverse) - (residual / s2) @ b.T
-        by_unit = self.Z.T @ (self._weighted_back(by_feature) * slope)
+        if self.weighting is not None:
+            by_feature = self.weighting.back(by_feature)
+        by_unit = self.Z.T @ (by_feature * slope)
         trace = xp.sum(xp.linalg.diagonal(inverse))
         by_alpha = alpha * xp.sum(size / s2) + K * (alpha * trace - N)
-        return LikelihoodGradient(
-            float(value) / 2, self._by_map(s, by_unit, L), float(by_alpha) / 2
-        )
+        # By the map, from the derivatives by the mapped weights (d', N).
+        W = self.W[s, :, :]
+        by_map = to_numpy(xp.sum(by_unit * W, axis=1) if L.ndim == 1 else by_unit @ W.T)
+        return LikelihoodGradient(float(value) / 2, by_map, float(by_alpha) / 2)
 
     def dof_share(self, L: np.ndarray, log_alpha: float) -> float:
         """Mean effective degrees of freedom of the networks at a map, as a share of their units."""
-        shares = self._each(lambda s: self._dof_share(s, L, math.exp(log_alpha)))
-        return float(np.mean(shares))
+        alpha = math.exp(log_alpha)
 
-    def _dof_share(self, s: int, L: np.ndarray, alpha: float) -> float:
-        """Mean filter factor of one network; 1 if G is not positive definite."""
-        H, _ = self._features(s, L)
-        solved = inverse_and_log_det(_ridge_gram(H, alpha))
-        if solved is None:
-            return 1.0
-        trace = namespace(H).sum(namespace(H).linalg.diagonal(solved[0]))
-        return 1.0 - alpha * float(trace) / H.shape[1]
+        def share(s: int) -> float:
+            H, _ = self._features(s, L)
+            solved = inverse_and_log_det(_ridge_gram(H, alpha))
+            if solved is None:
+                return 1.0
+            trace = namespace(H).sum(namespace(H).linalg.diagonal(solved[0]))
+            return 1.0 - alpha * float(trace) / H.shape[1]
+
+        return float(np.mean(self._each(share)))
 
     def coefficients(self, L: np.ndarray, log_alpha: float) -> list[Array] | None:
         """Output weights (N, K) of each network at a map; None if a G is not positive definite."""
-        parts = self._each(lambda s: self._coefficients(s, L, log_alpha))
-        return None if any(part is None for part in parts) else parts
 
-    def _coefficients(self, s: int, L: np.ndarray, log_alpha: float) -> Array | None:
-        H, _ = self._features(s, L)
-        solved = inverse_and_log_det(_ridge_gram(H, math.exp(log_alpha)))
-        return None if solved is None else solved[0] @ (H.T @ self.y)
+        def weights(s: int) -> Array | None:
+            H, _ = self._features(s, L)
+            solved = inverse_and_log_det(_ridge_gram(H, math.exp(log_alpha)))
+            return None if solved is None else solved[0] @ (H.T @ self.y)
+
+        parts = self._each(weights)
+        return None if any(part is None for part in parts) else parts
 
     def coordinates(self, L: np.ndarray, log_alpha: float) -> Array:
         """C of shape (S N', n), with C'C / S the mean smoother of the networks at a map.
 
         The intercept is one row per network.
         """
-        parts = self._each(lambda s: self._coordinates(s, L, math.exp(log_alpha)))
-        return namespace(parts[0]).concat(parts, axis=0)
 
-    def _coordinates(self, s: int, L: np.ndarray, alpha: float) -> Array:
-        H, _ = self._features(s, L)
-        inverse = inverted_triangle(cholesky(_ridge_gram(H, alpha)[None, :, :]))
-        C = inverse[0, :, :] @ H.T
-        if not self.centred:
-            return C
-        constant = self._along / H.shape[0] ** 0.5
-        return namespace(H).concat([constant.T, C], axis=0)
+        def rows(s: int) -> Array:
+            H, _ = self._features(s, L)
+            gram = _ridge_gram(H, math.exp(log_alpha))
+            C = inverted_triangle(cholesky(gram[None, :, :]))[0, :, :] @ H.T
+            if not self.centred:
+                return C
+            constant = self._along / H.shape[0] ** 0.5
+            return namespace(H).concat([constant.T, C], axis=0)
+
+        parts = self._each(rows)
+        return namespace(parts[0]).concat(parts, axis=0)
 
     def predictions(self, Z: Array, L: np.ndarray, b: list[Array]) -> Array:
         """Mean prediction of the networks with output weights b at inputs Z (p, d'), (p, K)."""
@@ -189,17 +193,18 @@ class ProbeNetworks:
         b = self.coefficients(L, log_alpha)
         if b is None:
             return None
-        slopes = self._each(lambda s: self._slopes(s, L, b[s]))
-        mean = sum(slopes) / len(slopes)
+
+        def slopes(s: int) -> Array:
+            """Derivatives of one network's prediction by the inputs, shape (K, n, d')."""
+            mapped = self._mapped(s, L)
+            _, slope = named(self.activation).both(self.Z @ mapped + self.b[s, :])
+            weights = [(mapped * b[s][:, k]).T for k in range(b[s].shape[1])]
+            return namespace(slope).stack([slope @ each for each in weights])
+
+        parts = self._each(slopes)
+        mean = sum(parts) / len(parts)
         xp = namespace(mean)
         return to_numpy(xp.sum(xp.mean(mean**2, axis=1), axis=0))
-
-    def _slopes(self, s: int, L: np.ndarray, b: Array) -> Array:
-        """Derivatives of one network's prediction by the inputs, shape (K, n, d')."""
-        mapped = self._mapped(s, L)
-        _, slope = named(self.activation).both(self.Z @ mapped + self.b[s, :])
-        weights = [(mapped * b[:, k]).T for k in range(b.shape[1])]
-        return namespace(slope).stack([slope @ each for each in weights])
 
     def _each(self, task: Callable[[int], Any]) -> list[Any]:
         """Results of a function for each network, on ``n_threads`` threads."""
@@ -229,21 +234,10 @@ class ProbeNetworks:
         """V times values of rows (n, k)."""
         return values if self.weighting is None else self.weighting(values)
 
-    def _weighted_back(self, values: Array) -> Array:
-        """V' times values of rows (n, k)."""
-        return values if self.weighting is None else self.weighting.back(values)
-
     def _mapped(self, s: int, L: np.ndarray) -> Array:
         """Hidden weights L W of one network, shape (d', N)."""
         W, L = self.W[s, :, :], like(L, self.W)
         return L[:, None] * W if L.ndim == 1 else L @ W
-
-    def _by_map(self, s: int, by_unit: Array, L: np.ndarray) -> np.ndarray:
-        """Derivatives by the map, from those by the mapped weights (d', N)."""
-        W = self.W[s, :, :]
-        if L.ndim == 1:
-            return to_numpy(namespace(W).sum(by_unit * W, axis=1))
-        return to_numpy(by_unit @ W.T)
 
 
 def _ridge_gram(H: Array, alpha: float) -> Array:
@@ -271,14 +265,17 @@ def probe_networks(
     Z = xp.astype(Z, xp.float64)  # a few thousand rows are cheap enough for double precision
     if bool(xp.all(Z[:1, :] == Z)):
         return None
-    weight = _unit_mean_weight(sample.root_weight, Z)
+    weight = None
+    if sample.root_weight is not None:
+        weight = like(sample.root_weight, Z)[:, None] ** 2
+        weight = weight / xp.mean(weight)
     y = _standardised_outputs(like(sample.y, Z).T, 1.0 if weight is None else weight, centred)
     if y is None:
         return None
     Z, y = _rounded(Z), _rounded(y)
     root = None if weight is None else _rounded(xp.sqrt(weight))
     y = y if root is None else root * y
-    order = _canonical_order(Z, y)
+    order = np.lexsort([*np.abs(to_numpy(y)).T, *to_numpy(Z).T])
     index = xp.asarray(order, device=Z.device)
     Z, y = (xp.take(a, index, axis=0) for a in (Z, y))
     weighting = None if root is None else Weighting(xp.take(root, index, axis=0))
@@ -286,14 +283,6 @@ def probe_networks(
     W, b = (like(np.stack(parts), Z) for parts in zip(*drawn, strict=True))
     n_threads = _free_threads(Z, len(seeds))
     return ProbeNetworks(Z, y, weighting, W, b, law.activation, centred, n_threads, order)
-
-
-def _unit_mean_weight(root_weight: Array | None, Z: Array) -> Array | None:
-    """Row weights of mean one, shape (n, 1)."""
-    if root_weight is None:
-        return None
-    weight = like(root_weight, Z)[:, None] ** 2
-    return weight / namespace(Z).mean(weight)
 
 
 def _standardised_outputs(y: Array, weight: Array | float, centred: bool) -> Array | None:
@@ -320,11 +309,6 @@ def _standardised_outputs(y: Array, weight: Array | float, centred: bool) -> Arr
 def _rounded(values: Array) -> Array:
     """Values to 36 binary digits: the search would amplify differences in the last digits."""
     return namespace(values).round(values * 2.0**36) / 2.0**36
-
-
-def _canonical_order(Z: Array, y: Array) -> np.ndarray:
-    """Row order that depends only on the values: by inputs, then by the size of the outputs."""
-    return np.lexsort([*np.abs(to_numpy(y)).T, *to_numpy(Z).T])
 
 
 def _free_threads(Z: Array, n_networks: int) -> int:

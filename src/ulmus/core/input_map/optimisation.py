@@ -31,18 +31,14 @@ class OptimiserSettings:
     """Bounds, priors and steps of the search, as measured in benchmarks/maps.py."""
 
     log_scale_bounds: tuple[float, float] = (-6.0, 5.0)  # bounds of log scales
-    # mixing_bound, mixing_precision: bound and prior precision of entries that mix inputs.
-    mixing_bound: float = 4.0
-    mixing_precision: float = 30.0
-    # alpha_bounds, alpha_start: bounds and start of alpha, relative to the mean sum of squares of a
-    # feature.
+    mixing_bound: float = 4.0  # bound of entries that mix inputs
+    mixing_precision: float = 30.0  # prior precision of these entries
+    # Bounds and start of alpha, relative to the mean sum of squares of a feature.
     alpha_bounds: tuple[float, float] = (1e-7, 100.0)
     alpha_start: float = 1e-2
-    # common_steps, start_steps, steps: l-BFGS iterations for a common scale, for each start, and
-    # from the better one.
-    common_steps: int = 12
-    start_steps: int = 15
-    steps: int = 50
+    common_steps: int = 12  # L-BFGS iterations for a common scale
+    start_steps: int = 15  # for each start
+    steps: int = 50  # from the better start
     start_rows: int = 1000  # rows on which the starts are compared
     gradient_refits: int = 3  # refits for the start by gradients
     tolerance: float = 5e-6  # relative gain in log marginal likelihood at which L-BFGS stops

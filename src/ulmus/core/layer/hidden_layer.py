@@ -15,7 +15,7 @@ from scipy.stats.qmc import Sobol
 from ulmus.core.arrays.backend import Array, dense, erf, like, logistic, namespace
 from ulmus.core.layer.inputs import Inputs
 from ulmus.exceptions import InputError
-from ulmus.messages import Message, Setting
+from ulmus.messages import ANY, Message, Setting
 
 # Largest array of features that is factorised at once: half a gigabyte.
 PORTION_ELEMENTS = 2**26
@@ -108,13 +108,8 @@ def drawn_layer(
     if input_map is not None:
         W = W @ input_map.T
     b = np.stack([biases for _, biases in members])
-    return HiddenLayer(
-        like(np.ascontiguousarray(W), reference),
-        like(b, reference),
-        inputs,
-        law.activation,
-        constant,
-    )
+    W, b = like(np.ascontiguousarray(W), reference), like(b, reference)
+    return HiddenLayer(W, b, inputs, law.activation, constant)
 
 
 @dataclass(frozen=True)
@@ -163,7 +158,11 @@ class HiddenLayer:
 
     def __call__(self, X: Array) -> Array:
         """Features of the rows of X, shape (M, N', n), with the constant unit first."""
-        H = self._members(self._called(self._pre_activations(X)), X.shape[0])
+        u = self._pre_activations(X)
+        shape, H = u.shape, named(self.activation).value(u)
+        if not isinstance(self.activation, str):
+            _require_values(H, shape)
+        H = self._members(H, X.shape[0])
         if self.constant:
             H[:, 0, :] = 1.0
         return H
@@ -199,13 +198,6 @@ class HiddenLayer:
         """X, converted to dense if inputs are expanded."""
         return X.toarray() if scipy.sparse.issparse(X) and self.inputs.expands else X
 
-    def _called(self, u: Array) -> Array:
-        shape = u.shape
-        H = named(self.activation).value(u)
-        if not isinstance(self.activation, str):
-            _require_values(H, shape)
-        return H
-
     def _members(self, values: Array, n_rows: int) -> Array:
         return namespace(values).reshape(values, (self.n_members, self.n_units, n_rows))
 
@@ -227,17 +219,12 @@ def _require_values(H: Array, shape: tuple[int, ...]) -> None:
         )
     xp = namespace(H)
     if not bool(xp.all(xp.isfinite(H))):
-        raise InputError(
-            Message(
-                "activation-not-finite",
-                "returned NaN or infinity",
-                "activation",
-                suggestions=(
-                    "give a function that is finite for every pre-activation",
-                    Setting("standardize", True, "use {} and a smaller weight_scale"),
-                ),
-            )
+        suggestions = (
+            "give a function that is finite for every pre-activation",
+            Setting("standardize", True, "use {} and a smaller weight_scale"),
         )
+        text = "returned NaN or infinity"
+        raise InputError(Message("activation-not-finite", text, "activation", ANY, suggestions))
 
 
 # ------------------------------------------------------------ activations
@@ -313,10 +300,6 @@ def named(activation: str | Callable[[Array], Array]) -> Activation:
 
 
 def _unknown_derivative(u: Array) -> Both:
-    raise InputError(
-        Message(
-            "unknown-derivative",
-            "the derivative of a callable activation is unknown",
-            suggestions=(Setting("activation", "tanh", "use an activation by name, such as {}"),),
-        )
-    )
+    text = "the derivative of a callable activation is unknown"
+    by_name = Setting("activation", "tanh", "use an activation by name, such as {}")
+    raise InputError(Message("unknown-derivative", text, suggestions=(by_name,)))

@@ -31,9 +31,8 @@ class NormalScores:
     """
 
     column: int  # column of the table
-    # knots, heights: (k,): values of the column, and their scores.
-    knots: Array
-    heights: Array
+    knots: Array  # (k,): values of the column
+    heights: Array  # (k,): their scores
 
     def __call__(self, x: Array) -> Array:
         """Scores of values x (n,)."""
@@ -230,8 +229,8 @@ def _knots(values: np.ndarray, heights: np.ndarray, n_rows: int) -> tuple[np.nda
     step = max(KNOT_STEP, 16 / (0.4 * n_rows))
     below = np.searchsorted(heights, np.arange(heights[0], heights[-1], step))
     left = np.unique(np.clip(below, 1, k - 3))
-    inner = (0.5 * a[left] + 0.5 * a[left + 1] for a in (values, heights))
-    knots, between = (
-        np.concatenate([a[:1], b, a[-1:]]) for a, b in zip((values, heights), inner, strict=True)
-    )
-    return knots, between
+
+    def with_ends(a: np.ndarray) -> np.ndarray:
+        return np.concatenate([a[:1], 0.5 * a[left] + 0.5 * a[left + 1], a[-1:]])
+
+    return with_ends(values), with_ends(heights)

@@ -35,24 +35,12 @@ class NoiseSums(Protocol):
 
 
 class Noise(Protocol):
-    """A noise assumption.
+    """A noise assumption."""
 
-    Attributes
-    ----------
-    needs_residuals : bool
-        Whether its forms require a pass over the rows after the fit.
-    needs_order : bool
-        Whether this pass requires the rows in the order of their locations.
-    heteroskedastic : bool
-        Whether each row has a variance of its own.
-    requires : tuple of str
-        Names of other noise assumptions whose forms it requires.
-    """
-
-    needs_residuals: ClassVar[bool]
-    needs_order: ClassVar[bool]
-    heteroskedastic: ClassVar[bool]
-    requires: ClassVar[tuple[str, ...]]
+    needs_residuals: ClassVar[bool]  # whether its forms require a pass over the rows after the fit
+    needs_order: ClassVar[bool]  # whether this pass requires rows in the order of their locations
+    heteroskedastic: ClassVar[bool]  # whether each row has a variance of its own
+    requires: ClassVar[tuple[str, ...]]  # names of other assumptions whose forms it requires
 
     @property
     def name(self) -> str:
@@ -69,7 +57,9 @@ class ResidualNoise(Noise, Protocol):
         """Empty sums for forms without training rows."""
 
 
-NOISES: dict[str, type[ConstantNoise] | type[PerRowNoise] | type[CorrelatedRowNoise]] = {
+NoiseClass = type[ConstantNoise] | type[PerRowNoise] | type[CorrelatedRowNoise]
+
+NOISES: dict[str, NoiseClass] = {
     COMMON.name: ConstantNoise,
     OWN.name: PerRowNoise,
     OTHERS.name: PerRowNoise,
@@ -77,8 +67,6 @@ NOISES: dict[str, type[ConstantNoise] | type[PerRowNoise] | type[CorrelatedRowNo
 }
 
 
-def noise_of_estimate(
-    estimate: str,
-) -> type[ConstantNoise] | type[PerRowNoise] | type[CorrelatedRowNoise]:
+def noise_of_estimate(estimate: str) -> NoiseClass:
     """The noise assumption of a variance estimate, a name in ``ESTIMATES``."""
     return NOISES[ESTIMATES[estimate].pairing]

@@ -9,7 +9,7 @@ roots accept them in blocks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -82,11 +82,9 @@ class CorrelatedRowNoise:
 
     def dual(self, rows: RowFit, sigma2: Array) -> PairForms:
         """Forms of the weighted training rows, all of them in the order of their locations."""
-        forms = [
-            row_form(self.root(k).applied(self.scaled(rows, k)), COMMON)
-            for k in range(len(self.estimates))
-        ]
-        return self.pair_forms(forms, sigma2)
+        outputs = range(len(self.estimates))
+        scaled = (self.root(k).applied(self.scaled(rows, k)) for k in outputs)
+        return self.pair_forms([row_form(t, COMMON) for t in scaled], sigma2)
 
     def sums(self, like: Array, n_outputs: int) -> CorrelatedRowSums:
         """Empty sums over rows for coordinates of the shape (M, N', n) of ``like``."""
@@ -99,16 +97,12 @@ class CorrelatedRowNoise:
         return PairForms(self.name, tuple(forms), namespace(sigma2).ones_like(sigma2))
 
 
-@dataclass
 class CorrelatedRowSums:
     """Sums over rows that arrive in the order of their locations."""
 
-    noise: CorrelatedRowNoise
-    grams: list[PairGram]
-    columns: list[RootColumns] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.columns = [RootColumns(self.noise.root(k)) for k in range(len(self.grams))]
+    def __init__(self, noise: CorrelatedRowNoise, grams: list[PairGram]) -> None:
+        self.noise, self.grams = noise, grams
+        self.columns = [RootColumns(noise.root(k)) for k in range(len(grams))]
 
     def add(self, rows: RowFit) -> None:
         """Add weighted rows, those after the rows added before."""

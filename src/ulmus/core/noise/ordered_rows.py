@@ -9,10 +9,10 @@ import numpy as np
 
 from ulmus.core.arrays.backend import Array, namespace, row_blocks, to_numpy
 from ulmus.core.data.source import Block, RowBlocks, used_rows
+from ulmus.core.noise_covariance.errors import covariance_error
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.ridge.residuals import RowFit
-from ulmus.exceptions import InputError
-from ulmus.messages import Message, Setting
+from ulmus.messages import Setting
 
 # The restricted likelihood uses at most this many rows, in so many segments of consecutive rows.
 # From 20,000 rows a correlation over ten rows is estimated to 5 %, standard errors to half of that.
@@ -68,11 +68,10 @@ class OrderedFits:
 
     def outputs(self) -> np.ndarray:
         """Weighted outputs in the units of the fit, shape (K, n)."""
-        return np.concatenate([to_numpy(_outputs(rows)) for rows in self], axis=1)
-
-
-def _outputs(rows: RowFit) -> Array:
-    return rows.residual[0, :, :] + rows.smoother.q[0, :, :].T @ rows.t[0, :, :]
+        blocks = [
+            rows.residual[0, :, :] + rows.smoother.q[0, :, :].T @ rows.t[0, :, :] for rows in self
+        ]
+        return np.concatenate([to_numpy(block) for block in blocks], axis=1)
 
 
 def likelihood_rows(n: int) -> np.ndarray:
@@ -112,15 +111,10 @@ def require_reading_order(locations: Locations) -> None:
     back = np.flatnonzero(np.diff(locations.order) < 0)
     if len(back):
         row = int(np.max(locations.order[back[0] : back[0] + 2]))
-        raise InputError(
-            Message(
-                "unsorted-rows",
-                f"correlated noise requires the rows of a stream sorted by group and by time "
-                f"within a group, and row {row} is out of order",
-                suggestions=(
-                    "sort the table by these columns",
-                    Setting("in_memory", python="fit the rows in memory"),
-                ),
-                topic="noise covariance",
-            )
+        raise covariance_error(
+            "unsorted-rows",
+            f"correlated noise requires the rows of a stream sorted by group and by time within a "
+            f"group, and row {row} is out of order",
+            "sort the table by these columns",
+            Setting("in_memory", python="fit the rows in memory"),
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ulmus.core.arrays.backend import Array, namespace
-from ulmus.core.ridge.member_pairs import OWN, PAIRINGS, PairGram, Pairing
+from ulmus.core.ridge.member_pairs import OWN, PAIRINGS, PairGram
 from ulmus.core.ridge.residuals import RowFit, member_omega, pooled_omega
 from ulmus.core.variance.quadratic_forms import Form, JackknifeForm, PairForms, row_form
 
@@ -48,9 +48,8 @@ class PerRowNoise:
 
     def sums(self, like: Array, n_outputs: int) -> PerRowSums:
         """Empty sums over rows for coordinates of the shape (M, N, n) of ``like``."""
-        M, N, _ = like.shape
-        every = [slice(0, M)]
-        grams = [PairGram.zeros(N, every, like=like) for _ in range(n_outputs)]
+        every = [slice(0, like.shape[0])]
+        grams = [PairGram.zeros(like.shape[1], every, like=like) for _ in range(n_outputs)]
         return PerRowSums(self, grams)
 
 
@@ -69,7 +68,11 @@ class PerRowSums:
         """Add weighted rows."""
         pairing, omega = PAIRINGS[self.noise.pairing], row_omega(self.noise.hc, rows)
         for k, gram in enumerate(self.grams):
-            _add(gram, rows.t, pairing, omega[:, k, :], self.noise.hc)
+            if self.noise.hc == "pooled" and pairing is OWN:
+                # All members share omega: both factors are multiplied by its root.
+                gram.add(rows.t * omega[0, k, :] ** 0.5)
+            else:
+                gram.add(rows.t, pairing, omega[:, k, :])
             if self.noise.exact:
                 self.c[k] = self.c[k] + rows.t @ rows.loo[:, k, :].T
 
@@ -86,14 +89,6 @@ class PerRowSums:
             both = zip(self.grams, self.c, strict=True)
             forms = [JackknifeForm(gram, c, n_rows, degree) for gram, c in both]
         return PairForms(self.noise.pairing, tuple(forms), namespace(sigma2).ones_like(sigma2))
-
-
-def _add(gram: PairGram, t: Array, pairing: Pairing, omega: Array, hc: str) -> None:
-    """Add rows to a sum; if all members share omega, both factors are multiplied by its root."""
-    if hc == "pooled" and pairing is OWN:
-        gram.add(t * omega[0, :] ** 0.5)
-    else:
-        gram.add(t, pairing, omega)
 
 
 def row_omega(hc: str, rows: RowFit) -> Array:

@@ -65,14 +65,15 @@ class HACSpec:
         name, unit = ("cutoff", "coords") if in_space else ("bandwidth", "time")
         term = CovarianceTerm("space" if in_space else "time", Kernel("exponential"))
         step, span = term.spacing(locations), term.span(locations)
-        given = {"parameter": name, "value": float(f"{bandwidth:.3g}")}
+        value = float(f"{bandwidth:.3g}")
         if bandwidth > span:
             raise covariance_error(
                 "bandwidth",
                 f"exceeds the range of the {unit} ({span:.3g}): the weighted residual products sum "
                 "to zero and the variance is not identified",
                 f"use a smaller {name}, in the unit of {unit}",
-                **given,
+                parameter=name,
+                value=value,
             )
         if bandwidth < 0.1 * step and not term.has_ties(locations):
             raise covariance_error(
@@ -81,7 +82,8 @@ class HACSpec:
                 "independent noise",
                 f"use a larger {name}, in the unit of {unit}",
                 Setting("noise", "heteroskedastic"),
-                **given,
+                parameter=name,
+                value=value,
             )
 
     def root(self, locations: Locations, bandwidth: float) -> Root:

@@ -58,6 +58,8 @@ SMALLEST_VARIANCE = 1e-200
 LEAST_DOF = 5.0
 # Step of numerical second derivatives, in logarithms of scales and in logits of shares.
 STEP = 0.05
+# Minus the log likelihood if S is not positive definite.
+IMPOSSIBLE = 1e12
 
 Target = Callable[[np.ndarray], float]
 Box = list[tuple[float, float]]
@@ -85,7 +87,7 @@ class RestrictedLikelihood:
             a, b = white[:, :-1], white[:, -1]
             C = scipy.linalg.cholesky(a.T @ a, lower=True)
         except np.linalg.LinAlgError:
-            return 1e12, math.nan  # S is not positive definite
+            return IMPOSSIBLE, math.nan
         left = len(self.y) - a.shape[1]
         kept = scipy.linalg.solve_triangular(C, a.T @ b, lower=True)
         q = max(float(b @ b - kept @ kept) / left, SMALLEST_VARIANCE)

@@ -30,9 +30,8 @@ from ulmus.core.layer.inputs import Inputs
 # Members and their units: log variances are smooth functions of the inputs.
 NOISE_MEMBERS, NOISE_UNITS = 5, 100
 NOISE_DISTRIBUTION = UnitDistribution("normal", None, "tanh")
-# Rows and units of the probe network of the map; fewer rows or more inputs have no map.
+# Rows and units of the probe network of the map.
 MAP_ROWS, MAP_UNITS = 1000, 64
-FEWEST_MAP_ROWS, MOST_MAP_INPUTS = 30, 200
 # Scales are rounded to powers of e^(1/8), so that round-off in the targets changes no scale, and
 # streamed rows have the layer of rows in memory.
 STEPS_OF_SCALE = 8
@@ -66,8 +65,7 @@ class NoiseVarianceModel:
     # (K,): the variance is factor x exp(share x g).
     share: np.ndarray
     factor: np.ndarray
-    # low, high: (K,): range to which predicted logarithms are clipped.
-    low: np.ndarray
+    low: np.ndarray  # (K,): lower and upper bound of predicted logarithms
     high: np.ndarray
     flat: np.ndarray  # (K,): the variance where it is constant, else NaN
 
@@ -132,8 +130,7 @@ def noise_layer(inputs: Inputs, sample: Block) -> HiddenLayer:
 
 def noise_scales(inputs: Inputs, sample: Block) -> np.ndarray | None:
     """A scale for each input, zero for dropped ones; None where no map can be optimised."""
-    n_inputs = len(inputs.origin)
-    if sample.y.shape[1] < FEWEST_MAP_ROWS or n_inputs > MOST_MAP_INPUTS:
+    if sample.y.shape[1] < 30 or len(inputs.origin) > 200:  # few rows, or many inputs
         return None
     block, plain = _on_host(sample, inputs)
     try:

@@ -26,12 +26,12 @@ import scipy.sparse
 from ulmus.core.arrays.backend import Array, namespace, taken_rows, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import Functionals, Piece, portion, portions
+from ulmus.core.noise_covariance.errors import covariance_error
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.kriging_weights import noise_weights
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.variance.estimates import never_negative
 from ulmus.exceptions import InputError
-from ulmus.messages import Message
 
 # Smaller correlations do not change predictions visibly.
 LEAST_CORRELATION = 1e-6
@@ -42,29 +42,25 @@ MAX_CALIBRATION_ROWS = 2000
 def fitted_covariances(fit: Fit) -> tuple[CovarianceEstimate, ...]:
     """Noise covariance of each output; an error if the fit estimates none."""
     if not fit.covariances:
-        raise _error(
-            "no-covariance",
-            "requires noise with a parametric covariance",
-            "fit with noise=AR1(), Exponential() or Matern() of ulmus.noise",
-        )
+        text = "requires noise with a parametric covariance"
+        suggestion = "fit with noise=AR1(), Exponential() or Matern() of ulmus.noise"
+        raise _error("no-covariance", text, suggestion)
     return fit.covariances
 
 
 def training_locations(fit: Fit) -> Locations:
     """Locations of the training rows; an error if the fit does not keep them."""
     if fit.rows is None or fit.rows.locations is None:
-        raise _error(
-            "no-training-rows",
+        text = (
             "requires the training rows and their locations, which compress() drops and a streamed "
-            "fit does not keep",
-            "fit in memory",
+            "fit does not keep"
         )
+        raise _error("no-training-rows", text, "fit in memory")
     return fit.rows.locations
 
 
 def _error(code: str, text: str, suggestion: str) -> InputError:
-    message = Message(code, text, "residual_kriging", True, (suggestion,), "noise covariance")
-    return InputError(message)
+    return covariance_error(code, text, suggestion, parameter="residual_kriging", value=True)
 
 
 def axes_out_of_reach(fit: Fit, new_locations: Locations) -> list[str]:

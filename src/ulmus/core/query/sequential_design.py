@@ -57,27 +57,11 @@ def next_points(fit: Fit, candidates: Array, targets: Array, n: int) -> DesignCh
     default estimate of the fit. Each output is in units of its mean variance before. The ridge
     parameter, hidden weights, noise variances, and the variance due to the choice of alpha and of
     the map are fixed. A new row has the mean weight of the training rows, the noise variance of a
-    new observation, and the prediction as its output.
+    new observation, and the prediction as its output. Without ridge, the null space of the hidden
+    features of the training rows is not updated.
 
-    Parameters
-    ----------
-    fit : Fit
-        The fit.
-    candidates : array of shape (c, d)
-        Points that can be measured, each any number of times.
-    targets : array of shape (p, d)
-        Points whose variance is to be reduced; repeated points count repeatedly.
-    n : int
-        Number of measurements.
-
-    Returns
-    -------
-    design : DesignChoice
-        The chosen candidates, and the variances at the targets before and after.
-
-    Notes
-    -----
-    Without ridge, the null space of the hidden features of the training rows is not updated.
+    Each of the candidates (c, d) can be measured any number of times; repeated targets (p, d) count
+    repeatedly.
     """
     for name, value in (("candidates", candidates), ("targets", targets)):
         if value.shape[0] < 1:
@@ -122,9 +106,8 @@ class AugmentedRegression:
     # (M, N', c): coordinates q of all candidates as training rows, in the regression without them.
     rows: Array
     noise: Array  # (1, c): noise variance of such a row for each form of the estimate
-    # candidates, targets: both in the augmented regression; candidates as weighted rows.
-    candidates: MemberPredictions
-    targets: MemberPredictions
+    candidates: MemberPredictions  # in the augmented regression, as weighted rows
+    targets: MemberPredictions  # in the augmented regression
     chosen: tuple[int, ...] = ()  # candidates that were added
 
     @property
@@ -246,15 +229,9 @@ def augmented_regression(
     name = ESTIMATES[estimate].pairing
     forms = tuple(form for form in part.forms[name].forms if isinstance(form, PairwiseForm))
     if len(forms) < len(part.forms[name].forms):
-        raise InputError(
-            Message(
-                "dense-noise-matrix",
-                "estimates a noise matrix that is not diagonal, to which no row can be added",
-                "hc",
-                "HC3-exact",
-                (Setting("hc", "HC3", "use {}, whose estimates are nearly equal"),),
-            )
-        )
+        text = "estimates a noise matrix that is not diagonal, to which no row can be added"
+        hc3 = Setting("hc", "HC3", "use {}, whose estimates are nearly equal")
+        raise InputError(Message("dense-noise-matrix", text, "hc", "HC3-exact", (hc3,)))
 
     def coordinates(X: Array) -> Array:
         blocks = [part.smoother.coordinates(h) for h in features(fit.ensemble.layer, X)]
@@ -272,18 +249,9 @@ def augmented_regression(
 def updated_sums(t: Array, applied: PairSums, step: Array, terms: Array, b: Array) -> PairSums:
     """Both sums at each target with one more candidate, each (c, p).
 
-    Parameters
-    ----------
-    t : array of shape (M, N', p)
-        Coordinates of the targets.
-    applied : PairSums of arrays of shape (M, N', p)
-        Sums over l of K_ml t_l.
-    step : array of shape (M, N', c)
-        Coordinates t(q) of the candidates.
-    terms : array of shape (M, M, c)
-        t_m(q)' K_ml t_l(q) + D_ml.
-    b : array of shape (M, c, p)
-        Entries of the smoother rows of the targets for the new row.
+    ``t`` (M, N', p) are the targets, ``applied`` the sums over l of K_ml t_l, ``step`` (M, N', c)
+    the candidates t(q), ``terms`` (M, M, c) their t_m(q)' K_ml t_l(q) + D_ml, and ``b`` (M, c, p)
+    the entries of the smoother rows of the targets for the new row.
     """
     xp, by_candidate = namespace(t), namespace(t).permute_dims(b, (1, 0, 2))
 

@@ -49,11 +49,7 @@ def n_alpha_members(M: int, n_neurons: int) -> int:
 
 
 def chosen_alphas(
-    rule: float | str,
-    factor: Factor,
-    layer: HiddenLayer,
-    units: OutputUnits,
-    source: Source | None,
+    rule: float | str, factor: Factor, layer: HiddenLayer, units: OutputUnits, source: Source | None
 ) -> AlphaChoice:
     """Ridge parameter of each output, fixed or by a rule.
 
@@ -67,15 +63,9 @@ def chosen_alphas(
     parts = spectrum(factor.members(few))
     alphas = alpha_grid(parts)
     if rule == "block-loo" and source is None:
-        raise InputError(
-            Message(
-                "second-pass",
-                "requires two passes over the rows, and partial_fit has one",
-                "alpha",
-                rule,
-                (Setting("alpha", "gcv"), "fit all rows at once"),
-            )
-        )
+        text = "requires two passes over the rows, and partial_fit has one"
+        suggestions = Setting("alpha", "gcv"), "fit all rows at once"
+        raise InputError(Message("second-pass", text, "alpha", rule, suggestions))
     if rule == "gcv" or source is None:
         scores = gcv_scores(parts, alphas)
     else:
@@ -180,15 +170,9 @@ class LeaveBlockOutPass(LeaveOneOutPass):
 
     def _add(self, total: np.ndarray, block: Block, d: Array) -> None:
         if block.block_ids is None:
-            raise InputError(
-                Message(
-                    "no-block-ids",
-                    "requires blocks of rows",
-                    "alpha",
-                    "block-loo",
-                    ("give times, coordinates or groups of the rows", Setting("alpha", "loo")),
-                )
-            )
+            suggestions = "give times, coordinates or groups of the rows", Setting("alpha", "loo")
+            text = "requires blocks of rows"
+            raise InputError(Message("no-block-ids", text, "alpha", "block-loo", suggestions))
         xp, q = namespace(d), self.parts.q
         # With many rows, score every few blocks.
         every = max(1, self.parts.n_rows // SCORED_ROWS)
@@ -233,11 +217,8 @@ def log_alpha_deviation(parts: Spectrum, alpha: float, k: int) -> tuple[float, f
     :math:`m^2 + \sigma^2` and variance :math:`2\sigma^4 + 4\sigma^2 m^2`. The variance of
     leave-one-out and leave-block-out is approximated by that of generalised cross-validation.
 
-    Returns
-    -------
-    deviation, response : float
-        The standard deviation, at most 2, and :math:`1 / C''(l)`, reduced if the deviation is at
-        its bound.
+    Returns the standard deviation, at most 2, and the response :math:`1 / C''(l)`, reduced if the
+    deviation is at its bound.
     """
     n = parts.n_rows - parts.n_constants
     # n rows span at most n directions, while the factor of a stream has as many as units.

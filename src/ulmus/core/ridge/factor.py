@@ -43,28 +43,21 @@ class Factor:
 
     def members(self, few: slice) -> Factor:
         """Factors of some of the members."""
-        return Factor(
-            self.R[few, :, :],
-            self.y[few, :, :],
-            self.beyond[few, :],
-            self.center[few, :],
-            self.y_constant,
-            self.y_square,
-            self.constant,
-            self.mass,
-            self.n_rows,
-            None if self.from_phi is None else self.from_phi[few, :, :],
+        return replace(
+            self,
+            R=self.R[few, :, :],
+            y=self.y[few, :, :],
+            beyond=self.beyond[few, :],
+            center=self.center[few, :],
+            from_phi=None if self.from_phi is None else self.from_phi[few, :, :],
         )
 
 
 def factor_of_rows(layer: HiddenLayer, rows: Block) -> Factor:
     """Factors from all rows in memory."""
     parts = [_factor_of_rows(some, rows) for some in layer.portions(rows.X.shape[0])]
-    xp = namespace(layer.W)
-    joined = {
-        name: xp.concat([getattr(part, name) for part in parts])
-        for name in ("R", "y", "beyond", "center")
-    }
+    xp, names = namespace(layer.W), ("R", "y", "beyond", "center")
+    joined = {name: xp.concat([getattr(part, name) for part in parts]) for name in names}
     return replace(parts[0], **joined)
 
 
@@ -72,12 +65,10 @@ def _factor_of_rows(layer: HiddenLayer, rows: Block) -> Factor:
     """Factors of some members, with the outputs as further columns."""
     units, center, size = centred_units(layer, rows)
     xp, (M, n, N) = namespace(units), units.shape
-    root = rows.root_weight
-    root = xp.ones_like(rows.y[0, :]) if root is None else root
-    target = rows.y * root
+    root = xp.ones_like(rows.y[0, :]) if rows.root_weight is None else rows.root_weight
+    centred = target = rows.y * root
     mass, K = float(xp.sum(root**2)), rows.y.shape[0]
     y_constant = xp.zeros_like(target[:, 0])
-    centred = target
     if layer.constant:
         y_constant = (target @ root) / mass**0.5
         centred = target - y_constant[:, None] * root / mass**0.5

@@ -40,10 +40,8 @@ class Moments:
         self.cross += phi @ target.T
         self.y_square += xp.sum(target**2, axis=1)
         self.n_rows += block.n_observed
-        root_weight = block.root_weight
-        self.mass += (
-            float(target.shape[1]) if root_weight is None else float(xp.sum(root_weight**2))
-        )
+        root = block.root_weight
+        self.mass += float(target.shape[1]) if root is None else float(xp.sum(root**2))
 
 
 @dataclass(frozen=True)

@@ -52,16 +52,10 @@ def centred_units(layer: HiddenLayer, block: Block) -> tuple[Array, Array, Array
     H = layer(block.X)
     xp, root_weight = namespace(H), block.root_weight
     if not float(xp.max(xp.abs(H))) < 1e150:
-        raise InputError(
-            Message(
-                "feature-overflow",
-                "squares of hidden features are beyond the range of float64",
-                suggestions=(
-                    Setting("standardize", True, "use {} and a smaller weight_scale"),
-                    Setting("activation", phrase="another {}"),
-                ),
-            )
-        )
+        text = "squares of hidden features are beyond the range of float64"
+        smaller = Setting("standardize", True, "use {} and a smaller weight_scale")
+        suggestions = smaller, Setting("activation", phrase="another {}")
+        raise InputError(Message("feature-overflow", text, suggestions=suggestions))
     units = H[:, int(layer.constant) :, :]
     center, size = xp.zeros_like(units[:, :, 0]), xp.zeros_like(units[:, 0, 0])
     if layer.constant:

@@ -95,15 +95,6 @@ class RowFit:
             return self if self.block_ids is None else replace(self, block_ids=None)
         return RowFit(self.smoother, self.t * root, self.residual * root, None)
 
-    def members(self, few: slice) -> RowFit:
-        """The same rows for some of the members."""
-        return replace(
-            self,
-            smoother=self.smoother.members(few),
-            t=self.t[few, :, :],
-            residual=self.residual[few, :, :],
-        )
-
 
 def row_fit(
     smoother: Smoother,
@@ -177,16 +168,8 @@ def leave_block_out(
 ) -> LeaveBlockOut:
     """Residuals and leverages of the rows in fits without their blocks.
 
-    Parameters
-    ----------
-    t : array of shape (M, N', n)
-        Coordinates of the rows, without their weights.
-    residual : array of shape (M, K, n)
-        Residuals of the members.
-    root_weight : array of shape (n,) or None
-        Square roots of the row weights.
-    block_ids : ndarray of shape (n,)
-        Block of each row, sorted.
+    ``t`` (M, N', n) are coordinates without weights, ``residual`` (M, K, n) the residuals of the
+    members, and ``block_ids`` (n,) are sorted.
     """
     xp = namespace(t)
     root = xp.ones_like(t[0, 0, :]) if root_weight is None else root_weight

@@ -193,27 +193,16 @@ def smoother(factor: Factor, alpha: float) -> tuple[Smoother, Array | None]:
         shift = -(to_t @ factor.center[:, :, None])[:, :, 0]
         to_t = bordered(to_t, corner=factor.mass**-0.5, column=shift)
         from_psi = bordered(from_psi)
-        gain = _with_leading_one(gain) if gain.ndim == 2 else bordered(gain)
+        if gain.ndim == 2:
+            gain = xp.concat([xp.ones_like(gain[:, :1]), gain], axis=1)
+        else:
+            gain = bordered(gain)
         constants = xp.broadcast_to(factor.y_constant, (q.shape[0], 1, q.shape[2]))
         q = xp.concat([constants, q], axis=1)
     fit = Smoother(
-        alpha,
-        to_t,
-        q,
-        gain,
-        rss,
-        rank,
-        factor.center,
-        factor.constant,
-        factor.mass,
-        factor.n_rows,
+        alpha, to_t, q, gain, rss, rank, factor.center, factor.constant, factor.mass, factor.n_rows
     )
     return fit, None if factor.from_phi is None else from_psi @ factor.from_phi
-
-
-def _with_leading_one(gain: Array) -> Array:
-    xp = namespace(gain)
-    return xp.concat([xp.ones_like(gain[:, :1]), gain], axis=1)
 
 
 def _triangular(factor: Factor, alpha: float) -> RidgeRoot:

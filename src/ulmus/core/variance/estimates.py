@@ -101,13 +101,10 @@ def joined(portions: list[PointParts]) -> PointParts:
 class UndersmoothedParts(NamedTuple):
     """Predictions of the undersmoothed networks at p points and K outputs, each (p, K)."""
 
-    # mean, spread: mean and sample variance of the groups' predictions.
-    mean: FloatArray
-    spread: FloatArray
+    mean: FloatArray  # mean of the groups' predictions
+    spread: FloatArray  # sample variance of the groups' predictions
     noise: FloatArray  # variance of the mean given the hidden weights
-    # Prior variance along directions of the hidden features in which no training row has a
-    # component.
-    null_space: FloatArray
+    null_space: FloatArray  # prior variance along directions without training rows
     n_groups: int  # number of groups
     dof: FloatArray  # (K,): degrees of freedom of a group
 

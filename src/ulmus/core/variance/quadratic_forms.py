@@ -74,10 +74,8 @@ class RowForm:
     Q: Array  # (M, N, n): coordinates of the training rows
     pairing: str  # name of the pairing
     omega: Array | None  # (M, n): noise variances of the rows; None for homoskedastic noise
-    # single, same: (M, N, N): sums over rows within members, with D_mm, and with the formula of
-    # D_ml for l = m.
-    single: Array
-    same: Array
+    single: Array  # (M, N, N): sums over rows within members, with D_mm
+    same: Array  # (M, N, N): the same with the formula of D_ml for l = m
 
     def sums(self, t: Array, u: Array | None = None) -> PairSums:
         """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
@@ -221,8 +219,9 @@ class JackknifeForm:
     def sums(self, t: Array, u: Array | None = None) -> PairSums:
         """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
         joint = u is not None
-        g, e = self._products(t), None if u is None else self._products(u)
-        e = g if e is None else e
+        # z_m' r_k for all m and k, each (M, M, p).
+        g = transposed(self.c) @ t
+        e = g if u is None else transposed(self.c) @ u
         own, own_e = (_diagonal(a) for a in (g, e))
         xp = namespace(t)
         total, total_e = xp.sum(g, axis=0), xp.sum(e, axis=0)
@@ -236,13 +235,8 @@ class JackknifeForm:
             distinct = contracted(total - own, total_e - own_e, joint=joint) - single
         base, factor = self.diagonal.sums(t, u), (self.n - 1) / self.n
         return PairSums(
-            factor * (base.single - single / self.n),
-            factor * (base.distinct - distinct / self.n),
+            factor * (base.single - single / self.n), factor * (base.distinct - distinct / self.n)
         )
-
-    def _products(self, t: Array) -> Array:
-        """z_m' r_k for all m and k, shape (M, M, p)."""
-        return transposed(self.c) @ t
 
     def total(self, t: Array, u: Array | None = None) -> Array:
         """Sum over all pairs, including those of a member with itself, (p,) or (p, p')."""

@@ -36,12 +36,10 @@ class UndersmoothingPath:
     """Ridge path of one group over a grid of alpha."""
 
     alphas: np.ndarray  # (A,): the grid
-    # trace, dof: (A,): tr(P) and tr(2P - P^2), without the constant.
-    trace: np.ndarray
-    dof: np.ndarray
-    # rss, gcv: (A, K): residual sums of squares and generalised cross-validation scores.
-    rss: np.ndarray
-    gcv: np.ndarray
+    trace: np.ndarray  # (A,): tr(P), without the constant
+    dof: np.ndarray  # (A,): tr(2P - P^2), without the constant
+    rss: np.ndarray  # (A, K): residual sums of squares
+    gcv: np.ndarray  # (A, K): generalised cross-validation scores
     prior: np.ndarray  # (K,): prior variance of an output weight, by maximum marginal likelihood
     n: int  # number of rows, minus one with an intercept
 
@@ -69,16 +67,8 @@ def undersmoothing_path(
 ) -> UndersmoothingPath:
     """Ridge path of a group.
 
-    Parameters
-    ----------
-    group : Group
-        The factored group.
-    cross : array of shape (kN, K)
-        Products of its centred hidden units with the outputs.
-    y_square : array of shape (K,)
-        Sums of squares of the centred outputs.
-    n : int
-        Number of rows, minus one with an intercept.
+    ``cross`` (kN, K) are products of its centred hidden units with the outputs, ``y_square`` (K,)
+    sums of squares of the centred outputs, and n is less by one with an intercept.
     """
     lam = to_numpy(group.values)
     u2 = to_numpy((group.vectors.T @ cross) ** 2)
@@ -92,9 +82,8 @@ def undersmoothing_path(
     residual_dof = (n - trace)[:, None]
     valid = residual_dof > 1e-3 * n
     gcv = np.where(valid, n * rss / np.where(valid, residual_dof, 1.0) ** 2, np.inf)
-    return UndersmoothingPath(
-        alphas, trace, dof, rss, gcv, _prior_variance(lam, u2, total, alphas, n), n
-    )
+    prior = _prior_variance(lam, u2, total, alphas, n)
+    return UndersmoothingPath(alphas, trace, dof, rss, gcv, prior, n)
 
 
 def _prior_variance(
@@ -109,10 +98,8 @@ def _prior_variance(
     """
     shrink = lam + alphas[:, None]
     form = np.clip(y_square - (1 / shrink) @ u2, 1e-12 * y_square, None)  # alpha y'(...)^-1 y
-    score = (
-        n * np.log(np.where(form > 0, form, 1.0))
-        + np.sum(np.log1p(lam / alphas[:, None]), 1)[:, None]
-    )
+    log_det = np.sum(np.log1p(lam / alphas[:, None]), 1)[:, None]
+    score = n * np.log(np.where(form > 0, form, 1.0)) + log_det
     best = np.argmin(score, axis=0)
     return np.array([form[b, k] / (n * alphas[b]) for k, b in enumerate(best)])
 
@@ -156,7 +143,8 @@ class UndersmoothedNetworks:
     def groups(self, M: int) -> list[slice]:
         """Members of each group."""
         widths = [v.shape[0] for v in self.values]
-        return _group_slices(widths, sum(widths) // M)
+        edges = np.cumsum([0, *widths]) // (sum(widths) // M)
+        return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
     def coordinates(self, h: Array, k: int) -> tuple[Array, Array]:
         """Coordinates t (M, r, p) for output k, and the null space component of h, (null, p).
@@ -182,25 +170,13 @@ class UndersmoothedNetworks:
         return xp.concat(coordinates), xp.concat(null_space)
 
 
-def _group_slices(widths: list[int], n_neurons: int) -> list[slice]:
-    """Members of groups with numbers of units ``widths``."""
-    edges = np.cumsum([0, *widths]) // n_neurons
-    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
-
-
 def undersmoothed_networks(
     fit: Smoother, y_square: Array, stacked: Callable[[slice], Array]
 ) -> UndersmoothedNetworks:
     """Undersmoothed networks of all groups of an ensemble.
 
-    Parameters
-    ----------
-    fit : Smoother
-        The members.
-    y_square : array of shape (K,)
-        Sums of squares of the centred outputs.
-    stacked : callable
-        Returns the products of the coordinates Q of a group, shape (k N', k N').
+    ``y_square`` (K,) are sums of squares of the centred outputs; ``stacked`` returns the products
+    of the coordinates Q of a group, shape (k N', k N').
     """
     first, T = int(fit.constant), _inverse_maps(fit)
     values, left, right, paths = [], [], [], []
