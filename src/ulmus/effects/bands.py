@@ -11,19 +11,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.query.joint_covariance import root
 
-FloatArray = npt.NDArray[np.float64]
-
-N_DRAWS = 20_000
-SEED = 20_210_907
-# Largest array of draws, in elements.
-DRAW_ELEMENTS = 2**23
-# Fewer draws than this in the tail do not determine a quantile.
-MIN_TAIL_DRAWS = 5
+N_DRAWS, SEED = 20_000, 20_210_907
 
 
 class SimultaneousBand(NamedTuple):
@@ -42,7 +35,7 @@ def simultaneous_band(covariance: FloatArray, level: float) -> SimultaneousBand:
     pointwise, bonferroni = (float(stats.norm.isf((1 - level) / (2 * m))) for m in (1, max(q, 1)))
     if q < 2:
         return SimultaneousBand(level, pointwise, 0.0)
-    if (1 - level) * N_DRAWS < MIN_TAIL_DRAWS:
+    if (1 - level) * N_DRAWS < 5:  # too few draws in the tail to determine a quantile
         return SimultaneousBand(min(1 - (1 - level) / q, np.nextafter(1, 0)), bonferroni, 0.0)
     L = root(covariance[np.ix_(uncertain, uncertain)]) / sd[uncertain, None]
     maxima = _simulated_maxima(L)
@@ -57,7 +50,7 @@ def simultaneous_band(covariance: FloatArray, level: float) -> SimultaneousBand:
 def _simulated_maxima(L: FloatArray) -> FloatArray:
     """Largest absolute value of each draw of a normal vector with covariance root L (q, r)."""
     rng, (q, r) = np.random.default_rng(SEED), L.shape
-    size = max(1, DRAW_ELEMENTS // max(q, r))
+    size = max(1, 2**23 // max(q, r))  # arrays of at most 64 MB
     parts = []
     for start in range(0, N_DRAWS, size):
         z = rng.standard_normal((min(size, N_DRAWS - start), r))

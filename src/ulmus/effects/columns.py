@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +30,7 @@ from ulmus.tables.missing import missing_mask
 
 # Columns that are set to other values: one for all rows, or one for each.
 Changes = Mapping[str, Any]
+NO_CHANGES: Changes = {}
 # Rows that determine which inputs change with a column.
 FIRST_ROWS = slice(0, 100)
 
@@ -131,9 +133,8 @@ def frame_column(frame: Any, name: Any) -> np.ndarray | None:
 
 def frame_categories(frame: Any, name: Any) -> list[Any] | None:
     """Categories of a categorical column of a data frame in their order."""
-    if not hasattr(frame, "columns") or name not in frame.columns:
-        return None
-    return categories(frame[name])
+    exists = hasattr(frame, "columns") and name in frame.columns
+    return categories(frame[name]) if exists else None
 
 
 def categories(labels: Any) -> list[Any] | None:
@@ -187,12 +188,12 @@ def column_name(table: Table, key: Any, parameter: str) -> str:
         if -len(features) <= key < len(features):
             return features[key]
         text = f"names column {key}, but columns are numbered from 0 to {len(features) - 1}"
-        raise InputError(Message("unknown-column", text, parameter))
-    if key not in features:
+    elif key in features:
+        return str(key)
+    else:
         shown = ", ".join(map(repr, features[:10])) + (", ..." if len(features) > 10 else "")
         text = f"names {key!r}, which is not a column of the model: {shown}"
-        raise InputError(Message("unknown-column", text, parameter))
-    return str(key)
+    raise InputError(Message("unknown-column", text, parameter))
 
 
 def is_numeric(values: np.ndarray) -> bool:
@@ -200,22 +201,17 @@ def is_numeric(values: np.ndarray) -> bool:
     return values.dtype.kind in "iuf"
 
 
-def value_functionals(table: Table, weights: Any, changes: Changes | None = None) -> Piece:
-    """Weighted sums of the function over the rows of a table after changes, weights (n, q)."""
-    changed = {} if changes is None else changes
-    return Piece(lambda rows: table.points(rows, changed), weights)
-
-
-def derivative_functionals(
-    table: Table, weights: Any, name: str, changes: Changes | None = None
+def value_functionals(
+    table: Table, weights: Any, changes: Changes = NO_CHANGES, derivative: str | None = None
 ) -> Piece:
-    """Weighted sums of the derivative of the function by a column over the same rows."""
-    changed = {} if changes is None else changes
-    return Piece(
-        lambda rows: table.points(rows, changed),
-        weights,
-        lambda rows: table.directions(rows, changed, name),
-    )
+    """Weighted sums over the rows of a table after changes, weights (n, q).
+
+    The sums are of the function, or of its derivative by a column.
+    """
+    points = partial(table.points, changes=changes)
+    if derivative is None:
+        return Piece(points, weights)
+    return Piece(points, weights, partial(table.directions, changes=changes, name=derivative))
 
 
 def changed_inputs(table: Table, alternatives: Sequence[Changes]) -> np.ndarray:

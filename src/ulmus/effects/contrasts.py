@@ -10,7 +10,7 @@ import numpy as np
 
 from ulmus.effects.columns import Table, as_list, column_name, distinct_values, is_numeric
 from ulmus.exceptions import InputError
-from ulmus.messages import Message
+from ulmus.messages import ANY, Message
 
 SPANS = ("sd", "iqr", "minmax")
 
@@ -19,9 +19,8 @@ class Contrast(NamedTuple):
     """Two values of a column."""
 
     term: str  # the column
-    # high, low: (n,): value after and before the change, for all rows or for each.
-    high: Any
-    low: Any
+    high: Any  # value after the change, for all rows or (n,) for each
+    low: Any  # value before the change
     names: tuple[str, str]  # names of the two values
 
     def label(self, comparison: str) -> str:
@@ -37,15 +36,14 @@ def contrasts(table: Table, variables: Any) -> list[Contrast]:
     else:
         pairs = [(key, None) for key in as_list(variables)]
     if not pairs:
-        raise InputError(
-            Message(
-                "no-variables",
-                "names no column",
-                "variables",
-                suggestions=("give the values to compare, for example {'t': (10, 20)}",),
-            )
-        )
+        raise no_variables("give the values to compare, for example {'t': (10, 20)}")
     return [contrast for key, spec in pairs for contrast in _column_contrasts(table, key, spec)]
+
+
+def no_variables(suggestion: str) -> InputError:
+    """Error of an empty list of columns."""
+    message = Message("no-variables", "names no column", "variables", ANY, (suggestion,))
+    return InputError(message)
 
 
 def _error(term: str, spec: Any, text: str, suggestion: str = "") -> InputError:

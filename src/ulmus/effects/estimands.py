@@ -16,12 +16,11 @@ from ulmus.effects.columns import (
     as_list,
     changed_inputs,
     column_name,
-    derivative_functionals,
     differentiated_inputs,
     is_numeric,
     value_functionals,
 )
-from ulmus.effects.contrasts import contrasts
+from ulmus.effects.contrasts import contrasts, no_variables
 from ulmus.effects.groups import Groups, group_rows
 from ulmus.effects.inference import Estimates, centered, ratios
 from ulmus.exceptions import InputError
@@ -73,11 +72,11 @@ def comparisons(table: Table, variables: Any, by: Any, weights: Any, comparison:
         affected = partial(changed_inputs, table, [low, high])
         changes.append(ColumnChange(pair.term, pair.label(comparison), affected))
         if is_ratio:  # first all numerators, then all denominators
-            pieces.append(value_functionals(table, _term_weights(groups, i, 2 * n), high))
-            pieces.append(value_functionals(table, _term_weights(groups, n + i, 2 * n), low))
+            plus, minus = (_term_weights(groups, j, 2 * n) for j in (i, n + i))
         else:
-            pieces.append(value_functionals(table, _term_weights(groups, i, n), high))
-            pieces.append(value_functionals(table, -_term_weights(groups, i, n), low))
+            plus = _term_weights(groups, i, n)
+            minus = -plus
+        pieces += [value_functionals(table, plus, high), value_functionals(table, minus, low)]
     labels = _labels(groups, [(pair.term, pair.label(comparison)) for pair in pairs])
     transform = ratios if is_ratio else None
     return Estimand(Functionals(tuple(pieces)), labels, tuple(changes), transform)
@@ -87,7 +86,7 @@ def derivatives(table: Table, variables: Any, by: Any, weights: Any) -> Estimand
     """Averages over groups of partial derivatives."""
     groups, names = group_rows(table, by, weights), _numeric_columns(table, variables)
     pieces = [
-        derivative_functionals(table, _term_weights(groups, i, len(names)), name)
+        value_functionals(table, _term_weights(groups, i, len(names)), derivative=name)
         for i, name in enumerate(names)
     ]
     labels = _labels(groups, [(name, "dy/dx") for name in names])
@@ -107,13 +106,10 @@ def curve(
     if slope:
         require_numeric(table, names[0], "features")
     groups, nodes = group_rows(table, None, weights), list(product(*grids))
-    q, pieces = len(nodes), []
+    q, derivative, pieces = len(nodes), names[0] if slope else None, []
     for i, node in enumerate(nodes):
         changed, weight = dict(zip(names, node, strict=True)), _term_weights(groups, i, q)
-        if slope:
-            pieces.append(derivative_functionals(table, weight, names[0], changed))
-        else:
-            pieces.append(value_functionals(table, weight, changed))
+        pieces.append(value_functionals(table, weight, changed, derivative))
     labels: dict[str, list[Any]] = {
         "term": [", ".join(names)] * q,
         "contrast": ["dy/dx" if slope else "mean"] * q,
@@ -177,14 +173,7 @@ def _numeric_columns(table: Table, variables: Any) -> list[str]:
     else:
         names = [column_name(table, key, "variables") for key in as_list(variables)]
         if not names:
-            raise InputError(
-                Message(
-                    "no-variables",
-                    "names no column",
-                    "variables",
-                    suggestions=("omit it to differentiate by all numeric columns",),
-                )
-            )
+            raise no_variables("omit it to differentiate by all numeric columns")
     for name in names:
         require_numeric(table, name, "variables")
     return names

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.query.sequential_design import DesignChoice
 from ulmus.effects.bands import SimultaneousBand, simultaneous_band
 from ulmus.effects.columns import Table
@@ -16,14 +16,12 @@ from ulmus.effects.hypotheses import WaldTest, combined_estimates, holm
 from ulmus.effects.inference import Estimates
 from ulmus.intervals.confidence import in_standard_errors
 
-FloatArray = npt.NDArray[np.float64]
-
 
 class InferenceOptions(NamedTuple):
     """Options of intervals and tests."""
 
     level: float  # confidence level
-    target: str  # {"expectation", "function"}; Quantity that intervals cover
+    target: str  # quantity that intervals cover, "expectation" or "function"
     simultaneous: bool  # whether intervals cover jointly
     hypothesis: Any  # combinations of the rows to test
     adjust: str | None  # adjustment of the p-values for multiple testing
@@ -54,7 +52,7 @@ def effects_frame(estimates: Estimates, options: InferenceOptions) -> Any:
         estimates, tests = combined_estimates(estimates, options.hypothesis)
     bands = _bands(estimates, options)
     statistic, p_value = _statistics(estimates, options, tests)
-    low, high = _bounds(estimates, options, bands)
+    low, high = _bounds(estimates, options.level, bands)
     values = {
         "estimate": estimates.errors.center,
         "std_error": np.sqrt(estimates.errors.variance),
@@ -79,10 +77,8 @@ def effects_frame(estimates: Estimates, options: InferenceOptions) -> Any:
 def design_frame(design: DesignChoice, table: Table) -> Any:
     """A data frame with one row for each new measurement."""
     labels, n = list(table.index), len(design.rows)
-    columns: dict[str, Any] = {
-        "step": list(range(1, n + 1)),
-        "row": [labels[i] for i in design.rows],
-    }
+    steps, rows = list(range(1, n + 1)), [labels[i] for i in design.rows]
+    columns: dict[str, Any] = {"step": steps, "row": rows}
     remaining = design.variance.sum(axis=1)
     K = remaining.shape[1]
     names = ["variance"] if K == 1 else [f"variance_{k}" for k in range(K)]
@@ -90,9 +86,7 @@ def design_frame(design: DesignChoice, table: Table) -> Any:
         column = table.column(name)
         assert column is not None  # a feature
         columns[unused_name(name, [*columns, *names])] = column[design.rows]
-    for name, values in zip(names, remaining.T, strict=True):
-        columns[name] = values
-    frame = _pandas().DataFrame(columns)
+    frame = _pandas().DataFrame(columns | dict(zip(names, remaining.T, strict=True)))
     frame.attrs["before"] = design.before.sum(axis=0).tolist()
     return frame
 
@@ -128,13 +122,11 @@ def _bands(estimates: Estimates, options: InferenceOptions) -> list[Simultaneous
     return [simultaneous_band(part, level) for part in estimates.covariance]
 
 
-def _bounds(
-    estimates: Estimates, options: InferenceOptions, bands: list[SimultaneousBand]
-) -> FloatArray:
+def _bounds(estimates: Estimates, level: float, bands: list[SimultaneousBand]) -> FloatArray:
     """Lower and upper bounds, shape (2, q, K)."""
     errors = estimates.errors
     if not bands:
-        return errors.bounds([options.level])[:, 0]
+        return errors.bounds([level])[:, 0]
     bounds = [errors.bounds([b.pointwise_level])[:, 0, :, k] for k, b in enumerate(bands)]
     return np.stack(bounds, axis=2)
 

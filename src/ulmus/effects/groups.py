@@ -102,12 +102,9 @@ def _require_same_index(table: Table, values: Any, parameter: str) -> None:
     rows = table.index
     comparable = hasattr(own, "equals") and hasattr(rows, "equals") and len(own) == len(rows)
     if comparable and not rows.equals(own):
-        raise _error(
-            parameter,
-            "has another index than X",
-            suggestion=f"give values in the order of the rows of X, for example "
-            f"{parameter}.loc[X.index] or {parameter}.to_numpy()",
-        )
+        examples = f"{parameter}.loc[X.index] or {parameter}.to_numpy()"
+        remedy = f"give values in the order of the rows of X, for example {examples}"
+        raise _error(parameter, "has another index than X", suggestion=remedy)
 
 
 def _column_key(table: Table, name: str) -> GroupKey:

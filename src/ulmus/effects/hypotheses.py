@@ -6,19 +6,14 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 from scipy import stats
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.effects.inference import MAX_JOINT, Estimates, delta_method
 from ulmus.exceptions import InputError
 from ulmus.intervals.confidence import ErrorBars
 from ulmus.messages import ANY, Message, invalid
-
-FloatArray = npt.NDArray[np.float64]
-
-# Eigenvectors of a covariance with a smaller share of the largest eigenvalue are not tested.
-SMALLEST_SHARE = 1e-10
 
 
 class WaldTest(NamedTuple):
@@ -47,12 +42,13 @@ def combined_estimates(estimates: Estimates, hypothesis: Any) -> tuple[Estimates
         L = _hypothesis_matrix(hypothesis, len(texts))
         labels = [_combination(row, texts) for row in L]
     K = estimates.errors.center.shape[1]
-    jacobian = np.broadcast_to(L, (K, *L.shape))
-    value = L @ estimates.errors.center
+    value, jacobian = L @ estimates.errors.center, np.broadcast_to(L, (K, *L.shape))
     combined = delta_method(estimates, {"term": labels}, value, jacobian)
     tests = [wald_test(combined, k) for k in range(K)]
-    is_joint = isinstance(hypothesis, str) and hypothesis == "equal"
-    return (_one_row(tests) if is_joint else combined), tests
+    if isinstance(hypothesis, str) and hypothesis == "equal":
+        none, dof = np.full((1, K), np.nan), np.array([[test.dof[1] for test in tests]])
+        combined = Estimates({"term": ["all equal"]}, ErrorBars(none, none, dof, none), None)
+    return combined, tests
 
 
 def _error(text: str, hypothesis: Any = ANY, suggestion: str = "") -> InputError:
@@ -81,7 +77,7 @@ def wald_test(estimates: Estimates, k: int) -> WaldTest:
     assert estimates.covariance is not None
     C, e = estimates.covariance[k], estimates.errors.center[:, k]
     values, vectors = scipy.linalg.eigh(C)
-    kept = values > SMALLEST_SHARE * max(values[-1], 0.0)
+    kept = values > 1e-10 * max(values[-1], 0.0)  # smaller eigenvalues are round-off
     rank = int(np.sum(kept))
     dof = float(np.min(estimates.errors.dof[:, k]))
     if rank == 0:
@@ -102,12 +98,6 @@ def holm(p_values: FloatArray) -> FloatArray:
     out = np.empty_like(p_values)
     np.put_along_axis(out, order, adjusted, axis=0)
     return out
-
-
-def _one_row(tests: list[WaldTest]) -> Estimates:
-    none = np.full((1, len(tests)), np.nan)
-    dof = np.array([[test.dof[1] for test in tests]])
-    return Estimates({"term": ["all equal"]}, ErrorBars(none, none, dof, none), None)
 
 
 def _texts(estimates: Estimates) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import Functionals
 from ulmus.core.query.joint_covariance import ROUND_OFF
@@ -19,8 +19,6 @@ from ulmus.intervals.confidence import (
 )
 from ulmus.intervals.standard_errors import joint_variance
 from ulmus.messages import Message, Setting, named
-
-FloatArray = npt.NDArray[np.float64]
 
 # Most estimates whose joint covariance is computed by default, and where bands or tests need it.
 DEFAULT_JOINT, MAX_JOINT = 500, 5000
@@ -38,35 +36,13 @@ class Estimates(NamedTuple):
 def infer(
     fit: Fit, functionals: Functionals, labels: dict[str, list[Any]], target: str, *, joint: bool
 ) -> Estimates:
-    """Estimates of functionals of a fit.
-
-    Parameters
-    ----------
-    fit : Fit
-        The fit.
-    functionals : Functionals
-        The q functionals.
-    labels : dict
-        Their labels.
-    target : {"expectation", "function"}
-        Whether intervals cover the mean of the estimator or the true function.
-    joint : bool
-        Whether the joint covariance is required.
-    """
+    """Estimates of functionals of a fit; ``joint`` requires their joint covariance."""
     q = functionals.count
     if joint and q > MAX_JOINT:
-        raise InputError(
-            Message(
-                "too-many-joint-estimates",
-                (
-                    named("simultaneous", True),
-                    " and ",
-                    named("hypothesis"),
-                    f" require the joint covariance of all {q} rows, limited to {MAX_JOINT} rows",
-                ),
-                suggestions=(Setting("by", phrase="average over groups with {}"),),
-            )
-        )
+        limit = f" require the joint covariance of all {q} rows, limited to {MAX_JOINT} rows"
+        text = (named("simultaneous", True), " and ", named("hypothesis"), limit)
+        remedies = (Setting("by", phrase="average over groups with {}"),)
+        raise InputError(Message("too-many-joint-estimates", text, suggestions=remedies))
     if not joint and q > DEFAULT_JOINT:
         return Estimates(labels, error_bars(fit, functionals, target), None)
     if target == "function":
@@ -85,18 +61,7 @@ def delta_method(
 ) -> Estimates:
     """Differentiable functions of estimates, with standard errors by the delta method.
 
-    Parameters
-    ----------
-    estimates : Estimates
-        The q arguments.
-    labels : dict
-        Labels of the r functions.
-    value : ndarray of shape (r, K)
-        Their values.
-    jacobian : ndarray of shape (K, r, q)
-        Their derivatives by the arguments.
-    null : float
-        Their value under the null hypothesis.
+    The r functions have the values (r, K), and the jacobian (K, r, q) by the q estimates.
     """
     assert estimates.covariance is not None
     size = np.swapaxes(np.abs(jacobian), 1, 2)
@@ -134,15 +99,8 @@ def ratios(estimates: Estimates) -> Estimates:
     """
     high, low = np.split(estimates.errors.center, 2)
     if not np.all(low != 0):
-        raise InputError(
-            Message(
-                "ratio-to-zero",
-                "divides by an estimate of zero",
-                "comparison",
-                "ratio",
-                (Setting("comparison", "difference"),),
-            )
-        )
+        text, remedies = "divides by an estimate of zero", (Setting("comparison", "difference"),)
+        raise InputError(Message("ratio-to-zero", text, "comparison", "ratio", remedies))
     eye = np.eye(len(low))
     by_high, by_low = ((1 / low).T[:, :, None] * eye, (-high / low**2).T[:, :, None] * eye)
     jacobian = np.concatenate([by_high, by_low], axis=2)

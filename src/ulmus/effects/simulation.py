@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
-from ulmus.core.arrays.backend import Array
+from ulmus.core.arrays.backend import Array, FloatArray
 from ulmus.core.fit.fit import Fit
 from ulmus.core.query.joint_covariance import root
 from ulmus.intervals.confidence import error_bars, function_covariance, in_standard_errors
 from ulmus.intervals.distribution import predictive_distribution
 from ulmus.intervals.standard_errors import joint_variance
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def mean_draws(

@@ -8,28 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting
 
-FloatArray = npt.NDArray[np.float64]
-
-# Residuals whose skewness exceeds so many standard errors get intervals with unequal tails.
-SKEWNESS_ERRORS = 3.0
-# Residuals are treated as symmetric unless a test of skewness has a smaller p-value than this.
-SYMMETRIC_P_VALUE = 0.005
+# Fewer residuals than this are treated as symmetric.
 MIN_RESIDUALS = 20
 # Steps of probability in which the ends of shortest intervals move inwards.
 STEPS = 1000
 
 
 def normal_bounds(
-    mean: FloatArray,
-    sd: FloatArray,
-    levels: Sequence[float],
-    dof: FloatArray | float = np.inf,
+    mean: FloatArray, sd: FloatArray, levels: Sequence[float], dof: FloatArray | float = np.inf
 ) -> FloatArray:
     r"""Mean plus and minus a quantile times the standard deviation.
 
@@ -85,8 +77,7 @@ def satterthwaite_dof(
 
     References
     ----------
-    F. E. Satterthwaite (1946). An approximate distribution of estimates of variance components.
-    Biometrics Bulletin 2, 110-114.
+    F. E. Satterthwaite (1946). Biometrics Bulletin 2, 110-114.
 
     Examples
     --------
@@ -130,25 +121,27 @@ def conformal_ranks(n: int, level: float, *, two_sided: bool) -> tuple[int, int]
     >>> from ulmus.intervals import conformal_ranks
     >>> conformal_ranks(99, 0.9, two_sided=True)
     (4, 94)
-    >>> conformal_ranks(99, 0.9, two_sided=False)
-    (9, 89)
     """
-    tail = (1 - level) / (2 if two_sided else 1)
-    low, high = quantile_rank(n, tail, upper=False), quantile_rank(n, 1 - tail, upper=True)
-    if not has_ranks(n, level, two_sided=two_sided):
-        required = int(np.ceil(np.round(1 / tail - 1, 9)))
+    low, high = _outer_ranks(n, level, two_sided)
+    if low < 1 or high > n:
+        required = int(np.ceil(np.round((2 if two_sided else 1) / (1 - level) - 1, 9)))
         text = f"requires at least {required} training rows for a conformal interval, got {n}"
         remedies = "use a lower level", Setting("method", "gaussian")
-        raise InputError(
-            Message("too-few-rows", text, "confidence_level", float(f"{level:g}"), remedies)
-        )
+        shown = float(f"{level:g}")
+        raise InputError(Message("too-few-rows", text, "confidence_level", shown, remedies))
     return min(low, n) - 1, max(high, 1) - 1
 
 
 def has_ranks(n: int, level: float, *, two_sided: bool) -> bool:
     """Whether the conformal ranks of a level exist among n values."""
+    low, high = _outer_ranks(n, level, two_sided)
+    return low >= 1 and high <= n
+
+
+def _outer_ranks(n: int, level: float, two_sided: bool) -> tuple[int, int]:
+    """Ranks of the two bounds among n values, from 1; 0 and n + 1 do not exist."""
     tail = (1 - level) / (2 if two_sided else 1)
-    return quantile_rank(n, tail, upper=False) >= 1 and quantile_rank(n, 1 - tail, upper=True) <= n
+    return quantile_rank(n, tail, upper=False), quantile_rank(n, 1 - tail, upper=True)
 
 
 def quantile_rank(n: int, level: float, *, upper: bool) -> int:
@@ -196,15 +189,14 @@ def conformal_bounds(
     --------
     >>> import numpy as np
     >>> from ulmus.intervals import conformal_bounds, conformal_ranks
-    >>> residuals = np.arange(-49.0, 50.0)[:, None]  # of 99 rows, at one point
-    >>> ranks = conformal_ranks(99, 0.9, two_sided=True)
-    >>> conformal_bounds(10 + residuals, 10 + residuals, [ranks]).ravel()
+    >>> values = 10 + np.arange(-49.0, 50.0)[:, None]  # prediction plus residuals of 99 rows
+    >>> conformal_bounds(values, values, [conformal_ranks(99, 0.9, two_sided=True)]).ravel()
     array([-35.,  55.])
     """
     ranks = list(ranks)
-    lower = np.partition(low, [r[0] for r in ranks], axis=0)[[r[0] for r in ranks]]
-    upper = np.partition(high, [r[1] for r in ranks], axis=0)[[r[1] for r in ranks]]
-    return np.stack([lower, upper])
+    lower, upper = [rank for rank, _ in ranks], [rank for _, rank in ranks]
+    low, high = np.partition(low, lower, axis=0), np.partition(high, upper, axis=0)
+    return np.stack([low[lower], high[upper]])
 
 
 def uncrossed(bounds: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -255,7 +247,7 @@ def is_skewed(residuals: FloatArray) -> bool:
     c = np.clip(residuals, low, high)
     c = (c - c.mean()) / c.std()
     error2 = np.mean(c**6) - 6 * np.mean(c**4) + 9
-    return bool(np.mean(c**3) ** 2 > SKEWNESS_ERRORS**2 * error2 / n)
+    return bool(np.mean(c**3) ** 2 > 3.0**2 * error2 / n)
 
 
 def is_asymmetric(residuals: FloatArray) -> bool:
@@ -263,7 +255,7 @@ def is_asymmetric(residuals: FloatArray) -> bool:
     if len(residuals) < MIN_RESIDUALS or np.ptp(residuals) == 0:
         return False
     scaled = residuals / np.max(np.abs(residuals))
-    return is_skewed(residuals) or bool(stats.skewtest(scaled).pvalue < SYMMETRIC_P_VALUE)
+    return is_skewed(residuals) or bool(stats.skewtest(scaled).pvalue < 0.005)
 
 
 def shortest_tails(

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ulmus.core.arrays.backend import Array
+from ulmus.core.arrays.backend import Array, FloatArray
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.misfit import Misfit
 from ulmus.core.layer.functionals import Functionals
@@ -21,13 +20,10 @@ from ulmus.intervals.bounds import normal_bounds, satterthwaite_dof
 from ulmus.intervals.standard_errors import PredictionVariance, prediction_variance
 from ulmus.messages import Message, Setting
 
-FloatArray = npt.NDArray[np.float64]
-
 TARGETS = ("function", "expectation")
 # A larger difference between the prediction and the undersmoothed fit, in standard errors, is bias.
 LARGE_BIAS = 5.0
-# Largest share of a variance due to directions without training rows that does not warn.
-UNSEEN_SHARE = 0.5
+MORE_NEURONS = Setting("n_neurons", phrase="use more {}")
 
 
 class ErrorBars(NamedTuple):
@@ -51,19 +47,21 @@ def in_standard_errors(difference: FloatArray, se: FloatArray) -> FloatArray:
     return np.divide(difference, se, out=at_zero, where=se > 0)
 
 
-def error_bars(fit: Fit, X: Array | Functionals, target: str) -> ErrorBars:
-    """Error bars for the true function, or for the expectation of the estimator."""
+def error_bars(
+    fit: Fit, X: Array | Functionals, target: str, variance: PredictionVariance | None = None
+) -> ErrorBars:
+    """Error bars for the true function, or for the expectation with its variance, if known."""
     if target == "function":
         return function_error_bars(fit, X)
-    return expectation_error_bars(fit, prediction_variance(fit, X))
+    variance = prediction_variance(fit, X) if variance is None else variance
+    return expectation_error_bars(fit, variance)
 
 
 def expectation_error_bars(fit: Fit, variance: PredictionVariance) -> ErrorBars:
     """Error bars for the mean of the estimator over noise and hidden weights."""
-    weights = variance.from_weights
-    members = fit.ensemble.n_members
+    weights, members_dof = variance.from_weights, fit.ensemble.n_members - 1
     residual = np.minimum(fit.n_rows - fit.gamma, fit.covariance_dof)
-    dof = satterthwaite_dof(variance.model - weights, weights, residual, members - 1)
+    dof = satterthwaite_dof(variance.model - weights, weights, residual, members_dof)
     return ErrorBars(variance.mean, variance.model, dof, np.zeros_like(dof))
 
 
@@ -88,7 +86,8 @@ def function_covariance(fit: Fit, X: Array | Functionals, errors: ErrorBars) -> 
 
 
 def _warn_about_unseen(unseen: FloatArray, variance: FloatArray) -> None:
-    mostly = np.any(unseen > UNSEEN_SHARE * variance, axis=1) & np.any(variance > 0, axis=1)
+    """Warn where directions without training rows contribute most of the variance."""
+    mostly = np.any(unseen > 0.5 * variance, axis=1) & np.any(variance > 0, axis=1)
     if np.any(mostly):
         text = (
             f"at {int(mostly.sum())} of {len(mostly)} points the hidden features have directions "
@@ -107,11 +106,8 @@ def _warn_about_misfit(misfit: Misfit | None) -> None:
             "represent the function everywhere. Intervals for the function include an allowance "
             "for this, and may still cover it less often than the confidence level"
         )
-        remedies = (
-            Setting("n_neurons", phrase="use more {}"),
-            Setting("input_map", phrase="use another {}"),
-            "use inputs in which the function is smoother",
-        )
+        another_map = Setting("input_map", phrase="use another {}")
+        remedies = MORE_NEURONS, another_map, "use inputs in which the function is smoother"
         warn(Message("clustered-residuals", text, suggestions=remedies, topic="bias"), BiasWarning)
     if np.any(misfit.stepped):
         text = (
@@ -130,8 +126,5 @@ def _warn_about_bias(mean: FloatArray, center: FloatArray, se: FloatArray) -> No
             f"the centre of these intervals, by more than {LARGE_BIAS:g} standard errors: it is "
             "biased there, and the intervals may be"
         )
-        remedies = (
-            Setting("n_neurons", phrase="use more {}"),
-            Setting("weight_scale", phrase="use another {}"),
-        )
+        remedies = MORE_NEURONS, Setting("weight_scale", phrase="use another {}")
         warn(Message("undersmoothing-gap", text, suggestions=remedies, topic="bias"), BiasWarning)

@@ -12,49 +12,31 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
-from ulmus.core.arrays.backend import Array
+from ulmus.core.arrays.backend import Array, FloatArray
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.residual_distribution import ResidualShape, residual_shape
 from ulmus.core.query.leave_out import prediction_moments, scaled_residuals
 from ulmus.intervals.bounds import MIN_RESIDUALS, satterthwaite_dof
 from ulmus.intervals.standard_errors import PredictionVariance, prediction_variance
 
-FloatArray = npt.NDArray[np.float64]
-
-# Largest p-value of a test of skewness and kurtosis at which normality is rejected. A false
-# rejection costs 7 % of the log score with 100 residuals.
-NORMAL_P_VALUE = 0.02
-# Residuals smaller than this share of their standard deviations are round-off.
-SMALLEST_RESIDUALS = 1e-6
 # Degrees of freedom at which Student's distribution is normal to double precision.
 NORMAL_DOF = 1e6
 # Fewest degrees of freedom: the variance of Student's distribution is finite.
 LEAST_DOF = 3.0
-# Normal scores at which moments are integrated.
-SCORES = np.linspace(-12.0, 12.0, 4801)
 
 
 class ShapedDistribution(stats.rv_continuous):
     """Scaled residuals of several outputs, each Student's or empirical.
 
-    Parameters
-    ----------
-    residuals : ResidualShape
-        The empirical distributions.
-
-    Notes
-    -----
     Besides ``loc`` and ``scale`` there are two parameters: the number of the output, and the
     degrees of freedom of Student's distribution, which empirical outputs ignore.
     """
 
     def __init__(self, residuals: ResidualShape, **parameters: Any) -> None:
         self.residuals = residuals
-        parameters = {"name": "shaped", "shapes": "output, dof"} | parameters
-        super().__init__(**parameters)
+        super().__init__(**({"name": "shaped", "shapes": "output, dof"} | parameters))
 
     def _updated_ctor_param(self) -> dict[str, Any]:
         """Arguments with which scipy copies the distribution when it is frozen."""
@@ -118,9 +100,10 @@ class ShapedDistribution(stats.rv_continuous):
 
 def _moments(shape: ResidualShape, k: int) -> tuple[float, float, float, float]:
     """Mean, variance, skewness and excess kurtosis of an output's scaled residuals."""
-    weight = np.exp(-0.5 * SCORES**2)
+    score = np.linspace(-12.0, 12.0, 4801)
+    weight = np.exp(-0.5 * score**2)
     weight /= weight.sum()
-    e = shape.residuals(SCORES, k)
+    e = shape.residuals(score, k)
     mean = float(weight @ e)
     centred = e - mean
     second, third, fourth = (float(weight @ centred**power) for power in (2, 3, 4))
@@ -130,9 +113,11 @@ def _moments(shape: ResidualShape, k: int) -> tuple[float, float, float, float]:
 def departs_from_normal(residuals: FloatArray) -> bool:
     """Whether a test of skewness and kurtosis rejects normality of the residuals."""
     sd = np.std(residuals)
-    if len(residuals) < MIN_RESIDUALS or not sd > SMALLEST_RESIDUALS:
+    # Residuals smaller than 1e-6 of their standard deviations are round-off.
+    if len(residuals) < MIN_RESIDUALS or not sd > 1e-6:
         return False
-    return bool(stats.normaltest(residuals / sd).pvalue < NORMAL_P_VALUE)
+    # A false rejection costs 7 % of the log score with 100 residuals.
+    return bool(stats.normaltest(residuals / sd).pvalue < 0.02)
 
 
 def fit_shape(fit: Fit) -> ResidualShape | None:
@@ -166,8 +151,7 @@ def observation_dof(
     ``weights`` is the part estimated from the differences between members; the rest has the degrees
     of freedom of the noise variance.
     """
-    members = fit.ensemble.n_members
-    dof = satterthwaite_dof(total - weights, weights, noise_dof, members - 1)
+    dof = satterthwaite_dof(total - weights, weights, noise_dof, fit.ensemble.n_members - 1)
     return np.clip(dof, LEAST_DOF, NORMAL_DOF)
 
 

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ulmus.core.arrays.backend import Array, taken_rows
+from ulmus.core.arrays.backend import Array, FloatArray, taken_rows
 from ulmus.core.fit.fit import Fit
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.query.kriging import kriged_points, leave_one_out_errors
@@ -19,8 +18,6 @@ from ulmus.core.variance.estimates import never_negative
 from ulmus.intervals.bounds import conformal_bounds, has_ranks, normal_bounds
 from ulmus.intervals.distribution import observation_dof
 from ulmus.intervals.prediction import tail_ranks
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class KrigedObservations(NamedTuple):
@@ -80,19 +77,7 @@ def kriged_bounds(
         sd = np.sqrt(errors.variance)
         scaled = np.divide(errors.error, sd, out=np.zeros_like(sd), where=sd > 0)
         if all(has_ranks(len(scaled), level, two_sided=False) for level in levels):
-            bounds[..., k] = _scaled_bounds(
-                scaled, predicted.mean[:, k], predicted.sd[:, k], levels, tails
-            )
-    return bounds
-
-
-def _scaled_bounds(
-    errors: FloatArray, mean: FloatArray, sd: FloatArray, levels: Sequence[float], tails: str
-) -> FloatArray:
-    """Mean plus order statistics of scaled errors (n,) times standard deviations, (2, k, p)."""
-    bounds = np.empty((2, len(levels), len(mean)))
-    for signed, index, ranks in tail_ranks(errors, levels, tails):
-        high = errors[:, None] if signed else np.abs(errors)[:, None]
-        ends = conformal_bounds(high if signed else -high, high, ranks)
-        bounds[:, index] = mean + ends * sd
+            for low, high, positions, ranks in tail_ranks(scaled, levels, tails):
+                ends = conformal_bounds(low, high, ranks) * predicted.sd[:, k]
+                bounds[..., k][:, positions] = predicted.mean[:, k] + ends
     return bounds

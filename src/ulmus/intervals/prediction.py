@@ -5,13 +5,12 @@ Arrays are NumPy arrays in the units of y: quantiles (levels, p, K), bounds (2, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ulmus.core.arrays.backend import Array
+from ulmus.core.arrays.backend import Array, FloatArray
 from ulmus.core.data.scaling import n_extrapolated
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.residual_distribution import residual_shape
@@ -42,8 +41,6 @@ from ulmus.intervals.distribution import observation_sd, predictive_distribution
 from ulmus.intervals.standard_errors import PredictionVariance, prediction_variance
 from ulmus.messages import Message, Setting
 
-FloatArray = npt.NDArray[np.float64]
-
 # With so many rows, and so many rows (or blocks of rows) for each degree of freedom, leaving one
 # out shifts a prediction by far less than the noise, and "auto" ignores the shift.
 MANY_ROWS = 5000
@@ -58,11 +55,11 @@ TAILS = ("equal", "shortest")
 class IntervalRequest(NamedTuple):
     """Arguments of a method of prediction intervals."""
 
-    fit: Fit  # the fit
+    fit: Fit
     X: Array  # (p, d): points
     levels: Sequence[float]  # confidence levels
     variance: PredictionVariance | None = None  # variance of the predictions, if known already
-    tails: str = "equal"  # {"equal", "shortest"}; Shares of the error probability on the two sides
+    tails: str = "equal"  # one of TAILS
 
 
 def gaussian_bounds(request: IntervalRequest) -> FloatArray:
@@ -161,6 +158,7 @@ def prediction_bounds(
 
 
 def _require_rows(fit: Fit, method: str) -> TrainingRows:
+    """The training rows of a fit, or an error."""
     if fit.rows is None:
         text = "requires the training rows, which compress() and streamed fits do not keep"
         remedies = Setting("method", "gaussian"), "fit in memory"
@@ -193,15 +191,12 @@ def _distribution_bounds(request: IntervalRequest) -> FloatArray:
 def _scaled_bounds(request: IntervalRequest, rows: TrainingRows) -> FloatArray:
     """Jackknife+ with residuals in units of their standard deviations."""
     fit, X, levels, variance, tails = request
-    residuals = scaled_residuals(fit, rows)
+    ranks_of = [tail_ranks(e, levels, tails) for e in scaled_residuals(fit, rows)]
     moments = _moments(fit, rows, X, variance)
-    ranks_of = [tail_ranks(e, levels, tails) for e in residuals]
-    bounds = np.empty((2, len(levels), X.shape[0], len(residuals)))
+    bounds = np.empty((2, len(levels), X.shape[0], len(ranks_of)))
     for k, points, shift in _auto_shifts(fit, rows, X):
         scale = moments.sd[k, points]
-        for signed, positions, ranks in ranks_of[k]:
-            high = (residuals[k] if signed else np.abs(residuals[k]))[:, None]
-            low = high if signed else -high
+        for low, high, positions, ranks in ranks_of[k]:
             if shift is None:
                 ends = conformal_bounds(low, high, ranks) * scale
             else:
@@ -214,7 +209,8 @@ def _scaled_bounds(request: IntervalRequest, rows: TrainingRows) -> FloatArray:
 class TailRanks(NamedTuple):
     """Ranks of the bounds among signed or absolute residuals, for some of the levels."""
 
-    signed: bool  # whether residuals keep their sign, so that the two sides differ
+    low: FloatArray  # (n, 1): candidates for the lower bound, residuals or minus their size
+    high: FloatArray  # (n, 1): candidates for the upper bound, residuals or their size
     positions: list[int]  # positions of the levels
     ranks: list[tuple[int, int]]  # ranks of their lower and upper bounds
 
@@ -238,7 +234,9 @@ def tail_ranks(residuals: FloatArray, levels: Sequence[float], tails: str) -> li
             ranks = shortest_ranks(n, own, quantile)
         else:
             ranks = [conformal_ranks(n, level, two_sided=signed) for level in own]
-        parts.append(TailRanks(signed, positions, ranks))
+        size = np.abs(residuals)
+        low, high = (residuals, residuals) if signed else (-size, size)
+        parts.append(TailRanks(low[:, None], high[:, None], positions, ranks))
     return parts
 
 
@@ -268,13 +266,11 @@ def _shifts(fit: Fit, rows: TrainingRows, X: Array) -> Iterator[tuple[int, slice
 
 def _auto_shifts(
     fit: Fit, rows: TrainingRows, X: Array
-) -> Iterator[tuple[int, slice, FloatArray | None]]:
+) -> Iterable[tuple[int, slice, FloatArray | None]]:
     """The same, with None for shifts that are negligible."""
-    if not uses_predictions(fit):
-        yield from _shifts(fit, rows, X)
-        return
-    for k in range(len(rows.noise)):
-        yield k, slice(0, X.shape[0]), None
+    if uses_predictions(fit):
+        return [(k, slice(0, X.shape[0]), None) for k in range(len(rows.noise))]
+    return _shifts(fit, rows, X)
 
 
 def quantiles(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:

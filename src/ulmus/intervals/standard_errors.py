@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ulmus.core.arrays.backend import Array
+from ulmus.core.arrays.backend import Array, FloatArray
 from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import Functionals
 from ulmus.core.query.joint_covariance import bilinear, outer_sums, semidefinite
 from ulmus.core.variance.estimates import PointParts, joined, model_variance, never_negative
 from ulmus.exceptions import NegativeVarianceWarning, warn
 from ulmus.messages import Message, Setting
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,8 @@ def prediction_variance(
 
     Negative estimates are replaced, with a warning.
     """
-    return _variance(fit, fit.parts(X, estimate), fit.choice_variance(X), estimate)
+    name = fit.estimates[0] if estimate is None else estimate
+    return _variance(fit.parts(X, name), fit.choice_variance(X), name)
 
 
 def joint_variance(
@@ -58,27 +56,20 @@ def joint_variance(
     covariance, choice = bilinear(fit, X, form), fit.choice_shifts(X)
     first, second = choice.alpha[:, None]
     covariance += outer_sums(np.concatenate([first, choice.maps])) - outer_sums(second)
-    variance = _variance(fit, joined(own), choice.variance, name)
+    variance = _variance(joined(own), choice.variance, name)
     return variance, semidefinite(covariance, variance.model.T)
 
 
-def _variance(
-    fit: Fit, parts: PointParts, choice: FloatArray, estimate: str | None
-) -> PredictionVariance:
-    name = fit.estimates[0] if estimate is None else estimate
-    _warn_about_negative(parts, name)
-    variance = never_negative(name, parts) + choice
-    return PredictionVariance(parts.mean, variance, parts.spread / parts.n_members, parts.leverage)
-
-
-def _warn_about_negative(parts: PointParts, name: str) -> None:
-    variance = model_variance(name, parts)
-    n_negative = int(np.sum(variance < 0))
+def _variance(parts: PointParts, choice: FloatArray, name: str) -> PredictionVariance:
+    estimate = model_variance(name, parts)
+    n_negative = int(np.sum(estimate < 0))
     if n_negative:
         text = (
-            f"{n_negative} of {variance.size} variances estimated by {name!r} were negative and "
+            f"{n_negative} of {estimate.size} variances estimated by {name!r} were negative and "
             "are replaced by their positive-part form"
         )
         remedy = Setting("n_estimators", phrase="use more {}")
         message = Message("negative-variance", text, suggestions=(remedy,), topic="members")
         warn(message, NegativeVarianceWarning)
+    variance = never_negative(name, parts) + choice
+    return PredictionVariance(parts.mean, variance, parts.spread / parts.n_members, parts.leverage)
