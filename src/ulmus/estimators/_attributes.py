@@ -41,15 +41,11 @@ class FittedAttributes:
 
     @property
     def noise_covariance_(self) -> Any:
-        """Estimated noise covariance, or one for each output; only with noise of ulmus.noise.
-
-        Its text lists the parameters, their standard errors and the log likelihood.
-        """
+        """Estimated noise covariance, or one for each output; only with noise of ulmus.noise."""
         estimates = self._fit.noise_covariance
         if estimates is None:
-            raise AttributeError(
-                "noise_covariance_ requires a fit with noise of ulmus.noise, such as AR1()."
-            )
+            text = "noise_covariance_ requires a fit with noise of ulmus.noise, such as AR1()."
+            raise AttributeError(text)
         return estimates[0] if self._fit.one_output else list(estimates)
 
     @property
@@ -57,15 +53,14 @@ class FittedAttributes:
         """Output weights, (M, N) or (M, n_outputs, N)."""
         ensemble = self._fit.ensemble
         coef = ensemble.coefficients[:, int(ensemble.layer.constant) :, :].transpose(0, 2, 1)
-        return coef[:, 0, :] if self._fit.one_output else coef
+        return self._shaped(coef)
 
     @property
     def intercept_(self) -> np.ndarray:
         """Intercepts, (M,) or (M, n_outputs)."""
         ensemble = self._fit.ensemble
         constant = ensemble.coefficients[:, 0, :] + ensemble.shift
-        intercept = constant if ensemble.layer.constant else np.zeros_like(constant)
-        return intercept[:, 0] if self._fit.one_output else intercept
+        return self._shaped(constant if ensemble.layer.constant else np.zeros_like(constant))
 
     @property
     def hidden_weights_(self) -> np.ndarray:
@@ -116,9 +111,7 @@ class FittedAttributes:
     def undersmoothing_gap_(self) -> float:
         """Largest distance between the prediction and an undersmoothed fit, in standard errors.
 
-        Over at most 500 training rows. Noise alone results in two to four; a larger value indicates
-        bias of the prediction, which intervals for its expectation ignore. NaN where there are no
-        intervals for the function.
+        Over at most 500 training rows; NaN where there are no intervals for the function.
         """
         return self._fit.undersmoothing_gap
 
@@ -146,9 +139,8 @@ class FittedAttributes:
     @property
     def _rows(self) -> TrainingRows:
         if self._fit.rows is None:
-            raise AttributeError(
-                "attributes of the training rows require a fit in memory without compress()."
-            )
+            text = "attributes of the training rows require a fit in memory without compress()."
+            raise AttributeError(text)
         return self._fit.rows
 
     def _of_smoothers(self, name: str) -> list[float]:

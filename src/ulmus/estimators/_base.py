@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.estimators._attributes import FittedAttributes
+from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._effects import Effects
 from ulmus.estimators._fit_methods import FitMethods
 from ulmus.estimators._inference_source import EstimatorSource
@@ -46,6 +47,7 @@ class BaseELM(
     def _variance_choice(self) -> Any:
         raise NotImplementedError
 
+    @shared_docs
     def check(self, X: Any = None, y: Any = None) -> DiagnosticReport:
         """Diagnostics: calibration of the intervals, and adequacy of the fit.
 
@@ -67,17 +69,13 @@ class BaseELM(
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.uniform(0, 6, size=(300, 1))
-        >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(300)
-        >>> model = ELMEnsembleRegressor(20, 50, input_map=None, random_state=0)
-        >>> report = model.fit(X[:200], y[:200]).check(X[200:], y[200:])
-        >>> report.severity
-        'ok'
+        {sine_model}
+        >>> X_new, y_new, *_ = make_sine(200, random_state=1)
+        >>> report = model.check(X_new, y_new)
+        >>> report.severity, [one.name for one in report.findings if one.severity != "ok"]
+        ('warning', ['members'])
         >>> [(row.level, row.n) for row in report.coverage if row.group == "all"]
-        [(0.5, 100), (0.8, 100), (0.9, 100), (0.95, 100)]
+        [(0.5, 200), (0.8, 200), (0.9, 200), (0.95, 200)]
         """
         # Imported here, because it loads parts of scikit-learn that a fit does not need.
         from ulmus.diagnostics import diagnostic_report
@@ -92,13 +90,12 @@ class BaseELM(
         X, y = checked_table(self, X, y, reset=False)
         require_dense(X, self.device, self.fitted_.ensemble.layer.W)
         outputs = np.ascontiguousarray(y.reshape(len(y), -1).T)
-        if len(outputs) != self.fitted_.ensemble.n_outputs:
-            raise ValueError(
-                f"y must have {self.fitted_.ensemble.n_outputs} outputs, as in fit, got "
-                f"{len(outputs)}."
-            )
+        n_outputs = self.fitted_.ensemble.n_outputs
+        if len(outputs) != n_outputs:
+            raise ValueError(f"y must have {n_outputs} outputs, as in fit, got {len(outputs)}.")
         return diagnostic_report(self.fitted_, X, outputs, names=names)
 
+    @shared_docs
     def compress(self) -> Self:
         """Drop the training rows, so that size and cost of predictions do not depend on n_samples.
 
@@ -113,16 +110,9 @@ class BaseELM(
 
         Examples
         --------
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
-        >>> hasattr(model, "leverage_")
-        True
-        >>> hasattr(model.compress(), "leverage_")
-        False
-        >>> model.predict_interval([[1.0]]).shape
-        (1, 2)
+        {sine_model}
+        >>> hasattr(model, "leverage_"), hasattr(model.compress(), "leverage_")
+        (True, False)
         """
         check_is_fitted(self)
         self.fitted_ = without_rows(self.fitted_)

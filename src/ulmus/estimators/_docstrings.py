@@ -13,78 +13,74 @@ Documented = TypeVar("Documented")
 
 PARAGRAPHS = r"""
 n_neurons : int or "auto", default="auto"
-    Number of hidden units N of a member. ``"auto"`` is 20 times the square root of the
-    number of rows, at least 100 and at most 900, and less for very many rows; on a GPU,
-    40 times and at most 8000.
+    Number of hidden units N of a member. ``"auto"`` is 20 times the square root of the number
+    of rows, at least 100 and at most 900, and less for very many rows; on a GPU, 40 times and
+    at most 8000.
 alpha : float, "loo", "block-loo" or "gcv", default="loo"
-    Ridge parameter; 0 is ordinary least squares. ``"loo"`` minimises the exact
-    leave-one-out error of the prediction and ``"gcv"`` the generalised cross-validation
-    score, both computed from at most five members. Each output has its own alpha; outputs
-    with different values require a regression each. With noise of :mod:`ulmus.noise`,
-    ``"loo"`` is ``"block-loo"``: blocks of correlated rows are left out together, unless
-    their noise is estimated to be independent.
+    Ridge parameter; 0 is ordinary least squares. ``"loo"`` minimises the exact leave-one-out
+    error of the prediction and ``"gcv"`` the generalised cross-validation score, both computed
+    from at most five members. Each output has its own alpha; outputs with different values
+    require a regression each. With noise of :mod:`ulmus.noise`, ``"loo"`` is ``"block-loo"``:
+    blocks of correlated rows are left out together, unless their noise is estimated to be
+    independent.
 activation : str or callable, default="tanh"
-    ``"logistic"``, ``"tanh"``, ``"relu"``, ``"erf"``, ``"cos"`` (random Fourier
-    features), ``"rbf"`` (:math:`e^{-u^2}`), ``"identity"``, or a function of the array of
-    pre-activations :math:`u = xW + b`.
+    ``"logistic"``, ``"tanh"``, ``"relu"``, ``"erf"``, ``"cos"`` (random Fourier features),
+    ``"rbf"`` (:math:`e^{-u^2}`), ``"identity"``, or a function of the array of pre-activations
+    :math:`u = xW + b`.
 weight_distribution : {"uniform", "normal"}, default="normal"
     Distribution of hidden weights.
 weight_scale : "auto", float or array-like of shape (n_features,), default="auto"
     With a number s, weights and biases are uniform on [-s, s], or normal with standard
-    deviation s. ``"auto"`` draws weights of scale :math:`0.7/\sqrt{d'}` for d' inputs of
-    the layer, and biases uniformly on [-1.5, 1.5].
+    deviation s. ``"auto"`` draws weights of scale :math:`0.7/\sqrt{d'}` for d' inputs of the
+    layer, and biases uniformly on [-1.5, 1.5].
 input_map : None, "ard", "full", "auto" or array of shape (d', d'), default="auto"
-    Linear map of the inputs before the hidden layer. ``"ard"`` learns a scale for each
-    input and ``"full"`` a matrix, both by maximising the marginal likelihood of Bayesian
-    ridge regressions on a sample of some thousand rows; ``"auto"`` is ``"full"`` with at
-    least 20 rows for each entry of the matrix, else ``"ard"``. No map is learned from
-    fewer than 30 rows, for more than 1000 inputs or, with ``"auto"``, for a callable
-    activation, whose derivative is unknown. None is the identity, and an array is used as
-    given.
+    Linear map of the inputs before the hidden layer. ``"ard"`` learns a scale for each input
+    and ``"full"`` a matrix, both by maximising the marginal likelihood of Bayesian ridge
+    regressions on a sample of some thousand rows; ``"auto"`` is ``"full"`` with at least 20
+    rows for each entry of the matrix, else ``"ard"``. No map is learned from fewer than 30
+    rows, for more than 1000 inputs or, with ``"auto"``, for a callable activation, whose
+    derivative is unknown. None is the identity, and an array is used as given.
 expand_inputs : None, "normal_scores", "one_hot", list of these or "auto", default="auto"
-    Additional inputs of the hidden layer. ``"normal_scores"`` are the normal scores of
-    the ranks of each input with more than two values, a smooth curve through about thirty
-    knots; ``"one_hot"`` are indicators of the values of inputs with 3 to 10 distinct
-    values, all zero for any other value. ``"auto"`` uses both where a map is learned from
-    a dense table of at most 200 inputs, and none otherwise; normal scores then only of
-    inputs whose correlation with their scores is below 0.97 or that have at most 32
-    values.
+    Additional inputs of the hidden layer. ``"normal_scores"`` are the normal scores of the
+    ranks of each input with more than two values, a smooth curve through about thirty knots;
+    ``"one_hot"`` are indicators of the values of inputs with 3 to 10 distinct values, all zero
+    for any other value. ``"auto"`` uses both where a map is learned from a dense table of at
+    most 200 inputs, and none otherwise; normal scores then only of inputs whose correlation
+    with their scores is below 0.97 or that have at most 32 values.
 tuning_fraction : float, default=None
-    Share of the rows, drawn at random, from which the map is learned. Prediction
-    intervals then use the residuals of the other rows only: with a fixed alpha, this
-    restores the guarantee of jackknife+, at the price of a map from fewer rows. With None
-    the map is learned from all rows; with at most 400 rows it is also relearned on five
-    folds, so that standard errors include the variance of the map.
+    Share of the rows, drawn at random, from which the map is learned. Prediction intervals then
+    use the residuals of the other rows only: with a fixed alpha, this restores the guarantee of
+    jackknife+, at the price of a map from fewer rows. With None the map is learned from all
+    rows; with at most 400 rows it is also relearned on five folds, so that standard errors
+    include the variance of the map.
 fit_intercept : bool, default=True
     Whether to fit an unpenalised intercept.
 standardize : bool, default=True
     Whether inputs are centred and scaled by their training mean and standard deviation.
 noise : {"auto", "homoskedastic", "heteroskedastic"} or an object of ulmus.noise, default="auto"
-    Assumption about the noise. ``"auto"`` assumes constant noise for the standard error
-    of the mean; for a new observation it also fits a model of the noise variance (a small
-    ensemble for the logarithm of squared leave-one-out residuals), and uses it for each
-    output whose leave-one-out log score it improves by 2.5 standard errors.
-    ``"homoskedastic"`` fits no such model. ``"heteroskedastic"`` computes
-    heteroskedasticity-consistent standard errors, and uses the model wherever it improves
-    the score. ``partial_fit`` passes over the rows once and assumes constant noise. An
-    object of :mod:`ulmus.noise` specifies correlated noise: time series, spatial data or
-    clusters.
+    Assumption about the noise. ``"auto"`` assumes constant noise for the standard error of the
+    mean; for a new observation it also fits a model of the noise variance (a small ensemble for
+    the logarithm of squared leave-one-out residuals), and uses it for each output whose
+    leave-one-out log score it improves by 2.5 standard errors. ``"homoskedastic"`` fits no such
+    model. ``"heteroskedastic"`` computes heteroskedasticity-consistent standard errors, and
+    uses the model wherever it improves the score. ``partial_fit`` passes over the rows once and
+    assumes constant noise. An object of :mod:`ulmus.noise` specifies correlated noise: time
+    series, spatial data or clusters.
 noise_variance : "pilot", "residual" or float, default="pilot"
-    Estimate of ``noise_variance_``. ``"residual"`` is the paper's estimate, which
-    includes the squared bias of the fit; ``"pilot"`` uses the residuals of an
-    undersmoothed fit. A number is taken as known, and not allowed with noise whose
-    covariance is estimated.
+    Estimate of ``noise_variance_``. ``"residual"`` is the paper's estimate, which includes the
+    squared bias of the fit; ``"pilot"`` uses the residuals of an undersmoothed fit. A number is
+    taken as known, and not allowed with noise whose covariance is estimated.
 random_state : int, RandomState, Generator or None, default=None
     Seed of the hidden weights.
 device : str, default=None
-    Device of the computation as named by torch, for example ``"cuda"``; blocks of rows
-    are copied there. By default computation follows the data: NumPy on the CPU, torch
-    tensors and CuPy arrays on their device.
+    Device of the computation as named by torch, for example ``"cuda"``; blocks of rows are
+    copied there. By default computation follows the data: NumPy on the CPU, torch tensors and
+    CuPy arrays on their device.
 dtype : {"float64", "float32"}, default="float64"
-    Precision of the computation. ``"float32"`` is for GPUs that are slow in double
-    precision: predictions have about three correct digits and variances two,
-    ``noise_variance="pilot"`` is replaced by ``"residual"``, and there are no confidence
-    intervals for the function. Results are returned in the precision of the points.
+    Precision of the computation. ``"float32"`` is for GPUs that are slow in double precision:
+    predictions have about three correct digits and variances two, ``noise_variance="pilot"`` is
+    replaced by ``"residual"``, and there are no confidence intervals for the function. Results
+    are returned in the precision of the points.
 n_jobs : int, default=None
     Number of threads that share the blocks of rows in a fit; -1 for all cores. With None,
     blocks are processed sequentially and matrix products use the threads of the BLAS.
@@ -100,27 +96,27 @@ coef_ : ndarray of shape (M, N) or (M, n_outputs, N)
 intercept_ : ndarray of shape (M,) or (M, n_outputs)
     Intercepts.
 hidden_weights_ : ndarray of shape (M, d', N)
-    Hidden weights for the d' inputs of the layer (standardised inputs, normal scores,
-    one-hot indicators), multiplied by the map.
+    Hidden weights for the d' inputs of the layer (standardised inputs, normal scores, one-hot
+    indicators), multiplied by the map.
 hidden_biases_ : ndarray of shape (M, N)
     Hidden biases.
 input_map_ : ndarray of shape (d', d') or None
     Map of the inputs.
 feature_relevance_, feature_relevance_std_ : ndarray of shape (n_features,)
-    Share of each feature in the variation of the prediction, and its standard deviation;
-    only with a learned map.
+    Share of each feature in the variation of the prediction, and its standard deviation; only
+    with a learned map.
 noise_variance_ : float or ndarray of shape (n_outputs,)
     Estimated noise variance, of a row of weight 1.
 noise_covariance_ : CovarianceEstimate or HACEstimate, or a list with one for each output
-    Estimated noise covariance, with its parameters and their standard errors; only with
-    noise of :mod:`ulmus.noise`.
+    Estimated noise covariance, with its parameters and their standard errors; only with noise
+    of :mod:`ulmus.noise`.
 dof_ : float or ndarray of shape (n_outputs,)
     Effective degrees of freedom, the mean of tr(2P - P^2) over members.
 rank_ : ndarray of shape (M,)
     Numerical rank of each member, intercept included.
 undersmoothing_gap_ : float
-    Largest distance between the prediction and an undersmoothed fit, in standard errors.
-    Noise alone results in two to four; a larger value indicates bias.
+    Largest distance between the prediction and an undersmoothed fit, in standard errors. Noise
+    alone results in two to four; a larger value indicates bias.
 variance_estimates_ : tuple of str
     Computed variance estimates, the default first.
 leverage_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
@@ -141,22 +137,22 @@ residual_kriging : bool, default=False
     training rows. Requires a fit with noise that has a covariance function: ``AR1``,
     ``Exponential`` or ``Matern`` of :mod:`ulmus.noise`.
 time, coords, groups : array-like, default=None
-    Times, coordinates and groups of the new observations, for ``residual_kriging=True``:
-    as in ``fit``, unless the noise reads them from columns of X. Where ``fit`` had no
-    times, rows are at 0, 1, ..., counted within groups. Groups that are not in the
-    training data are independent of all rows.
+    Times, coordinates and groups of the new observations, for ``residual_kriging=True``: as
+    in ``fit``, unless the noise reads them from columns of X. Where ``fit`` had no times,
+    rows are at 0, 1, ..., counted within groups. Groups that are not in the training data
+    are independent of all rows.
 confidence_level : float, default=0.95
     Level of the intervals.
 target : {"expectation", "function"}, default="expectation"
     Quantity that intervals cover. ``"expectation"`` is :math:`E \hat f`, the mean of this
     estimator over noise and hidden weights; its intervals ignore bias. ``"function"`` is
-    the true function: estimates come from an undersmoothed fit and intervals are wider
-    (see ``predict_interval``).
+    the true function: estimates come from an undersmoothed fit and intervals are wider (see
+    ``predict_interval``).
 simultaneous : bool, default=False
     Whether the intervals of all rows cover jointly with probability ``confidence_level``,
-    instead of each by itself. The critical value is simulated with 20,000 draws and a
-    fixed seed, or Bonferroni's for levels above 0.99975; ``frame.attrs["simultaneous"]``
-    contains its Monte Carlo error.
+    instead of each by itself. The critical value is simulated with 20,000 draws and a fixed
+    seed, or Bonferroni's for levels above 0.99975; ``frame.attrs["simultaneous"]`` contains
+    its Monte Carlo error.
 hypothesis : "pairwise", "equal" or array-like of shape (r, q), default=None
     Test pairwise differences of the rows, their joint equality, or given linear
     combinations instead. ``frame.attrs["wald"]`` contains the joint F-test that all
@@ -165,16 +161,16 @@ adjust : "holm" or None, default=None
     Adjustment of the p-values for multiple testing (Holm, 1979).
 by : str, array-like of shape (n_samples,), list of these or "row", default=None
     Groups: a column of X, an array of labels, several of these, or ``"row"`` for each row
-    by itself. Labels are taken by position, whatever their index. Groups are sorted,
-    those of a categorical column in the order of its categories.
+    by itself. Labels are taken by position, whatever their index. Groups are sorted, those
+    of a categorical column in the order of its categories.
 weights : str or array-like of shape (n_samples,), default=None
     Weights of the rows, or the name of a column that contains them.
 frame : pandas.DataFrame
     One row for each estimate, with the columns ``term``, ``contrast``, one for each group
     key or grid, ``estimate``, ``std_error``, ``statistic``, ``p_value``, ``conf_low`` and
-    ``conf_high``. ``frame.attrs["covariance"]`` is the joint covariance of the rows (of
-    at most 500, unless intervals or tests require it). With several outputs there is a
-    column ``output``, and covariances between outputs are NaN.
+    ``conf_high``. ``frame.attrs["covariance"]`` is the joint covariance of the rows (of at
+    most 500, unless intervals or tests require it). With several outputs there is a column
+    ``output``, and covariances between outputs are NaN.
 """
 
 
@@ -189,7 +185,15 @@ def _paragraphs(text: str) -> dict[str, list[str]]:
     return paragraphs
 
 
-SHARED = _paragraphs(PARAGRAPHS)
+# A fit to a sine curve, for examples.
+SINE_MODEL = """
+>>> from ulmus import ELMEnsembleRegressor
+>>> from ulmus.datasets import make_sine
+>>> X, y, *_ = make_sine(100, random_state=0)
+>>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+"""
+
+SHARED = _paragraphs(PARAGRAPHS) | {"sine_model": SINE_MODEL.strip().splitlines()}
 
 
 def shared_docs(documented: Documented) -> Documented:

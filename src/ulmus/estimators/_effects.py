@@ -58,10 +58,7 @@ class Effects(InferenceSource):
 
         Examples
         --------
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        {sine_model}
         >>> frame = model.functional([[-1.0, 1.0]], [[1.0], [4.0]])  # f(4) - f(1)
         >>> frame[["estimate", "std_error"]].round(1)
            estimate  std_error
@@ -69,8 +66,7 @@ class Effects(InferenceSource):
         """
         table = self._table(X)
         estimand = estimands.weighted_sums(table, _checked_weights(A, table.n_rows))
-        options = self._options(confidence_level, target, simultaneous, hypothesis, adjust)
-        return self._effects_frame(estimand, options)
+        return self._frame(estimand, confidence_level, target, simultaneous, hypothesis, adjust)
 
     @shared_docs
     def average(
@@ -99,21 +95,16 @@ class Effects(InferenceSource):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.uniform(0, 1, size=(200, 2))
-        >>> y = 3 * X[:, 0] + rng.standard_normal(200)
-        >>> model = ELMEnsembleRegressor(n_neurons=50, input_map=None, random_state=0).fit(X, y)
-        >>> frame = model.average(X, by=X[:, 0] > 0.5)
-        >>> list(frame.columns[:4])
-        ['term', 'contrast', 'by', 'estimate']
-        >>> model.average(X, by=X[:, 0] > 0.5, hypothesis="pairwise").term[0]
+        {sine_model}
+        >>> model.average(X, by=X[:, 0] > 3)[["by", "estimate", "std_error"]].round(2)
+              by  estimate  std_error
+        0  False      0.61       0.04
+        1   True     -0.45       0.05
+        >>> model.average(X, by=X[:, 0] > 3, hypothesis="pairwise").term[0]
         'True - False'
         """
         estimand = estimands.averages(self._table(X), by, weights)
-        options = self._options(confidence_level, target, simultaneous, hypothesis, adjust)
-        return self._effects_frame(estimand, options)
+        return self._frame(estimand, confidence_level, target, simultaneous, hypothesis, adjust)
 
     @shared_docs
     def compare(
@@ -158,10 +149,7 @@ class Effects(InferenceSource):
 
         Examples
         --------
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        {sine_model}
         >>> frame = model.compare(X, {0: (1.0, 4.0)})
         >>> frame[["term", "contrast", "estimate", "conf_low", "conf_high"]].round(1)
           term contrast  estimate  conf_low  conf_high
@@ -169,8 +157,7 @@ class Effects(InferenceSource):
         """
         check.checked_choice("comparison", comparison, ("difference", "ratio"))
         estimand = estimands.comparisons(self._table(X), variables, by, weights, comparison)
-        options = self._options(confidence_level, target, simultaneous, hypothesis, adjust)
-        return self._effects_frame(estimand, options)
+        return self._frame(estimand, confidence_level, target, simultaneous, hypothesis, adjust)
 
     @shared_docs
     def slope(
@@ -210,10 +197,7 @@ class Effects(InferenceSource):
 
         Examples
         --------
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        {sine_model}
         >>> frame = model.slope([[1.0], [4.0]], by="row")  # true values: cos(1) and cos(4)
         >>> frame[["row", "estimate", "std_error"]].round(1)
            row  estimate  std_error
@@ -221,8 +205,7 @@ class Effects(InferenceSource):
         1    1      -0.6        0.1
         """
         estimand = estimands.derivatives(self._table(X), variables, by, weights)
-        options = self._options(confidence_level, target, simultaneous, hypothesis, adjust)
-        return self._effects_frame(estimand, options)
+        return self._frame(estimand, confidence_level, target, simultaneous, hypothesis, adjust)
 
     @shared_docs
     def partial_dependence(
@@ -275,10 +258,7 @@ class Effects(InferenceSource):
 
         Examples
         --------
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        {sine_model}
         >>> frame = model.partial_dependence(X, 0, grid=[1.0, 4.0], simultaneous=True)
         >>> frame[["x0", "estimate", "conf_low", "conf_high"]].round(1)
             x0  estimate  conf_low  conf_high
@@ -299,46 +279,47 @@ class Effects(InferenceSource):
         estimand = estimands.curve(
             table, names, nodes, weights, slope=slope, subtract_mean=centered
         )
-        options = self._options(confidence_level, target, simultaneous, hypothesis, adjust)
-        return self._effects_frame(estimand, options)
+        return self._frame(estimand, confidence_level, target, simultaneous, hypothesis, adjust)
 
-    def _options(
-        self, level: float, target: str, simultaneous: bool, hypothesis: Any, adjust: Any
-    ) -> InferenceOptions:
-        """Validated options of intervals and tests."""
+    def _frame(
+        self,
+        estimand: estimands.Estimand,
+        level: float,
+        target: str,
+        simultaneous: bool,
+        hypothesis: Any,
+        adjust: str | None,
+    ) -> Any:
+        """Estimates of an estimand as a data frame with intervals and tests."""
         check.checked_choice("target", target, TARGETS)
         check.checked_flag("simultaneous", simultaneous)
         if adjust is not None:
             check.checked_choice("adjust", adjust, ("holm",))
         if np.ndim(level):
             raise InputError(invalid("confidence_level", "must be one number here", level))
-        (checked,) = check.checked_levels([level])
-        one_output = self._inference_fit().one_output
-        return InferenceOptions(checked, target, bool(simultaneous), hypothesis, adjust, one_output)
-
-    def _effects_frame(self, estimand: estimands.Estimand, options: InferenceOptions) -> Any:
-        """Estimates of an estimand as a data frame."""
+        check.checked_levels([level])
         fit, transform = self._inference_fit(), estimand.transform
+        options = InferenceOptions(
+            float(level), target, bool(simultaneous), hypothesis, adjust, fit.one_output
+        )
         self._warn_about_points(estimand.functionals)
         warn_about_dropped(fit, estimand)
         joint = options.needs_joint or transform is not None
-        estimates = infer(fit, estimand.functionals, estimand.labels, options.target, joint=joint)
+        estimates = infer(fit, estimand.functionals, estimand.labels, target, joint=joint)
         return effects_frame(transform(estimates) if transform else estimates, options)
 
 
 def _checked_weights(A: Any, n_rows: int) -> Any:
     """Weights (q, n_rows), dense or sparse."""
-    if scipy.sparse.issparse(A):
-        A = scipy.sparse.csr_array(A)
-    else:
-        try:
-            A = np.atleast_2d(np.asarray(A, dtype=float))
-        except (TypeError, ValueError) as error:
-            raise _weights_error(f"must be a matrix of numbers: {error}") from error
+    is_sparse = scipy.sparse.issparse(A)
+    try:
+        A = scipy.sparse.csr_array(A) if is_sparse else np.atleast_2d(np.asarray(A, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise _weights_error(f"must be a matrix of numbers: {error}") from error
     if A.ndim != 2 or A.shape[1] != n_rows or A.shape[0] == 0:
         text = f"must have a column for each of the {n_rows} rows of X, got shape {A.shape}"
         raise _weights_error(text)
-    size = np.abs(A.data if scipy.sparse.issparse(A) else A)
+    size = np.abs(A.data if is_sparse else A)
     if not np.all(np.isfinite(size)):
         raise _weights_error("contains NaN or infinity", "give finite weights")
     largest = float(np.max(size, initial=0.0))

@@ -18,6 +18,7 @@ from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.reml import FEWEST_LEFT
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.estimators import _validation as check
+from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._parameters import fit_spec, needs_residuals, require_same_layer
 from ulmus.exceptions import (
     CorrelatedErrorsWarning,
@@ -32,9 +33,6 @@ from ulmus.noise.suggestions import CORRELATED_NOISE
 from ulmus.tables.blocks import BlockSource, block_reader, checked_blocks, no_progress, progress_bar
 from ulmus.tables.frames import column
 
-# A series in which more than this share of the rows is tied in time may be several series.
-MOST_TIED = 0.5
-
 
 def _needs_one_pass(estimator: Any) -> bool:
     """Whether the variance estimates require a single pass over the rows."""
@@ -44,6 +42,7 @@ def _needs_one_pass(estimator: Any) -> bool:
 class FitMethods:
     """Methods that fit an estimator; a fit that fails leaves the previous one usable."""
 
+    @shared_docs
     def fit(
         self,
         X: Any,
@@ -79,12 +78,7 @@ class FitMethods:
 
         Examples
         --------
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0)
-        >>> model.fit(X, y).predict([[1.0], [4.0]]).round(1)
-        array([ 0.8, -0.7])
+        {sine_model}
         >>> model.alpha_ > 0, round(model.noise_variance_, 1)  # the true value is 0.1
         (True, 0.1)
         """
@@ -101,6 +95,7 @@ class FitMethods:
         fit = build(rows, spec, covariance, fresh._log)
         return self._adopt(fresh, fit, covariance)
 
+    @shared_docs
     def fit_blocks(self, blocks: Any, *, time: Any = None, groups: Any = None) -> Self:
         """Fit a table that comes in blocks of rows and need not fit into memory.
 
@@ -129,14 +124,10 @@ class FitMethods:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> blocks = [(X[:60], y[:60]), (X[60:], y[60:])]
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0)
-        >>> streamed = model.fit_blocks(blocks).predict(X)
-        >>> bool(np.allclose(streamed, model.fit(X, y).predict(X)))
+        {sine_model}
+        >>> in_memory = model.predict(X)
+        >>> streamed = model.fit_blocks([(X[:60], y[:60]), (X[60:], y[60:])]).predict(X)
+        >>> bool(abs(streamed - in_memory).max() < 1e-6)
         True
         """
         fresh = self._unfitted()
@@ -199,11 +190,8 @@ class FitMethods:
         check.refuse_tuning_fraction(fresh, "partial_fit")
         if earlier is not None:
             require_same_layer(fresh, earlier)
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(self, name):
-                    setattr(fresh, name, getattr(self, name))
-        first = earlier is None
-        rows, one_output = check.rows_in_memory(fresh, X, y, sample_weight, reset=first)
+            vars(fresh).update({k: v for k, v in vars(self).items() if k.endswith("_in_")})
+        rows, one_output = check.rows_in_memory(fresh, X, y, sample_weight, reset=earlier is None)
         layer = None
         if earlier is not None:
             check.require_same_outputs(len(rows.y), earlier)
@@ -213,19 +201,15 @@ class FitMethods:
 
     def __getattr__(self, name: str) -> Any:
         """Raise the reason where there is no ``partial_fit``."""
-        if name == "partial_fit" and noise_assumption(self.noise).correlated:
-            raise NeedsTwoPassesError(
-                "partial_fit reads each row once, and the noise covariance of "
-                f"noise={self.noise!r} is estimated from all rows in their order; use fit_blocks, "
-                "or noise='homoskedastic'."
-            )
-        if name == "partial_fit":
-            raise NeedsTwoPassesError(
-                "partial_fit reads each row once, and the heteroskedastic estimates of "
-                f"noise={self.noise!r}, variance={self._variance_choice()!r} require two passes; "
-                "use fit_blocks, or noise='homoskedastic' and variance='auto'."
-            )
-        return object.__getattribute__(self, name)
+        if name != "partial_fit":
+            return object.__getattribute__(self, name)
+        if noise_assumption(self.noise).correlated:
+            cause = f"the covariance of noise={self.noise!r} is estimated from all rows in order"
+        else:
+            names = f"noise={self.noise!r}, variance={self._variance_choice()!r}"
+            cause = f"the heteroskedastic estimates of {names} require two passes"
+        instead = "use fit_blocks, or noise='homoskedastic' and variance='auto'"
+        raise NeedsTwoPassesError(f"partial_fit reads each row once, and {cause}; {instead}.")
 
     # ------------------------------------------------------------ the fitted value
 
@@ -272,12 +256,8 @@ def print_progress(text: str) -> None:
 
 def warn_about_fit(fit: Fit, noise: Any) -> None:
     """Warn of properties of a fit that make its error bars unreliable."""
-    for message in (
-        _full_leverage(fit),
-        _failed_map(fit),
-        _few_residual_dof(fit),
-        _saturated_units(fit),
-    ):
+    for degenerate in (_full_leverage, _failed_map, _few_residual_dof, _saturated_units):
+        message = degenerate(fit)
         if message is not None:
             warn(message, DegenerateFitWarning)
     correlated = _correlated_residuals(fit, noise)
@@ -365,7 +345,7 @@ def warn_about_series(locations: Locations) -> None:
         return
     _, counts = np.unique(locations.times, return_counts=True)
     tied = int(np.sum(counts[counts > 1]))
-    if tied > MOST_TIED * locations.n:
+    if tied > 0.5 * locations.n:
         text = (
             f"{tied} of {locations.n} rows share their time with others, and all rows are assumed "
             "to be one series"

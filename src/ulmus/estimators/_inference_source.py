@@ -8,6 +8,7 @@ from typing import Any
 from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import Functionals
 from ulmus.effects.columns import InputTable, Table
+from ulmus.estimators._points import PointConversion
 from ulmus.tables.frames import pandas_if_arrow
 
 
@@ -34,14 +35,10 @@ class InferenceSource:
         raise NotImplementedError
 
 
-class EstimatorSource:
+class EstimatorSource(PointConversion):
     """The source of an estimator: tables of its own inputs."""
 
-    fitted_: Any
-    _checked_points: Any
     _feature_names: Any
-    _valid_points: Any
-    _warn_about_extrapolation: Any
 
     def _inference_fit(self) -> Fit:
         return self.fitted_

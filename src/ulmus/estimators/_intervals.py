@@ -11,19 +11,12 @@ from ulmus.estimators import _parameters as check
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._kriging import Kriging, require_kriged_kind
 from ulmus.exceptions import InputError
-from ulmus.intervals.confidence import (
-    TARGETS,
-    error_bars,
-    expectation_error_bars,
-    function_error_bars,
-)
+from ulmus.intervals.confidence import TARGETS, error_bars
 from ulmus.intervals.kriging import kriged_bounds
 from ulmus.intervals.prediction import METHODS, TAILS, prediction_bounds
 from ulmus.intervals.prediction import quantiles as fit_quantiles
 from ulmus.intervals.standard_errors import prediction_variance
 from ulmus.messages import Message, Setting
-
-CONFIDENCE_METHODS = ("auto", "t", "normal")
 
 
 class Intervals(Kriging):
@@ -102,18 +95,13 @@ class Intervals(Kriging):
 
         Examples
         --------
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        {sine_model}
         >>> model.predict_interval([[1.0], [4.0]], 0.9).round(1)  # for a new observation
         array([[ 0.3,  1.3],
                [-1.3, -0.2]])
         >>> model.predict_interval([[1.0], [4.0]], 0.9, kind="confidence").round(1)
         array([[ 0.6,  0.9],
                [-0.9, -0.6]])
-        >>> model.predict_interval(X, [0.5, 0.8, 0.95]).shape
-        (100, 2, 3)
         """
         check.checked_choice("kind", kind, ("prediction", "confidence"))
         levels = check.checked_levels(confidence_level)
@@ -121,17 +109,14 @@ class Intervals(Kriging):
             check.checked_choice("method", method, METHODS)
             check.checked_choice("tails", tails, TAILS)
         else:
-            check.checked_choice("method", method, CONFIDENCE_METHODS)
+            check.checked_choice("method", method, ("auto", "t", "normal"))
             check.checked_choice("target", target, TARGETS)
         if tails == "shortest" and (kind == "confidence" or method not in ("auto", "gaussian")):
-            text = (
-                "is for prediction intervals of method 'auto' or 'gaussian', not for "
-                f"kind={kind!r}, method={method!r}"
-            )
+            text = "is for prediction intervals of method 'auto' or 'gaussian', not for "
+            text += f"kind={kind!r}, method={method!r}"
             equal = (Setting("tails", "equal"),)
             raise InputError(Message("shortest-tails", text, "tails", tails, equal))
-        arrays = {"time": time, "coords": coords, "groups": groups}
-        locations = self._new_locations(X, residual_kriging, **arrays)
+        locations = self._new_locations(X, residual_kriging, time, coords, groups)
         X = self._checked_points(X)
         if locations is not None:
             require_kriged_kind(kind, method)
@@ -167,18 +152,14 @@ class Intervals(Kriging):
 
         Examples
         --------
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        {sine_model}
         >>> model.predict_quantiles([[1.0], [4.0]], [0.1, 0.5, 0.9]).round(1)
         array([[ 0.3,  0.8,  1.2],
                [-1.2, -0.7, -0.3]])
         """
         levels = check.checked_levels(quantiles, "quantiles")
         X = self._checked_points(X)
-        values = np.moveaxis(fit_quantiles(self.fitted_, X, levels), 0, -1)
-        return self._like_points(values[:, 0] if self.fitted_.one_output else values, X)
+        return self._output(np.moveaxis(fit_quantiles(self.fitted_, X, levels), 0, -1), X)
 
     @shared_docs
     def summary_frame(
@@ -201,12 +182,8 @@ class Intervals(Kriging):
 
         Examples
         --------
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
-        >>> frame = model.summary_frame([[1.0], [4.0]], 0.9)
-        >>> frame[["estimate", "pred_low", "pred_high"]].round(1)
+        {sine_model}
+        >>> model.summary_frame([[1.0], [4.0]], 0.9)[["estimate", "pred_low", "pred_high"]].round(1)
            estimate  pred_low  pred_high
         0       0.8       0.3        1.3
         1      -0.7      -1.3       -0.2
@@ -215,16 +192,12 @@ class Intervals(Kriging):
         levels = check.checked_levels([confidence_level])
         check.checked_choice("target", target, TARGETS)
         if not self.fitted_.one_output:
-            raise ValueError(
-                "summary_frame requires a single output, but the model has several; use "
-                "predict_interval, whose second axis is the output."
-            )
+            text = "summary_frame requires a single output, but the model has several"
+            raise ValueError(f"{text}; use predict_interval, whose second axis is the output.")
         index = X.index if hasattr(X, "iloc") else None
         X = self._checked_points(X)
         fit, variance = self.fitted_, prediction_variance(self.fitted_, X)
-        is_function = target == "function"
-        bars = function_error_bars(fit, X) if is_function else expectation_error_bars(fit, variance)
-        conf_low, conf_high = bars.bounds(levels)[:, 0, :, 0]
+        conf_low, conf_high = error_bars(fit, X, target, variance).bounds(levels)[:, 0, :, 0]
         pred_low, pred_high = prediction_bounds(fit, X, levels, "auto", variance)[:, 0, :, 0]
         columns = {
             "estimate": fit.mean(X)[0],
@@ -238,6 +211,6 @@ class Intervals(Kriging):
         try:
             import pandas as pd
         except ImportError:
-            table: Any = np.rec
-            return table.fromarrays(list(columns.values()), names=list(columns))
+            arrays, names = list(columns.values()), list(columns)
+            return np.rec.fromarrays(arrays, names=names)  # type: ignore[call-overload]
         return pd.DataFrame(columns, index=index)

@@ -25,7 +25,6 @@ from ulmus.intervals.standard_errors import joint_variance
 from ulmus.messages import invalid
 
 SIMULATED = ("mean", "observation")
-COVARIANCES = ("model", "total", "noise")
 
 
 class JointInference(InferenceSource):
@@ -63,10 +62,7 @@ class JointInference(InferenceSource):
         Examples
         --------
         >>> import numpy as np
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        {sine_model}
         >>> covariance = model.predict_cov([[1.0], [1.1], [4.0]])
         >>> sd = np.sqrt(np.diag(covariance))
         >>> (covariance / np.outer(sd, sd)).round(1) + 0.0  # errors of neighbours are correlated
@@ -74,29 +70,23 @@ class JointInference(InferenceSource):
                [1., 1., 0.],
                [0., 0., 1.]])
         """
-        check.checked_choice("component", component, COVARIANCES)
+        check.checked_choice("component", component, ("model", "total", "noise"))
         first = self._table_points(X)
         n, fit = first.shape[0], self._inference_fit()
         name = check.checked_estimate(estimate, fit)
         second = None if X2 is None else self._table_points(X2)
-        shape = (fit.ensemble.n_outputs, n, n if second is None else second.shape[0])
-        covariance = np.zeros(shape)
+        n_second = n if second is None else second.shape[0]
+        covariance = np.zeros((fit.ensemble.n_outputs, n, n_second))
         if component != "noise":
             both = first if second is None else _stacked(first, second)
-            covariance = joint_variance(fit, both, name)[1]
-            covariance = covariance if second is None else covariance[:, :n, n:]
+            covariance = joint_variance(fit, both, name)[1][:, :n, -n_second:]
         if component != "model" and second is None:
             covariance[:, np.arange(n), np.arange(n)] += fit.noise_variance(first).T
         return covariance[0] if fit.one_output else covariance
 
     @shared_docs
     def exceedance(
-        self,
-        X: Any,
-        threshold: Any,
-        *,
-        of: str = "observation",
-        target: str = "expectation",
+        self, X: Any, threshold: Any, *, of: str = "observation", target: str = "expectation"
     ) -> Any:
         r"""Probability of exceeding a threshold.
 
@@ -118,14 +108,9 @@ class JointInference(InferenceSource):
 
         Examples
         --------
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        {sine_model}
         >>> model.exceedance([[1.0], [4.0]], 0.5).round(1)  # of a new observation
         array([0.8, 0. ])
-        >>> model.exceedance([[1.0], [4.0]], 0.5, of="mean").round(1)  # of the function
-        array([1., 0.])
         """
         check.checked_choice("of", of, SIMULATED)
         check.checked_choice("target", target, TARGETS)
@@ -171,13 +156,8 @@ class JointInference(InferenceSource):
 
         Examples
         --------
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        {sine_model}
         >>> curves = model.simulate([[1.0], [2.5], [4.0]], 1000, random_state=0)
-        >>> curves.shape
-        (1000, 3)
         >>> (curves[:, 0] > curves[:, 1]).mean() > 0.9  # probability that f(1) > f(2.5)
         np.True_
         """
@@ -192,6 +172,7 @@ class JointInference(InferenceSource):
             draws = observation_draws(fit, points, n_draws, rng)
         return draws[:, :, 0] if fit.one_output else draws
 
+    @shared_docs
     def next_points(self, candidates: Any, *, targets: Any = None, n: int = 1) -> Any:
         """Sequential design: the points that reduce the variance of predictions most.
 
@@ -221,10 +202,7 @@ class JointInference(InferenceSource):
 
         Examples
         --------
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        {sine_model}
         >>> model.next_points([[0.5], [3.0], [6.0]], n=2)[["step", "row", "x0"]]
            step  row   x0
         0     1    2  6.0
@@ -243,8 +221,7 @@ def _checked_thresholds(threshold: Any) -> list[float]:
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.ndim != 1 or len(values) == 0 or np.any(np.isnan(values)):
-        requirement = "must be a number or a list of numbers"
-        raise InputError(invalid("threshold", requirement, threshold))
+        raise InputError(invalid("threshold", "must be a number or a list of numbers", threshold))
     return values.tolist()
 
 

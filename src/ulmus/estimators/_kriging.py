@@ -13,10 +13,12 @@ from ulmus.estimators import _parameters as check
 from ulmus.estimators._points import PointConversion
 from ulmus.exceptions import ExtrapolationWarning, InputError, warn
 from ulmus.intervals.kriging import kriged_mean, kriged_observations
-from ulmus.messages import Message, Setting
+from ulmus.messages import ANY, Message, Setting
 from ulmus.noise.locations import new_locations
 from ulmus.tables.frames import column
 
+# Topic of the errors in a report.
+TOPIC = "noise covariance"
 # Units in which locations are required, by the axis of the noise.
 SAME_UNITS = {
     "time": "times in the unit of those of fit (dates are days since 1970)",
@@ -29,22 +31,19 @@ class Kriging(PointConversion):
 
     noise: Any
 
-    def _new_locations(self, X: Any, residual_kriging: bool, **arrays: Any) -> Locations | None:
+    def _new_locations(
+        self, X: Any, residual_kriging: bool, time: Any, coords: Any, groups: Any
+    ) -> Locations | None:
         """Locations of the points of a table; None without kriging of residuals."""
+        arrays = {"time": time, "coords": coords, "groups": groups}
         check_is_fitted(self)
         check.checked_flag("residual_kriging", residual_kriging)
         if not residual_kriging:
             unused = [axis for axis, values in arrays.items() if values is not None]
             if unused:
-                raise InputError(
-                    Message(
-                        "unused-locations",
-                        "is used by predictions with kriged residuals only",
-                        unused[0],
-                        suggestions=(Setting("residual_kriging", True), f"omit {unused[0]}"),
-                        topic="noise covariance",
-                    )
-                )
+                text = "is used by predictions with kriged residuals only"
+                remedies = Setting("residual_kriging", True), f"omit {unused[0]}"
+                raise InputError(Message("unused-locations", text, unused[0], ANY, remedies, TOPIC))
             return None
         structure = fitted_covariances(self.fitted_)[0].structure
         rows = training_locations(self.fitted_)
@@ -70,29 +69,22 @@ def warn_about_distance(fit: Fit, locations: Locations) -> None:
             f"all points are farther from the training rows in {axis} than the noise is "
             "correlated, so kriged residuals do not change predictions"
         )
-        suggestions = (
-            f"give {SAME_UNITS[axis]}",
-            Setting("residual_kriging", True, "omit {}"),
-        )
-        warn(
-            Message("no-correlated-rows", text, suggestions=suggestions, topic="extrapolation"),
-            ExtrapolationWarning,
-        )
+        remedies = f"give {SAME_UNITS[axis]}", Setting("residual_kriging", True, "omit {}")
+        message = Message("no-correlated-rows", text, None, ANY, remedies, "extrapolation")
+        warn(message, ExtrapolationWarning)
 
 
 def require_kriged_kind(kind: str, method: str) -> None:
     """Raise an error for intervals that kriged residuals do not apply to."""
     if kind != "prediction":
         text = f"predicts the noise of new observations, which kind={kind!r} excludes"
-        suggestions = (Setting("kind", "prediction"), Setting("residual_kriging", False))
+        remedies = Setting("kind", "prediction"), Setting("residual_kriging", False)
     elif method not in ("auto", "gaussian"):
         text = (
             f"does not combine with method={method!r}, which assumes exchangeable rows: rows with "
             "correlated noise are not"
         )
-        suggestions = (Setting("method", "auto"), Setting("method", "gaussian"))
+        remedies = Setting("method", "auto"), Setting("method", "gaussian")
     else:
         return
-    raise InputError(
-        Message("kriged-interval", text, "residual_kriging", True, suggestions, "noise covariance")
-    )
+    raise InputError(Message("kriged-interval", text, "residual_kriging", True, remedies, TOPIC))

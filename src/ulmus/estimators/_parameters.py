@@ -23,8 +23,6 @@ from ulmus.messages import Message, Setting, invalid, named
 from ulmus.noise import CorrelatedNoise
 from ulmus.noise.assumptions import INDEPENDENT, noise_assumption
 
-HC_NAMES = (*DISCOUNTS, "pooled")
-
 
 def checked_count(name: str, value: Any, minimum: int = 1) -> int:
     """Return a whole number that is large enough."""
@@ -37,9 +35,12 @@ def checked_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Return one of several names."""
     choices = tuple(choices)
     if not isinstance(value, str) or value not in choices:
-        options = ", ".join(map(repr, choices))
-        raise InputError(invalid(name, f"must be one of {options}", value))
+        raise InputError(invalid(name, f"must be one of {_listed(choices)}", value))
     return value
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 def checked_number(name: str, value: Any, minimum: float, *, strict: bool = False) -> float:
@@ -73,9 +74,8 @@ def checked_alpha(value: Any, noise: Any) -> float | str:
     if not isinstance(value, str):
         return checked_number("alpha", value, 0.0)
     if value not in ("loo", "block-loo", "gcv"):
-        raise InputError(
-            invalid("alpha", "must be a number >= 0, 'loo', 'block-loo' or 'gcv'", value)
-        )
+        requirement = "must be a number >= 0, 'loo', 'block-loo' or 'gcv'"
+        raise InputError(invalid("alpha", requirement, value))
     if value == "block-loo" and not noise_assumption(noise).correlated:
         text = ("leaves out blocks of correlated rows, and ", named("noise", noise), " has none")
         remedies = ("use a class of ulmus.noise, such as AR1()", Setting("alpha", "loo"))
@@ -91,59 +91,43 @@ def checked_noise(value: Any) -> None:
         requirement = f"must be an object, {value.__name__}(), and is a class"
         raise InputError(invalid("noise", requirement, value))
     elif not isinstance(value, str) or value not in INDEPENDENT:
-        options = ", ".join(map(repr, INDEPENDENT))
-        raise InputError(
-            invalid("noise", f"must be one of {options}, or an object of ulmus.noise", value)
-        )
+        requirement = f"must be one of {_listed(INDEPENDENT)}, or an object of ulmus.noise"
+        raise InputError(invalid("noise", requirement, value))
 
 
 def checked_activation(value: Any) -> Any:
     """Return the name of an activation, or a callable."""
-    if callable(value):
-        return value
-    if not isinstance(value, str) or value not in ACTIVATIONS:
-        options = ", ".join(map(repr, ACTIVATIONS))
-        raise InputError(invalid("activation", f"must be one of {options} or a callable", value))
+    if not callable(value) and (not isinstance(value, str) or value not in ACTIVATIONS):
+        requirement = f"must be one of {_listed(ACTIVATIONS)} or a callable"
+        raise InputError(invalid("activation", requirement, value))
     return value
-
-
-def checked_distribution(value: Any) -> str:
-    """Return the name of a weight distribution."""
-    return checked_choice("weight_distribution", value, DISTRIBUTIONS)
 
 
 def checked_neurons(value: Any) -> int | None:
     """Return a number of hidden units, or None for one that suits the rows."""
-    if isinstance(value, str):
-        if value == "auto":
-            return None
+    if isinstance(value, str) and value != "auto":
         raise InputError(invalid("n_neurons", "must be a whole number >= 1 or 'auto'", value))
-    return checked_count("n_neurons", value)
+    return None if isinstance(value, str) else checked_count("n_neurons", value)
 
 
 def checked_input_map(value: Any, activation: Any) -> Any:
     """Return None, the name of a way to learn a map, or a square matrix."""
     if value is None:
         return None
+    structures = f"None, one of {_listed(MAP_STRUCTURES)}"
+    requirement = f"must be {structures}, or a square matrix of finite numbers"
     if isinstance(value, str):
         if value not in MAP_STRUCTURES:
-            options = ", ".join(map(repr, MAP_STRUCTURES))
-            raise InputError(
-                invalid("input_map", f"must be None, one of {options}, or a square matrix", value)
-            )
+            raise InputError(invalid("input_map", requirement, value))
         if value != "auto" and not isinstance(activation, str):
-            raise ValueError(
-                f"input_map={value!r} is learned with the derivative of the activation, which is "
-                "not known for a callable; use an activation by name, or input_map=None."
-            )
+            text = "requires the derivative of the activation, which is unknown for a callable"
+            remedies = "use an activation by name", Setting("input_map", None)
+            raise InputError(Message("callable-activation", text, "input_map", value, remedies))
         return value
     matrix = np.asarray(value)
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
     if not square or matrix.dtype.kind not in "fiu" or not np.all(np.isfinite(matrix)):
-        raise ValueError(
-            "input_map must be a square matrix of finite numbers, with a row for each input, or "
-            f"one of None, {', '.join(map(repr, MAP_STRUCTURES))}; got {value!r}."
-        )
+        raise InputError(invalid("input_map", f"{requirement}, a row for each input", value))
     return matrix.astype(float)
 
 
@@ -172,14 +156,21 @@ def checked_scale(value: Any, n_features: int) -> np.ndarray | None:
     """Return one positive scale per feature, or None for an automatic one."""
     if isinstance(value, str) and value == "auto":
         return None
-    scale = np.asarray(value)
-    valid = scale.dtype.kind in "fiu" and scale.shape in ((), (n_features,))
-    if not valid or not np.all(np.isfinite(scale)) or np.any(scale < 0) or not np.any(scale > 0):
-        raise ValueError(
-            "weight_scale must be 'auto', a positive number or one non-negative number for each of "
-            f"the {n_features} features, got {value!r}."
-        )
-    return np.broadcast_to(scale.astype(float), (n_features,))
+    scale = _nonnegative(value, n_features)
+    if scale is None or not np.any(scale > 0):
+        each = f"one non-negative number for each of the {n_features} features"
+        requirement = f"must be 'auto', a positive number or {each}"
+        raise InputError(invalid("weight_scale", requirement, value))
+    return scale
+
+
+def _nonnegative(value: Any, n: int) -> np.ndarray | None:
+    """A finite number >= 0, or n of them, as an array of shape (n,); None for other values."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu" or array.shape not in ((), (n,)):
+        return None
+    valid = np.all(np.isfinite(array)) and np.all(array >= 0)
+    return np.broadcast_to(array.astype(float), (n,)) if valid else None
 
 
 def checked_noise_variance(value: Any, n_outputs: int, noise: Any) -> str | np.ndarray:
@@ -190,14 +181,12 @@ def checked_noise_variance(value: Any, n_outputs: int, noise: Any) -> str | np.n
         text = ("is a known variance, and ", named("noise", noise), " estimates it")
         remedies = (Setting("noise_variance", "pilot"), "use another noise assumption")
         raise InputError(Message("known-variance", text, "noise_variance", value, remedies))
-    known = np.asarray(value)
-    valid = known.dtype.kind in "fiu" and known.shape in ((), (n_outputs,))
-    if not valid or not np.all(np.isfinite(known)) or np.any(known < 0):
-        raise ValueError(
-            "noise_variance must be 'pilot', 'residual' or a known variance >= 0 (one number, or "
-            f"one for each of the {n_outputs} outputs), got {value!r}."
-        )
-    return np.broadcast_to(known.astype(float), (n_outputs,))
+    known = _nonnegative(value, n_outputs)
+    if known is None:
+        each = f"one number, or one for each of the {n_outputs} outputs"
+        requirement = f"must be 'pilot', 'residual' or a known variance >= 0 ({each})"
+        raise InputError(invalid("noise_variance", requirement, value))
+    return known
 
 
 def resolved_estimates(variance: Any, noise: Any, n_members: int) -> tuple[str, ...]:
@@ -214,21 +203,17 @@ def resolved_estimates(variance: Any, noise: Any, n_members: int) -> tuple[str, 
         return (default, *(name for name in usable if name != default))
     names = (variance,) if isinstance(variance, str) else variance
     if not isinstance(names, (list, tuple)) or not names:
-        raise ValueError(
-            "variance must be 'auto', 'all' or at least one name of an estimate, in a list if "
-            f"several, got {variance!r}."
-        )
+        requirement = "must be 'auto', 'all', or a list of at least one name of an estimate"
+        raise InputError(invalid("variance", requirement, variance))
     for name in names:
         checked_choice("variance", name, ("auto", "all", *ESTIMATES))
         if name not in ESTIMATES:
-            raise ValueError(
-                f"variance={variance!r}: {name!r} cannot stand in a list; use it alone."
-            )
+            text, alone = f"contains {name!r}, which is no estimate", (Setting("variance", name),)
+            raise InputError(Message("not-in-a-list", text, "variance", variance, alone))
         if name not in known:
-            raise ValueError(
-                f"variance={name!r} is no estimate for noise={noise!r}; use 'auto', or one of "
-                f"{', '.join(map(repr, known))}."
-            )
+            cause = ("is no estimate for ", named("noise", noise))
+            remedies = Setting("variance", "auto"), f"use one of {_listed(known)}"
+            raise InputError(Message("other-noise", cause, "variance", name, remedies))
         require_members(name, n_members)
     return tuple(dict.fromkeys(names))
 
@@ -249,14 +234,12 @@ def checked_estimate(estimate: Any, fit: Fit) -> str:
     checked_choice("estimate", estimate, ESTIMATES)
     if estimate not in _estimates_of(together):
         text = f"does not apply to {'correlated' if together else 'independent'} noise"
-        remedy = f"use one of those computed in fit: {', '.join(map(repr, computed))}"
+        remedy = f"use one of those computed in fit: {_listed(computed)}"
         raise InputError(Message("other-noise", text, "estimate", estimate, (remedy,)))
     if estimate not in computed:
-        raise ValueError(
-            f"estimate={estimate!r} was not computed in fit, only "
-            f"{', '.join(map(repr, computed))}; set the parameter variance to {estimate!r}, a "
-            "list with it, or 'all', and fit again."
-        )
+        text = f"was not computed in fit, only {_listed(computed)}"
+        remedies = (Setting("variance", estimate, "fit again with {}, a list with it, or 'all'"),)
+        raise InputError(Message("not-computed", text, "estimate", estimate, remedies))
     return estimate
 
 
@@ -311,22 +294,8 @@ def checked_generator(random_state: Any) -> np.random.Generator:
 
 # ------------------------------------------------------------ the specification of a fit
 
-# Parameters that determine the hidden layer; rows added later require the same layer.
-LAYER_PARAMETERS = (
-    "n_estimators",
-    "n_neurons",
-    "activation",
-    "weight_distribution",
-    "weight_scale",
-    "input_map",
-    "expand_inputs",
-    "tuning_fraction",
-    "fit_intercept",
-    "standardize",
-    "random_state",
-    "device",
-    "dtype",
-)
+# Parameters that may change between calls of partial_fit; the others determine the hidden layer.
+FREE_PARAMETERS = {"alpha", "noise", "variance", "hc", "noise_variance", "n_jobs", "verbose"}
 
 
 def fit_spec(
@@ -338,18 +307,17 @@ def fit_spec(
 ) -> FitSpec:
     """The parameters of an estimator, checked; rows added later keep the given layer."""
     checked_noise(estimator.noise)
+    noise, variance = estimator.noise, estimator._variance_choice()
     regression = RegressionSpec(
-        alpha=checked_alpha(estimator.alpha, estimator.noise),
-        noise_variance=checked_noise_variance(estimator.noise_variance, n_outputs, estimator.noise),
-        hc=checked_choice("hc", estimator.hc, HC_NAMES),
-        estimates=resolved_estimates(
-            estimator._variance_choice(), estimator.noise, estimator._n_members()
-        ),
+        alpha=checked_alpha(estimator.alpha, noise),
+        noise_variance=checked_noise_variance(estimator.noise_variance, n_outputs, noise),
+        hc=checked_choice("hc", estimator.hc, (*DISCOUNTS, "pooled")),
+        estimates=resolved_estimates(variance, noise, estimator._n_members()),
     )
     return FitSpec(
         layer=_layer_spec(estimator, n_features) if layer is None else layer,
         regression=regression,
-        min_gain_in_se=noise_assumption(estimator.noise).min_gain_in_se,
+        min_gain_in_se=noise_assumption(noise).min_gain_in_se,
         map_fraction=checked_fraction("tuning_fraction", estimator.tuning_fraction),
         one_output=one_output,
         parameters=layer_parameters(estimator),
@@ -364,7 +332,7 @@ def _layer_spec(estimator: Any, n_features: int) -> LayerSpec:
         n_members=estimator._n_members(),
         n_neurons=checked_neurons(estimator.n_neurons),
         units=UnitDistribution(
-            checked_distribution(estimator.weight_distribution),
+            checked_choice("weight_distribution", estimator.weight_distribution, DISTRIBUTIONS),
             checked_scale(estimator.weight_scale, n_features),
             activation,
         ),
@@ -379,7 +347,7 @@ def _layer_spec(estimator: Any, n_features: int) -> LayerSpec:
 def layer_parameters(estimator: Any) -> dict[str, str]:
     """The parameters of the layer as text."""
     values = estimator.get_params(deep=False)
-    return {name: _text(values[name]) for name in LAYER_PARAMETERS if name in values}
+    return {name: _text(value) for name, value in values.items() if name not in FREE_PARAMETERS}
 
 
 def _text(value: Any) -> str:

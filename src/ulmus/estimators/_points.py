@@ -37,11 +37,12 @@ class PointConversion:
 
     def _warn_about_extrapolation(self, blocks: Iterable[Any]) -> None:
         """Warn about points outside the training range, and about unknown categories."""
+        inputs = self.fitted_.ensemble.layer.inputs
         outside, total, unseen = 0, 0, Counter[int]()
         for X in blocks:
             total += X.shape[0]
             outside += n_extrapolated(X, self.fitted_.scale)
-            unseen.update(self._unseen_levels(X))
+            unseen.update(inputs.unknown_values(dense(X)) if inputs.one_hot else {})
         if outside:
             text = (
                 f"{outside} of {total} points lie outside the range of the training inputs by more "
@@ -53,18 +54,10 @@ class PointConversion:
                 f"{count} of {total} points have a value of input {j} that is none of its one-hot "
                 "levels, so that its indicators are zero there"
             )
-            remedy = Setting(
-                "expand_inputs", "normal_scores", "use {} if its values are not categories"
-            )
+            phrase = "use {} if its values are not categories"
+            remedy = Setting("expand_inputs", "normal_scores", phrase)
             message = Message("unseen-level", text, suggestions=(remedy,), topic="extrapolation")
             warn(message, ExtrapolationWarning)
-
-    def _unseen_levels(self, X: Any) -> dict[int, int]:
-        """For each one-hot encoded input, the number of points with an unknown value."""
-        inputs = self.fitted_.ensemble.layer.inputs
-        if not inputs.one_hot:
-            return {}
-        return inputs.unknown_values(dense(X))
 
     def _output(self, values: np.ndarray, X: Any) -> Any:
         """Result in the shape of y, and in the array type and precision of X."""

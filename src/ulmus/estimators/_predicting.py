@@ -10,9 +10,7 @@ from ulmus.estimators import _parameters as check
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._kriging import Kriging
 from ulmus.intervals.distribution import predictive_distribution
-from ulmus.intervals.standard_errors import PredictionVariance, prediction_variance
-
-COMPONENTS = ("total", "model", "noise", "weights")
+from ulmus.intervals.standard_errors import prediction_variance
 
 
 class Predicting(Kriging):
@@ -59,42 +57,24 @@ class Predicting(Kriging):
         :math:`\hat f(x) + w'(y - \hat f(X))`. The variance is that of the noise minus
         :math:`c'w`, plus that of the functional :math:`\hat f(x) - w'\hat f(X)`. For more than
         2500 rows in space, the 50 nearest rows are used.
+        :doc:`/guide/correlated_errors` has examples.
 
         Examples
         --------
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
+        {sine_model}
         >>> mean, std = model.predict([[1.0], [4.0]], return_std=True)
         >>> mean.round(1), std.round(1)
         (array([ 0.8, -0.7]), array([0.3, 0.3]))
-
-        Interpolation of missing values of a time series:
-
-        >>> import numpy as np
-        >>> from ulmus.noise import AR1
-        >>> rng, t = np.random.default_rng(0), np.arange(250)
-        >>> e = rng.standard_normal(250)
-        >>> for i in t[1:]:
-        ...     e[i] += 0.8 * e[i - 1]
-        >>> X, y, missing = np.sin(t[:, None] / 10), np.sin(t / 10) + e, t % 5 == 0
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, noise=AR1(), random_state=0)
-        >>> model = model.fit(X[~missing], y[~missing], time=t[~missing])
-        >>> plain = model.predict(X[missing])
-        >>> kriged = model.predict(X[missing], residual_kriging=True, time=t[missing])
-        >>> [float(np.std(y[missing] - mean).round(1)) for mean in (plain, kriged)]
-        [1.7, 0.6]
         """
-        arrays = {"time": time, "coords": coords, "groups": groups}
-        locations = self._new_locations(X, residual_kriging, **arrays)
+        locations = self._new_locations(X, residual_kriging, time, coords, groups)
         X = self._checked_points(X)
         if locations is not None:
             return self._kriged(X, locations, return_std)
         if not return_std:
             return self._output(self.fitted_.mean(X).T, X)
         variance = prediction_variance(self.fitted_, X)
-        return self._output(variance.mean, X), self._output(self._sd(X, variance), X)
+        sd = np.sqrt(variance.model + self.fitted_.noise_variance(X))
+        return self._output(variance.mean, X), self._output(sd, X)
 
     @shared_docs
     def predict_var(self, X: Any, component: str = "total", estimate: str | None = None) -> Any:
@@ -120,22 +100,14 @@ class Predicting(Kriging):
         Examples
         --------
         >>> import numpy as np
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
-        >>> standard_error = np.sqrt(model.predict_var([[1.0], [4.0]], component="model"))
-        >>> standard_error.round(2)
+        {sine_model}
+        >>> np.sqrt(model.predict_var([[1.0], [4.0]], component="model")).round(2)
         array([0.07, 0.07])
-        >>> noise = np.sqrt(
-        ...     model.predict_var([[1.0], [4.0]], component="noise")
-        ... )  # true value: 0.32
-        >>> noise.round(2)
+        >>> np.sqrt(model.predict_var([[1.0], [4.0]], component="noise")).round(2)  # true: 0.32
         array([0.33, 0.33])
         """
-        check.checked_choice("component", component, COMPONENTS)
-        X = self._checked_points(X)
-        fit = self.fitted_
+        check.checked_choice("component", component, ("total", "model", "noise", "weights"))
+        X, fit = self._checked_points(X), self.fitted_
         name = check.checked_estimate(estimate, fit)
         if component == "noise":
             return self._output(fit.noise_variance(X), X)
@@ -171,20 +143,9 @@ class Predicting(Kriging):
 
         Examples
         --------
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> from ulmus.datasets import make_sine
-        >>> X, y, *_ = make_sine(100, random_state=0)
-        >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
-        >>> distribution = model.predict_dist([[1.0], [4.0]])
-        >>> distribution.cdf(0.5).round(1)  # probability of a value below 0.5
+        {sine_model}
+        >>> model.predict_dist([[1.0], [4.0]]).cdf(0.5).round(1)  # probability of a value below 0.5
         array([0.2, 1. ])
-        >>> distribution.rvs(size=(1000, 2), random_state=0).shape
-        (1000, 2)
         """
         X = self._checked_points(X)
-        one_output = self.fitted_.one_output
-        return predictive_distribution(self.fitted_, X, drop_output=one_output)
-
-    def _sd(self, X: Any, variance: PredictionVariance) -> np.ndarray:
-        """Standard deviation of a new observation, shape (p, K)."""
-        return np.sqrt(variance.model + self.fitted_.noise_variance(X))
+        return predictive_distribution(self.fitted_, X, drop_output=self.fitted_.one_output)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.fit.fit import Fit
+from ulmus.estimators._docstrings import shared_docs
 from ulmus.tables.frames import default_feature_names
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Presentation:
     def _doc_link_url_param_generator(self) -> dict[str, str]:
         return {"estimator_name": type(self).__name__}
 
+    @shared_docs
     def summary(self, *, columns: Sequence[str] | None = None) -> Summary:
         """Summary of the fit and its accuracy.
 
@@ -56,17 +58,12 @@ class Presentation:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from ulmus import ELMEnsembleRegressor
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.uniform(0, 6, size=(300, 1))
-        >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(300)
-        >>> model = ELMEnsembleRegressor(20, 50, input_map=None, random_state=0).fit(X, y)
+        {sine_model}
         >>> summary = model.summary()
         >>> print(str(summary).splitlines()[0])
-        ELMEnsembleRegressor: 300 rows, 1 input.
-        >>> bool(abs(summary.noise_sd - 0.3) < 0.03), summary.warnings
-        (True, ())
+        ELMEnsembleRegressor: 100 rows, 1 input.
+        >>> round(summary.noise_sd, 1), [finding.name for finding in summary.warnings]
+        (0.3, ['members'])
         """
         # Imported here, because it loads parts of scikit-learn that a fit does not need.
         from ulmus.diagnostics import fit_summary
@@ -74,10 +71,8 @@ class Presentation:
         check_is_fitted(self)
         names = self._feature_names()
         if columns is not None and len(columns) != len(names):
-            raise ValueError(
-                f"columns must name the original column of each of the {len(names)} features, got "
-                f"{len(columns)} entries."
-            )
+            text = f"columns must name the original column of each of the {len(names)} features"
+            raise ValueError(f"{text}, got {len(columns)} entries.")
         return fit_summary(self.fitted_, type(self).__name__, names, columns=columns)
 
     def _feature_names(self) -> list[str]:

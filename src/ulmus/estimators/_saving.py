@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._parameters import checked_choice, checked_noise
 from ulmus.model_file import save
 
@@ -15,6 +16,7 @@ class Saving:
     noise: Any
     dtype: Any
 
+    @shared_docs
     def save(self, path: str | os.PathLike[str], *, rows: bool = True) -> None:
         """Save the fitted model in a file of arrays and JSON, without any code.
 
@@ -41,18 +43,12 @@ class Saving:
 
         Examples
         --------
-        >>> import os, tempfile
-        >>> import numpy as np
-        >>> import ulmus
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.uniform(0, 6, size=(80, 1))
-        >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(80)
-        >>> model = ulmus.ELMEnsembleRegressor(4, 20, input_map=None, random_state=0).fit(X, y)
+        {sine_model}
+        >>> import tempfile, ulmus
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "model.ulmus")
-        ...     model.save(path)
-        ...     again = ulmus.load(path)
-        >>> bool(np.all(again.predict_interval(X) == model.predict_interval(X)))
+        ...     model.save(f"{folder}/model.ulmus")
+        ...     again = ulmus.load(f"{folder}/model.ulmus")
+        >>> bool((again.predict_interval(X) == model.predict_interval(X)).all())
         True
         """
         save(self, path, rows=rows)

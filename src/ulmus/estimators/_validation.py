@@ -88,10 +88,8 @@ def require_dense(X: Any, device: str | None, reference: Any) -> None:
     """Refuse sparse rows where torch or CuPy computes."""
     if scipy.sparse.issparse(X) and is_foreign(reference):
         where = f"device={device!r}" if device is not None else "a model fitted to other arrays"
-        raise ValueError(
-            f"X is sparse, and {where} computes with dense arrays only; give X.toarray(), or fit "
-            "with device=None and NumPy."
-        )
+        text = f"X is sparse, and {where} computes with dense arrays only"
+        raise ValueError(f"{text}; give X.toarray(), or fit with device=None and NumPy.")
 
 
 # ------------------------------------------------------------ rows
@@ -146,11 +144,10 @@ def refuse_tuning_fraction(estimator: Any, method: str) -> None:
 
 def require_same_outputs(n_outputs: int, earlier: Fit) -> None:
     """Refuse another number of outputs than that of the earlier rows."""
-    if n_outputs != earlier.ensemble.n_outputs:
-        raise ValueError(
-            f"y has {n_outputs} outputs, and that of the earlier rows has "
-            f"{earlier.ensemble.n_outputs}; give the same ones."
-        )
+    before = earlier.ensemble.n_outputs
+    if n_outputs != before:
+        text = f"y has {n_outputs} outputs, and that of the earlier rows has {before}"
+        raise ValueError(f"{text}; give the same ones.")
 
 
 # ------------------------------------------------------------ correlated noise
@@ -178,14 +175,9 @@ def blocks_with_locations(
         return source, checked_covariance_spec(estimator, 0, None, arguments)
     if not estimator.noise.structure().serial:
         text = "requires all rows at once, and a fit in blocks reads them one block at a time"
-        remedies = (
-            Setting(
-                "noise",
-                phrase="use {} ar1, newey-west or clustered",
-                python="use AR1(), NeweyWest() or Clustered()",
-            ),
-            Setting("in_memory", python="fit all rows in memory"),
-        )
+        in_python = "use AR1(), NeweyWest() or Clustered()"
+        serial = Setting("noise", phrase="use {} ar1, newey-west or clustered", python=in_python)
+        remedies = serial, Setting("in_memory", python="fit all rows in memory")
         raise InputError(Message("needs-all-rows", text, "noise", estimator.noise, remedies))
     names = [name for name in estimator.noise.names().values() if name is not None]
     columns, used = source.row_columns(names)
