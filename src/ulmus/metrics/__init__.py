@@ -15,7 +15,8 @@ normal     ``mean, std``                          (n,) or (n, K) each; ``std`` m
 :func:`normal_intervals`, :func:`quantile_intervals`, :func:`interval_quantiles` and
 :func:`quantile_normal` convert one form to another, as in
 ``crps_quantiles(y, *interval_quantiles(intervals, levels))``. Scores are averages over rows,
-weighted by an optional ``sample_weight`` of shape (n,), and then over outputs.
+weighted by an optional ``sample_weight`` of shape (n,), and then over outputs. Titles of the
+references are in the bibliography (:doc:`/reference/bibliography`).
 """
 
 from ulmus.metrics._conversions import (

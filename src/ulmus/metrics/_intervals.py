@@ -136,10 +136,8 @@ def interval_score(
 
     References
     ----------
-    .. [1] Gneiting, T. and Raftery, A. E. (2007). Strictly proper scoring rules, prediction, and
-       estimation. JASA 102, 359-378, eq. 43.
-    .. [2] Winkler, R. L. (1972). A decision-theoretic approach to interval estimation. JASA 67,
-       187-191.
+    .. [1] Gneiting, T. and Raftery, A. E. (2007). JASA 102, 359-378, eq. 43.
+    .. [2] Winkler, R. L. (1972). JASA 67, 187-191.
 
     Examples
     --------
@@ -187,8 +185,7 @@ def calibration_error(
 
     References
     ----------
-    .. [1] Kuleshov, V., Fenner, N. and Ermon, S. (2018). Accurate uncertainties for deep learning
-       using calibrated regression. ICML.
+    .. [1] Kuleshov, V., Fenner, N. and Ermon, S. (2018). ICML.
 
     Examples
     --------
@@ -231,8 +228,7 @@ def coverage_by_group(
 
     References
     ----------
-    .. [1] Romano, Y., Barber, R. F., Sabatti, C. and Candes, E. (2020). With malice toward none:
-       assessing uncertainty via equalized coverage. Harvard Data Science Review 2(2).
+    .. [1] Romano, Y., Barber, R. F., Sabatti, C. and Candes, E. (2020). HDSR 2(2).
 
     Examples
     --------

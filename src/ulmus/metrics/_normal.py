@@ -35,8 +35,7 @@ def crps_normal(
 
     References
     ----------
-    .. [1] Gneiting, T. and Raftery, A. E. (2007). Strictly proper scoring rules, prediction, and
-       estimation. JASA 102, 359-378, section 4.2.
+    .. [1] Gneiting, T. and Raftery, A. E. (2007). JASA 102, 359-378, section 4.2.
 
     Examples
     --------
@@ -81,8 +80,7 @@ def log_score(
 
     References
     ----------
-    .. [1] Hernandez-Lobato, J. M. and Adams, R. P. (2015). Probabilistic backpropagation for
-       scalable learning of Bayesian neural networks. ICML.
+    .. [1] Hernandez-Lobato, J. M. and Adams, R. P. (2015). ICML.
 
     Examples
     --------
@@ -117,8 +115,7 @@ def pit_normal(y_true: ArrayLike, mean: ArrayLike, std: ArrayLike) -> FloatArray
 
     References
     ----------
-    .. [1] Gneiting, T., Balabdaoui, F. and Raftery, A. E. (2007). Probabilistic forecasts,
-       calibration and sharpness. JRSS B 69, 243-268.
+    .. [1] Gneiting, T., Balabdaoui, F. and Raftery, A. E. (2007). JRSS B 69, 243-268.
 
     Examples
     --------

@@ -53,8 +53,7 @@ def crps_quantiles(
 
     References
     ----------
-    .. [1] Gneiting, T. and Ranjan, R. (2011). Comparing density forecasts using threshold- and
-       quantile-weighted scoring rules. Journal of Business & Economic Statistics 29, 411-422.
+    .. [1] Gneiting, T. and Ranjan, R. (2011). JBES 29, 411-422.
 
     Examples
     --------
