@@ -151,6 +151,21 @@ def _diagonal() -> FloatArray:
     return np.repeat(np.linspace(0, 1, N_CURVE)[:, None], 5, axis=1)
 
 
+def _cube_inputs(rng: np.random.Generator, n: int) -> FloatArray:
+    """Draw n inputs uniformly in the five-dimensional unit cube, (n, 5)."""
+    return rng.random((n, 5))
+
+
+def _sine_variance(X: FloatArray) -> FloatArray:
+    """Noise variance 0.1 of the sine, (n,)."""
+    return np.full(len(X), datasets.SINE_NOISE_VARIANCE)
+
+
+def _friedman_variance(X: FloatArray) -> FloatArray:
+    """Noise variance 0.5 of the homoskedastic case, (n,)."""
+    return np.full(len(X), datasets.FRIEDMAN_NOISE_VARIANCE)
+
+
 class Source(NamedTuple):
     """A distribution of data and the curve through its inputs that the figures show."""
 
@@ -165,19 +180,19 @@ SOURCES = {
     "sine": Source(
         datasets.trapezoidal_inputs,
         datasets.sine,
-        datasets.sine_variance,
+        _sine_variance,
         datasets.uniform_noise,
         _sine_curve,
     ),
     "friedman": Source(
-        datasets.cube_inputs,
+        _cube_inputs,
         datasets.friedman,
-        datasets.friedman_variance,
+        _friedman_variance,
         datasets.normal_noise,
         _diagonal,
     ),
     "heteroskedastic": Source(
-        datasets.cube_inputs,
+        _cube_inputs,
         datasets.friedman,
         datasets.heteroskedastic_variance,
         datasets.normal_noise,
