@@ -40,9 +40,9 @@ def time_blocks(
     Segments of a group have about equal numbers of rows, at most ``rows`` (``default_rows`` if
     omitted). Rows of equal time are in the same block.
     """
-    codes = (
-        np.zeros(len(time), int) if groups is None else np.unique(groups, return_inverse=True)[1]
-    )
+    codes = np.zeros(len(time), int)
+    if groups is not None:
+        codes = np.unique(groups, return_inverse=True)[1]
     order = np.lexsort((time, codes))
     codes, time = codes[order], time[order]
     starts = block_starts(codes)
@@ -61,12 +61,13 @@ def time_blocks(
 def spatial_blocks(coords: np.ndarray, rows: int | None = None) -> np.ndarray:
     """Block ids (n,) of cells in space, from recursive splits of the longest side.
 
-    Cells have about ``rows`` rows (``default_rows`` if omitted). Rows of equal location (n, c) are
-    in the same block.
+    Cells have about ``rows`` rows (``default_rows`` if omitted). Rows of equal coordinates (n, c)
+    are in the same block.
     """
     n = len(coords)
+    n_cells = -(-n // (rows or default_rows(n)))
     block_ids = np.empty(n, int)
-    for cell, index in enumerate(_cells(coords, np.arange(n), -(-n // (rows or default_rows(n))))):
+    for cell, index in enumerate(_cells(coords, np.arange(n), n_cells)):
         block_ids[index] = cell
     return _require_blocks(block_ids, "coords")
 
@@ -81,8 +82,8 @@ def _cells(coords: np.ndarray, rows: np.ndarray, n_cells: int) -> list[np.ndarra
         border = _border(np.sort(values), half / n_cells)
         if border is not None:
             below = values < border
-            low, high = _cells(coords, rows[below], half), rows[~below]
-            return low + _cells(coords, high, n_cells - half)
+            low = _cells(coords, rows[below], half)
+            return low + _cells(coords, rows[~below], n_cells - half)
     return [rows]
 
 

@@ -133,19 +133,20 @@ class CovarianceStructure:
         for term in self.terms:
             term.require(locations)
             in_time = term.axis == "time"
+            quantity, parameter = ("time", "time") if in_time else ("coordinates", "coords")
             if term.spacing(locations) == 0:
                 raise covariance_error(
                     "one-location",
-                    f"all rows have the same {'time' if in_time else 'coordinates'}, so the error "
-                    "correlation is not identifiable",
-                    f"give {'time' if in_time else 'coords'} that differ between rows",
+                    f"all rows have the same {quantity}, so the error correlation is not "
+                    "identifiable",
+                    f"give {parameter} that differ between rows",
                     Setting("noise", "auto"),
                 )
             if not self.nugget and term.has_ties(locations):
                 raise covariance_error(
                     "ties-without-nugget",
-                    f"implies equal errors of rows with the same "
-                    f"{'time' if in_time else 'coordinates'}, of which there are several",
+                    f"implies equal errors of rows with the same {quantity}, of which there are "
+                    "several",
                     "use nugget=True",
                     *(["give groups for several series"] if in_time else []),
                     parameter="nugget",
