@@ -18,7 +18,7 @@ def test_columns_in_another_order_are_refused(normal_rows):
     blocks = [(frame[:300], y[:300]), (frame[["c", "a", "b"]][300:], y[300:])]
     with pytest.raises(ValueError, match=mentions("block 1", "['c', 'a', 'b']", "['a', 'b', 'c']")):
         small_ensemble(5, 20).fit_blocks(blocks)
-    with pytest.raises(ValueError, match=mentions("block 1", "without names")):
+    with pytest.raises(ValueError, match=mentions("block 1", "no column names")):
         small_ensemble(5, 20).fit_blocks([blocks[0], (X[300:], y[300:])])
 
 
@@ -102,7 +102,7 @@ def test_blocks_of_several_kinds_are_refused(torch, normal_rows):
     ("column", "values", "words"),
     [
         ("day", pd.Timestamp("2020-01-01"), ["'day'", "dates"]),
-        ("kind", "loam", ["'kind'", "texts or categories", "OneHotEncoder"]),
+        ("kind", "loam", ["'kind'", "texts or categories", "TableEncoder"]),
         ("soil", pd.Categorical(["a", "b"] * 300), ["'soil'", "texts or categories"]),
     ],
 )
