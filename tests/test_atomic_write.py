@@ -94,12 +94,12 @@ def test_symbolic_links_are_written_through(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        (".", "is a folder; give the name of a file in it"),
+        (".", "is a folder; give a file in it"),
         ("", "is a folder"),
-        ("no/such/file", "lies in a folder that does not exist; make"),
+        ("no/such/file", "is in a folder that does not exist; create it"),
         ("loop", "is not a regular file"),
         ("pipe", "is not a regular file"),
-        ("file/below", "lies in a folder that does not exist"),
+        ("file/below", "is in a folder that does not exist"),
     ],
 )
 def test_what_is_no_place_for_a_file(tmp_path, monkeypatch, name, message):

@@ -69,10 +69,9 @@ def writable_target(path: str | os.PathLike[str]) -> Path:
     """The file behind a path and its symbolic links, if it can be replaced."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
-        raise _refused(path, "is a folder", "give the name of a file in it")
+        raise _refused(path, "is a folder", "give a file in it")
     if not target.parent.is_dir():
-        suggestion = f"make {str(target.parent)!r} first"
-        raise _refused(path, "lies in a folder that does not exist", suggestion)
+        raise _refused(path, "is in a folder that does not exist", "create it first")
     if target.is_symlink() or (target.exists() and not target.is_file()):
         raise _refused(path, "is not a regular file and cannot be replaced", "give another name")
     if target.exists() and not os.access(target, os.W_OK):
