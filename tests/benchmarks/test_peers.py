@@ -71,6 +71,7 @@ def test_every_model_has_all_scores(peers, rows):
         assert row["seconds"] > 0
 
 
+@pytest.mark.slow
 def test_summary_is_relative_to_ours(peers, start, rows, capsys):
     start("--table-only")
     output = capsys.readouterr().out

@@ -62,6 +62,7 @@ def test_suggestions_that_are_no_options_are_dropped():
 # ---------------------------------------------------------------- what a fit of few rows prints
 
 
+@pytest.mark.slow
 def test_a_fit_of_60_rows_suggests_nothing_that_does_not_exist(tmp_path):
     sample(60).to_csv(tmp_path / "t.csv", index=False)
     start = ("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
@@ -122,6 +123,7 @@ def test_an_explicit_interval_target_is_refused_instead_of_replaced(folder, tmp_
     assert not any("conf_low" in note for note in notes)
 
 
+@pytest.mark.slow
 def test_a_column_cannot_be_contrasted_twice(folder, tmp_path):
     done("fit", folder / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
     start = ("compare", tmp_path / "m.ulmus", folder / "t.csv")

@@ -104,6 +104,7 @@ def test_the_estimated_covariance_is_printed(csv):
     assert "along time over" in result["summary"]["noise_covariance"]
 
 
+@pytest.mark.slow
 def test_correlated_residuals_are_printed_once_with_the_names_of_options(csv):
     output = done("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *SMALL, "--drop", "day")
     summary = " ".join(output.stdout.split())

@@ -71,6 +71,7 @@ def test_a_name_with_a_comma_is_one_name(folder, effects, tmp_path):
     assert WIND not in facts(*start, "--drop", WIND)["columns"]
 
 
+@pytest.mark.slow
 def test_a_change_of_a_column_with_signs_in_its_name(folder, effects):
     for name in (WIND, SUM):
         answer = effects("compare", "--variables", f"{name}=0.5,1")
@@ -115,6 +116,7 @@ def test_dates_can_be_compared(folder, effects):
     )
 
 
+@pytest.mark.slow
 def test_tables_in_another_csv_dialect(folder, effects):
     air().to_csv(folder / "latin.csv", sep="|", decimal=",", index=False, encoding="latin-1")
     given = ("--delimiter", "|", "--decimal", ",", "--encoding", "latin-1")

@@ -160,6 +160,7 @@ def test_bad_tables(place, case):
         refusal(*fit())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv.gz", "parquet", "arrow"])
 def test_files_that_are_something_else(place, kind):
     for content in (b"", b"hello", (place / "t.csv").read_bytes()):
@@ -303,6 +304,7 @@ def test_usage_errors_are_short():
     assert run("predict", "a", "b", "-o", "c", "--missing", "guess").exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_device_that_is_not_there(torch, place):
     assert "device" in refusal(*fit("--device", "nowhere"))
 

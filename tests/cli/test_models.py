@@ -47,6 +47,7 @@ def test_a_fit_is_that_of_python(folder):
     assert_allclose(again.predict(table), model.predict(encoder.transform(table)), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_python(folder):
     new, model = sample(40, 1), loaded(folder)
     frame = frame_of(
@@ -231,6 +232,7 @@ def test_models_that_tables_cannot_be_matched_with(folder, tmp_path):
     assert not (tmp_path / "o.csv").exists()
 
 
+@pytest.mark.slow
 def test_quiet_prints_nothing(folder, tmp_path):
     model, out = tmp_path / "m.ulmus", tmp_path / "o.csv"
     for command in (

@@ -50,6 +50,7 @@ def test_reports_of_training_rows_of_new_ones_and_without_a_target(folder, tmp_p
     assert "there are no observations" in " ".join(result["notes"])
 
 
+@pytest.mark.slow
 def test_a_report_that_cannot_be_written(folder, tmp_path):
     start = ("report", folder / "m.ulmus", folder / "t.csv", "-o")
     assert ".html" in refusal(*start, tmp_path / "r.txt")
@@ -57,6 +58,7 @@ def test_a_report_that_cannot_be_written(folder, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_an_exported_graph_computes_what_predict_computes(folder, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     path = tmp_path / "m.onnx"

@@ -79,6 +79,7 @@ def test_every_format_gives_the_numbers_of_python(predicted, expected, kind):
     assert_array_equal(frame, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("out", READERS)
 def test_every_format_can_be_written(predicted, expected, out):
     frame = predicted(sample(), "--keep", "kind,count,day,wet", out=out)
@@ -138,6 +139,7 @@ def test_thousands_are_no_decimals(tmp_path):
     assert notes == [f"Columns of {tmp_path / 't.csv'} are separated by semicolons."]
 
 
+@pytest.mark.slow
 def test_a_detected_dialect_is_noted_and_can_be_given(folder, tmp_path):
     path, out = tmp_path / "t.csv", tmp_path / "o.csv"
     path.write_bytes(DIALECTS["decimal commas"](sample()))

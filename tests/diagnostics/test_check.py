@@ -393,6 +393,7 @@ def test_every_check_is_registered_with_a_topic(model):
 # ---------------------------------------------------------------- few false alarms
 
 
+@pytest.mark.slow
 def test_calibrated_fits_are_mostly_ok():
     found = []
     for seed in range(20):

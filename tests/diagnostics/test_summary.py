@@ -406,6 +406,7 @@ def test_a_front_end_renders_advice_and_next_steps(rng):
         assert name not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noisy", [False, True])
 def test_sixty_rows_get_no_contradictory_suggestions(make_table, rng, noisy):
     data = make_table(60)

@@ -131,6 +131,7 @@ def test_a_column_that_a_transformer_drops_does_not_warn():
     assert warned(ulmus.inference(pipe).compare, X, "c")[0] == []
 
 
+@pytest.mark.slow
 def test_the_command_line_warns_and_has_the_suggestion(tmp_path):
     X, y = weak_treatment_table()
     X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)

@@ -219,6 +219,7 @@ def test_any_cut_gives_the_same_fit(make_table, cuts, alpha, hc, noise):
     assert_same_fit(ours, every_estimate_ensemble(3, 6, **how).fit(X, y, w), X_new)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [2, -1])
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
 def test_the_number_of_threads_does_not_matter(make_table, n_jobs, noise):

@@ -53,6 +53,7 @@ def chunked(X, y, w=None, rows=(40, 1, 70, 39), columns=(2, 1)):
 # ---------------------------------------------------------------- fit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [
@@ -280,6 +281,7 @@ def test_without_dask(monkeypatch):
         importlib.import_module("ulmus.dask")
 
 
+@pytest.mark.slow
 def test_an_empty_partition_has_no_predictions(normal_rows):
     da = pytest.importorskip("dask.array")
     import dask.dataframe as dd

@@ -270,6 +270,7 @@ def test_our_adapter_passes_skpros_checks():
     assert {name: answer for name, answer in results.items() if answer != "PASSED"} == {}
 
 
+@pytest.mark.slow
 def test_skpro_is_loaded_on_demand():
     assert python("import sys, ulmus; print('skpro' in sys.modules)") == "False\n"
 

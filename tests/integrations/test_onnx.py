@@ -45,6 +45,7 @@ def test_defaults(n):
     assert n == 120 or fit.noise_model.logs[0] is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [120, 600])
 def test_points_far_outside(n):
     model, graph = default_fit(n)

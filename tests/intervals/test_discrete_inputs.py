@@ -20,6 +20,7 @@ def corners(n, seed):
     return X, f(X) + 0.3 * rng.standard_normal(n), points, f(points)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_neurons", [20, 100])
 def test_intervals_between_discrete_inputs_are_wide_and_warn(n_neurons):
     inside, centers, half = [], [], []

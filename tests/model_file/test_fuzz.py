@@ -33,6 +33,7 @@ def test_mangled_files_are_refused_or_do_no_harm(fuzz, paths):
     assert len(list(fuzz.report(found))) == 15
 
 
+@pytest.mark.slow
 def test_every_way_changes_its_file(fuzz, paths):
     for kind, ways in fuzz.WAYS.items():
         data = paths[kind].read_bytes()

@@ -11,6 +11,8 @@ from command_line import SMALL, done, sample, save_often
 
 import ulmus
 
+pytestmark = pytest.mark.slow
+
 KILLS = 4  # at moments spread over the whole run
 ATTEMPTS = 40  # to kill a process while its temporary file exists
 N_ROWS = 20_000
@@ -69,6 +71,7 @@ def job(request, folder, process):
 jobs = pytest.mark.parametrize("job", JOBS, indirect=True)
 
 
+@pytest.mark.slow
 @jobs
 def test_a_process_killed_at_any_moment_leaves_the_old_output_or_a_whole_new_one(job):
     start, output = job
@@ -86,6 +89,7 @@ def test_a_process_killed_at_any_moment_leaves_the_old_output_or_a_whole_new_one
     remove_temporary_files(output)
 
 
+@pytest.mark.slow
 @jobs
 def test_a_process_killed_during_the_write_leaves_the_old_output_or_a_whole_new_one(job):
     start, output = job

@@ -421,6 +421,7 @@ def test_a_killed_process_leaves_a_whole_model(make_table, tmp_path):
 # ---------------------------------------------------------------- skops
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*FITS, "after inference"])
 def test_skops_loads_the_trusted_types(make_table, name):
     skops = pytest.importorskip("skops.io", reason="needs skops")

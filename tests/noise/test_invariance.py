@@ -76,6 +76,7 @@ def test_the_order_of_the_rows_does_not_matter(locations, rows, noise, alpha):
     assert_allclose(found, fit_and_predict(noise, X, y, given, alpha=alpha), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @noises
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
 def test_units_of_the_outputs_and_the_locations_do_not_matter(locations, rows, noise, unit):

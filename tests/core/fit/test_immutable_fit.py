@@ -79,6 +79,7 @@ def test_a_summary_in_a_notebook_does_not_depend_on_what_was_computed_before():
     assert brief(model.fitted_.with_refits()) != before
 
 
+@pytest.mark.slow
 def test_refits_are_a_value_that_a_fit_may_store():
     X, y, points = interaction_table(60, 4, sd=0.3, n_points=12)
     fit = learned().fit(X, y).fitted_

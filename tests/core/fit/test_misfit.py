@@ -81,6 +81,7 @@ def test_a_function_that_is_smoothed_away_shows_in_neighbours():
     assert np.mean((wide[:, 0] <= truth) & (truth <= wide[:, 1])) > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
 def test_a_jump_is_distinguished_from_a_steep_slope():
     # Four tables each; a jump was detected in 24 of 24 fits, a steep slope in none.
@@ -109,6 +110,7 @@ FOLLOWED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_functions_that_are_followed_raise_no_misfit(name):
     d, f = FOLLOWED[name]

@@ -23,6 +23,7 @@ def model():
     return mapped_ensemble(3, 60).fit(X, y)
 
 
+@pytest.mark.slow
 def test_every_row_is_in_one_fold_and_held_out_behind_a_map_without_it(model):
     X, y, _ = interaction_table(60, 6, sd=0.4, n_points=40)
     fit = model.fitted_

@@ -111,6 +111,7 @@ def in_library(network, xp, dtype):
     return dataclasses.replace(network, **(arrays | {"order": network.order}))
 
 
+@pytest.mark.slow
 @maps
 @pytest.mark.parametrize("activation", ["tanh", "logistic", "rbf"])
 def test_marginal_likelihood_in_other_libraries(xp, L, activation):
