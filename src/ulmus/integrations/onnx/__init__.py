@@ -25,7 +25,7 @@ from ulmus.version import __version__
 try:
     import onnx
 except ImportError as error:
-    raise ImportError("ulmus.onnx needs the package onnx; install ulmus[onnx].") from error
+    raise ImportError("ulmus.onnx needs onnx; run `pip install 'ulmus[onnx]'`.") from error
 
 from ulmus.integrations.onnx.bounds import inverse_dof, student_quantile
 from ulmus.integrations.onnx.graph import GraphBuilder

@@ -115,7 +115,7 @@ def features(graph: GraphBuilder, X: str, layer: HiddenLayer) -> str:
     """Hidden features without the constant one, shape (M, p, N), as ``HiddenLayer.__call__``."""
     if not isinstance(layer.activation, str):
         text = f"activation={layer.activation!r} is a function, which a graph cannot contain"
-        raise ValueError(f"{text}; fit with one of {', '.join(map(repr, ACTIVATIONS))}.")
+        raise ValueError(f"{text}; give one by name: {', '.join(map(repr, ACTIVATIONS))}.")
     W = to_numpy(layer.W).astype(float)
     # The weights are scaled instead of the inputs: onnxruntime merges a matrix product with a
     # division by one number before it, such as the scale of a single input, in single precision.
