@@ -74,10 +74,11 @@ def require_agreement(model, *tables, level=0.95, graph=None):
 
 
 def evaluated(function, x):
-    """A function that is written into a graph, at numbers x."""
+    """A function that is written into a graph, at the numbers of one row x."""
     graph = builder.GraphBuilder()
-    result = graph("Identity", function(graph, "x"))
-    return session(graph.model({"x": [len(x)]}, {"y": (result, [len(x)])})).run(None, {"x": x})[0]
+    result = graph("Identity", function(graph, "X"))
+    proto = graph.model(len(x), {"y": result}, ["batch", len(x)])
+    return session(proto).run(None, {"X": x[None]})[0][0]
 
 
 @cache

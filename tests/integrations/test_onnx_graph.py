@@ -162,7 +162,7 @@ def test_refusals(monkeypatch):
         to_onnx(make_pipeline(StandardScaler(), model).fit(X, y))
     with pytest.raises(ValueError, match=mentions("confidence_level", "between 0 and 1")):
         to_onnx(model.fit(X, y), confidence_level=95)
-    with pytest.raises(ValueError, match=mentions("activation", "by name", "'tanh'")):
+    with pytest.raises(ValueError, match=mentions("activation", "is a function", "'tanh'")):
         to_onnx(plain_member(10, activation=np.arctan).fit(X, y))
     monkeypatch.setattr(builder, "LARGEST_BYTES", 1000)
     with pytest.raises(ValueError, match=mentions("GB", "n_neurons", "n_estimators")):

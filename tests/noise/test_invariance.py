@@ -258,9 +258,7 @@ def test_an_estimate_of_other_rows_is_no_matter_of_fitting_again():
     alone = ELMEnsembleRegressor(3, 8, noise="homoskedastic", **settings).fit(X, y)
     with pytest.raises(ValueError, match=mentions("estimate='BD'", "independent noise", "'BR'")):
         alone.predict_var(X, estimate="BD")
-    with pytest.raises(
-        ValueError, match=mentions("estimate='S2'", "set the parameter variance to 'S2'")
-    ):
+    with pytest.raises(ValueError, match=mentions("estimate='S2'", "fit again with variance='S2'")):
         alone.predict_var(X, estimate="S2")
 
 
