@@ -84,6 +84,7 @@ def test_summary_is_relative_to_ours(peers, start, rows, capsys):
     assert "CV+ with ten folds" in output
 
 
+@pytest.mark.slow
 def test_run_goes_on_where_it_was(start, rows, capsys):
     capsys.readouterr()
     now = start("--first", "2", "--models", "UncELMe")

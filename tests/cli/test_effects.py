@@ -79,6 +79,7 @@ def test_a_change_of_a_column_with_signs_in_its_name(folder, effects):
         assert_allclose(answer.estimate[0], mean_change(folder, **{name: (0.5, 1)}))
 
 
+@pytest.mark.slow
 def test_categories_with_commas_stand_in_quotes(folder, effects):
     answer = effects("compare", "--variables", 'site=Zürich,"Lugano, Università"')
     expected = mean_change(folder, site=("Zürich", "Lugano, Università"))

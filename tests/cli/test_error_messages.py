@@ -174,6 +174,7 @@ def test_files_that_are_something_else(place, kind):
         refusal(*fit(data=f"x.{kind}"))
 
 
+@pytest.mark.slow
 def test_problems_of_single_cells_are_found_when_fitting(place):
     table = sample().astype({"t": object})
     table.loc[33, "t"] = "seven"

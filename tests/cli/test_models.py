@@ -63,6 +63,7 @@ def test_predictions_are_those_of_python(folder):
     assert (frame.pred_low < frame["estimate"]).all()
 
 
+@pytest.mark.slow
 def test_a_fit_in_blocks_is_close(folder):
     kept, streamed = (loaded(folder, name) for name in ("m.ulmus", "s.ulmus"))
     assert_allclose(streamed.predict(sample()), kept.predict(sample()), rtol=1e-8, atol=1e-8)

@@ -119,6 +119,7 @@ DIALECTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_dialects_of_csv(predicted, expected, dialect):
     assert_array_equal(predicted(DIALECTS[dialect](sample())), expected)
@@ -246,6 +247,7 @@ def test_row_numbers_of_pandas_are_no_input(tmp_path, kind):
     assert "Dropped: a column without a name, such as the row numbers of pandas." in result["notes"]
 
 
+@pytest.mark.slow
 def test_names_with_dots_in_parquet(tmp_path):
     table = sample().rename(columns={"count": "t.count"})
     table.to_parquet(tmp_path / "t.parquet")

@@ -83,6 +83,7 @@ def test_homoskedastic_estimates_are_uncelme(data, uncelme, activation, alpha):
         assert_allclose(ours.noise_variance_, noise, rtol=1e-8)
 
 
+@pytest.mark.slow
 @alphas
 @pytest.mark.parametrize(("hc", "approximate"), [("HC3", True), ("HC3-exact", False)])
 @pytest.mark.parametrize(

@@ -137,6 +137,7 @@ def test_without_a_cluster(data):
 # ---------------------------------------------------------------- predict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("component", ["total", "model", "noise", "weights"])
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
 def test_variances_are_computed_where_the_rows_are(cluster, data, noise, component):
@@ -273,6 +274,7 @@ def test_no_rows():
         )
 
 
+@pytest.mark.slow
 def test_without_dask(monkeypatch):
     for name in ("ulmus.dask", "ulmus.integrations.dask"):
         monkeypatch.delitem(sys.modules, name)

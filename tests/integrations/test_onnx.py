@@ -53,6 +53,7 @@ def test_points_far_outside(n):
     require_agreement(model, *(factor * X for factor in (-3, 100, 1e6)), graph=graph)
 
 
+@pytest.mark.slow
 def test_knots_and_levels_themselves():
     model, graph = default_fit(120)
     inputs, X = model.fitted_.ensemble.layer.inputs, np.tile(mixed_table(1, seed=1)[0], (80, 1))
@@ -318,6 +319,7 @@ def test_torch():
     require_agreement(model, mixed_table(40, seed=1)[0])
 
 
+@pytest.mark.slow
 def test_single_precision_agrees_to_its_digits():
     model = ELMEnsembleRegressor(4, 30, dtype="float32", random_state=0).fit(*mixed_table(150))
     X = mixed_table(40, seed=1)[0]

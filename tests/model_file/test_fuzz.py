@@ -42,6 +42,7 @@ def test_every_way_changes_its_file(fuzz, paths):
             assert any(way(rng, data) != data for _ in range(5)), f"{kind}, {way.__name__}"
 
 
+@pytest.mark.slow
 def test_a_new_seal_is_the_right_one(fuzz, paths):
     """Edits with new checksums are refused for their content, not for their checksums."""
     mangling = importlib.import_module("mangling")

@@ -173,6 +173,7 @@ def test_rows_can_be_added_after_a_load(make_table, path):
         ulmus.load(path).partial_fit(X, y)
 
 
+@pytest.mark.slow
 def test_cv_plus_of_many_rows_is_the_same_after_loading(make_table, path, monkeypatch):
     """Its refits are not in the file, and computed again from the rows."""
     monkeypatch.setattr("ulmus.core.fit.fit.MOST_FOLDED_ROWS", 30)

@@ -99,6 +99,7 @@ CONSTANT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.0, 0.003, 3.0, 3e9])
 @pytest.mark.parametrize("kind", CONSTANT)
 @pytest.mark.parametrize("members", [1, 3])

@@ -78,6 +78,7 @@ def full_keys(name, column):
                 yield from ((name, column.setting, str(M), split, measure, e) for e in of)
 
 
+@pytest.mark.slow
 def test_table1_homoskedastic_estimate_is_better(results):
     mean = means(records("table1", results))
     for M in (5, 10):

@@ -62,6 +62,7 @@ def test_prediction_intervals(xp, make_table, method, noise):
     assert_close(quantiles, expected.predict_quantiles(X_new, [0.1, 0.9]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
 def test_fit_blocks_follows_the_data(xp, make_table, noise):
     X, y, w, X_new = make_table(90)

@@ -213,6 +213,7 @@ def test_too_few_rows_beside_the_smoother_are_independent():
     assert noise_correlation(judging, wiggly, assumed, silent_report) is None
 
 
+@pytest.mark.slow
 def test_streams_and_rows_of_weight_zero_have_the_same_map():
     X, _, y = autocorrelated_inputs(3, phi=0.8)
     weight = np.ones(len(y))

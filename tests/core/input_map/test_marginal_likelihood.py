@@ -128,6 +128,7 @@ def test_marginal_likelihood_in_other_libraries(xp, L, activation):
     assert_allclose(foreign.feature_size, network.feature_size, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_marginal_likelihood_in_single_precision(torch):
     network = sample_probes(2, True)
     single = in_library(network, torch, torch.float32)
