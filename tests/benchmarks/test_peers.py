@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow  # all tests share a run of the benchmark
+
 pytest.importorskip("mapie")
 pytest.importorskip("UncELMe")
 
@@ -59,7 +61,6 @@ def rows(peers, start):
     return {model: splits["5"] for model, splits in start().items()}
 
 
-@pytest.mark.slow
 def test_every_model_has_all_scores(peers, rows):
     assert set(rows) == set(peers.MODELS)
     for row in rows.values():
@@ -71,7 +72,6 @@ def test_every_model_has_all_scores(peers, rows):
         assert row["seconds"] > 0
 
 
-@pytest.mark.slow
 def test_summary_is_relative_to_ours(peers, start, rows, capsys):
     start("--table-only")
     output = capsys.readouterr().out
@@ -84,7 +84,6 @@ def test_summary_is_relative_to_ours(peers, start, rows, capsys):
     assert "CV+ with ten folds" in output
 
 
-@pytest.mark.slow
 def test_run_goes_on_where_it_was(start, rows, capsys):
     capsys.readouterr()
     now = start("--first", "2", "--models", "UncELMe")

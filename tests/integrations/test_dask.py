@@ -26,6 +26,8 @@ from distributed import Client, LocalCluster
 
 import ulmus.dask
 
+pytestmark = pytest.mark.slow  # the cluster of processes takes seconds to start
+
 
 @pytest.fixture(scope="module")
 def cluster():
@@ -53,7 +55,6 @@ def chunked(X, y, w=None, rows=(40, 1, 70, 39), columns=(2, 1)):
 # ---------------------------------------------------------------- fit
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [
@@ -74,7 +75,6 @@ def test_arrays_in_uneven_chunks(cluster, data, how, weighted):
     assert not hasattr(model, "leverage_")
 
 
-@pytest.mark.slow
 def test_several_outputs(cluster, data):
     X, y, w, X_new = data
     Y = np.stack([y, 100 - 3 * X[:, 0], y**2], axis=1)
@@ -105,7 +105,6 @@ def test_chunks_of_unknown_size_and_empty_ones(cluster, data):
     assert_same_fit(model, every_estimate_ensemble().fit(X[kept], y[kept]), X_new)
 
 
-@pytest.mark.slow
 def test_data_frames(cluster, data):
     X, y, w, X_new = data
     names = ["a", "b", "c"]
@@ -137,7 +136,6 @@ def test_without_a_cluster(data):
 # ---------------------------------------------------------------- predict
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("component", ["total", "model", "noise", "weights"])
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
 def test_variances_are_computed_where_the_rows_are(cluster, data, noise, component):
@@ -174,7 +172,6 @@ def test_variances_of_a_data_frame(cluster, data):
 # ---------------------------------------------------------------- a lost worker
 
 
-@pytest.mark.slow
 def test_a_lost_worker_changes_nothing(cluster, make_table, tmp_path):
     X, y, w, X_new = make_table(600)
     folder = str(tmp_path)
@@ -274,7 +271,6 @@ def test_no_rows():
         )
 
 
-@pytest.mark.slow
 def test_without_dask(monkeypatch):
     for name in ("ulmus.dask", "ulmus.integrations.dask"):
         monkeypatch.delitem(sys.modules, name)
@@ -283,7 +279,6 @@ def test_without_dask(monkeypatch):
         importlib.import_module("ulmus.dask")
 
 
-@pytest.mark.slow
 def test_an_empty_partition_has_no_predictions(normal_rows):
     da = pytest.importorskip("dask.array")
     import dask.dataframe as dd

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow  # all tests share the damaged files
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 pytest.importorskip("typer")
 
@@ -24,7 +26,6 @@ def paths(fuzz, tmp_path_factory):
     return fuzz.good_files(tmp_path_factory.mktemp("fuzz"))
 
 
-@pytest.mark.slow
 def test_mangled_files_are_refused_or_do_no_harm(fuzz, paths):
     found = [fuzz.outcome(fuzz.Case(number), paths) for number in range(40)]
     assert [f"{one.case}: {one.problem}" for one in found if one.problem] == []
@@ -33,7 +34,6 @@ def test_mangled_files_are_refused_or_do_no_harm(fuzz, paths):
     assert len(list(fuzz.report(found))) == 15
 
 
-@pytest.mark.slow
 def test_every_way_changes_its_file(fuzz, paths):
     for kind, ways in fuzz.WAYS.items():
         data = paths[kind].read_bytes()
@@ -42,7 +42,6 @@ def test_every_way_changes_its_file(fuzz, paths):
             assert any(way(rng, data) != data for _ in range(5)), f"{kind}, {way.__name__}"
 
 
-@pytest.mark.slow
 def test_a_new_seal_is_the_right_one(fuzz, paths):
     """Edits with new checksums are refused for their content, not for their checksums."""
     mangling = importlib.import_module("mangling")

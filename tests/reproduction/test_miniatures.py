@@ -24,6 +24,8 @@ from reproduction import (
 from reproduction.measures import error_measures, fit_measures
 from ulmus import datasets
 
+pytestmark = pytest.mark.slow  # all tests share the simulated studies
+
 # Replications and ensembles of the miniatures, where not a few of each.
 SIZES = {"sine60": (60, 400), "sine100": (60, 400), "heteroskedastic": (20, 400)}
 
@@ -53,7 +55,6 @@ def test_published_numbers_are_complete():
     assert published()["table3", "heteroskedastic", "100", "test", "se", "truth"] == (0.261, None)
 
 
-@pytest.mark.slow
 def test_every_published_number_has_a_record(results):
     full = {
         key
@@ -78,7 +79,6 @@ def full_keys(name, column):
                 yield from ((name, column.setting, str(M), split, measure, e) for e in of)
 
 
-@pytest.mark.slow
 def test_table1_homoskedastic_estimate_is_better(results):
     mean = means(records("table1", results))
     for M in (5, 10):
@@ -125,7 +125,6 @@ def test_table4_undersmoothing_helps_the_estimate(results):
     assert mean["N=91", 5, "test", "relative_mse", "BR"] == pytest.approx(0.028, rel=0.3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures(name, results, tmp_path):
     pytest.importorskip("matplotlib")
@@ -199,14 +198,12 @@ def test_an_interrupted_run_continues(paper_miniature, tmp_path, monkeypatch):
     assert len(calls) == 8
 
 
-@pytest.mark.slow
 def test_processes_give_the_same_numbers(paper_miniature):
     study = paper_miniature("sine60")
     one, two = (simulated(study, Options(20, 200, jobs=jobs)) for jobs in (1, 2))
     np.testing.assert_allclose(two.errors, one.errors, rtol=1e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parameter", "value"), [("replications", 1), ("jobs", 0), ("precision", "half")]
 )
