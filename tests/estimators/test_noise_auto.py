@@ -171,7 +171,7 @@ def test_the_scale_of_conformal_intervals_is_local(weighted):
         ratio = fit.rows.noise[0, i] / residual
         smoothed = sigma2 * (ratio if ratio > 1 else ratio**0.5)
         own = fit.rows.noise[0, i] / (1.0 if w is None else w[i])
-        expected = unit * np.sqrt(own + smoothed * fit.rows.norm[0, i])
+        expected = unit * np.sqrt(own + smoothed * fit.rows.loo_leverage[0, i])
         assert_allclose(rows[0, i], expected, rtol=1e-9)
 
 

@@ -460,7 +460,7 @@ def test_predictions_that_are_not_finite(parts, path, value):
         ("fit.ensemble.units.unit", -1.0, "OutputUnits.unit has negative values"),
         ("fit.scale.deviations", -1.0, "FeatureScale.deviations has negative values"),
         ("fit.rows.leverage", -0.1, "TrainingRows.leverage has negative values"),
-        ("fit.rows.norm", -0.1, "TrainingRows.norm has negative values"),
+        ("fit.rows.loo_leverage", -0.1, "TrainingRows.loo_leverage has negative values"),
     ],
 )
 def test_variances_and_scales_are_not_negative(parts, path, name, value, message):

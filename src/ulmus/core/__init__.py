@@ -1,6 +1,6 @@
 """Numerics of a fit, on arrays of any library and without scikit-learn or pandas.
 
-Rooms, each of which imports only those before it:
+Subpackages, each of which imports only those before it:
 
     arrays            array libraries, devices, factorisations with fallbacks
     data              sources of row blocks, samples, scaling, cross-validation blocks
@@ -26,18 +26,19 @@ Symbols are those of the paper where it defines them:
     W, b     hidden weights, including the map; biases   (M, N, d'), (M, N)
     h, H     hidden features; those of training rows     (M, N', p), (M, N', n)
     R        triangular factor of a hidden matrix        (M, N, N)
-    s, d     singular values; filter factors             (m, N)
+    s, d     singular values; filter factors             (M, N)
     t, u     coordinates of points or functionals        (M, N', p)
-    Q        coordinates of the training rows            (M, N', n)
-    z        smoother row, Q't: the prediction is z'y    n for each point
+    Q        coordinates of the training rows            stored as Q', (M, N', n)
+    z        smoother row, Q t: the prediction is z'y    n for each point
     q        coordinates of the outputs, Q'y             (M, N', K)
-    P        smoother, Q'Q over rows; its diagonal p     n x n, never formed
+    P        smoother, Q Q'; its diagonal p              n x n, never formed
     omega    noise variance of a row, by its residual    (M, n) or (M, K, n)
     sigma2   noise variance of a row of weight 1         (K,)
     gamma    effective degrees of freedom
 
-Words with one meaning each: a *weight* is that of a row, other weights are hidden weights or output
-weights (coefficients); a *member* is one network, a *group* several members whose units form one
+The symbols d, p, q and L have a second meaning where a module states it. Words with one meaning
+each: a *weight* is that of a row, other weights are hidden weights or output weights
+(coefficients); a *member* is one network, a *group* several members whose units form one
 undersmoothed network; *spread* is the sample variance of member predictions; *blocks* of rows are
 read together, *cross-validation blocks* (``block_ids``) are excluded together; *leverage* of a
 point is t't. Arrays have the member axis first and the row axis last, so that stacking the members

@@ -122,7 +122,7 @@ variance_estimates_ : tuple of str
 leverage_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
     Mean leverage of each training row.
 loo_residuals_, loo_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-    Exact leave-one-out residuals and predictions; leave-one-block-out with noise of
+    Exact leave-one-out residuals and predictions; leave-block-out with noise of
     :mod:`ulmus.noise`.
 n_features_in_ : int
     Number of features.

@@ -34,8 +34,8 @@ from ulmus.tables.blocks import BlockSource, block_reader, checked_blocks, no_pr
 from ulmus.tables.frames import column
 
 
-def _needs_one_pass(estimator: Any) -> bool:
-    """Whether the variance estimates require a single pass over the rows."""
+def _one_pass_suffices(estimator: Any) -> bool:
+    """Whether no more than one pass over the rows is needed."""
     return not needs_residuals(estimator.noise, estimator._variance_choice())
 
 
@@ -52,7 +52,7 @@ class FitMethods:
         coords: Any = None,
         groups: Any = None,
     ) -> Self:
-        """Fit the output weights.
+        """Fit the input map, the ridge parameter and the output weights.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class FitMethods:
         fit = build(source, spec, covariance, fresh._log)
         return self._adopt(fresh, fit, covariance)
 
-    @available_if(_needs_one_pass)  # type: ignore[untyped-decorator]
+    @available_if(_one_pass_suffices)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add rows to the fit without keeping them.
 
@@ -200,7 +200,7 @@ class FitMethods:
         return self._adopt(fresh, update(rows, spec, earlier, fresh._log))
 
     def __getattr__(self, name: str) -> Any:
-        """Raise the reason where there is no ``partial_fit``."""
+        """Explain why ``partial_fit`` is unavailable."""
         if name != "partial_fit":
             return object.__getattribute__(self, name)
         if noise_assumption(self.noise).correlated:

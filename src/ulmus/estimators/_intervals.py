@@ -37,7 +37,7 @@ class Intervals(Kriging):
         coords: Any = None,
         groups: Any = None,
     ) -> Any:
-        r"""Intervals for new observations, for the true function, or for its expectation.
+        r"""Prediction intervals for new observations, and confidence intervals for the function.
 
         Parameters
         ----------
@@ -54,8 +54,9 @@ class Intervals(Kriging):
             plus and minus a Student quantile times the standard deviation. ``"auto"`` is
             jackknife+ with residuals divided by their standard deviations, and with unequal tails
             if these are skewed; with at least 5000 rows and 20 for each degree of freedom, it
-            neglects the shift of the prediction by single rows. With too few rows for a level it
-            is ``"gaussian"``, and without training rows (after ``compress``) it uses the quantiles
+            neglects the shift of the prediction by single rows. With too few rows for a level
+            (fewer than 19 for 95 %) it is the wider of the Student interval and the widest
+            jackknife+ interval, with a warning, and without training rows (after ``compress``) it uses the quantiles
             of ``predict_dist``. For confidence intervals: ``"auto"`` or ``"t"`` are Student
             intervals with Satterthwaite's degrees of freedom, ``"normal"`` normal ones.
         target : {"function", "expectation"}, default="function"
@@ -83,7 +84,8 @@ class Intervals(Kriging):
         Jackknife+ covers a new observation with probability at least :math:`1 - 2\alpha` for
         any distribution if hyper-parameters are fixed, and about :math:`1 - \alpha` in
         practice (Barber et al., 2021). The proof does not cover a map or ridge parameter selected
-        on the same data, nor the scaling of ``"auto"``; simulations do (:doc:`/guide/calibration`).
+        on the same data, nor the scaling of ``"auto"``, whose coverage was measured by simulation
+        (:doc:`/guide/calibration`).
         CV+ repeats the selection of the map in each fold and has a similar guarantee. With at most
         400 rows and a learned map, residuals come from maps that were learned without the fold of
         the row. With ``residual_kriging=True``, ``"auto"`` uses leave-one-out errors of fit and

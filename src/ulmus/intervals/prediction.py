@@ -244,7 +244,7 @@ def _moments(
     fit: Fit, rows: TrainingRows, X: Array, variance: PredictionVariance | None = None
 ) -> PredictionMoments:
     """Means and standard deviations at points, with a warning about extrapolation."""
-    moments = prediction_moments(fit, X, None if variance is None else variance.norm.T)
+    moments = prediction_moments(fit, X, None if variance is None else variance.leverage.T)
     beyond, n = int(np.sum(outside_design(rows, moments.leverage))), moments.leverage.shape[1]
     # Points outside the range of single inputs have warned already.
     if beyond > BEYOND_SHARE * n and not n_extrapolated(X, fit.scale):

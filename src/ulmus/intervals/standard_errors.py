@@ -22,7 +22,7 @@ class PredictionVariance:
     mean: FloatArray  # predictions
     model: FloatArray  # their variance
     redrawing: FloatArray  # sample variance of the members divided by their number
-    norm: FloatArray  # squared norm of the mean smoother row
+    leverage: FloatArray  # mean of t't over members
 
     @property
     def from_weights(self) -> FloatArray:

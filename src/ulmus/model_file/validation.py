@@ -38,7 +38,7 @@ SHAPES: dict[str, tuple[str | None, ...]] = {
     "rows.data.block_ids": ("n",),
     "rows.leverage": ("K", "n"),
     "rows.loo": ("M", "K", "n"),
-    "rows.norm": ("K", "n"),
+    "rows.loo_leverage": ("K", "n"),
     "rows.noise": ("K", "n"),
     "rows.omega": ("K", "n"),
     "rows.map_rows": ("n",),
@@ -52,7 +52,7 @@ NON_NEGATIVE: dict[type, tuple[str, ...]] = {
     Regression: ("y_square", "alpha_deviation", "alpha_response"),
     RowBlocks: ("root_weight",),
     Smoother: ("rss", "rank"),
-    TrainingRows: ("leverage", "norm", "noise", "omega"),
+    TrainingRows: ("leverage", "loo_leverage", "noise", "omega"),
 }
 
 

@@ -7,7 +7,7 @@ name, or arrays given to ``fit`` (``time``, ``coords``, ``groups``). ``AR1``, ``
 ``AR1() * Clustered()`` is one series per group; sums of parametric noise add their covariances.
 
 Classes here hold parameters of users and convert tables to locations; the numerics are in
-:mod:`ulmus.core.noise_covariance`. A new class enters in ``structures`` and its table of classes.
+:mod:`ulmus.core.noise_covariance`. A new class belongs in ``structures`` and its table of classes.
 """
 
 from ulmus.noise.structures import (

@@ -160,5 +160,5 @@ def test_points_beyond_the_rows_are_detected_by_leverage():
     width = np.mean(np.diff(wide, axis=1))
     assert width > 1.2 * np.mean(np.diff(model.predict_interval(inside), axis=1))
     rows = model.fitted_.rows
-    largest = rows.norm.max()
+    largest = rows.loo_leverage.max()
     assert_array_equal(outside_design(rows, np.array([[0.1, 0.5, 5.0]]) * largest), [0, 0, 1])

@@ -1,4 +1,4 @@
-"""Predictions that listen to residuals nearby, against explicit matrices and refits."""
+"""Residual kriging against explicit matrices and refits."""
 
 import json
 from dataclasses import replace

@@ -98,7 +98,7 @@ def test_residuals_and_expected_errors_are_those_of_refits(
         w_rest = None if w is None else np.delete(w, here)
         h = [H_m[here] for H_m in H]
         errors[:, here] = oracles.expected_errors(rest, h, ALPHA, intercept, w_rest)
-    assert_allclose(fit.rows.norm[0], errors.mean(axis=0), rtol=1e-8)
+    assert_allclose(fit.rows.loo_leverage[0], errors.mean(axis=0), rtol=1e-8)
 
 
 @weightings
@@ -107,7 +107,7 @@ def test_blocks_of_one_row_are_plain_leave_one_out(problem, weighted, intercept)
     rows, layer, _, X, _ = problem(np.arange(N), weighted=weighted, intercept=intercept, outputs=2)
     singles, plain = (fit_of(r, layer) for r in (rows, replace(rows, block_ids=None)))
     assert_allclose(singles.rows.loo, plain.rows.loo, rtol=1e-12, atol=1e-12)
-    assert_allclose(singles.rows.norm, plain.rows.norm, rtol=1e-12)
+    assert_allclose(singles.rows.loo_leverage, plain.rows.loo_leverage, rtol=1e-12)
     for method in ("auto", "jackknife+"):
         ours, expected = (prediction_bounds(f, X, [0.8], method) for f in (singles, plain))
         assert_allclose(ours, expected, rtol=1e-12)
@@ -123,8 +123,8 @@ def test_a_block_that_the_fit_reproduces_has_finite_residuals(problem):
     rows, layer, *_ = problem(IN_ORDER, n_units=100)
     fit = fit_of(rows, layer, 1e-9)
     assert np.all(np.isfinite(fit.rows.loo))
-    assert np.all(np.isfinite(fit.rows.norm))
-    assert np.all(fit.rows.norm > 0)
+    assert np.all(np.isfinite(fit.rows.loo_leverage))
+    assert np.all(fit.rows.loo_leverage > 0)
 
 
 @weightings
@@ -346,7 +346,7 @@ def test_shifts_and_bounds_are_those_of_refits(
 def test_auto_rests_on_errors_expected_without_the_block(problem):
     rows, layer, _, X, _ = problem(IN_ORDER)
     fit, plain = fit_of(rows, layer), fit_of(replace(rows, block_ids=None), layer)
-    assert np.all(fit.rows.norm >= plain.rows.norm * (1 - 1e-10))
+    assert np.all(fit.rows.loo_leverage >= plain.rows.loo_leverage * (1 - 1e-10))
     own, other = (prediction_bounds(f, X, [0.8], "auto") for f in (fit, plain))
     assert not np.allclose(own, other, rtol=1e-3)
 

@@ -13,7 +13,7 @@ from ulmus.core.ensemble.ensemble import (
     Ensemble,
     Regression,
     mean_and_spread,
-    mean_norm,
+    mean_leverage,
     member_values,
 )
 from ulmus.core.variance.estimates import PointParts, UndersmoothedParts
@@ -36,12 +36,12 @@ def point_parts(
         elsewhere = None if other is None else member_values(part.smoother, u)
         mean, spread = mean_and_spread(values, elsewhere)
         means = part.forms[pairing].means(t, None if other is None else u)
-        norm = np.repeat(mean_norm(t)[None, :], len(part.outputs), axis=0)
-        parts = (norm, mean, spread, means.single, means.distinct)
+        leverage = np.repeat(mean_leverage(t)[None, :], len(part.outputs), axis=0)
+        parts = (leverage, mean, spread, means.single, means.distinct)
         columns.append([to_numpy(a) for a in parts])
-    norm, mean, *squares = (ensemble.ordered(a) for a in zip(*columns, strict=True))
+    leverage, mean, *squares = (ensemble.ordered(a) for a in zip(*columns, strict=True))
     spread, A, U = (_in_units(ensemble, a).T for a in squares)
-    return PointParts(_shifted(ensemble, h, mean).T, spread, A, U, norm.T, ensemble.n_members)
+    return PointParts(_shifted(ensemble, h, mean).T, spread, A, U, leverage.T, ensemble.n_members)
 
 
 def undersmoothed_parts(

@@ -114,8 +114,8 @@ class Ensemble:
         """Squared lengths of the coordinates of h (M, N', p), mean over members, shape (K, p)."""
         parts = []
         for part in self.regressions:
-            norm = mean_norm(part.smoother.coordinates(h))
-            parts.append(np.repeat(norm[None, :], len(part.outputs), axis=0))
+            leverage = mean_leverage(part.smoother.coordinates(h))
+            parts.append(np.repeat(leverage[None, :], len(part.outputs), axis=0))
         return self.ordered(parts)
 
     def alpha_shifts(self, X: Array | Functionals) -> np.ndarray:
@@ -175,7 +175,7 @@ def mean_and_spread(members: Array, others: Array | None = None) -> tuple[Array,
     return mean, transposed(left) @ right / max(M - 1, 1)
 
 
-def mean_norm(t: Array) -> np.ndarray:
+def mean_leverage(t: Array) -> np.ndarray:
     """Squared lengths of coordinates t (M, N', p), mean over members, shape (p,)."""
     return to_numpy(square_lengths(t)).mean(axis=0)
 

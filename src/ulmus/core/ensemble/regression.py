@@ -128,7 +128,7 @@ def fitted_rows(
     spec = spec.in_units(units)
     parts = tuple(part for part, _ in regressions(factor, layer, units, spec, rows))
     ensemble = Ensemble(layer, units, parts)
-    names = ("leverage", "loo", "norm", *(["omega"] if spec.records_omega else []))
+    names = ("leverage", "loo", "loo_leverage", *(["omega"] if spec.records_omega else []))
     if dual:
         return _with_dual_forms(ensemble, rows, spec, names)
     return _with_primal_forms(ensemble, rows, spec, names)
@@ -365,7 +365,7 @@ def recorded(fit: RowFit, rows: RowFit, names: tuple[str, ...]) -> dict[str, Any
         "residual": lambda: rows.residual,
         "leverage": lambda: to_numpy(rows.square_length),
         "loo": lambda: to_numpy(fit.loo),
-        "norm": lambda: to_numpy(fit.leave_out_leverage),
+        "loo_leverage": lambda: to_numpy(fit.leave_out_leverage),
         "omega": lambda: to_numpy(pooled_omega("HC2", rows)),
     }
     return {name: makers[name]() for name in names}

@@ -44,20 +44,20 @@ def build(
     source: Source, spec: FitSpec, covariance: CovarianceSpec | None = None, log: Log = quiet
 ) -> Fit:
     """Fit rows in memory, which are kept, or rows of a source that can be read several times."""
-    _require_single_outputs(source)
+    _check_float32_outputs(source)
     scale = checked_feature_scale(source.reduce(feature_scale))
-    _require_single_inputs(source, scale)
+    _check_float32_inputs(source, scale)
     if isinstance(source, RowBlocks):
         return _build_rows(source, spec, scale, covariance, log)
     return _build_stream(source, spec, scale, covariance, log)
 
 
 def update(rows: RowBlocks, spec: FitSpec, earlier: Fit | None = None, log: Log = quiet) -> Fit:
-    """Fit rows that come once, together with those of an earlier fit of the same layer."""
-    _require_single_outputs(rows)
+    """Fit rows that are read once, together with those of an earlier fit of the same layer."""
+    _check_float32_outputs(rows)
     scale = rows.reduce(feature_scale)
     scale = checked_feature_scale(scale) if earlier is None else earlier.scale + scale
-    _require_single_inputs(rows, scale)
+    _check_float32_inputs(rows, scale)
     if earlier is None:
         layer, input_map = _layer(rows, spec, scale, None, log)
     else:
@@ -99,19 +99,19 @@ def _stream_of(fit: Fit) -> Stream:
     return Stream(start, rows.reduce(FirstPass(start.whitening, start.units, every)))
 
 
-def _require_single_outputs(source: Source) -> None:
+def _check_float32_outputs(source: Source) -> None:
     """Raise an error for outputs whose squares exceed single precision, before they are cast."""
     if isinstance(source, RowBlocks) and not double_precision(source.reference):
-        _require_single_range("y", float(np.max(np.abs(source.y))))
+        _check_float32_range("y", float(np.max(np.abs(source.y))))
 
 
-def _require_single_inputs(source: Source, scale: FeatureScale) -> None:
+def _check_float32_inputs(source: Source, scale: FeatureScale) -> None:
     """Raise an error for inputs whose squares exceed single precision."""
     if not double_precision(source.sample(1).y):
-        _require_single_range("X", float(max(np.max(-scale.low), np.max(scale.high))))
+        _check_float32_range("X", float(max(np.max(-scale.low), np.max(scale.high))))
 
 
-def _require_single_range(name: str, largest: float) -> None:
+def _check_float32_range(name: str, largest: float) -> None:
     if largest > LARGEST_SINGLE:
         cause = f"cannot represent the square of {name}, which reaches {largest:.1g}"
         remedy = f"multiply {name} by a factor that brings it near 1"
@@ -134,11 +134,12 @@ def _layer(
 def _build_rows(
     rows: RowBlocks, spec: FitSpec, scale: FeatureScale, covariance: CovarianceSpec | None, log: Log
 ) -> Fit:
-    map_rows, source, few = _map_rows(rows, spec), rows, covariance
+    map_rows, map_source, map_covariance = _map_rows(rows, spec), rows, covariance
     if map_rows is not None:
         index = np.flatnonzero(map_rows)
-        source, few = rows.taken(index), None if covariance is None else covariance.taken(index)
-    layer, input_map = _layer(source, spec, scale, few, log)
+        map_source = rows.taken(index)
+        map_covariance = None if covariance is None else covariance.taken(index)
+    layer, input_map = _layer(map_source, spec, scale, map_covariance, log)
     # Through the rows a point costs n MN products, through the features (MN)^2.
     dual = rows.n_rows < layer.width if spec.dual is None else spec.dual
     regression = _by_blocks(spec.regression, covariance)
@@ -148,6 +149,7 @@ def _build_rows(
         estimates = estimated_covariances(
             fitted.ensemble, ordered, covariance.structure, regression.hc
         )
+        # A fixed alpha is refitted too: the leave-one-out residuals of its rows depend on blocks.
         if spec.regression.alpha != "block-loo" and all(one.independent for one in estimates):
             regression, rows = spec.regression, rows.without_blocks()
             fitted = fitted_rows(rows, layer, regression, dual=dual)
@@ -206,7 +208,7 @@ def _training_rows(
 ) -> tuple[TrainingRows, Any]:
     """Leave-one-out results of the rows, and the noise model."""
     ensemble = fitted.ensemble
-    norm = ensemble.ordered(_per_output(fitted, "norm"), axis=1)
+    loo_leverage = ensemble.ordered(_per_output(fitted, "loo_leverage"), axis=1)
     leverage = ensemble.ordered(_per_output(fitted, "leverage"), axis=1)
     loo = ensemble.ordered([record["loo"] for record in fitted.records], axis=1)
     omega = None
@@ -216,14 +218,14 @@ def _training_rows(
     noise_model, noise = None, np.repeat(residual[:, None], loo.shape[2], axis=1)
     if spec.min_gain_in_se is not None:
         noise_model, noise = selected_noise_model(
-            data, inputs, ensemble, loo, norm, spec.min_gain_in_se
+            data, inputs, ensemble, loo, loo_leverage, spec.min_gain_in_se
         )
     rows = TrainingRows(
         data=data,
         leverage=leverage.mean(axis=0),
         largest_leverage=float(leverage.max()),
         loo=loo,
-        norm=norm.mean(axis=0),
+        loo_leverage=loo_leverage.mean(axis=0),
         noise=noise,
         omega=omega,
     )
@@ -261,6 +263,7 @@ def _build_stream(
         assert isinstance(source, OrderedSource)  # others are refused before rows are read
         ordered = ordered_stream(source.in_order, covariance.used_locations)
         estimates = estimated_covariances(ensemble, ordered, covariance.structure, regression.hc)
+        # A stream keeps no leave-one-out residuals, so that only the choice of alpha uses blocks.
         if spec.regression.alpha == "loo" and all(one.independent for one in estimates):
             regression, source = spec.regression, source.without_blocks()
             ensemble = fitted_stream(source, layer, regression, start)

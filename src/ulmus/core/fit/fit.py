@@ -64,7 +64,7 @@ class Fit:
     # Covariance of the noise of each output, in the units of y.
     noise_covariance: tuple[CovarianceEstimate | HACEstimate, ...] | None = None
     rows: TrainingRows | None = None  # the training rows of an in-memory fit
-    stream: Stream | None = None  # sums of a fit of rows that come once
+    stream: Stream | None = None  # sums over the rows, kept by partial_fit
     compressed: CompressedRows | None = None  # what replaces the rows of a compressed fit
     # Stored refits; None if they are computed from rows and specification.
     refits: Refits | None = None
@@ -191,9 +191,9 @@ class Fit:
 
     @cached_property
     def folds(self) -> tuple[Fold, ...]:
-        """Fits behind maps that were optimised without a fold of the rows; none without a map.
+        """Fits with input maps that were learned without one fold of the rows; none without a map.
 
-        A fold that leaves no residual degrees of freedom leaves none at all, with a warning.
+        If a refit has no residual degrees of freedom, the result is empty, and a warning is issued.
         """
         if self.refits is not None:
             return self.refits.folds

@@ -32,7 +32,7 @@ class TrainingRows:
     loo: np.ndarray
     # (K, n): expected squared error of each leave-one-out prediction, in units of the noise
     # variance.
-    norm: np.ndarray
+    loo_leverage: np.ndarray
     # (K, n): noise variance at weight 1 of each row, by a model fitted without it.
     noise: np.ndarray
     # (K, n): corrected squared residuals of the ensemble, where the default estimate needs them.
@@ -52,7 +52,7 @@ class TrainingRows:
 
     @property
     def calibration_rows(self) -> np.ndarray:
-        """Rows of positive weight that the map was not optimised on apart, shape (n,)."""
+        """Rows of positive weight, without those set aside for the map, shape (n,)."""
         used = self.data.used
         return used if self.map_rows is None else used & ~self.map_rows
 

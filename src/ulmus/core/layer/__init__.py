@@ -1,4 +1,4 @@
 """The random hidden layer: its inputs, units, features, derivatives, and linear functionals.
 
-What maps rows of a table to hidden features enters here, and nothing that depends on y.
+Belongs here: what maps rows of a table to hidden features, and nothing that depends on y.
 """

@@ -1,7 +1,7 @@
 """Noise assumptions: each turns rows and their residuals into the forms of a variance estimate.
 
 ``constant`` assumes one variance for all rows, ``per_row`` a variance for each row, ``correlated``
-a covariance between rows, whose rows are sorted by ``ordered_rows``. An assumption enters as one
+a covariance between rows, whose rows are sorted by ``ordered_rows``. An assumption is one
 module and one line of :data:`NOISES`, under the name of the pairing of its estimates: its class
 attributes state which passes over the rows it requires. The variance of a new observation as a
 function of the inputs is in :mod:`ulmus.core.noise_model`.

@@ -88,16 +88,18 @@ def selected_noise_model(
     inputs: Inputs,
     ensemble: Ensemble,
     loo: np.ndarray,
-    norm: np.ndarray,
+    loo_leverage: np.ndarray,
     min_gain_in_se: float,
 ) -> tuple[NoiseVarianceModel, np.ndarray]:
     """Model of rows in memory; and the noise variance of each by a model without it, (K, n).
 
-    ``loo`` and ``norm`` are leave-one-out residuals and expected squared errors of members,
+    ``loo`` and ``loo_leverage`` are leave-one-out residuals and expected squared errors of members,
     (M, K, n).
     """
     few, used = slice(NOISE_MEMBERS), used_rows(rows.root_weight)
-    squares = residual_squares(loo[few], norm[few], rows.root_weight, unit_variance(ensemble))
+    squares = residual_squares(
+        loo[few], loo_leverage[few], rows.root_weight, unit_variance(ensemble)
+    )
     logs, without, sums = [], [], []
     for k in range(len(squares)):
         u2 = squares[k : k + 1]
@@ -164,11 +166,13 @@ def unit_variance(ensemble: Ensemble) -> np.ndarray:
     return np.where(sigma2 > 0, sigma2, 1.0)
 
 
-def residual_squares(loo: Array, norm: Array, root_weight: Array | None, unit: Array) -> Array:
+def residual_squares(
+    loo: Array, loo_leverage: Array, root_weight: Array | None, unit: Array
+) -> Array:
     """Squares u^2 (K, n) from residuals and expected squared errors of members, (M, K, n)."""
     xp = namespace(loo)
     weight = 1.0 if root_weight is None else root_weight**2
-    u2 = weight * xp.mean(loo, axis=0) ** 2 / (1 + weight * xp.mean(norm, axis=0))
+    u2 = weight * xp.mean(loo, axis=0) ** 2 / (1 + weight * xp.mean(loo_leverage, axis=0))
     return u2 / unit[:, None]
 
 

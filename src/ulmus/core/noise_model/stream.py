@@ -69,8 +69,8 @@ class Targets:
             xp = namespace(block.y)
             loo = members.ordered([fit.loo for fit in fits], axis=1)
             leverages = [(fit.leave_out_leverage[:, None, :], fit.residual.shape) for fit in fits]
-            norm = members.ordered([xp.broadcast_to(*one) for one in leverages], axis=1)
-            u2 = residual_squares(loo[:, one, :], norm[:, one, :], block.root_weight, unit)
+            loo_leverage = members.ordered([xp.broadcast_to(*one) for one in leverages], axis=1)
+            u2 = residual_squares(loo[:, one, :], loo_leverage[:, one, :], block.root_weight, unit)
             logs = block._replace(y=residual_logs(u2), root_weight=used_rows(block.root_weight))
             if self.first is None:
                 yield logs, u2

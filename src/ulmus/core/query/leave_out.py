@@ -60,7 +60,7 @@ def row_sd(fit: Fit, rows: TrainingRows) -> np.ndarray:
     """Standard deviation of each leave-one-out residual in the units of y, shape (K, n)."""
     root = rows.data.root_weight
     weight = 1.0 if root is None else np.where(root > 0, root, 1.0) ** 2
-    model = smoothed_noise(fit, rows.noise) * rows.norm
+    model = smoothed_noise(fit, rows.noise) * rows.loo_leverage
     variance = (rows.noise / weight + model) * fit.ensemble.unit[:, None] ** 2
     return _positive_root(variance + fit.map_variance(rows.data.X))
 
@@ -102,7 +102,7 @@ def outside_design(rows: TrainingRows, leverage: np.ndarray) -> np.ndarray:
     in a thousand inside the design exceeds it, and most with all inputs a few percent outside
     their ranges.
     """
-    of_rows = rows.norm[:, rows.data.used]
+    of_rows = rows.loo_leverage[:, rows.data.used]
     limit = np.maximum(of_rows.max(axis=1), 2.0 * np.quantile(of_rows, 0.98, axis=1))
     return np.any(leverage > limit[:, None], axis=0)
 

@@ -151,7 +151,7 @@ def positive_part(parts: PointParts) -> FloatArray:
     """
     M = parts.n_members
     given_weights = _naive(parts.A, parts.U, M)
-    # Different omega of the members can make this negative; they are then taken as uncorrelated.
+    # It can be negative if members differ in omega; members are then treated as uncorrelated.
     given_weights = np.where(given_weights > 0, given_weights, parts.A / M)
     return given_weights + np.maximum(parts.spread - (parts.A - parts.U), 0) / M
 
