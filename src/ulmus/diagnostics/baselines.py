@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from ulmus.core.arrays.backend import FloatArray
 
 # Ridge parameters that a linear model chooses from, for standardised inputs and relative to the
 # number of rows: from almost least squares to almost the mean.

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse
 from scipy import special, stats
 
-from ulmus.core.arrays.backend import Array, to_numpy
+from ulmus.core.arrays.backend import Array, FloatArray, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.layer.functionals import features
@@ -23,7 +23,6 @@ from ulmus.intervals.bounds import has_ranks, is_skewed, quantile_rank
 from ulmus.intervals.distribution import fit_shape, predictive_distribution
 from ulmus.intervals.prediction import prediction_bounds
 
-FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)

@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.diagnostics.calibration_data import LEVELS, CalibrationData
 from ulmus.metrics import quantile_groups
-
-FloatArray = npt.NDArray[np.float64]
 
 # Adjusted p-values below these are a warning, or an error.
 WARNING_P, ERROR_P = 0.01, 0.001

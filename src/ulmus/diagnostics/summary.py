@@ -16,7 +16,7 @@ from ulmus.core.arrays.backend import Array, taken_rows, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import leave_one_out_accuracy, scaled_residuals
-from ulmus.core.variance.estimates import enough_members, never_negative
+from ulmus.core.variance.estimates import never_negative, sufficient_members
 from ulmus.diagnostics.calibration_data import leave_one_out_coverage, noiseless
 from ulmus.diagnostics.check import diagnostic_report
 from ulmus.diagnostics.checks.residual_correlation import correlation_text
@@ -164,10 +164,10 @@ def _noise_modelled(fit: Fit) -> Any:
 
 def _noise_range(fit: Fit) -> Any:
     """Range of the noise standard deviation of each output that models it."""
-    if fit.noise_model is None or (fit.rows is None and fit.points.shape[0] == 0):
+    if fit.noise_model is None or (fit.rows is None and fit.gap_points.shape[0] == 0):
         return None
     if fit.rows is None:
-        noise = fit.noise_variance(fit.points).T
+        noise = fit.noise_variance(fit.gap_points).T
     else:
         scale = fit.ensemble.unit[:, None] ** 2 / fit.mean_weight
         noise = fit.rows.noise[:, fit.rows.data.used] * scale
@@ -213,7 +213,7 @@ def _leave_one_out_fields(fit: Fit, rows: TrainingRows) -> dict[str, Any]:
 def _some_rows(fit: Fit) -> Array:
     """Training rows at equal steps, or the rows that a stream keeps."""
     if fit.rows is None:
-        return fit.points
+        return fit.gap_points
     return taken_rows(fit.rows.data.X, fit.rows.data.evenly_spaced(MEMBER_POINTS))
 
 
@@ -230,7 +230,7 @@ def _variance_fields(fit: Fit, X: Array) -> dict[str, Any]:
         VarianceShares(*map(float, sums[:, k] / total[k])) if defined[k] else None
         for k in range(len(total))
     ]
-    enough = enough_members(parts, TOLERANCE, QUANTILE) if M > 1 else None
+    enough = sufficient_members(parts, TOLERANCE, QUANTILE) if M > 1 else None
     return {"variance_shares": _one_or_all(fit, shares), "suggested_n_estimators": enough}
 
 

@@ -88,7 +88,7 @@ def _network_line(summary: Summary) -> str:
     units = f"{summary.n_neurons} hidden units ({summary.activation})"
     members = "one network" if summary.n_estimators == 1 else f"{summary.n_estimators} members"
     maps = {None: "no input map", "given": "input map given"}
-    learned = f"input map optimised ({summary.input_map})"
+    learned = f"input map learned ({summary.input_map})"
     return f"{members} of {units}; {maps.get(summary.input_map, learned)}."
 
 

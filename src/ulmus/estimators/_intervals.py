@@ -56,9 +56,9 @@ class Intervals(Kriging):
             if these are skewed; with at least 5000 rows and 20 for each degree of freedom, it
             neglects the shift of the prediction by single rows. With too few rows for a level
             (fewer than 19 for 95 %) it is the wider of the Student interval and the widest
-            jackknife+ interval, with a warning, and without training rows (after ``compress``) it uses the quantiles
-            of ``predict_dist``. For confidence intervals: ``"auto"`` or ``"t"`` are Student
-            intervals with Satterthwaite's degrees of freedom, ``"normal"`` normal ones.
+            jackknife+ interval, with a warning, and without training rows (after ``compress``) it
+            uses the quantiles of ``predict_dist``. For confidence intervals: ``"auto"`` or ``"t"``
+            are Student intervals with Satterthwaite's degrees of freedom, ``"normal"`` normal ones.
         target : {"function", "expectation"}, default="function"
             For confidence intervals. ``"expectation"`` is the paper's interval for
             :math:`E \hat f(x)`, the mean of this estimator over noise and weights, and ignores

@@ -1,9 +1,9 @@
 r"""Covariance of the noise between rows: in time, in space, within groups.
 
 If the noise of the rows has covariance :math:`\Sigma = L L'`, every variance is a sum of products
-:math:`(L'Q_m)'(L'Q_l)`: with the coordinates of the rows replaced by ``root.applied(Q')``, all forms
-are those of independent noise of variance one. Only the locations of the rows are used: nothing
-here depends on members, layers or fits.
+:math:`(L'Q_m)'(L'Q_l)`: with the coordinates of the rows replaced by ``root.applied(Q')``, all
+forms are those of independent noise of variance one. Only the locations of the rows are used:
+nothing here depends on members, layers or fits.
 
     locations           times, coordinates and groups of the rows
     kernels             correlation as a function of distance

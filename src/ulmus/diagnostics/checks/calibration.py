@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.diagnostics.calibration_data import LEVELS
@@ -16,7 +17,6 @@ from ulmus.diagnostics.coverage import (
     FEWEST_ROWS,
     WARNING_P,
     CoverageTest,
-    FloatArray,
     RowGroup,
     discrete_columns,
     quantile_parts,

@@ -7,7 +7,7 @@ import numpy as np
 from ulmus.core.arrays.backend import Array, taken_rows, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.ridge.alpha import RELATIVE_GRID
-from ulmus.core.variance.estimates import enough_members
+from ulmus.core.variance.estimates import sufficient_members
 from ulmus.diagnostics.checks.suggestions import MORE_NEURONS, alpha_deviation, select_alpha
 from ulmus.diagnostics.finding import Finding, finding
 from ulmus.messages import Setting
@@ -46,7 +46,7 @@ def members_finding(fit: Fit, X: Array) -> Finding:
         message = "one network: standard errors exclude the variance of its random weights."
         return finding("members", "ok", 1.0, message)
     few = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], MEMBER_POINTS)).astype(int))
-    enough = enough_members(fit.parts(taken_rows(X, few)), TOLERANCE, QUANTILE)
+    enough = sufficient_members(fit.parts(taken_rows(X, few)), TOLERANCE, QUANTILE)
     return finding(
         "members",
         "warning" if enough > MORE_MEMBERS * M else "ok",
@@ -80,11 +80,11 @@ def selection_finding(fit: Fit) -> Finding:
     if fit.input_map is None:
         message += "no input map."
     elif fit.rows is not None and fit.rows.map_rows is not None:
-        message += "input map optimised on rows that are not used for calibration."
+        message += "input map learned on rows that are not used for calibration."
     elif fit.folded:
-        message += "input map optimised without the fold of each residual."
+        message += "input map learned without the fold of each residual."
     else:
-        message += "input map optimised on the same rows."
+        message += "input map learned on the same rows."
     return finding("selection", "ok", 0.0, message)
 
 
