@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.metrics import (
     GroupCoverage,
     coverage,
@@ -20,7 +21,7 @@ from ulmus.metrics import (
 from ulmus.metrics._validation import check_shape, checked_target
 from ulmus.plot._axes import drawing_grid
 from ulmus.plot._points import observed_output, one_output
-from ulmus.plot._style import BLACK, BLUE, PALE, SKY, VERMILION, FloatArray, draw_legend, percent
+from ulmus.plot._style import BLACK, BLUE, PALE, SKY, VERMILION, draw_legend, percent
 
 LEVELS = np.arange(1, 20) / 20
 BAND_LABEL = "95 % band if calibrated"

@@ -8,12 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.plot._points import FEW_VALUES, check_output, feature_values
 from ulmus.plot._style import (
     BLACK,
     INNER,
     OUTER,
-    FloatArray,
     draw_band,
     draw_centre,
     draw_values,

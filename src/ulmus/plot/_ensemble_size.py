@@ -9,9 +9,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.plot._axes import drawing_axes
 from ulmus.plot._points import one_output
-from ulmus.plot._style import BLUE, GREY, VERMILION, FloatArray, draw_legend
+from ulmus.plot._style import BLUE, GREY, VERMILION, draw_legend
 
 # Size that stands for an infinite ensemble.
 INFINITE = 10**9

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from ulmus.core.arrays.backend import to_numpy
-from ulmus.plot._style import FloatArray
+from ulmus.core.arrays.backend import FloatArray, to_numpy
 from ulmus.tables.frames import default_feature_names
 
 # A feature with at most so many values is drawn at these values, and nothing between them.

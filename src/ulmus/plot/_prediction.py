@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.metrics._validation import check_shape, checked_array
 from ulmus.plot._axes import drawing_axes
 from ulmus.plot._points import FEW_VALUES, observed_output, one_output, points_along, target_name
@@ -16,7 +17,6 @@ from ulmus.plot._style import (
     INNER,
     ORANGE,
     OUTER,
-    FloatArray,
     draw_band,
     draw_centre,
     draw_legend,

@@ -9,9 +9,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.plot._axes import FIGURE_SIZE, drawing_axes
 from ulmus.plot._points import feature_names
-from ulmus.plot._style import BLACK, SKY, FloatArray
+from ulmus.plot._style import BLACK, SKY
 
 BAR_HEIGHT, FRAME_HEIGHT = 0.28, 0.9
 LONGEST_NAME = 30

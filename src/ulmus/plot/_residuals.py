@@ -9,10 +9,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.metrics._validation import check_shape, checked_array
 from ulmus.plot._axes import drawing_axes
 from ulmus.plot._points import one_output
-from ulmus.plot._style import BLUE, FloatArray, draw_legend
+from ulmus.plot._style import BLUE, draw_legend
 
 SMALLEST_DOT, LARGEST_DOT = 6.0, 110.0
 

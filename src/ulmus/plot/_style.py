@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from ulmus.core.arrays.backend import FloatArray
 
 BLACK = "#000000"
 ORANGE = "#E69F00"

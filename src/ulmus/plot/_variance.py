@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.plot._axes import drawing_axes
 from ulmus.plot._points import FEW_VALUES, one_output, points_along
 from ulmus.plot._style import (
@@ -18,7 +19,6 @@ from ulmus.plot._style import (
     SKY,
     VERMILION,
     YELLOW,
-    FloatArray,
     draw_legend,
     draw_values,
 )

@@ -7,9 +7,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.fit.fit import Fit
 from ulmus.report.columns import ColumnSummary, column_summaries
 from ulmus.report.evaluation import Evaluation, evaluate
@@ -24,8 +22,6 @@ from ulmus.report.variance_components import (
     ensemble_size_curve,
     variance_components,
 )
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,9 @@ from html import escape
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.plot._relevance import shortened
-
-FloatArray = npt.NDArray[np.float64]
 
 BAND = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
 

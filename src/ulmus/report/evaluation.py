@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-from ulmus.core.arrays.backend import taken_rows
+from ulmus.core.arrays.backend import FloatArray, taken_rows
 from ulmus.core.data.scaling import extrapolated_rows
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import row_sd, scaled_residuals
@@ -20,7 +20,6 @@ from ulmus.intervals.distribution import predictive_distribution
 from ulmus.intervals.prediction import prediction_bounds
 from ulmus.report.report_input import LEAVE_ONE_OUT, NOTHING, ReportInput, random_rows
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 
 LEVEL = 0.95

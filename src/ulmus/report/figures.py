@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.plot._calibration import LEVELS, chance_band
 from ulmus.plot._relevance import shortened
 from ulmus.report.drawing import (
     Figure,
-    FloatArray,
     Grid,
     axes,
     band,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.plot._curves import feature_columns
 from ulmus.plot._points import FEW_VALUES
 from ulmus.plot._relevance import shortened
@@ -16,8 +17,6 @@ from ulmus.report.drawing import Figure, Grid, axes, band, numbers, plain
 from ulmus.report.numbers import number
 from ulmus.report.report_input import ReportInput
 from ulmus.tables import DateColumn
-
-FloatArray = npt.NDArray[np.float64]
 
 # Rows that a curve is averaged over, values of its grid, and the quantiles that it lies between.
 CURVE_ROWS, CURVE_POINTS, ENDS = 300, 30, (0.02, 0.98)

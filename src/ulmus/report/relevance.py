@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.report.drawing import Figure, Grid, axes, numbers, plain
 from ulmus.report.numbers import share
 from ulmus.report.report_input import ReportInput
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 
 # Inputs that are drawn.

@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from ulmus.core.arrays.backend import to_numpy
+from ulmus.core.arrays.backend import FloatArray, to_numpy
 from ulmus.core.data.scaling import extrapolated_rows
 from ulmus.core.fit.fit import Fit
 from ulmus.exceptions import ExtrapolationWarning
 from ulmus.pipelines import inference
 from ulmus.tables.frames import default_feature_names
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 
 # Rows that accuracy and calibration are evaluated on.
