@@ -49,7 +49,7 @@ FIRST = {
     ),
     "data/cv_blocks": "core/data/test_cv_blocks core/ridge/test_block_leave_out",
     "data/source": "estimators/test_partial_fit estimators/test_fit_blocks",
-    "fit/undersmoothing": UNDERSMOOTHING,
+    "fit/undersmoothed_fit": UNDERSMOOTHING,
     "input_map/marginal_likelihood": "core/input_map/test_marginal_likelihood",
     "input_map/optimisation": "core/input_map/test_optimisation",
     "layer/hidden_layer": "core/layer/test_hidden_layer",

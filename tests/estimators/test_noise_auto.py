@@ -158,7 +158,7 @@ def test_the_scale_of_conformal_intervals_is_local(weighted):
     w = np.random.default_rng(5).uniform(0.5, 2, 500) if weighted else None
     fit = auto().fit(X, y, w).fitted_
     (part,), unit = fit.ensemble.regressions, fit.ensemble.unit[0]
-    sigma2, residual = float(part.variance.sigma2[0]), float(part.variance.residual[0])
+    sigma2, residual = float(part.noise_variance.sigma2[0]), float(part.noise_variance.residual[0])
     norm = np.sum(part.smoother.coordinates(fit.features(X)) ** 2, axis=1).mean(axis=0)
     mean_weight = 1.0 if w is None else np.mean(w)
     ours, rows = prediction_moments(fit, X), row_sd(fit, fit.rows)

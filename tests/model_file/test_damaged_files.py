@@ -454,9 +454,21 @@ def test_predictions_that_are_not_finite(parts, path, value):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("fit.ensemble.regressions.0.variance.sigma2", -1.0, "NoiseVariance.sigma2 has negative"),
-        ("fit.ensemble.regressions.0.variance.residual", -1.0, "residual has negative values"),
-        ("fit.ensemble.regressions.0.variance.residual", np.nan, "noise variance is negative or"),
+        (
+            "fit.ensemble.regressions.0.noise_variance.sigma2",
+            -1.0,
+            "NoiseVariance.sigma2 has negative",
+        ),
+        (
+            "fit.ensemble.regressions.0.noise_variance.residual",
+            -1.0,
+            "residual has negative values",
+        ),
+        (
+            "fit.ensemble.regressions.0.noise_variance.residual",
+            np.nan,
+            "noise variance is negative or",
+        ),
         ("fit.ensemble.units.unit", -1.0, "OutputUnits.unit has negative values"),
         ("fit.scale.deviations", -1.0, "FeatureScale.deviations has negative values"),
         ("fit.rows.leverage", -0.1, "TrainingRows.leverage has negative values"),

@@ -311,7 +311,7 @@ def test_a_file_contains_arrays_that_safetensors_reads(make_table, path):
     model.save(path, rows=False)
     arrays = arrays_of(path)
     assert not any(name.startswith("fit.rows") for name in arrays)
-    assert arrays["fit.points"].size == 0
+    assert arrays["fit.gap_points"].size == 0
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.layer.hidden_layer import ACTIVATIONS, DISTRIBUTIONS, HiddenLayer, UnitDistribution
 from ulmus.core.layer.inputs import EXPANSIONS
 from ulmus.core.noise import NOISES
-from ulmus.core.ridge.residuals import DISCOUNTS
+from ulmus.core.ridge.residuals import HC_DIVISORS
 from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting, invalid, named
@@ -247,9 +247,9 @@ def require_members(name: str, n_members: int) -> None:
     """Refuse an estimate that needs more members than there are."""
     needed = ESTIMATES[name].min_members
     if n_members < needed:
-        fewer = ESTIMATES[name].fewer if n_members > 1 else "auto"
+        fallback = ESTIMATES[name].fallback if n_members > 1 else "auto"
         text = ("needs ", named("n_estimators"), f" >= {needed}, got {n_members}")
-        fix = Setting("variance", fewer)
+        fix = Setting("variance", fallback)
         raise InputError(Message("too-few-members", text, "variance", name, (fix,)))
 
 
@@ -311,14 +311,14 @@ def fit_spec(
     regression = RegressionSpec(
         alpha=checked_alpha(estimator.alpha, noise),
         noise_variance=checked_noise_variance(estimator.noise_variance, n_outputs, noise),
-        hc=checked_choice("hc", estimator.hc, (*DISCOUNTS, "pooled")),
+        hc=checked_choice("hc", estimator.hc, (*HC_DIVISORS, "pooled")),
         estimates=resolved_estimates(variance, noise, estimator._n_members()),
     )
     return FitSpec(
         layer=_layer_spec(estimator, n_features) if layer is None else layer,
         regression=regression,
         min_gain_in_se=noise_assumption(noise).min_gain_in_se,
-        map_fraction=checked_fraction("tuning_fraction", estimator.tuning_fraction),
+        tuning_fraction=checked_fraction("tuning_fraction", estimator.tuning_fraction),
         one_output=one_output,
         parameters=layer_parameters(estimator),
     )

@@ -111,5 +111,5 @@ class Presentation:
         shown, fit = copy(self), vars(self).get("fitted_")
         if isinstance(fit, Fit):
             # Without points there is no undersmoothing gap to compute.
-            shown.fitted_ = replace(fit, points=fit.points[:0])
+            shown.fitted_ = replace(fit, gap_points=fit.gap_points[:0])
         return super(Presentation, shown)._get_fitted_attr_html(doc_link)  # type: ignore[misc]

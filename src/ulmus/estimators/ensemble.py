@@ -11,7 +11,7 @@ from ulmus.core.variance.estimates import (
     VarianceComponents,
     components,
     correlation,
-    enough_members,
+    sufficient_members,
     variance_at,
 )
 from ulmus.estimators import _parameters as check
@@ -260,7 +260,7 @@ class ELMEnsembleRegressor(BaseELM):
         if not 0 <= check.checked_number("quantile", quantile, 0.0) <= 1:
             raise InputError(invalid("quantile", "must lie in [0, 1]", quantile))
         _, parts = self._member_parts(X, None, "suggest_n_estimators")
-        return enough_members(parts, tolerance, quantile)
+        return sufficient_members(parts, tolerance, quantile)
 
     def _member_parts(self, X: Any, estimate: str | None, method: str) -> tuple[Any, Any]:
         X = self._checked_points(X)

@@ -166,7 +166,7 @@ def _require_rows(fit: Fit, method: str) -> TrainingRows:
     return fit.rows
 
 
-def uses_predictions(fit: Fit) -> bool:
+def neglects_shifts(fit: Fit) -> bool:
     """Whether "auto" ignores the shift of the predictions by single rows."""
     gamma = max(part.smoother.gamma for part in fit.ensemble.regressions)
     rows = fit.rows
@@ -268,7 +268,7 @@ def _auto_shifts(
     fit: Fit, rows: TrainingRows, X: Array
 ) -> Iterable[tuple[int, slice, FloatArray | None]]:
     """The same, with None for shifts that are negligible."""
-    if uses_predictions(fit):
+    if neglects_shifts(fit):
         return [(k, slice(0, X.shape[0]), None) for k in range(len(rows.noise))]
     return _shifts(fit, rows, X)
 

@@ -24,7 +24,7 @@ SHAPES: dict[str, tuple[str | None, ...]] = {
     "scale.deviations": ("d",),
     "scale.low": ("d",),
     "scale.high": ("d",),
-    "points": (None, "d"),
+    "gap_points": (None, "d"),
     "ensemble.units.shift": ("K",),
     "ensemble.units.unit": ("K",),
     "noise_model.share": ("K",),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ulmus.core.variance.estimates import enough_members, variance_at
+from ulmus.core.arrays.backend import FloatArray
+from ulmus.core.variance.estimates import sufficient_members, variance_at
 from ulmus.diagnostics.checks.size import QUANTILE, TOLERANCE
 from ulmus.plot._ensemble_size import INFINITE, member_counts
 from ulmus.plot._variance import (
@@ -23,8 +23,6 @@ from ulmus.plot._variance import (
 from ulmus.report.drawing import Figure, Grid, axes, dashes, marked_line, numbers
 from ulmus.report.numbers import number, share
 from ulmus.report.report_input import ReportInput
-
-FloatArray = npt.NDArray[np.float64]
 
 SAMPLE_ROWS = 500
 PATTERN = {"fgcolor": "--ink", "fillmode": "overlay", "size": 6, "solidity": 0.25}
@@ -92,7 +90,7 @@ def ensemble_size_curve(report_input: ReportInput) -> EnsembleSizeCurve | None:
         return None
     table = report_input.rows(report_input.sample(SAMPLE_ROWS))
     of_members = report_input.fit.parts(report_input.inference._table_points(table))
-    suggested = enough_members(of_members, TOLERANCE, QUANTILE)
+    suggested = sufficient_members(of_members, TOLERANCE, QUANTILE)
     counts = tuple(int(n) for n in member_counts(max(4 * fitted, 2 * suggested)))
     *variance, limit = (float(np.mean(variance_at(of_members, n))) for n in (*counts, INFINITE))
     return EnsembleSizeCurve(counts, np.array(variance), limit, fitted, suggested)

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.data.scaling import feature_scale
 from ulmus.core.data.source import Block, reduced
-from ulmus.core.ensemble.regression import SecondPass, start_of
+from ulmus.core.ensemble.regression import SecondPass, sample_scaling
 from ulmus.core.noise.per_row import PerRowNoise
 from ulmus.core.ridge.alpha import LeaveOneOutPass
 from ulmus.core.ridge.factor import factor_of_moments, spectrum
@@ -33,7 +33,7 @@ def passes(make_table):
     X, y, w, _ = make_table(60)
     fitted = every_estimate_ensemble(3, 6, hc="HC3-exact").fit_blocks(cut(X, y, w)).fitted_.ensemble
     rows = [Block(a, b[None, :], np.sqrt(c)) for a, b, c in cut(X, y, w, size=9)]
-    start = start_of(Block(X, y[None, :], np.sqrt(w)), fitted.layer)
+    start = sample_scaling(Block(X, y[None, :], np.sqrt(w)), fitted.layer)
     moments = FirstPass(start.whitening, start.units, [slice(0, 3)])
     factor = factor_of_moments(moments(rows), start.whitening)
     noises = [PerRowNoise(name, "HC3-exact") for name in ("own", "others")]

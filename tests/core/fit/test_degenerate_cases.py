@@ -14,7 +14,7 @@ from ulmus.core.arrays.linalg import cholesky
 from ulmus.core.noise.constant import pilot_noise
 from ulmus.core.ridge.alpha import ALPHA_MEMBERS, ALPHA_UNITS, n_alpha_members
 from ulmus.core.ridge.member_pairs import member_groups
-from ulmus.core.variance.estimates import PointParts, enough_members, positive_part
+from ulmus.core.variance.estimates import PointParts, positive_part, sufficient_members
 from ulmus.core.variance.undersmoothing import UNDERSMOOTHING_GRID, UndersmoothingPath
 from ulmus.exceptions import DegenerateFitWarning
 
@@ -39,11 +39,11 @@ def test_members_count_as_uncorrelated_only_where_their_mean_has_no_variance():
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.19, 0.21, 0.31, 4.05])
-def test_enough_members_are_the_fewest_that_may_be_distinguished(spread):
+def test_sufficient_members_are_the_fewest_that_may_be_distinguished(spread):
     # With U = 1, redrawing the weights adds the share spread / M to the variance.
     one = np.ones((1, 1))
     fewest = next(M for M in range(2, 100) if spread / M <= 0.1)
-    ours = enough_members(PointParts(one, spread * one, one, one, one, 5), 0.1, 1.0)
+    ours = sufficient_members(PointParts(one, spread * one, one, one, one, 5), 0.1, 1.0)
     assert ours == fewest
 
 
@@ -200,10 +200,10 @@ def test_the_undersmoothing_gap_uses_every_row_of_a_table_of_500(make_table):
     model = member_or_ensemble(4, 6, alpha=0.1).fit(data.X, data.y)
     alarms = []
     for rows in (slice(0, None), slice(0, None, 2), slice(1, None, 2)):
-        fit = replace(model.fitted_, points=data.X[rows])
+        fit = replace(model.fitted_, gap_points=data.X[rows])
         alarms.append(fit.undersmoothing_gap)
     assert model.undersmoothing_gap_ == alarms[0] == max(alarms[1:])
-    assert len(model.fitted_.points) == 500
+    assert len(model.fitted_.gap_points) == 500
 
 
 # ---------------------------------------------------------------- the choice of alpha

@@ -254,7 +254,7 @@ def test_folds_and_rows_set_aside_learn_under_the_same_noise():
 
 
 def test_many_rows_use_a_sample_at_its_locations(monkeypatch):
-    monkeypatch.setattr(fit_layer, "MOST_ROWS", 80)
+    monkeypatch.setattr(fit_layer, "MAX_WHITENED_ROWS", 80)
     seen = []
 
     def spy(networks, kind, assumed, report):

@@ -177,7 +177,7 @@ def test_the_strong_space_is_the_same_by_features_and_by_a_search(monkeypatch):
     by_features = smoothed_space.smoothed_directions(blocks, 2)
     monkeypatch.setattr(smoothed_space, "MOST_FEATURES", 0)
     searched = smoothed_space.smoothed_directions(blocks, 2)
-    monkeypatch.setattr(smoothed_space, "MOST_ROWS", 1000)
+    monkeypatch.setattr(smoothed_space, "MAX_EXACT_ROWS", 1000)
     by_rows = smoothed_space.smoothed_directions(blocks, 2)
     assert 5 < by_rows.shape[1] < 40
     assert_allclose(by_features @ by_features.T, by_rows @ by_rows.T, atol=1e-10)

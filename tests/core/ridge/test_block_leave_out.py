@@ -13,7 +13,7 @@ from parametrisations import intercepts, weightings
 from ulmus.core.data import source
 from ulmus.core.data.cv_blocks import block_runs
 from ulmus.core.data.source import Block, RowBlocks, first_rows, reduced, regroup_blocks
-from ulmus.core.ensemble.regression import RegressionSpec, start_of
+from ulmus.core.ensemble.regression import RegressionSpec, sample_scaling
 from ulmus.core.ensemble.stream import fitted_moments, fitted_stream
 from ulmus.core.fit.build import build
 from ulmus.core.fit.refits import fold_rows
@@ -24,7 +24,7 @@ from ulmus.core.ridge import alpha as alpha_module
 from ulmus.core.ridge.alpha import RELATIVE_GRID
 from ulmus.core.ridge.moments import FirstPass
 from ulmus.core.ridge.residuals import leave_block_out
-from ulmus.intervals.prediction import prediction_bounds, uses_predictions
+from ulmus.intervals.prediction import neglects_shifts, prediction_bounds
 from ulmus.model_file.serialisation import from_arrays, to_arrays
 
 N, M, ALPHA = 60, 3, 0.2
@@ -260,7 +260,7 @@ def test_a_stream_chooses_as_rows_in_memory_do(problem, weighted, size, n_thread
     expected = fit_of(rows, layer, "block-loo").ensemble.regressions[0].smoother.alpha
     stream = streamed(rows, size, n_threads)
     how = RegressionSpec("block-loo", "residual", "HC2", ("BR",))
-    start = start_of(stream.sample(N), layer)
+    start = sample_scaling(stream.sample(N), layer)
     fitted = fitted_stream(stream, layer, how, start)
     assert_allclose(fitted.regressions[0].smoother.alpha, expected, rtol=1e-8)
 
@@ -303,7 +303,7 @@ def test_block_loo_without_block_ids_is_refused(problem):
     rows, layer, *_ = problem(IN_ORDER)
     with pytest.raises(ValueError, match=r"requires blocks.*use alpha='loo'"):
         fit_of(replace(rows, block_ids=None), layer, "block-loo")
-    start = start_of(rows.sample(N), layer)
+    start = sample_scaling(rows.sample(N), layer)
     moments = rows.reduce(FirstPass(start.whitening, start.units, [slice(0, M)]))
     how = RegressionSpec("block-loo", "residual", "HC2", ("BR",))
     with pytest.raises(ValueError, match=r"two passes.*use alpha='gcv'"):
@@ -357,9 +357,9 @@ def test_many_rows_in_few_blocks_do_not_use_in_sample_predictions(make_layer):
     y = np.sin(3 * X.T) + 0.1 * rng.standard_normal((1, n))
     rows = RowBlocks(X, y, None, np.empty(0), block_ids=np.arange(n) // 500)
     layer = make_layer(2, 10, 1, constant=True)
-    assert uses_predictions(fit_of(replace(rows, block_ids=None), layer))
-    assert not uses_predictions(fit_of(rows, layer))
-    assert uses_predictions(fit_of(replace(rows, block_ids=np.arange(n) // 5), layer))
+    assert neglects_shifts(fit_of(replace(rows, block_ids=None), layer))
+    assert not neglects_shifts(fit_of(rows, layer))
+    assert neglects_shifts(fit_of(replace(rows, block_ids=np.arange(n) // 5), layer))
 
 
 # ---------------------------------------------------------------- the rest of a fit

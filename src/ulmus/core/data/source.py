@@ -37,7 +37,7 @@ class Block(NamedTuple):
     block_ids: np.ndarray | None = None
 
     @property
-    def target(self) -> Array:
+    def weighted_y(self) -> Array:
         """The outputs, scaled by the square roots of the row weights, shape (K, n)."""
         return self.y if self.root_weight is None else self.y * self.root_weight
 

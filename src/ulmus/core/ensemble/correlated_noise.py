@@ -49,8 +49,8 @@ def with_correlated_noise(
     parts = []
     for i, part in enumerate(ensemble.regressions):
         own = tuple(estimates[k] for k in part.outputs)
-        part = replace(part, variance=_noise_variance(part, own))
-        noise = CorrelatedRowNoise(own, ordered.locations, hc, part.variance.sigma2)
+        part = replace(part, noise_variance=_noise_variance(part, own))
+        noise = CorrelatedRowNoise(own, ordered.locations, hc, part.noise_variance.sigma2)
         fits = _ordered_fits(ensemble, i, ordered)
         forms = _dual_forms(noise, part, fits) if dual else _primal_forms(noise, part, fits)
         parts.append(replace(part, forms=part.forms | {noise.name: forms}))
@@ -70,8 +70,8 @@ def _noise_variance(
     """Variances of a regression; those of a fitted covariance replace the residual ones."""
     fitted = [one for one in estimates if isinstance(one, CovarianceEstimate)]
     if not fitted:
-        return part.variance
-    sigma2, residual = part.variance.sigma2, part.variance.residual
+        return part.noise_variance
+    sigma2, residual = part.noise_variance.sigma2, part.noise_variance.residual
     xp = namespace(sigma2)
     independent = xp.asarray([one.independent for one in fitted], device=sigma2.device)
     values = like(np.array([one.variance for one in fitted]), sigma2)
@@ -84,7 +84,7 @@ def _dual_forms(noise: CorrelatedRowNoise, part: Regression, fits: OrderedFits) 
     blocks = [(rows.t, rows.residual) for rows in fits]
     xp = namespace(part.smoother.q)
     t, residual = (xp.concat(list(arrays), axis=2) for arrays in zip(*blocks, strict=True))
-    return noise.dual(RowFit(part.smoother, t, residual, None), part.variance.sigma2)
+    return noise.dual(RowFit(part.smoother, t, residual, None), part.noise_variance.sigma2)
 
 
 def _primal_forms(noise: CorrelatedRowNoise, part: Regression, fits: OrderedFits) -> PairForms:
@@ -92,4 +92,4 @@ def _primal_forms(noise: CorrelatedRowNoise, part: Regression, fits: OrderedFits
     sums = noise.sums(smoother.to_t[:, : smoother.n_strong, :], len(part.outputs))
     for rows in fits:
         sums.add(rows)
-    return sums.forms(smoother.n_rows, part.variance.sigma2)
+    return sums.forms(smoother.n_rows, part.noise_variance.sigma2)

@@ -28,7 +28,7 @@ class Regression:
     outputs: tuple[int, ...]  # which outputs
     smoother: Smoother  # the members
     y_square: Array  # (K,): sums of squares of the outputs, centred if there is an intercept
-    variance: NoiseVariance  # noise variance at weight 1
+    noise_variance: NoiseVariance  # noise variance at weight 1
     # (K,): standard deviation of log alpha over new noise; zero for a fixed alpha.
     alpha_deviation: np.ndarray
     # (K,): decrease of log alpha if noise increases the slope of the criterion by one.
@@ -48,7 +48,7 @@ class Regression:
         xp, q = namespace(self.smoother.q), self.smoother.q
         sd, response = like(self.alpha_deviation, q), like(self.alpha_response, q)
         share = xp.where(sd > 0, response / xp.where(sd > 0, sd, xp.ones_like(sd)), sd)
-        gradient = self.smoother.score_gradient * (-2 * share * self.variance.sigma2)
+        gradient = self.smoother.score_gradient * (-2 * share * self.noise_variance.sigma2)
         return xp.stack([self.smoother.ridge_slope * sd + gradient, gradient])
 
 

@@ -36,7 +36,10 @@ from ulmus.messages import Message, Setting
 
 @dataclass(frozen=True)
 class RegressionSpec:
-    """Ridge parameter, noise variance and variance estimates of a regression."""
+    """Ridge parameter, noise variance and variance estimates of a regression.
+
+    The defaults are those of a regression without error bars, not those of the estimators.
+    """
 
     # Ridge parameter, or the criterion by which each output chooses its own. ``"block-loo"``
     # requires rows with block ids.
@@ -81,22 +84,22 @@ class RegressionSpec:
         return any(NOISES[ESTIMATES[name].pairing].heteroskedastic for name in default)
 
     @property
-    def predictor(self) -> RegressionSpec:
+    def without_estimates(self) -> RegressionSpec:
         """The same ridge rule without variance estimates."""
         return replace(self, noise_variance="residual", estimates=())
 
 
 @dataclass(frozen=True)
-class Start:
+class SampleScaling:
     """Units of y and preconditioner, computed from a sample of rows."""
 
     units: OutputUnits
     whitening: Whitening
 
 
-def start_of(sample: Block, layer: HiddenLayer) -> Start:
+def sample_scaling(sample: Block, layer: HiddenLayer) -> SampleScaling:
     """Units and preconditioner of a sample."""
-    return Start(output_units(sample, layer.constant), sample_whitening(layer, sample))
+    return SampleScaling(output_units(sample, layer.constant), sample_whitening(layer, sample))
 
 
 @dataclass(frozen=True)
@@ -120,11 +123,11 @@ def fitted_rows(
         units = output_units(sample, layer.constant)
         factor = factor_of_rows(layer, next(units.blocks([sample])))
     else:
-        start = start_of(sample, layer)
-        units = start.units
+        scaling = sample_scaling(sample, layer)
+        units = scaling.units
         groups = lone_members(layer.n_members)
-        moments = rows.reduce(FirstPass(start.whitening, units, groups))
-        factor = factor_of_moments(moments, start.whitening)
+        moments = rows.reduce(FirstPass(scaling.whitening, units, groups))
+        factor = factor_of_moments(moments, scaling.whitening)
     spec = spec.in_units(units)
     parts = tuple(part for part, _ in regressions(factor, layer, units, spec, rows))
     ensemble = Ensemble(layer, units, parts)
@@ -154,7 +157,7 @@ def regressions(
             outputs=outputs,
             smoother=fit,
             y_square=y_square,
-            variance=NoiseVariance(sigma2=zero, residual=zero),
+            noise_variance=NoiseVariance(sigma2=zero, residual=zero),
             alpha_deviation=choice.deviation[few],
             alpha_response=choice.response[few],
         )
@@ -214,21 +217,21 @@ def _with_primal_forms(
         variance, forms = regression_noise(part, spec, pairs), {}
         if constant and pairs is not None:
             forms[COMMON.name] = common_forms(pairs, variance.sigma2)
-        parts.append(replace(part, variance=variance, forms=forms))
+        parts.append(replace(part, noise_variance=variance, forms=forms))
     ensemble = replace(ensemble, regressions=tuple(parts))
     ensemble = with_residual_noises(ensemble, totals, noises)
     return FittedRows(ensemble, [total.records.joined() for total in totals.parts])
 
 
 def with_residual_noises(
-    ensemble: Ensemble, totals: AllSums, noises: list[ResidualNoise]
+    ensemble: Ensemble, totals: EnsembleSums, noises: list[ResidualNoise]
 ) -> Ensemble:
     """Add the forms that are sums over residuals."""
     parts = []
     for part, total in zip(ensemble.regressions, totals.parts, strict=True):
         forms = dict(part.forms)
         for noise, sums in zip(noises, total.forms, strict=True):
-            forms[noise.name] = sums.forms(part.smoother.n_rows, part.variance.sigma2)
+            forms[noise.name] = sums.forms(part.smoother.n_rows, part.noise_variance.sigma2)
         parts.append(replace(part, forms=forms))
     return replace(ensemble, regressions=tuple(parts))
 
@@ -249,7 +252,7 @@ def _with_dual_forms(
             forms[COMMON.name] = common_forms(common, variance.sigma2)
         for noise in spec.residual_noises:
             forms[noise.name] = noise.dual(row_fit, variance.sigma2)
-        parts.append(replace(part, variance=variance, forms=forms))
+        parts.append(replace(part, noise_variance=variance, forms=forms))
         records.append(arrays)
     return FittedRows(replace(ensemble, regressions=tuple(parts)), records)
 
@@ -307,18 +310,18 @@ class RegressionSums:
         if self.pairs is None:
             return None
         N = self.pairs.single.shape[1]
-        return PairGram(fit.own[: len(self.pairs.upper), :N, :N], self.pairs.upper)
+        return PairGram(fit.member_grams[: len(self.pairs.upper), :N, :N], self.pairs.upper)
 
 
 @dataclass
-class AllSums:
+class EnsembleSums:
     """The sums of every regression."""
 
     parts: list[RegressionSums] = field(default_factory=list)
 
-    def __add__(self, other: AllSums) -> AllSums:
+    def __add__(self, other: EnsembleSums) -> EnsembleSums:
         """Sums over the rows of both."""
-        return AllSums([a + b for a, b in zip(self.parts, other.parts, strict=True)])
+        return EnsembleSums([a + b for a, b in zip(self.parts, other.parts, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -332,9 +335,9 @@ class SecondPass:
     noises: list[ResidualNoise]  # noises whose forms are summed
     records: tuple[str, ...]  # names of the results of single rows that are recorded
 
-    def __call__(self, blocks: Iterable[Block]) -> AllSums:
+    def __call__(self, blocks: Iterable[Block]) -> EnsembleSums:
         """Sums over the blocks."""
-        totals = AllSums([self._empty(part) for part in self.ensemble.regressions])
+        totals = EnsembleSums([self._empty(part) for part in self.ensemble.regressions])
         for block, fits in self.ensemble.row_fits(blocks):
             for total, fit in zip(totals.parts, fits, strict=True):
                 self._add(total, fit, block.rows)

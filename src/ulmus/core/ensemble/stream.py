@@ -8,8 +8,8 @@ from ulmus.core.data.source import Source
 from ulmus.core.ensemble.ensemble import Ensemble
 from ulmus.core.ensemble.regression import (
     RegressionSpec,
+    SampleScaling,
     SecondPass,
-    Start,
     regression_noise,
     regressions,
     with_residual_noises,
@@ -22,13 +22,13 @@ from ulmus.core.variance.quadratic_forms import common_forms
 
 
 def fitted_stream(
-    source: Source, layer: HiddenLayer, spec: RegressionSpec, start: Start
+    source: Source, layer: HiddenLayer, spec: RegressionSpec, scaling: SampleScaling
 ) -> Ensemble:
     """Fit rows that are not kept."""
     source = source.for_width(layer.width)
     groups = _first_groups(layer, spec)
-    moments = source.reduce(FirstPass(start.whitening, start.units, groups))
-    ensemble = fitted_moments(moments, start, layer, spec, source)
+    moments = source.reduce(FirstPass(scaling.whitening, scaling.units, groups))
+    ensemble = fitted_moments(moments, scaling, layer, spec, source)
     if spec.residual_noises:
         totals = source.reduce(SecondPass(ensemble, [], spec.residual_noises, ()))
         ensemble = with_residual_noises(ensemble, totals, spec.residual_noises)
@@ -50,7 +50,7 @@ def _first_groups(layer: HiddenLayer, spec: RegressionSpec) -> list[slice]:
 
 def fitted_moments(
     moments: Moments,
-    start: Start,
+    scaling: SampleScaling,
     layer: HiddenLayer,
     spec: RegressionSpec,
     source: Source | None = None,
@@ -60,14 +60,14 @@ def fitted_moments(
         raise ValueError(
             f"the data contain {moments.n_rows} row of positive weight; give at least two."
         )
-    factor = factor_of_moments(moments, start.whitening)
-    spec = spec.in_units(start.units)
+    factor = factor_of_moments(moments, scaling.whitening)
+    spec = spec.in_units(scaling.units)
     parts = []
-    for part, from_phi in regressions(factor, layer, start.units, spec, source):
+    for part, from_phi in regressions(factor, layer, scaling.units, spec, source):
         assert from_phi is not None  # the factor is one of whitened features
         gram = moments.gram.rotated(from_phi[:, : part.smoother.n_strong, :])
         variance, forms = regression_noise(part, spec, gram), {}
         if spec.constant_noise:
             forms[COMMON.name] = common_forms(gram, variance.sigma2)
-        parts.append(replace(part, variance=variance, forms=forms))
-    return Ensemble(layer, start.units, tuple(parts))
+        parts.append(replace(part, noise_variance=variance, forms=forms))
+    return Ensemble(layer, scaling.units, tuple(parts))

@@ -16,12 +16,12 @@ from ulmus.core.data.scaling import FeatureScale, checked_feature_scale, feature
 from ulmus.core.data.source import OrderedSource, RowBlocks, Source
 from ulmus.core.ensemble.correlated_noise import estimated_covariances, with_correlated_noise
 from ulmus.core.ensemble.ensemble import Ensemble
-from ulmus.core.ensemble.regression import FittedRows, RegressionSpec, fitted_rows, start_of
+from ulmus.core.ensemble.regression import FittedRows, RegressionSpec, fitted_rows, sample_scaling
 from ulmus.core.ensemble.stream import fitted_moments, fitted_stream
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.layer import FEWEST_ROWS, InputMap, hidden_layer, quiet
 from ulmus.core.fit.spec import FitSpec, LayerSpec
-from ulmus.core.fit.training_rows import Stream, TrainingRows
+from ulmus.core.fit.training_rows import RowSums, TrainingRows
 from ulmus.core.input_map.optimisation import Log
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs, plain_inputs
@@ -66,26 +66,26 @@ def update(rows: RowBlocks, spec: FitSpec, earlier: Fit | None = None, log: Log 
     every = [slice(0, layer.n_members)]
     if earlier is None:
         sample = rows.sample(sample_rows(layer.n_units))
-        start, points = start_of(sample, layer), _first_points(sample.X)
-        moments = rows.reduce(FirstPass(start.whitening, start.units, every))
+        scaling, points = sample_scaling(sample, layer), _first_points(sample.X)
+        moments = rows.reduce(FirstPass(scaling.whitening, scaling.units, every))
     else:
-        sums = _stream_of(earlier)
-        start, points = sums.start, earlier.points
-        moments = sums.moments + rows.reduce(FirstPass(start.whitening, start.units, every))
+        sums = _row_sums(earlier)
+        scaling, points = sums.scaling, earlier.gap_points
+        moments = sums.moments + rows.reduce(FirstPass(scaling.whitening, scaling.units, every))
     return Fit(
-        ensemble=fitted_moments(moments, start, layer, spec.regression),
+        ensemble=fitted_moments(moments, scaling, layer, spec.regression),
         spec=spec,
         scale=scale,
-        points=points,
+        gap_points=points,
         input_map=input_map,
-        stream=Stream(start, moments),
+        sums=RowSums(scaling, moments),
     )
 
 
-def _stream_of(fit: Fit) -> Stream:
+def _row_sums(fit: Fit) -> RowSums:
     """The sums of a fit, computed from its rows if it stores none."""
-    if fit.stream is not None:
-        return fit.stream
+    if fit.sums is not None:
+        return fit.sums
     if fit.rows is None:
         cause = (
             "partial_fit requires the rows of the earlier fit or their sums, which compress drops "
@@ -94,9 +94,9 @@ def _stream_of(fit: Fit) -> Stream:
         remedy = "start a new estimator with partial_fit, or fit again"
         raise InputError(Message("rows-not-kept", cause, suggestions=(remedy,)))
     layer, rows = fit.ensemble.layer, fit.rows.data
-    start = start_of(rows.sample(sample_rows(layer.n_units)), layer)
+    scaling = sample_scaling(rows.sample(sample_rows(layer.n_units)), layer)
     every = [slice(0, layer.n_members)]
-    return Stream(start, rows.reduce(FirstPass(start.whitening, start.units, every)))
+    return RowSums(scaling, rows.reduce(FirstPass(scaling.whitening, scaling.units, every)))
 
 
 def _check_float32_outputs(source: Source) -> None:
@@ -165,7 +165,7 @@ def _build_rows(
         ensemble=fitted.ensemble,
         spec=replace(spec, regression=regression),
         scale=scale,
-        points=data.sample(GAP_ROWS).X,
+        gap_points=data.sample(GAP_ROWS).X,
         input_map=input_map,
         noise_model=noise_model,
         noise_covariance=_in_units_of_y(estimates, fitted.ensemble),
@@ -175,7 +175,7 @@ def _build_rows(
 
 def _map_rows(rows: RowBlocks, spec: FitSpec) -> np.ndarray | None:
     """Rows that the map is optimised on, shape (n,); None for all."""
-    fraction = spec.map_fraction
+    fraction = spec.tuning_fraction
     if fraction is None or not isinstance(spec.layer, LayerSpec):
         return None
     used = np.flatnonzero(rows.used)
@@ -214,7 +214,7 @@ def _training_rows(
     omega = None
     if spec.regression.records_omega:
         omega = ensemble.ordered([record["omega"] for record in fitted.records])
-    residual = ensemble.ordered([to_numpy(p.variance.residual) for p in ensemble.regressions])
+    residual = ensemble.ordered([to_numpy(p.noise_variance.residual) for p in ensemble.regressions])
     noise_model, noise = None, np.repeat(residual[:, None], loo.shape[2], axis=1)
     if spec.min_gain_in_se is not None:
         noise_model, noise = selected_noise_model(
@@ -256,9 +256,9 @@ def _build_stream(
     layer, input_map = _layer(source, spec, scale, covariance, log)
     source = source.for_width(layer.width)
     sample = source.sample(sample_rows(layer.n_units))
-    start = start_of(sample, layer)
+    scaling = sample_scaling(sample, layer)
     regression = _by_blocks(spec.regression, covariance)
-    ensemble, estimates = fitted_stream(source, layer, regression, start), None
+    ensemble, estimates = fitted_stream(source, layer, regression, scaling), None
     if covariance is not None:
         assert isinstance(source, OrderedSource)  # others are refused before rows are read
         ordered = ordered_stream(source.in_order, covariance.used_locations)
@@ -266,7 +266,7 @@ def _build_stream(
         # A stream keeps no leave-one-out residuals, so that only the choice of alpha uses blocks.
         if spec.regression.alpha == "loo" and all(one.independent for one in estimates):
             regression, source = spec.regression, source.without_blocks()
-            ensemble = fitted_stream(source, layer, regression, start)
+            ensemble = fitted_stream(source, layer, regression, scaling)
         ensemble = with_correlated_noise(ensemble, ordered, estimates, regression.hc, dual=False)
     noise_model = None
     if spec.min_gain_in_se is not None:
@@ -276,7 +276,7 @@ def _build_stream(
         ensemble=ensemble,
         spec=replace(spec, regression=regression),
         scale=scale,
-        points=_first_points(sample.X),
+        gap_points=_first_points(sample.X),
         input_map=input_map,
         noise_model=noise_model,
         noise_covariance=_in_units_of_y(estimates, ensemble),

@@ -30,8 +30,8 @@ from ulmus.core.fit.refits import (
 )
 from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.core.fit.spec import FitSpec
-from ulmus.core.fit.training_rows import CompressedRows, Stream, TrainingRows
-from ulmus.core.fit.undersmoothing import Undersmoothing, undersmoothing
+from ulmus.core.fit.training_rows import CompressedRows, RowSums, TrainingRows
+from ulmus.core.fit.undersmoothed_fit import Undersmoothing, undersmoothing
 from ulmus.core.layer.functionals import Functionals, count, features
 from ulmus.core.noise_covariance.diagnostics import NeighbourCorrelation
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
@@ -56,7 +56,7 @@ class Fit:
     spec: FitSpec  # the specification, as it was fitted
     scale: FeatureScale  # mean, standard deviation and range of the inputs
     # (p, d): some training inputs, at which the fit is compared with an undersmoothed one.
-    points: Any
+    gap_points: Any
     # The map in front of the hidden layer, which the layer includes.
     input_map: InputMap | None = None
     # Noise variance as a function of the inputs; None for a constant one.
@@ -64,7 +64,7 @@ class Fit:
     # Covariance of the noise of each output, in the units of y.
     noise_covariance: tuple[CovarianceEstimate | HACEstimate, ...] | None = None
     rows: TrainingRows | None = None  # the training rows of an in-memory fit
-    stream: Stream | None = None  # sums over the rows, kept by partial_fit
+    sums: RowSums | None = None  # sums over the rows, kept by partial_fit
     compressed: CompressedRows | None = None  # what replaces the rows of a compressed fit
     # Stored refits; None if they are computed from rows and specification.
     refits: Refits | None = None
@@ -108,7 +108,7 @@ class Fit:
     @cached_property
     def sigma2(self) -> np.ndarray:
         """Noise variance at weight 1, shape (K,)."""
-        return self.per_regression(lambda p: p.variance.sigma2) * self.ensemble.unit**2
+        return self.per_regression(lambda p: p.noise_variance.sigma2) * self.ensemble.unit**2
 
     def per_regression(self, value: Callable[[Regression], Array], axis: int = 0) -> np.ndarray:
         """A result of each regression, joined in the order of the outputs."""
@@ -144,7 +144,7 @@ class Fit:
         """The same at weight 1 and in the fit's units of y, shape (K, p)."""
         if self.noise_model is not None:
             return self.noise_model.variance(X)
-        residual = self.per_regression(lambda part: part.variance.residual)
+        residual = self.per_regression(lambda part: part.noise_variance.residual)
         return np.repeat(residual[:, None], X.shape[0], axis=1)
 
     def choice_variance(self, X: Array | Functionals) -> np.ndarray:
@@ -172,7 +172,7 @@ class Fit:
         return self.input_map is not None and self.input_map.optimised
 
     @property
-    def _folds_count(self) -> bool:
+    def _needs_folds(self) -> bool:
         """Whether the map was optimised on so few rows that folds enter the error bars."""
         few = self.rows is not None and self.rows.map_rows is None
         return few and self._map_optimised and self.n_rows <= MOST_FOLDED_ROWS
@@ -182,12 +182,12 @@ class Fit:
         """Whether the choice of the map enters the error bars."""
         if self.refits is not None:
             return bool(self.refits.folds)
-        return self._folds_count and bool(self.folds)
+        return self._needs_folds and bool(self.folds)
 
     @property
     def needs_refits(self) -> bool:
         """Whether error bars require refits of the map that the fit does not store."""
-        return self.refits is None and self._folds_count
+        return self.refits is None and self._needs_folds
 
     @cached_property
     def folds(self) -> tuple[Fold, ...]:
@@ -306,14 +306,14 @@ class Fit:
         """
         if self.compressed is not None:
             return self.compressed.undersmoothing_gap
-        if self.points.shape[0] == 0:
+        if self.gap_points.shape[0] == 0:
             return float("nan")
         try:
-            parts = self.undersmoothed_parts(self.points)
+            parts = self.undersmoothed_parts(self.gap_points)
         except NoUndersmoothedFitError:
             return float("nan")
         se = np.sqrt(parts.variance)
-        gap = np.abs(self.mean(self.points).T - parts.mean)
+        gap = np.abs(self.mean(self.gap_points).T - parts.mean)
         return float(np.max(np.divide(gap, se, out=np.zeros_like(gap), where=se > 0)))
 
     @cached_property
@@ -360,9 +360,9 @@ class Fit:
         return replace(
             self,
             ensemble=replace(self.ensemble, regressions=tuple(parts)),
-            points=taken_rows(self.points, slice(0)),
+            gap_points=taken_rows(self.gap_points, slice(0)),
             rows=None,
-            stream=None,
+            sums=None,
             compressed=CompressedRows(gap, smaller, residual_shape),
             refits=Refits(self.folds, ()) if self.folded else None,
         )

@@ -7,6 +7,7 @@ thousand rows and a hundred million.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -15,7 +16,7 @@ from ulmus.core.arrays.backend import Array, is_on_host, like
 from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.data.source import Block, SamplePass, Source
 from ulmus.core.fit.spec import LayerSpec
-from ulmus.core.input_map.correlated_noise import MOST_ROWS, learned_map_correlated
+from ulmus.core.input_map.correlated_noise import MAX_WHITENED_ROWS, learned_map_correlated
 from ulmus.core.input_map.marginal_likelihood import probe_networks
 from ulmus.core.input_map.optimisation import Log, learned_map, relevance
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
@@ -42,11 +43,21 @@ class Effort:
     draws: int = 2
 
 
-HOST_EFFORT, CARD_EFFORT = Effort(rows=4000, units=512), Effort(rows=10_000, units=1024)
-# Units of a member: the first number times the root of the rows, at most the second, and such that
-# all members together cost at most the third number of multiplications; the fourth where the probe
-# networks used less than IDLE_SHARE of their units as degrees of freedom.
-HOST_UNITS, CARD_UNITS = (20, 900, 2.4e12, 0.6e12), (40, 8000, 1e14, 1e14)
+HOST_EFFORT, GPU_EFFORT = Effort(rows=4000, units=512), Effort(rows=10_000, units=1024)
+
+
+class UnitBudget(NamedTuple):
+    """Bounds on the units of a member."""
+
+    growth: float  # units for each square root of the number of rows
+    most: int  # largest number of units
+    products: float  # multiplications of all members together
+    # The same where the probe networks used less than IDLE_SHARE of their units as degrees of
+    # freedom.
+    idle_products: float
+
+
+HOST_UNITS, GPU_UNITS = UnitBudget(20, 900, 2.4e12, 0.6e12), UnitBudget(40, 8000, 1e14, 1e14)
 IDLE_SHARE = 0.15
 FEWEST_UNITS = 100
 
@@ -129,12 +140,12 @@ def hidden_layer(
 def _map_sample(
     source: Source, seed: int, n_rows: int, reference: Array, covariance: CovarianceSpec | None
 ) -> _MapSample:
-    effort = HOST_EFFORT if is_on_host(reference) else CARD_EFFORT
+    effort = HOST_EFFORT if is_on_host(reference) else GPU_EFFORT
     # Without a parametric covariance there is nothing to whiten rows by.
     if covariance is not None and covariance.parametric is None:
         covariance = None
     if covariance is not None:
-        effort = replace(effort, rows=MOST_ROWS)
+        effort = replace(effort, rows=MAX_WHITENED_ROWS)
     block = source.reduce(SamplePass(effort.rows, seed)).block
     if covariance is not None:
         covariance = covariance.taken(block.rows)
@@ -202,10 +213,10 @@ def map_structure(spec: LayerSpec, n_inputs: int, n_rows: int) -> str:
 
 def auto_neurons(n_rows: int, n_members: int, reference: Array, dof_share: float = 1.0) -> int:
     """Hidden units of a member for a number of rows, within the budget of multiplications."""
-    growth, most, products, idle = HOST_UNITS if is_on_host(reference) else CARD_UNITS
-    products = products if dof_share > IDLE_SHARE else idle
+    budget = HOST_UNITS if is_on_host(reference) else GPU_UNITS
+    products = budget.products if dof_share > IDLE_SHARE else budget.idle_products
     affordable = np.sqrt(products / max(n_rows, 1)) / n_members
-    return int(max(FEWEST_UNITS, min(growth * np.sqrt(n_rows), most, affordable)))
+    return int(max(FEWEST_UNITS, min(budget.growth * np.sqrt(n_rows), budget.most, affordable)))
 
 
 def _checked_map(matrix: np.ndarray, n_inputs: int) -> np.ndarray:

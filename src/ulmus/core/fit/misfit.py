@@ -17,7 +17,7 @@ from ulmus.core.data.source import RowBlocks
 from ulmus.core.ensemble.ensemble import Ensemble
 
 # Rows that are used, and neighbours of each, itself included.
-MOST_ROWS, NEIGHBOURS = 2000, 9
+MAX_MISFIT_ROWS, NEIGHBOURS = 2000, 9
 # Residuals are clipped at this many robust standard deviations.
 CLIP = 2.5
 # Residuals cluster if the agreement of neighbours exceeds the first number of standard errors; or
@@ -100,7 +100,7 @@ def misfit(
     Leave-one-out residuals (K, n) and noise variances (K,) are in the units of y; ``matrix``
     (d', d') is the map of the inputs and ``relevance`` (d,) their shares in the prediction.
     """
-    rows = data.evenly_spaced(MOST_ROWS)
+    rows = data.evenly_spaced(MAX_MISFIT_ROWS)
     X = dense(taken_rows(data.X, rows))
     inputs, few = mapped(ensemble, X, matrix), residuals[:, rows]
     fitted = ensemble.mean(X)

@@ -82,7 +82,7 @@ def refitted_folds(
         if structure is not None and locations is not None:
             covariance = CovarianceSpec(structure, locations.taken(others))
         layer = _layer_without(data, others, layer_spec, covariance)
-        fitted = fitted_rows(data, layer, spec.regression.predictor)
+        fitted = fitted_rows(data, layer, spec.regression.without_estimates)
         ensemble = fitted.ensemble
         loo = ensemble.ordered([record["loo"] for record in fitted.records], axis=1)
         residuals = loo[:, :, rows].mean(axis=0) * ensemble.unit[:, None]
@@ -107,7 +107,7 @@ def held_out_folds(data: RowBlocks, spec: FitSpec, folds: tuple[Fold, ...]) -> t
 
 def _held_out(data: RowBlocks, spec: FitSpec, fold: Fold) -> Fold:
     others = data.taken(_others(data, fold.rows))
-    ensemble = fitted_rows(others, fold.layer, spec.regression.predictor).ensemble
+    ensemble = fitted_rows(others, fold.layer, spec.regression.without_estimates).ensemble
     held = replace(fold, coefficients=ensemble.coefficients, shift=ensemble.shift)
     residuals = data.y[:, fold.rows] - held.mean(taken_rows(data.X, fold.rows))
     return replace(held, residuals=residuals)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-FloatArray = npt.NDArray[np.float64]
+from ulmus.core.arrays.backend import FloatArray
 
 # Knots grow with the cube root of the number of residuals; these are the fewest and the most.
 KNOTS_PER_ROOT = 2.0

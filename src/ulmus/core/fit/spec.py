@@ -42,7 +42,7 @@ class FitSpec:
     min_gain_in_se: float | None = None
     # Share of the rows that the map is optimised on, and that prediction intervals exclude; None
     # for all rows and intervals from all.
-    map_fraction: float | None = None
+    tuning_fraction: float | None = None
     # Whether the forms of rows in memory keep their coordinates; None chooses the cheaper.
     dual: bool | None = None
     one_output: bool = True  # whether y had a single axis

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ulmus.core.data.source import RowBlocks
-from ulmus.core.ensemble.regression import Start
+from ulmus.core.ensemble.regression import SampleScaling
 from ulmus.core.fit.residual_distribution import ResidualShape
-from ulmus.core.fit.undersmoothing import Undersmoothing
+from ulmus.core.fit.undersmoothed_fit import Undersmoothing
 from ulmus.core.noise_covariance.diagnostics import NeighbourCorrelation, serial_correlation
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.ridge.moments import Moments
@@ -80,10 +80,10 @@ class TrainingRows:
 
 
 @dataclass(frozen=True)
-class Stream:
+class RowSums:
     """Sums over the rows so far, to which further rows are added."""
 
-    start: Start
+    scaling: SampleScaling
     moments: Moments
 
 

@@ -1,4 +1,4 @@
-r"""An input map optimised for rows with correlated noise.
+r"""An input map learned for rows with correlated noise.
 
 A marginal likelihood that assumes independent rows attributes correlated noise to the function, and
 its maps follow the noise. So the map is optimised twice. Given the first map, the noise covariance
@@ -32,7 +32,7 @@ from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.core.noise_covariance.whitening import JITTER
 
 # Largest number of rows of the marginal likelihood: whitening is quadratic in the rows.
-MOST_ROWS = 1500
+MAX_WHITENED_ROWS = 1500
 
 
 def learned_map_correlated(

@@ -17,7 +17,7 @@ class PerRowNoise:
     """Noise whose variance differs between rows."""
 
     pairing: str  # combination of the residuals of two members, a name in ``PAIRINGS``
-    hc: str  # leverage correction of residuals: a name in ``DISCOUNTS`` or ``"pooled"``
+    hc: str  # leverage correction of residuals: a name in ``HC_DIVISORS`` or ``"pooled"``
 
     needs_residuals: ClassVar[bool] = True
     needs_order: ClassVar[bool] = False

@@ -16,7 +16,7 @@ from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
 # Directions of at least this eigenvalue are retained.
 RETAINED_SHARE = 0.1
 # Up to this many rows, P is decomposed directly.
-MOST_ROWS = 600
+MAX_EXACT_ROWS = 600
 # Up to this many features of all members together, C C' is.
 MOST_FEATURES = 2000
 # Columns of the first subspace; their number doubles until an eigenvalue falls below the threshold.
@@ -35,8 +35,8 @@ def smoothed_directions(
 
     ``coordinates`` returns an iterator of blocks (M N', b) of C, in the order of the rows.
     """
-    blocks = [to_numpy(block) for block in _first(coordinates, MOST_ROWS)]
-    if sum(block.shape[1] for block in blocks) <= MOST_ROWS:
+    blocks = [to_numpy(block) for block in _first(coordinates, MAX_EXACT_ROWS)]
+    if sum(block.shape[1] for block in blocks) <= MAX_EXACT_ROWS:
         C = np.concatenate(blocks, axis=1)
         values, vectors = np.linalg.eigh(C.T @ C / n_members)
         return vectors[:, values >= threshold][:, ::-1]

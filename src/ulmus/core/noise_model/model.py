@@ -162,7 +162,9 @@ def _on_host(sample: Block, inputs: Inputs) -> tuple[Block, Inputs]:
 
 def unit_variance(ensemble: Ensemble) -> np.ndarray:
     """Unit of squared residuals of each output, the mean noise variance, shape (K,)."""
-    sigma2 = ensemble.ordered([to_numpy(part.variance.sigma2) for part in ensemble.regressions])
+    sigma2 = ensemble.ordered(
+        [to_numpy(part.noise_variance.sigma2) for part in ensemble.regressions]
+    )
     return np.where(sigma2 > 0, sigma2, 1.0)
 
 
@@ -237,7 +239,9 @@ def calibrated(
     best, outputs = np.argmax(gains, axis=0), np.arange(len(n))
     gain, error, factor = (a[best, outputs] for a in (gains, errors, factors))
     varies = (sums[3] > 0) & (gain > min_gain_in_se * error + SMALLEST_GAIN)
-    residual = ensemble.ordered([to_numpy(part.variance.residual) for part in ensemble.regressions])
+    residual = ensemble.ordered(
+        [to_numpy(part.noise_variance.residual) for part in ensemble.regressions]
+    )
     return NoiseVarianceModel(
         tuple(one if use else None for one, use in zip(logs, varies, strict=True)),
         share=np.asarray(SHARES)[best],

@@ -11,7 +11,7 @@ import numpy as np
 from ulmus.core.arrays.backend import Array, like, namespace
 from ulmus.core.data.source import Block, RowPass, SamplePass, Source
 from ulmus.core.ensemble.ensemble import Ensemble
-from ulmus.core.ensemble.regression import start_of
+from ulmus.core.ensemble.regression import sample_scaling
 from ulmus.core.ensemble.stream import fitted_stream
 from ulmus.core.layer.inputs import Inputs
 from ulmus.core.noise_model.model import (
@@ -43,11 +43,11 @@ def streamed_noise_model(
         rows = TargetSource(source, targets).for_width(1)
         sample = rows.reduce(SamplePass(MAP_ROWS, SEED)).block
         layer = noise_layer(inputs, sample)
-        start = start_of(sample, layer)
-        first = fitted_stream(rows, layer, LOG_REGRESSION, start)
+        scaling = sample_scaling(sample, layer)
+        first = fitted_stream(rows, layer, LOG_REGRESSION, scaling)
         targets = replace(targets, first=first)
         again = replace(rows, targets=targets)
-        logs.append(fitted_stream(again, layer, LOG_REGRESSION, start))
+        logs.append(fitted_stream(again, layer, LOG_REGRESSION, scaling))
         sums.append(rows.source.reduce(CalibrationPass(targets, logs[k])))
     return calibrated(logs, ensemble, np.concatenate(sums, axis=1), min_gain_in_se)
 

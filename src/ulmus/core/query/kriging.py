@@ -153,7 +153,7 @@ class _KrigingRows:
     @property
     def noise(self) -> float:
         """Noise variance of a row of weight 1, in the units of y."""
-        residual = self.fit.per_regression(lambda part: part.variance.residual)
+        residual = self.fit.per_regression(lambda part: part.noise_variance.residual)
         return float(residual[self.k] * self.fit.ensemble.unit[self.k] ** 2)
 
     @property

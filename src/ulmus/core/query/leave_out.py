@@ -73,8 +73,8 @@ def smoothed_noise(fit: Fit, noise: np.ndarray) -> np.ndarray:
     both is used. This maintains coverage in regions of large and of small noise. For homoskedastic
     noise it is ``sigma2``.
     """
-    sigma2 = fit.per_regression(lambda part: part.variance.sigma2)[:, None]
-    mean = fit.per_regression(lambda part: part.variance.residual)[:, None]
+    sigma2 = fit.per_regression(lambda part: part.noise_variance.sigma2)[:, None]
+    mean = fit.per_regression(lambda part: part.noise_variance.residual)[:, None]
     ratio = noise / np.where(mean > 0, mean, 1.0)
     return sigma2 * np.maximum(ratio, np.sqrt(ratio))
 

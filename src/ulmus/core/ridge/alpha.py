@@ -141,7 +141,7 @@ class LeaveOneOutPass:
         usable = one_minus_leverage > SMALLEST_ONE_MINUS_LEVERAGE
         one_minus_leverage = xp.where(usable, one_minus_leverage, xp.ones_like(one_minus_leverage))
         broken = xp.any(xp.any(~usable, axis=0), axis=1)
-        unexplained = block.target - self.y_constant[:, None] * along
+        unexplained = block.weighted_y - self.y_constant[:, None] * along
         for k in range(q.shape[2]):
             residual = unexplained[k, :] - (d * q[:, None, :, k]) @ Q
             error = xp.mean(residual / one_minus_leverage, axis=0)
@@ -181,7 +181,7 @@ class LeaveBlockOutPass(LeaveOneOutPass):
             return
         block_ids, block = block.block_ids[scored], block.taken(scored)
         Q, along = self._rows(block)
-        unexplained = block.target - self.y_constant[:, None] * along
+        unexplained = block.weighted_y - self.y_constant[:, None] * along
         constant = xp.broadcast_to(along, (Q.shape[0], 1, Q.shape[2]))
         for i in np.flatnonzero(np.isfinite(total[:, 0])):
             residual = unexplained - transposed(d[:, i, :, None] * q) @ Q

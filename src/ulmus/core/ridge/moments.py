@@ -35,13 +35,13 @@ class Moments:
 
     def add(self, phi: Array, block: Block) -> None:
         """Add the rows of a block with their whitened features phi (M, N', n)."""
-        xp, target = namespace(phi), block.target
+        xp, y = namespace(phi), block.weighted_y
         self.gram.add(phi)
-        self.cross += phi @ target.T
-        self.y_square += xp.sum(target**2, axis=1)
+        self.cross += phi @ y.T
+        self.y_square += xp.sum(y**2, axis=1)
         self.n_rows += block.n_observed
         root = block.root_weight
-        self.mass += float(target.shape[1]) if root is None else float(xp.sum(root**2))
+        self.mass += float(y.shape[1]) if root is None else float(xp.sum(root**2))
 
 
 @dataclass(frozen=True)

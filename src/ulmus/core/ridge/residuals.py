@@ -126,7 +126,7 @@ def _hc3(rows: RowFit) -> Array:
     return one_minus_leverage(rows.square_length) ** 2
 
 
-DISCOUNTS: dict[str, Callable[[RowFit], Array]] = {
+HC_DIVISORS: dict[str, Callable[[RowFit], Array]] = {
     "HC0": _hc0,
     "HC2": _hc2,
     "HC3": _hc3,
@@ -136,7 +136,7 @@ DISCOUNTS: dict[str, Callable[[RowFit], Array]] = {
 
 def member_omega(hc: str, rows: RowFit) -> Array:
     """HC estimate of the noise variance of each row by each member, (M, K, n)."""
-    return rows.residual**2 / DISCOUNTS[hc](rows)[:, None, :]
+    return rows.residual**2 / HC_DIVISORS[hc](rows)[:, None, :]
 
 
 def pooled_residual(hc: str, rows: RowFit) -> Array:
@@ -145,7 +145,7 @@ def pooled_residual(hc: str, rows: RowFit) -> Array:
     Averaging before squaring reduces the bias variation of single members.
     """
     xp = namespace(rows.residual)
-    return xp.mean(rows.residual / xp.sqrt(DISCOUNTS[hc](rows))[:, None, :], axis=0)
+    return xp.mean(rows.residual / xp.sqrt(HC_DIVISORS[hc](rows))[:, None, :], axis=0)
 
 
 def pooled_omega(hc: str, rows: RowFit) -> Array:

@@ -108,7 +108,7 @@ class Smoother:
         return square_lengths(upper_product(self.gain, t))
 
     @cached_property
-    def own(self) -> Array:
+    def member_grams(self) -> Array:
         """Products Q'Q within members, shape (M, N', N')."""
         if not self.spectral:
             return transposed(self.gain) @ self.gain
@@ -140,7 +140,7 @@ class Smoother:
         xp = namespace(self.gain)
         if self.spectral:
             return 2 * self.trace - xp.sum(self.gain**4, axis=1)
-        return 2 * self.trace - xp.sum(self.own**2, axis=(1, 2))
+        return 2 * self.trace - xp.sum(self.member_grams**2, axis=(1, 2))
 
     @property
     def gamma(self) -> float:

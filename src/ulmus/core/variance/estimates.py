@@ -15,24 +15,22 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.ridge.member_pairs import COMMON, CORRELATED, OTHERS, OWN
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Estimate:
     """One estimate: its pairing, and the combination of the means A and U of M members.
 
-    ``fewer`` is the estimate for fewer than ``min_members``.
+    ``fallback`` is the estimate for fewer than ``min_members``.
     """
 
     pairing: str
     part: Callable[[FloatArray, FloatArray, int], FloatArray]
     min_members: int
-    fewer: str = "auto"
+    fallback: str = "auto"
 
 
 def _same(A: FloatArray, U: FloatArray, M: int) -> FloatArray:
@@ -179,7 +177,7 @@ def variance_at(parts: PointParts, n_members: int) -> FloatArray:
     return np.maximum(parts.U, 0) + parts.spread / n_members
 
 
-def enough_members(parts: PointParts, tolerance: float, quantile: float) -> int:
+def sufficient_members(parts: PointParts, tolerance: float, quantile: float) -> int:
     """Number of members at which the weights add at most ``tolerance`` to the variance."""
     U = np.maximum(parts.U, 0)
     never = np.where(parts.spread > 0, np.inf, 0.0)  # members that agree need no others

@@ -115,7 +115,7 @@ def noise_variance(graph: GraphBuilder, X: str, fit: Fit) -> str:
     """Variance of a new observation around its prediction, (p, K), or (K,) if it is constant."""
     scale = fit.ensemble.unit.astype(float) ** 2 / fit.mean_weight
     if fit.noise_model is None:
-        residual = fit.per_regression(lambda part: part.variance.residual)
+        residual = fit.per_regression(lambda part: part.noise_variance.residual)
         return graph.constant(residual.astype(float) * scale)
     return graph("Mul", varying_noise(graph, X, fit.noise_model), scale)
 

@@ -117,7 +117,7 @@ def _row_forms(
         else:
             to_t = part.smoother.to_t[:, : part.smoother.n_strong, :]
             forms.append(RegeneratedForm(ensemble.layer, to_t, data, squares))
-    ones = namespace(part.variance.sigma2).ones_like(part.variance.sigma2)
+    ones = namespace(part.noise_variance.sigma2).ones_like(part.noise_variance.sigma2)
     return PairForms(OWN.name, tuple(forms), ones)
 
 
