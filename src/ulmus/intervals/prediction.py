@@ -168,7 +168,7 @@ def _require_rows(fit: Fit, method: str) -> TrainingRows:
 
 def neglects_shifts(fit: Fit) -> bool:
     """Whether "auto" ignores the shift of the predictions by single rows."""
-    gamma = max(part.smoother.gamma for part in fit.ensemble.regressions)
+    gamma = max(regression.smoother.gamma for regression in fit.ensemble.regressions)
     rows = fit.rows
     n = fit.n_rows if rows is None or rows.data.block_ids is None else rows.data.n_blocks
     return fit.n_rows >= MANY_ROWS and n >= ROWS_PER_DOF * gamma

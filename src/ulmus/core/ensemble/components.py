@@ -29,14 +29,14 @@ def point_parts(
     With other features (M, N', p') all but the mean have shape (p', p, K).
     """
     columns = []
-    for part in ensemble.regressions:
-        t = part.smoother.coordinates(h)
-        u = t if other is h or other is None else part.smoother.coordinates(other)
-        values = member_values(part.smoother, t)
-        elsewhere = None if other is None else member_values(part.smoother, u)
+    for regression in ensemble.regressions:
+        t = regression.smoother.coordinates(h)
+        u = t if other is h or other is None else regression.smoother.coordinates(other)
+        values = member_values(regression.smoother, t)
+        elsewhere = None if other is None else member_values(regression.smoother, u)
         mean, spread = mean_and_spread(values, elsewhere)
-        means = part.forms[pairing].means(t, None if other is None else u)
-        leverage = np.repeat(mean_leverage(t)[None, :], len(part.outputs), axis=0)
+        means = regression.forms[pairing].means(t, None if other is None else u)
+        leverage = np.repeat(mean_leverage(t)[None, :], len(regression.outputs), axis=0)
         parts = (leverage, mean, spread, means.single, means.distinct)
         columns.append([to_numpy(a) for a in parts])
     leverage, mean, *squares = (ensemble.ordered(a) for a in zip(*columns, strict=True))
@@ -53,10 +53,10 @@ def undersmoothed_parts(
 ) -> UndersmoothedParts:
     """Mean and variance of the undersmoothed networks for features h, in the same shapes."""
     columns = []
-    for part, network, pairs in zip(ensemble.regressions, networks, forms, strict=True):
+    for regression, network, pairs in zip(ensemble.regressions, networks, forms, strict=True):
         each = [
-            _undersmoothed_output(part, network, pairs, h, other, k)
-            for k in range(len(part.outputs))
+            _undersmoothed_output(regression, network, pairs, h, other, k)
+            for k in range(len(regression.outputs))
         ]
         columns.append([np.stack(a) for a in zip(*each, strict=True)])
     mean, *squares = (ensemble.ordered(a) for a in zip(*columns, strict=True))
@@ -67,7 +67,7 @@ def undersmoothed_parts(
 
 
 def _undersmoothed_output(
-    part: Regression,
+    regression: Regression,
     network: UndersmoothedNetworks,
     forms: PairForms,
     h: Array,
@@ -81,7 +81,7 @@ def _undersmoothed_output(
 
     def groups(coordinates: Array) -> Array:
         """Predictions of the groups, shape (G, 1, p)."""
-        members = member_values(part.smoother, coordinates)[:, k, :]
+        members = member_values(regression.smoother, coordinates)[:, k, :]
         sums = [xp.sum(members[few, :], axis=0) for few in network.groups(members.shape[0])]
         return xp.stack(sums)[:, None, :]
 

@@ -27,10 +27,10 @@ def estimated_covariances(
     """Noise covariance of each output, in the units of the fit."""
     structure.require(ordered.locations)
     estimates: dict[int, NoiseCovarianceEstimate] = {}
-    for i, part in enumerate(ensemble.regressions):
+    for i, regression in enumerate(ensemble.regressions):
         fits = _ordered_fits(ensemble, i, ordered)
         each = noise_covariances(fits, ensemble.n_members, structure, hc)
-        estimates.update(zip(part.outputs, each, strict=True))
+        estimates.update(zip(regression.outputs, each, strict=True))
     return tuple(estimates[k] for k in sorted(estimates))
 
 
@@ -47,13 +47,15 @@ def with_correlated_noise(
     ``dual`` keeps the coordinates of the rows instead of their products.
     """
     parts = []
-    for i, part in enumerate(ensemble.regressions):
-        own = tuple(estimates[k] for k in part.outputs)
-        part = replace(part, noise_variance=_noise_variance(part, own))
-        noise = CorrelatedRowNoise(own, ordered.locations, hc, part.noise_variance.sigma2)
+    for i, regression in enumerate(ensemble.regressions):
+        own = tuple(estimates[k] for k in regression.outputs)
+        regression = replace(regression, noise_variance=_noise_variance(regression, own))
+        noise = CorrelatedRowNoise(own, ordered.locations, hc, regression.noise_variance.sigma2)
         fits = _ordered_fits(ensemble, i, ordered)
-        forms = _dual_forms(noise, part, fits) if dual else _primal_forms(noise, part, fits)
-        parts.append(replace(part, forms=part.forms | {noise.name: forms}))
+        forms = (
+            _dual_forms(noise, regression, fits) if dual else _primal_forms(noise, regression, fits)
+        )
+        parts.append(replace(regression, forms=regression.forms | {noise.name: forms}))
     return replace(ensemble, regressions=tuple(parts))
 
 
@@ -65,13 +67,13 @@ def _ordered_fits(ensemble: Ensemble, i: int, ordered: OrderedRows) -> OrderedFi
 
 
 def _noise_variance(
-    part: Regression, estimates: tuple[NoiseCovarianceEstimate, ...]
+    regression: Regression, estimates: tuple[NoiseCovarianceEstimate, ...]
 ) -> NoiseVariance:
     """Variances of a regression; those of a fitted covariance replace the residual ones."""
     fitted = [one for one in estimates if isinstance(one, CovarianceEstimate)]
     if not fitted:
-        return part.noise_variance
-    sigma2, residual = part.noise_variance.sigma2, part.noise_variance.residual
+        return regression.noise_variance
+    sigma2, residual = regression.noise_variance.sigma2, regression.noise_variance.residual
     xp = namespace(sigma2)
     independent = xp.asarray([one.independent for one in fitted], device=sigma2.device)
     values = like(np.array([one.variance for one in fitted]), sigma2)
@@ -80,16 +82,20 @@ def _noise_variance(
     )
 
 
-def _dual_forms(noise: CorrelatedRowNoise, part: Regression, fits: OrderedFits) -> PairForms:
+def _dual_forms(noise: CorrelatedRowNoise, regression: Regression, fits: OrderedFits) -> PairForms:
     blocks = [(rows.t, rows.residual) for rows in fits]
-    xp = namespace(part.smoother.q)
+    xp = namespace(regression.smoother.q)
     t, residual = (xp.concat(list(arrays), axis=2) for arrays in zip(*blocks, strict=True))
-    return noise.dual(RowFit(part.smoother, t, residual, None), part.noise_variance.sigma2)
+    return noise.dual(
+        RowFit(regression.smoother, t, residual, None), regression.noise_variance.sigma2
+    )
 
 
-def _primal_forms(noise: CorrelatedRowNoise, part: Regression, fits: OrderedFits) -> PairForms:
-    smoother = part.smoother
-    sums = noise.sums(smoother.to_t[:, : smoother.n_strong, :], len(part.outputs))
+def _primal_forms(
+    noise: CorrelatedRowNoise, regression: Regression, fits: OrderedFits
+) -> PairForms:
+    smoother = regression.smoother
+    sums = noise.sums(smoother.to_t[:, : smoother.n_strong, :], len(regression.outputs))
     for rows in fits:
         sums.add(rows)
-    return sums.forms(smoother.n_rows, part.noise_variance.sigma2)
+    return sums.forms(smoother.n_rows, regression.noise_variance.sigma2)

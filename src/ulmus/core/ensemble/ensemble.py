@@ -86,14 +86,14 @@ class Ensemble:
         if len(arrays) == 1:
             return arrays[0]
         xp = namespace(*arrays)
-        order = np.argsort([k for part in self.regressions for k in part.outputs])
+        order = np.argsort([k for regression in self.regressions for k in regression.outputs])
         index = xp.asarray(order, device=arrays[0].device)
         return xp.take(xp.concat(arrays, axis=axis), index, axis=axis)
 
     def per_output(self, values: Iterable[float]) -> np.ndarray:
         """One number for each regression as one for each output, shape (K,)."""
         parts = zip(values, self.regressions, strict=True)
-        return self.ordered(np.full(len(part.outputs), value) for value, part in parts)
+        return self.ordered(np.full(len(regression.outputs), value) for value, regression in parts)
 
     def mean(self, X: Array | Functionals) -> np.ndarray:
         """Prediction at the rows of X, or of functionals, shape (K, p)."""
@@ -104,8 +104,8 @@ class Ensemble:
         xp = namespace(h)
         flat = xp.reshape(h, (-1, h.shape[2]))
         parts = []
-        for part in self.regressions:
-            beta = xp.reshape(part.smoother.beta, (flat.shape[0], -1)) / self.n_members
+        for regression in self.regressions:
+            beta = xp.reshape(regression.smoother.beta, (flat.shape[0], -1)) / self.n_members
             parts.append(to_numpy(beta.T @ flat))
         shift = self.shift[:, None] * to_numpy(self.layer.shares(h))
         return shift + self.unit[:, None] * self.ordered(parts)
@@ -113,9 +113,9 @@ class Ensemble:
     def leverage_of(self, h: Array) -> np.ndarray:
         """Squared lengths of the coordinates of h (M, N', p), mean over members, shape (K, p)."""
         parts = []
-        for part in self.regressions:
-            leverage = mean_leverage(part.smoother.coordinates(h))
-            parts.append(np.repeat(leverage[None, :], len(part.outputs), axis=0))
+        for regression in self.regressions:
+            leverage = mean_leverage(regression.smoother.coordinates(h))
+            parts.append(np.repeat(leverage[None, :], len(regression.outputs), axis=0))
         return self.ordered(parts)
 
     def alpha_shifts(self, X: Array | Functionals) -> np.ndarray:
@@ -124,9 +124,9 @@ class Ensemble:
         The covariance is the product of the first shifts of two predictions less that of the
         second.
         """
-        if not any(np.any(part.alpha_deviation > 0) for part in self.regressions):
+        if not any(np.any(regression.alpha_deviation > 0) for regression in self.regressions):
             return np.zeros((2, self.n_outputs, count(X)))
-        vectors = [part.alpha_vectors for part in self.regressions]
+        vectors = [regression.alpha_vectors for regression in self.regressions]
         shifts = [self._alpha_shifts(vectors, h) for h in features(self.layer, X)]
         return np.concatenate(shifts, axis=2) * self.unit[:, None]
 
@@ -134,8 +134,10 @@ class Ensemble:
         """The same for features h (M, N', p) in the fit's units."""
         xp, parts = namespace(h), []
         flat = xp.reshape(h, (-1, h.shape[2]))
-        for part, pair in zip(self.regressions, vectors, strict=True):
-            weights = xp.reshape(transposed(part.smoother.to_t) @ pair, (2, flat.shape[0], -1))
+        for regression, pair in zip(self.regressions, vectors, strict=True):
+            weights = xp.reshape(
+                transposed(regression.smoother.to_t) @ pair, (2, flat.shape[0], -1)
+            )
             parts.append(to_numpy(transposed(weights) @ flat / self.n_members))
         return self.ordered(parts, axis=1)
 
@@ -144,21 +146,23 @@ class Ensemble:
         for block in self.units.blocks(blocks):
             xp, h = namespace(block.y), self.layer(block.X)
             fits = []
-            for part in self.regressions:
-                y = xp.stack([block.y[k, :] for k in part.outputs])
-                fits.append(row_fit(part.smoother, h, y, block.root_weight, block.block_ids))
+            for regression in self.regressions:
+                y = xp.stack([block.y[k, :] for k in regression.outputs])
+                fits.append(row_fit(regression.smoother, h, y, block.root_weight, block.block_ids))
             yield block, fits
 
     def members(self, few: slice) -> Ensemble:
         """Some of the members, without forms."""
-        each = ((part, part.smoother.members(few)) for part in self.regressions)
-        parts = tuple(replace(part, smoother=smoother, forms={}) for part, smoother in each)
+        each = ((regression, regression.smoother.members(few)) for regression in self.regressions)
+        parts = tuple(
+            replace(regression, smoother=smoother, forms={}) for regression, smoother in each
+        )
         return replace(self, layer=self.layer.members(few), regressions=parts)
 
     @property
     def coefficients(self) -> np.ndarray:
         """Coefficients of the features in the units of the outputs, shape (M, N', K)."""
-        beta = [to_numpy(part.smoother.beta) for part in self.regressions]
+        beta = [to_numpy(regression.smoother.beta) for regression in self.regressions]
         return self.ordered(beta, axis=2) * self.unit
 
 

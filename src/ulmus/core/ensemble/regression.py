@@ -129,7 +129,7 @@ def fitted_rows(
         moments = rows.reduce(FirstPass(scaling.whitening, units, groups))
         factor = factor_of_moments(moments, scaling.whitening)
     spec = spec.in_units(units)
-    parts = tuple(part for part, _ in regressions(factor, layer, units, spec, rows))
+    parts = tuple(regression for regression, _ in regressions(factor, layer, units, spec, rows))
     ensemble = Ensemble(layer, units, parts)
     names = ("leverage", "loo", "loo_leverage", *(["omega"] if spec.records_omega else []))
     if dual:
@@ -191,16 +191,16 @@ def _require_residual_dof(fit: Smoother) -> None:
 
 
 def regression_noise(
-    part: Regression, spec: RegressionSpec, form: PairwiseForm | None
+    regression: Regression, spec: RegressionSpec, form: PairwiseForm | None
 ) -> NoiseVariance:
     """Noise variance of a regression; ``form`` has the products of Q of the first group."""
     choice = spec.noise_variance
     if not isinstance(choice, str):
-        choice = np.asarray(choice)[list(part.outputs)]
+        choice = np.asarray(choice)[list(regression.outputs)]
     path = None
     if spec.pilot and form is not None:
-        path = first_group_path(part.smoother, part.y_square, form.stacked)
-    return noise_variance(choice, part.smoother, path)
+        path = first_group_path(regression.smoother, regression.y_square, form.stacked)
+    return noise_variance(choice, regression.smoother, path)
 
 
 def _with_primal_forms(
@@ -212,12 +212,12 @@ def _with_primal_forms(
     groups = [slice(0, M)] if constant else member_groups(M, n_neurons)[:1] if spec.pilot else []
     totals = rows.reduce(SecondPass(ensemble, groups, noises, names))
     parts = []
-    for part, total in zip(ensemble.regressions, totals.parts, strict=True):
-        pairs = total.pairs_of(part.smoother)
-        variance, forms = regression_noise(part, spec, pairs), {}
+    for regression, total in zip(ensemble.regressions, totals.parts, strict=True):
+        pairs = total.pairs_of(regression.smoother)
+        variance, forms = regression_noise(regression, spec, pairs), {}
         if constant and pairs is not None:
             forms[COMMON.name] = common_forms(pairs, variance.sigma2)
-        parts.append(replace(part, noise_variance=variance, forms=forms))
+        parts.append(replace(regression, noise_variance=variance, forms=forms))
     ensemble = replace(ensemble, regressions=tuple(parts))
     ensemble = with_residual_noises(ensemble, totals, noises)
     return FittedRows(ensemble, [total.records.joined() for total in totals.parts])
@@ -228,11 +228,13 @@ def with_residual_noises(
 ) -> Ensemble:
     """Add the forms that are sums over residuals."""
     parts = []
-    for part, total in zip(ensemble.regressions, totals.parts, strict=True):
-        forms = dict(part.forms)
+    for regression, total in zip(ensemble.regressions, totals.parts, strict=True):
+        forms = dict(regression.forms)
         for noise, sums in zip(noises, total.forms, strict=True):
-            forms[noise.name] = sums.forms(part.smoother.n_rows, part.noise_variance.sigma2)
-        parts.append(replace(part, forms=forms))
+            forms[noise.name] = sums.forms(
+                regression.smoother.n_rows, regression.noise_variance.sigma2
+            )
+        parts.append(replace(regression, forms=forms))
     return replace(ensemble, regressions=tuple(parts))
 
 
@@ -242,17 +244,17 @@ def _with_dual_forms(
     """Noise variances and forms that keep the coordinates of the rows."""
     totals = rows.reduce(SecondPass(ensemble, [], [], (*names, "t", "residual")))
     parts, records = [], []
-    for part, total in zip(ensemble.regressions, totals.parts, strict=True):
+    for regression, total in zip(ensemble.regressions, totals.parts, strict=True):
         arrays = total.records.joined()
-        row_fit = RowFit(part.smoother, arrays.pop("t"), arrays.pop("residual"), None)
+        row_fit = RowFit(regression.smoother, arrays.pop("t"), arrays.pop("residual"), None)
         common = row_form(row_fit.t, COMMON)
-        variance = regression_noise(part, spec, common)
+        variance = regression_noise(regression, spec, common)
         forms: dict[str, PairForms] = {}
         if spec.constant_noise:
             forms[COMMON.name] = common_forms(common, variance.sigma2)
         for noise in spec.residual_noises:
             forms[noise.name] = noise.dual(row_fit, variance.sigma2)
-        parts.append(replace(part, noise_variance=variance, forms=forms))
+        parts.append(replace(regression, noise_variance=variance, forms=forms))
         records.append(arrays)
     return FittedRows(replace(ensemble, regressions=tuple(parts)), records)
 
@@ -337,16 +339,16 @@ class SecondPass:
 
     def __call__(self, blocks: Iterable[Block]) -> EnsembleSums:
         """Sums over the blocks."""
-        totals = EnsembleSums([self._empty(part) for part in self.ensemble.regressions])
+        totals = EnsembleSums([self._empty(regression) for regression in self.ensemble.regressions])
         for block, fits in self.ensemble.row_fits(blocks):
             for total, fit in zip(totals.parts, fits, strict=True):
                 self._add(total, fit, block.rows)
         return totals
 
-    def _empty(self, part: Regression) -> RegressionSums:
-        to_t = part.smoother.to_t[:, : part.smoother.n_strong, :]
+    def _empty(self, regression: Regression) -> RegressionSums:
+        to_t = regression.smoother.to_t[:, : regression.smoother.n_strong, :]
         pairs = PairGram.zeros(to_t.shape[1], self.groups, like=to_t) if self.groups else None
-        sums = [noise.sums(to_t, len(part.outputs)) for noise in self.noises]
+        sums = [noise.sums(to_t, len(regression.outputs)) for noise in self.noises]
         return RegressionSums(pairs, sums, RowRecords([]))
 
     def _add(self, total: RegressionSums, fit: RowFit, numbers: np.ndarray | None) -> None:

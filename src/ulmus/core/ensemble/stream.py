@@ -63,11 +63,11 @@ def fitted_moments(
     factor = factor_of_moments(moments, scaling.whitening)
     spec = spec.in_units(scaling.units)
     parts = []
-    for part, from_phi in regressions(factor, layer, scaling.units, spec, source):
+    for regression, from_phi in regressions(factor, layer, scaling.units, spec, source):
         assert from_phi is not None  # the factor is one of whitened features
-        gram = moments.gram.rotated(from_phi[:, : part.smoother.n_strong, :])
-        variance, forms = regression_noise(part, spec, gram), {}
+        gram = moments.gram.rotated(from_phi[:, : regression.smoother.n_strong, :])
+        variance, forms = regression_noise(regression, spec, gram), {}
         if spec.constant_noise:
             forms[COMMON.name] = common_forms(gram, variance.sigma2)
-        parts.append(replace(part, noise_variance=variance, forms=forms))
+        parts.append(replace(regression, noise_variance=variance, forms=forms))
     return Ensemble(layer, scaling.units, tuple(parts))

@@ -61,8 +61,8 @@ def undersmoothing(
         raise _unavailable("float32-undersmoothing", cause, suggestions)
     products = _group_products(ensemble, data)
     networks = tuple(
-        undersmoothed_networks(part.smoother, part.y_square, stacked)
-        for part, stacked in zip(ensemble.regressions, products, strict=True)
+        undersmoothed_networks(regression.smoother, regression.y_square, stacked)
+        for regression, stacked in zip(ensemble.regressions, products, strict=True)
     )
     # Forms of single rows do not apply: each member has residuals of its own.
     if not noise_of_estimate(estimate).heteroskedastic:
@@ -88,7 +88,7 @@ def _rows_not_kept() -> NoUndersmoothedFitError:
 def _group_products(ensemble: Ensemble, data: RowBlocks | None) -> list[Callable[[slice], Array]]:
     """For each regression, the products of Q of a group of members side by side."""
     parts = ensemble.regressions
-    stored = [_stored_products(part.forms) for part in parts]
+    stored = [_stored_products(regression.forms) for regression in parts]
     if all(form is not None for form in stored):
         return [form.stacked for form in stored if form is not None]
     if data is None:
@@ -96,28 +96,28 @@ def _group_products(ensemble: Ensemble, data: RowBlocks | None) -> list[Callable
     groups = member_groups(ensemble.n_members, ensemble.layer.W.shape[1])
     totals = data.reduce(SecondPass(ensemble, groups, [], ()))
     return [
-        total.pairs_of(part.smoother).stacked
-        for part, total in zip(parts, totals.parts, strict=True)
+        total.pairs_of(regression.smoother).stacked
+        for regression, total in zip(parts, totals.parts, strict=True)
     ]
 
 
 def _row_forms(
-    ensemble: Ensemble, part: Regression, data: RowBlocks | None, omega: np.ndarray | None
+    ensemble: Ensemble, regression: Regression, data: RowBlocks | None, omega: np.ndarray | None
 ) -> PairForms:
     """Noise of single rows in a regression, the same for all members."""
     if data is None or omega is None:
         raise _rows_not_kept()
     forms: list[Form] = []
-    dual = _stored_rows(part.forms)
-    for k in part.outputs:
-        squares = like(omega[k], part.smoother.q)
+    dual = _stored_rows(regression.forms)
+    for k in regression.outputs:
+        squares = like(omega[k], regression.smoother.q)
         if dual is not None:
             members = namespace(squares).broadcast_to(squares, (dual.Q.shape[0], squares.shape[0]))
             forms.append(row_form(dual.Q, OWN, members))
         else:
-            to_t = part.smoother.to_t[:, : part.smoother.n_strong, :]
+            to_t = regression.smoother.to_t[:, : regression.smoother.n_strong, :]
             forms.append(RegeneratedForm(ensemble.layer, to_t, data, squares))
-    ones = namespace(part.noise_variance.sigma2).ones_like(part.noise_variance.sigma2)
+    ones = namespace(regression.noise_variance.sigma2).ones_like(regression.noise_variance.sigma2)
     return PairForms(OWN.name, tuple(forms), ones)
 
 
