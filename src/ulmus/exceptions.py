@@ -51,7 +51,7 @@ class InputError(CarriesMessage, ValueError):
     """Bad input, with its cause and suggestions as data.
 
     ``code``, ``parameter``, ``value``, ``suggestion`` and ``topic`` are attributes; the text is
-    that of :meth:`ulmus.messages.Message.render`.
+    that of ``Message.render`` in ``ulmus.messages``.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class UlmusWarning(CarriesMessage, UserWarning):
     """Base class of all warnings of ulmus, with cause and suggestions as data.
 
     ``code``, ``parameter``, ``value``, ``suggestion`` and ``topic`` are attributes; the text is
-    that of :meth:`ulmus.messages.Message.render`.
+    that of ``Message.render`` in ``ulmus.messages``.
 
     Parameters
     ----------

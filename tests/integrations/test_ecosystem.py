@@ -333,5 +333,5 @@ def test_the_example_runs_without_them():
         f"runpy.run_path({str(EXAMPLE)!r}, run_name='__main__')"
     )
     assert "Traceback" not in found, found
-    assert found.count("Passed over:") == 3
+    assert found.count("Skipped:") == 3
     assert found.count("inside, mean width") == 6

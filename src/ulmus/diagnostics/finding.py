@@ -184,7 +184,7 @@ class DiagnosticReport:
         Parameters
         ----------
         dialect : callable, default=ulmus.messages.python
-            Renders the parameters of suggestions; see :mod:`ulmus.messages`.
+            Renders the parameters of suggestions; see ``ulmus.messages``.
         """
         width = max((len(f.name) for f in self.findings), default=0)
         lines = [f"{mark(self.severity)} {self.title}"]
