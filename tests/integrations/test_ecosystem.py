@@ -334,4 +334,4 @@ def test_the_example_runs_without_them():
     )
     assert "Traceback" not in found, found
     assert found.count("Skipped:") == 3
-    assert found.count("inside, mean width") == 6
+    assert found.count("mean width") == 6
