@@ -12,8 +12,7 @@ from models import every_estimate_ensemble
 from numpy.testing import assert_array_equal
 
 from ulmus.core.fit.fit import Fit
-from ulmus.model_file.classes import FIT_CLASSES
-from ulmus.model_file.serialisation import from_arrays, to_arrays
+from ulmus.model_file.serialisation import FIT_CLASSES, from_arrays, to_arrays
 
 LEVELS = [0.5, 0.9]
 

@@ -17,8 +17,8 @@ from ulmus.pipelines import inference
 from ulmus.tables import BooleanColumn, NumberColumn, Schema, TableEncoder
 from ulmus.tables.cells import Cells
 from ulmus.tables.columns import column_type
-from ulmus.tables.csv_dialect import CsvDialect
 from ulmus.tables.files import TableFile, table_file
+from ulmus.tables.formats import CsvDialect
 
 # Tables with more cells than fit into memory are represented by at most so many rows.
 MAX_ROWS = 200_000

@@ -17,7 +17,7 @@ from ulmus.diagnostics.calibration_data import (
     n_calibration_residuals,
     new_data,
 )
-from ulmus.diagnostics.checks import calibration, fit_quality, size
+from ulmus.diagnostics.checks import calibration, fit_checks
 from ulmus.diagnostics.checks.residual_correlation import correlation_findings
 from ulmus.diagnostics.coverage import CoverageTest
 from ulmus.diagnostics.finding import CoverageRow, DiagnosticReport, Finding, finding
@@ -71,9 +71,9 @@ def diagnostic_report(
             data, points = new_data(fit, X, y), X
         findings, table = _output_findings(fit, data, points, names)
         if X is not None:
-            findings.append(fit_quality.extrapolation_finding(fit, X))
-        findings += [fit_quality.bias_finding(fit), *fit_quality.leverage_findings(fit)]
-        findings += [size.members_finding(fit, points), size.selection_finding(fit)]
+            findings.append(fit_checks.extrapolation_finding(fit, X))
+        findings += [fit_checks.bias_finding(fit), *fit_checks.leverage_findings(fit)]
+        findings += [fit_checks.members_finding(fit, points), fit_checks.selection_finding(fit)]
     findings += _warning_findings(caught)
     rows = "training rows, leave-one-out" if data.leave_one_out else "new rows, out-of-sample"
     title = f"diagnostics from {data.n_rows} {rows}."
@@ -105,10 +105,10 @@ def _output_findings(
             calibration.error_scale_finding(test, k, labels),
             calibration.predictive_distribution_finding(test, k),
             calibration.residual_distribution_finding(fit, shape, k),
-            *fit_quality.misfit_findings(fit, k),
+            *fit_checks.misfit_findings(fit, k),
             *correlation_findings(fit, k),
-            size.units_finding(fit, k),
-            size.rows_finding(fit, k),
+            fit_checks.units_finding(fit, k),
+            fit_checks.rows_finding(fit, k),
         ]
         findings += [f._replace(name=f"{f.name}, output {k}") if several else f for f in found]
         rows = [row for _, part in parts for row in part]

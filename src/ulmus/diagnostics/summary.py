@@ -19,14 +19,14 @@ from ulmus.core.query.leave_out import leave_one_out_accuracy, scaled_residuals
 from ulmus.core.variance.estimates import never_negative, sufficient_members
 from ulmus.diagnostics.calibration_data import leave_one_out_coverage, noiseless
 from ulmus.diagnostics.check import diagnostic_report
-from ulmus.diagnostics.checks.residual_correlation import correlation_text
-from ulmus.diagnostics.checks.size import (
+from ulmus.diagnostics.checks.fit_checks import (
     MEMBER_POINTS,
     MORE_MEMBERS,
     QUANTILE,
     ROWS_PER_DOF,
     TOLERANCE,
 )
+from ulmus.diagnostics.checks.residual_correlation import correlation_text
 from ulmus.diagnostics.summary_value import FeatureRelevance, Summary, VarianceShares
 from ulmus.messages import Message, Setting
 

@@ -7,8 +7,8 @@ arrays contradict each other. What is written or checked in a file belongs here;
 found by name, so that they can import this package.
 """
 
-from ulmus.model_file.classes import SKOPS_TRUSTED_TYPES
 from ulmus.model_file.loading import load, model_document
 from ulmus.model_file.saving import save
+from ulmus.model_file.serialisation import SKOPS_TRUSTED_TYPES
 
 __all__ = ["SKOPS_TRUSTED_TYPES", "load", "model_document", "save"]

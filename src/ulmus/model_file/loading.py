@@ -9,9 +9,13 @@ import numpy as np
 
 from ulmus.core.arrays.backend import is_foreign, reference_array
 from ulmus.core.fit.fit import Fit
-from ulmus.model_file.classes import NOISE_CLASSES, estimator_class
 from ulmus.model_file.container import Container, read_container, read_document, refusals
-from ulmus.model_file.serialisation import from_arrays, from_description
+from ulmus.model_file.serialisation import (
+    NOISE_CLASSES,
+    estimator_class,
+    from_arrays,
+    from_description,
+)
 from ulmus.model_file.validation import require_valid_fit
 from ulmus.tables import Schema, TableEncoder
 

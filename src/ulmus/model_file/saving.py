@@ -13,9 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from ulmus.atomic_write import atomic_write
 from ulmus.core.fit.fit import Fit
 from ulmus.intervals.distribution import without_rows
-from ulmus.model_file.classes import ESTIMATORS, NOISE_CLASSES, estimator_class
 from ulmus.model_file.container import write_container
-from ulmus.model_file.serialisation import describe, to_arrays
+from ulmus.model_file.serialisation import (
+    ESTIMATORS,
+    NOISE_CLASSES,
+    describe,
+    estimator_class,
+    to_arrays,
+)
 
 
 def save(

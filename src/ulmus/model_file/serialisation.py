@@ -1,15 +1,12 @@
-"""A fit as named arrays and a description that JSON can represent, and back.
-
-Fields of the dataclasses that a fit consists of are arrays, which are named by the path that leads
-to them, or plain values, which are part of the description. An array that occurs in several places
-is stored once.
-"""
+"""Values of a fit as arrays and a description, and back; classes that may occur in a file."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,8 +15,59 @@ from array_api_compat import is_array_api_obj
 
 from ulmus.core.arrays.backend import Array, is_foreign, like, to_numpy
 from ulmus.core.fit.fit import Fit
-from ulmus.model_file.classes import FIT_CLASSES
-from ulmus.model_file.field_types import construct
+from ulmus.core.fit.misfit import Misfit
+from ulmus.core.ridge.member_pairs import PairGram
+from ulmus.core.variance.quadratic_forms import JackknifeForm, RegeneratedForm, RowForm
+from ulmus.model_file.field_types import construct, field_hints
+from ulmus.noise.structures import NOISE_STRUCTURES
+
+# Estimators import this package, so that they are named here and imported when a file is read.
+ESTIMATORS = {
+    "ELMEnsembleRegressor": "ulmus.estimators.ensemble",
+    "ELMRegressor": "ulmus.estimators.single",
+}
+#: Classes of the ``noise`` parameter.
+NOISE_CLASSES: dict[str, type] = dict(NOISE_STRUCTURES)
+
+
+def estimator_class(name: Any) -> Any:
+    """The estimator of a name."""
+    if not isinstance(name, str) or name not in ESTIMATORS:
+        raise ValueError(f"there is no class {name!r:.80}")
+    return getattr(import_module(ESTIMATORS[name]), name)
+
+
+def _dataclasses_in(hint: Any) -> Iterator[type]:
+    """The dataclasses that a type hint mentions."""
+    if is_dataclass(hint) and isinstance(hint, type):
+        yield hint
+    for argument in typing.get_args(hint):
+        yield from _dataclasses_in(argument)
+
+
+def reachable_dataclasses(*roots: type) -> dict[str, type]:
+    """The dataclasses that values of some dataclasses consist of, by name, themselves included."""
+    found: dict[str, type] = {}
+    waiting = list(roots)
+    while waiting:
+        cls = waiting.pop()
+        if cls.__name__ not in found:
+            found[cls.__name__] = cls
+            for hint in field_hints(cls).values():
+                waiting.extend(_dataclasses_in(hint))
+    return dict(sorted(found.items()))
+
+
+#: Classes of a fit. Forms are named, as fields that accept any of them have no narrower hint.
+FIT_CLASSES = reachable_dataclasses(Fit, JackknifeForm, PairGram, RegeneratedForm, RowForm)
+
+#: What ``skops.io.load(path, trusted=SKOPS_TRUSTED_TYPES)`` must trust to load a fitted estimator:
+#: the classes of ulmus, and SciPy's sparse arrays for fits to them.
+SKOPS_TRUSTED_TYPES = tuple(f"{module}.{name}" for name, module in ESTIMATORS.items()) + tuple(
+    f"{cls.__module__}.{cls.__qualname__}"
+    for cls in (*FIT_CLASSES.values(), *NOISE_CLASSES.values(), Misfit, scipy.sparse.csr_array)
+)
+
 
 SEQUENCES = {"list": list, "tuple": tuple}
 

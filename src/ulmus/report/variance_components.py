@@ -8,7 +8,7 @@ import numpy as np
 
 from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.variance.estimates import sufficient_members, variance_at
-from ulmus.diagnostics.checks.size import QUANTILE, TOLERANCE
+from ulmus.diagnostics.checks.fit_checks import QUANTILE, TOLERANCE
 from ulmus.plot._ensemble_size import INFINITE, member_counts
 from ulmus.plot._variance import (
     CHOICE,

@@ -18,8 +18,15 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from ulmus.tables.cells import some
-from ulmus.tables.csv_dialect import CsvDialect, read_error
-from ulmus.tables.formats import ARROW, CSV, PARQUET, file_format, is_compressed
+from ulmus.tables.formats import (
+    ARROW,
+    CSV,
+    PARQUET,
+    CsvDialect,
+    file_format,
+    is_compressed,
+    read_error,
+)
 
 BATCH_ROWS = 65_536
 # A table of more cells than this is read in blocks and not kept in memory.

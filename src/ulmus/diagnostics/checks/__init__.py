@@ -1,6 +1,5 @@
 """The checks: each returns findings, whose codes and topics are registered in ``finding.CHECKS``.
 
 ``calibration`` covers coverage and the predictive distribution, ``residual_correlation`` correlated
-errors, ``fit_quality`` misfit, bias, leverage and extrapolation, ``size`` rows, members and
-hidden units.
+errors, ``fit_checks`` misfit, bias, leverage, extrapolation, and rows, members and hidden units.
 """

@@ -11,7 +11,7 @@ from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.diagnostics.calibration_data import LEVELS
-from ulmus.diagnostics.checks.suggestions import ANOTHER_MAP, MORE_NEURONS
+from ulmus.diagnostics.checks.fit_checks import ANOTHER_MAP, MORE_NEURONS
 from ulmus.diagnostics.coverage import (
     ERROR_P,
     FEWEST_ROWS,

@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from ulmus.tables.cells import Cells, some
-from ulmus.tables.columns.base import Column
-from ulmus.tables.columns.statistics import CategoryStatistics
+from ulmus.tables.columns.base import CategoryStatistics, Column
 
 
 @dataclass(frozen=True)

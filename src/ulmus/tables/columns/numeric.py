@@ -11,8 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from ulmus.tables.cells import BOOLEANS, Cells, number_of, text_of
-from ulmus.tables.columns.base import Column
-from ulmus.tables.columns.statistics import NumericStatistics
+from ulmus.tables.columns.base import Column, NumericStatistics
 from ulmus.tables.dates import DATE_TEXT, days_since_1970, parsed_dates
 
 

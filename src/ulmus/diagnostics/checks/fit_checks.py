@@ -1,0 +1,208 @@
+"""Checks of the fit itself: misfit, bias, leverage, and the numbers of rows, units and members."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ulmus.core.arrays.backend import Array, dense, taken_rows, to_numpy
+from ulmus.core.data.scaling import n_extrapolated
+from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.training_rows import FULL_LEVERAGE
+from ulmus.core.ridge.alpha import RELATIVE_GRID
+from ulmus.core.variance.estimates import sufficient_members
+from ulmus.diagnostics.calibration_data import noiseless
+from ulmus.diagnostics.finding import Finding, finding
+from ulmus.intervals.confidence import LARGE_BIAS
+from ulmus.messages import Setting
+
+MORE_NEURONS = Setting("n_neurons", phrase="use a larger {}")
+ANOTHER_MAP = Setting("input_map", phrase="use another {}")
+
+
+def alpha_deviation(fit: Fit) -> np.ndarray:
+    """Standard deviations of the logarithms of alpha, zero where it was given, shape (K,)."""
+    return fit.per_regression(lambda part: part.alpha_deviation)
+
+
+def select_alpha(fit: Fit) -> tuple[Setting, ...]:
+    """To select alpha, where it was given."""
+    return () if np.all(alpha_deviation(fit)) else (Setting("alpha", "loo"),)
+
+
+# Agreement of neighbouring residuals in standard errors from which a misfit is an error.
+STRONG_MISFIT = 7.0
+# A leverage this close to one leaves an uninformative residual.
+HIGH_LEVERAGE = 0.99
+# Shares of new rows that extrapolate from which this is a warning, or an error.
+SOME_POINTS, MANY_POINTS = 0.05, 0.25
+
+
+def misfit_findings(fit: Fit, k: int) -> list[Finding]:
+    """Residuals of neighbours that agree, and steps."""
+    misfit = fit.misfit
+    if misfit is None:
+        return []
+    if noiseless(fit)[k]:
+        message = "residuals are at round-off level: y is constant or noiseless."
+        return [finding("misfit", "ok", 0.0, message)]
+    agreement, steps = float(misfit.agreement[k]), float(misfit.step_gain[k])
+    severity = "ok"
+    if misfit.clustered[k]:
+        severity = "error" if agreement > STRONG_MISFIT else "warning"
+    clusters = finding(
+        "misfit",
+        severity,
+        agreement,
+        f"agreement of neighbouring residuals z = {agreement:.1f}; their sums reach "
+        f"{float(misfit.largest_sum[k]):.1f} standard deviations.",
+        "The networks do not follow the function everywhere.",
+        (MORE_NEURONS, ANOTHER_MAP, "transform the inputs so that the function is smoother"),
+    )
+    if not misfit.stepped[k]:
+        return [clusters, finding("step", "ok", 0.0, "no step detected along any input.")]
+    step = finding(
+        "step",
+        "warning",
+        steps,
+        "a step explains the steepest change as well as the fit: it reduces the sum of squares by "
+        f"{steps:.1f} noise variances.",
+        "The data do not identify the location of the step.",
+        ("add rows around it", "add an input that separates its two sides"),
+    )
+    return [clusters, step]
+
+
+def bias_finding(fit: Fit) -> Finding:
+    """The distance between the prediction and an undersmoothed one."""
+    gap = fit.undersmoothing_gap
+    if np.isnan(gap) or np.all(noiseless(fit)):
+        return finding("bias", "ok", 0.0, "not tested: there is no undersmoothed fit.")
+    return finding(
+        "bias",
+        "ok" if gap <= LARGE_BIAS else "warning" if gap <= 2 * LARGE_BIAS else "error",
+        gap,
+        f"predictions are up to {gap:.1f} standard errors from an undersmoothed fit.",
+        "There the smoothing bias is large compared with the standard error.",
+        (MORE_NEURONS, Setting("weight_scale", phrase="use another {}")),
+    )
+
+
+def leverage_findings(fit: Fit) -> list[Finding]:
+    """The largest leverage of a training row in any member."""
+    if fit.rows is None:
+        return []
+    largest = float(fit.rows.largest_leverage)
+    severity = "error" if largest >= FULL_LEVERAGE else "warning"
+    return [
+        finding(
+            "leverage",
+            severity if largest >= HIGH_LEVERAGE else "ok",
+            largest,
+            f"at most {largest:.3g}, over training rows and members.",
+            "Members interpolate such rows, whose leave-one-out residuals are unreliable.",
+            (*select_alpha(fit), "inspect these rows"),
+        )
+    ]
+
+
+def extrapolation_finding(fit: Fit, X: Array) -> Finding:
+    """Share of new rows outside the training range, or with unseen values."""
+    outside = n_extrapolated(X, fit.scale)
+    inputs = fit.ensemble.layer.inputs
+    unseen = max(inputs.unknown_values(dense(X)).values(), default=0) if inputs.one_hot else 0
+    share = max(outside, unseen) / X.shape[0]
+    message = f"{outside} of {X.shape[0]} new rows lie outside the range of the training inputs"
+    message += f", {unseen} have a value that no training row has." if unseen else "."
+    return finding(
+        "extrapolation",
+        "ok" if share <= SOME_POINTS else "warning" if share <= MANY_POINTS else "error",
+        share,
+        message,
+        "Predictions there are extrapolations.",
+        ("add training rows like these",),
+    )
+
+
+# Members are few if more than so many times as many are suggested, at most at so many points.
+MORE_MEMBERS, MEMBER_POINTS = 2, 500
+# Redrawing the weights may add such a share to the variance, at this share of the points.
+TOLERANCE, QUANTILE = 0.05, 0.9
+# A member should have more units than so many times its degrees of freedom.
+UNITS_PER_DOF = 2.0
+# An alpha within this factor of the least one tried, less than a step of the grid, is that one.
+GRID_END = 1.5
+FEW_ROWS = 100
+ROWS_PER_DOF, FEWEST_PER_DOF = 5.0, 2.0
+
+
+def rows_finding(fit: Fit, k: int) -> Finding:
+    """Whether there are enough rows for the degrees of freedom of the fit."""
+    gamma = float(fit.gamma[k])
+    n, ratio = fit.n_rows, fit.n_rows / max(gamma, 1.0)
+    severity = "warning" if n < FEW_ROWS or ratio < ROWS_PER_DOF else "ok"
+    return finding(
+        "rows",
+        "error" if ratio < FEWEST_PER_DOF else severity,
+        ratio,
+        f"{n} rows for {gamma:.1f} effective degrees of freedom, {ratio:.1f} per degree.",
+        "Standard errors estimated from few rows are themselves uncertain.",
+        ("add rows", *select_alpha(fit)),
+    )
+
+
+def members_finding(fit: Fit, X: Array) -> Finding:
+    """Whether more members would make predictions less random, at some of the rows of X."""
+    M = fit.ensemble.n_members
+    if M < 2:
+        message = "one network: standard errors exclude the variance of its random weights."
+        return finding("members", "ok", 1.0, message)
+    few = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], MEMBER_POINTS)).astype(int))
+    enough = sufficient_members(fit.parts(taken_rows(X, few)), TOLERANCE, QUANTILE)
+    return finding(
+        "members",
+        "warning" if enough > MORE_MEMBERS * M else "ok",
+        float(enough),
+        f"{M} members; with {enough}, random weights add {TOLERANCE:.0%} to the variance.",
+        "Error bars include it, but predictions depend visibly on the seed.",
+        (Setting("n_estimators", enough),),
+    )
+
+
+def units_finding(fit: Fit, k: int) -> Finding:
+    """Whether members have enough hidden units to follow the function."""
+    smoother = next(p.smoother for p in fit.ensemble.regressions if k in p.outputs)
+    N, gamma = int(fit.ensemble.layer.W.shape[1]), float(smoother.gamma)
+    chosen = bool(alpha_deviation(fit)[k] > 0)
+    at_end = chosen and smoother.alpha <= GRID_END * RELATIVE_GRID[0] * _largest_square(fit, k)
+    message = f"{N} hidden units per member for {gamma:.1f} effective degrees of freedom"
+    return finding(
+        "hidden-units",
+        "warning" if UNITS_PER_DOF * gamma > N or at_end else "ok",
+        gamma / N,
+        message + ("; alpha is the smallest value tried." if at_end else "."),
+        "The function may require more hidden units.",
+        (MORE_NEURONS,),
+    )
+
+
+def selection_finding(fit: Fit) -> Finding:
+    """How alpha and the input map were selected."""
+    message = "alpha given; " if not np.any(alpha_deviation(fit)) else "alpha cross-validated; "
+    if fit.input_map is None:
+        message += "no input map."
+    elif fit.rows is not None and fit.rows.map_rows is not None:
+        message += "input map learned on rows that are not used for calibration."
+    elif fit.folded:
+        message += "input map learned without the fold of each residual."
+    else:
+        message += "input map learned on the same rows."
+    return finding("selection", "ok", 0.0, message)
+
+
+def _largest_square(fit: Fit, k: int) -> float:
+    """Largest squared singular value of the hidden features of the first member."""
+    smoother = next(p.smoother for p in fit.ensemble.regressions if k in p.outputs)
+    first = int(smoother.constant)
+    root = to_numpy(smoother.to_t[0, first:, first:])
+    least = float(np.min(np.linalg.svd(root, compute_uv=False)))
+    return 1 / least**2 if least > 0 else 0.0
