@@ -61,12 +61,12 @@ def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Esti
     Examples
     --------
     >>> import dask.array as da
-    >>> import ulmus.integrations.dask
+    >>> import ulmus.dask
     >>> from ulmus import ELMEnsembleRegressor
     >>> X = da.random.default_rng(0).uniform(size=(2000, 2), chunks=(500, 2))
     >>> y = X[:, 0] * X[:, 1]
     >>> model = ELMEnsembleRegressor(3, 20, input_map=None, random_state=0)
-    >>> model = ulmus.integrations.dask.fit(model, X, y)
+    >>> model = ulmus.dask.fit(model, X, y)
     >>> bool(abs(model.predict([[0.5, 0.5]])[0] - 0.25) < 0.01)
     True
     """
@@ -101,12 +101,12 @@ def predict(estimator: Any, X: Any) -> Any:
     Examples
     --------
     >>> import dask.array as da
-    >>> import ulmus.integrations.dask
+    >>> import ulmus.dask
     >>> from ulmus import ELMEnsembleRegressor
     >>> from ulmus.datasets import make_sine
     >>> X, y, *_ = make_sine(60, random_state=0)
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
-    >>> ulmus.integrations.dask.predict(model, da.from_array(X)).compute().shape
+    >>> ulmus.dask.predict(model, da.from_array(X)).compute().shape
     (60,)
     """
     return _mapped(X, estimator.predict, estimator)
@@ -134,12 +134,12 @@ def predict_var(
     Examples
     --------
     >>> import dask.array as da
-    >>> import ulmus.integrations.dask
+    >>> import ulmus.dask
     >>> from ulmus import ELMEnsembleRegressor
     >>> from ulmus.datasets import make_sine
     >>> X, y, *_ = make_sine(60, random_state=0)
     >>> model = ELMEnsembleRegressor(5, 20, input_map=None, random_state=0).fit(X, y)
-    >>> ulmus.integrations.dask.predict_var(model, da.from_array(X)).compute().shape
+    >>> ulmus.dask.predict_var(model, da.from_array(X)).compute().shape
     (60,)
     """
 
