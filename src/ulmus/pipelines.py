@@ -41,8 +41,9 @@ POINT_METHODS = (
     "variance_at",
     "variance_components",
 )
-# Step of central differences of the transformers, relative to the size of a column.
-STEP = 1e-5
+# Step of central differences of the transformers, relative to the spread of a column, and its least
+# size relative to a value.
+STEP, ROUND_OFF = 1e-5, 1e-10
 
 
 def inference(model: Any) -> Any:
@@ -255,20 +256,26 @@ class PipelineTable:
         """
         x = changes.get(name, self.column(name))
         x = np.broadcast_to(np.asarray(x, dtype=float), self.n_rows)
-        step = STEP * np.maximum(np.abs(x), np.std(x))
+        # The spread of the column, as an offset such as that of a northing has no influence; and
+        # more than its round-off.
+        spread = np.std(self.column(name))
+        step = np.maximum(STEP * (spread if spread > 0 else np.abs(x)), ROUND_OFF * np.abs(x))
         if np.all(x > 0):
             # Positive values stay positive, because transformers may take logarithms.
-            step = np.minimum(step, np.maximum(1e-3 * x, 1e-10 * np.std(x)))
+            step = np.minimum(step, np.maximum(1e-3 * x, 1e-10 * spread))
         step = np.where(step > 0, step, STEP)
+        above, below = x + step, x - step
         high, low = (
-            to_numpy(dense(self.points(rows, {**changes, name: x + side * step})))
-            for side in (1.0, -1.0)
+            to_numpy(dense(self.points(rows, {**changes, name: values})))
+            for values in (above, below)
         )
-        return (high - low) / (2 * step[rows, None])
+        return (high - low) / (above - below)[rows, None]
 
     def _changed(self, rows: Rows, changes: Changes) -> Any:
         is_frame = hasattr(self.inputs, "iloc")
         block = (self.inputs.iloc if is_frame else self.inputs)[rows].copy()
+        if not is_frame and block.dtype.kind == "f":
+            block = block.astype(float)  # single precision cannot represent small steps
         for name, value in changes.items():
             values = value if np.ndim(value) == 0 else value[rows]
             if is_frame:

@@ -287,7 +287,7 @@ def test_unusual_arguments_that_are_valid(model):
     nothing = model.functional(np.zeros(40), FRAME)
     assert nothing.iloc[0, 2:6].tolist() == [0, 0, 0, 1]
     mixed = model.average(FRAME, by=np.array(["a", 1] * 20, dtype=object))
-    assert mixed.by.tolist() == ["1", "a"]
+    assert mixed.by.tolist() == [1, "a"]
     assert len(model.slope(FRAME, FRAME.columns[:2])) == 2
     assert model.partial_dependence(FRAME, "t", grid=0.5).t.tolist() == [0.5]
     assert len(model.partial_dependence(FRAME.assign(u=0.5), "u")) == 1

@@ -120,11 +120,14 @@ def test_where_noise_is_constant_all_is_as_without_a_model():
 # --- what it is made of ----------------------------------------------------------------------
 
 
-def test_the_default_is_auto_and_its_estimates_are_homoskedastic():
+def test_the_default_is_auto_and_its_estimates_follow_the_noise_that_it_finds():
     for model in (ELMEnsembleRegressor(), ELMRegressor()):
         assert model.noise == "auto"
         assert hasattr(model, "partial_fit")
-    assert auto().fit(*noise_profile_table(100)).variance_estimates_ == ("BR",)
+    X, y = noise_profile_table()
+    assert auto().fit(X, y).variance_estimates_ == ("BM", "BR")
+    flat = mean(X) + 0.3 * np.random.default_rng(1).standard_normal(500)
+    assert auto().fit(X, flat).variance_estimates_ == ("BR",)
 
 
 def test_each_output_decides():

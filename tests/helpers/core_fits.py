@@ -9,11 +9,12 @@ from ulmus.core.data.source import Block, RowBlocks
 from ulmus.core.ensemble.regression import RegressionSpec
 from ulmus.core.fit.build import build
 from ulmus.core.fit.spec import FitSpec
-from ulmus.core.ridge.member_pairs import CORRELATED
+from ulmus.core.ridge.member_pairs import CORRELATED, MODELLED
 from ulmus.core.variance.estimates import ESTIMATES
 
 # Estimates for independent noise.
-INDEPENDENT = tuple(name for name, e in ESTIMATES.items() if e.pairing != CORRELATED.name)
+OTHER_PASSES = (CORRELATED.name, MODELLED.name)
+INDEPENDENT = tuple(name for name, e in ESTIMATES.items() if e.pairing not in OTHER_PASSES)
 
 
 class Blocks(list):

@@ -50,6 +50,10 @@ class Table(Protocol):
     def index(self) -> Any:
         """Labels of the rows."""
 
+    @property
+    def inputs(self) -> Any:
+        """The columns that the model uses, as they were given."""
+
     def column(self, name: str) -> np.ndarray | None:
         """Values of a column of the table, a feature or not; None if there is none."""
 
@@ -183,11 +187,17 @@ def as_list(value: Any) -> list[Any]:
 
 def column_name(table: Table, key: Any, parameter: str) -> str:
     """Name of a feature that is given by name or by position."""
-    features = table.features
+    features, labels = table.features, list(getattr(table.inputs, "columns", []))
+    numbers = [label for label in labels if isinstance(label, (int, np.integer))]
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
-        if -len(features) <= key < len(features):
+        if key in numbers:  # the column of this label, not the one at this position
+            return features[labels.index(key)]
+        if numbers not in ([], list(range(len(features)))):
+            text = f"names column {key}, and the labels of the columns are {numbers[:10]}"
+        elif -len(features) <= key < len(features):
             return features[key]
-        text = f"names column {key}, but columns are numbered from 0 to {len(features) - 1}"
+        else:
+            text = f"names column {key}, but columns are numbered from 0 to {len(features) - 1}"
     elif key in features:
         return str(key)
     else:

@@ -147,8 +147,11 @@ def _sorted_levels(key: GroupKey) -> tuple[np.ndarray, np.ndarray]:
     """Distinct labels in order, and the number of each row's label among them."""
     try:
         levels, own = np.unique(key.labels, return_inverse=True)
-    except TypeError:
-        return np.unique(key.labels.astype(str), return_inverse=True)
+    except TypeError:  # labels of several types, such as 1 and "1"
+        levels = np.empty(len(set(key.labels)), dtype=object)
+        levels[:] = sorted(set(key.labels), key=lambda label: (type(label).__name__, str(label)))
+        number = {level: i for i, level in enumerate(levels)}
+        own = np.array([number[label] for label in key.labels])
     position = {level: i for i, level in enumerate(in_category_order(list(levels), key.ordered))}
     if len(position) < len(levels):
         return levels, own

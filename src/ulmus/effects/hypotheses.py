@@ -6,10 +6,10 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 from scipy import stats
 
 from ulmus.core.arrays.backend import FloatArray
+from ulmus.core.arrays.linalg import eigh
 from ulmus.effects.inference import MAX_JOINT, Estimates, delta_method
 from ulmus.exceptions import InputError
 from ulmus.intervals.confidence import ErrorBars
@@ -76,7 +76,7 @@ def wald_test(estimates: Estimates, k: int) -> WaldTest:
     """Joint test that the estimates of output k are zero."""
     assert estimates.covariance is not None
     C, e = estimates.covariance[k], estimates.errors.center[:, k]
-    values, vectors = scipy.linalg.eigh(C)
+    values, vectors = eigh(C)
     kept = values > 1e-10 * max(values[-1], 0.0)  # smaller eigenvalues are round-off
     rank = int(np.sum(kept))
     dof = float(np.min(estimates.errors.dof[:, k]))

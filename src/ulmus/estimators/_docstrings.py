@@ -58,14 +58,15 @@ fit_intercept : bool, default=True
 standardize : bool, default=True
     Whether inputs are centred and scaled by their training mean and standard deviation.
 noise : {"auto", "homoskedastic", "heteroskedastic"} or an object of ulmus.noise, default="auto"
-    Assumption about the noise. ``"auto"`` assumes constant noise for the standard error of the
-    mean; for a new observation it also fits a model of the noise variance (a small ensemble for
-    the logarithm of squared leave-one-out residuals), and uses it for each output whose
-    leave-one-out log score it improves by 2.5 standard errors. ``"homoskedastic"`` fits no such
-    model. ``"heteroskedastic"`` computes heteroskedasticity-consistent standard errors, and
-    uses the model wherever it improves the score. ``partial_fit`` passes over the rows once and
-    assumes constant noise. An object of :mod:`ulmus.noise` specifies correlated noise: time
-    series, spatial data or clusters.
+    Assumption about the noise. ``"auto"`` fits a model of the noise variance (a small
+    ensemble for the logarithm of squared leave-one-out residuals), and uses it for each
+    output whose leave-one-out log score it improves by 2.5 standard errors: for the noise of
+    a new observation, and as the noise variance of each training row in all standard errors.
+    Otherwise the variance is constant. ``"homoskedastic"`` fits no such model.
+    ``"heteroskedastic"`` computes heteroskedasticity-consistent standard errors, and uses the
+    model for new observations wherever it improves the score. ``partial_fit`` passes over the
+    rows once and assumes constant noise. An object of :mod:`ulmus.noise` specifies correlated
+    noise: time series, spatial data or clusters.
 noise_variance : "pilot", "residual" or float, default="pilot"
     Estimate of ``noise_variance_``. ``"residual"`` is the paper's estimate, which includes the
     squared bias of the fit; ``"pilot"`` uses the residuals of an undersmoothed fit. A number is

@@ -54,10 +54,10 @@ class JointInference(InferenceSource):
 
         Notes
         -----
-        The estimates over distinct pairs of members (BR, S2, S3, BD) are unbiased and need not be
-        positive semidefinite. Negative eigenvalues of the correlation matrix are replaced by zero
-        and its diagonal is rescaled to one; variances do not change. With X2, this is done for
-        the points of X and X2 jointly.
+        The estimates over distinct pairs of members (BR, BM, S2, S3, BD) are unbiased and need
+        not be positive semidefinite. Negative eigenvalues of the correlation matrix are replaced
+        by zero and its diagonal is rescaled to one; variances do not change. With X2, this is done
+        for the points of X and X2 jointly.
 
         Examples
         --------

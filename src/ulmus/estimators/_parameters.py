@@ -16,6 +16,7 @@ from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.layer.hidden_layer import ACTIVATIONS, DISTRIBUTIONS, HiddenLayer, UnitDistribution
 from ulmus.core.layer.inputs import EXPANSIONS
 from ulmus.core.noise import NOISES
+from ulmus.core.ridge.member_pairs import COMMON
 from ulmus.core.ridge.residuals import HC_DIVISORS
 from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.exceptions import InputError
@@ -196,8 +197,9 @@ def resolved_estimates(variance: Any, noise: Any, n_members: int) -> tuple[str, 
     default = assumption.estimates[single]
     known = _estimates_of(assumption.correlated)
     if isinstance(variance, str) and variance == "auto":
-        # The estimate for independent noise is computed for comparison.
-        return (default, independent.estimates[single]) if assumption.correlated else (default,)
+        # The estimate for constant noise is computed for comparison, where its forms are.
+        compared = COMMON.name in NOISES[ESTIMATES[default].pairing].requires
+        return (default, independent.estimates[single]) if compared else (default,)
     if isinstance(variance, str) and variance == "all":
         usable = [name for name in known if ESTIMATES[name].min_members <= n_members]
         return (default, *(name for name in usable if name != default))

@@ -47,11 +47,14 @@ class ELMEnsembleRegressor(BaseELM):
     {tuning_fraction, fit_intercept, standardize, noise}
     variance : str or list of str, default="auto"
         Estimates of the variance of a prediction to compute: one, a list, or ``"all"`` that the
-        noise allows. ``"auto"`` is ``"BR"``, ``"S2"`` or ``"BD"``.
+        noise allows. ``"auto"`` is ``"BR"``, ``"BM"``, ``"S2"`` or ``"BD"``.
 
         - Homoskedastic noise: ``"NHo"`` (naive) and ``"BR"`` (bias-reduced).
         - Heteroskedastic noise: ``"NHe"`` (naive), ``"S1"``, ``"S2"`` and ``"S3"`` (U-statistics
           over one, two and three distinct members).
+        - A model of the noise variance: ``"NM"`` (naive) and ``"BM"`` (bias-reduced), with the
+          predicted noise variance of each row. They are ``"NHo"`` and ``"BR"`` where no such model
+          is used.
         - Correlated noise of :mod:`ulmus.noise`: ``"ND"`` (naive) and ``"BD"`` (bias-reduced).
           ``"NHo"`` and ``"BR"`` are available for comparison.
     hc : {"HC0", "HC2", "HC3", "HC3-exact", "pooled"}, default="pooled"
@@ -167,8 +170,8 @@ class ELMEnsembleRegressor(BaseELM):
         components : VarianceComponents
             Named tuple of arrays ``noise`` (variance of a member due to noise), ``covariance``
             (between members) and ``weights`` (due to the hidden weights). Their sum is the estimate
-            over distinct pairs of members, ``"BR"``, ``"S2"``, ``"S3"`` or ``"BD"``, without the
-            variance of the selected alpha and map.
+            over distinct pairs of members, ``"BR"``, ``"BM"``, ``"S2"``, ``"S3"`` or ``"BD"``,
+            without the variance of the selected alpha and map.
 
         Examples
         --------

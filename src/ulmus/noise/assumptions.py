@@ -23,7 +23,7 @@ class NoiseAssumption:
 
 
 INDEPENDENT = {
-    "auto": NoiseAssumption(("BR", "NHo"), 2.5),
+    "auto": NoiseAssumption(("BM", "NM"), 2.5),
     "homoskedastic": NoiseAssumption(("BR", "NHo")),
     "heteroskedastic": NoiseAssumption(("S2", "S1"), 0.0),
 }

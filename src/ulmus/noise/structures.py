@@ -70,9 +70,11 @@ class CorrelatedNoise:
 
     def __mul__(self, other: Any) -> CorrelatedNoise:
         """Noise that is correlated within groups only."""
-        if isinstance(self, Clustered):
-            return other * self if isinstance(other, CorrelatedNoise) else NotImplemented
-        if not isinstance(other, Clustered):
+        if not isinstance(other, CorrelatedNoise):
+            return NotImplemented
+        if isinstance(self, Clustered) and not isinstance(other, Clustered):
+            return other * self
+        if isinstance(self, Clustered) or not isinstance(other, Clustered):
             text = f"{self!r} * {other!r} is not defined: only Clustered() can be a factor"
             suggestion = "use AR1() * Clustered() for one series per group"
             raise covariance_error("invalid-noise", text, suggestion)

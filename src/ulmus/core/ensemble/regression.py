@@ -27,7 +27,7 @@ from ulmus.core.ridge.moments import FirstPass
 from ulmus.core.ridge.preconditioner import Whitening, sample_rows, sample_whitening
 from ulmus.core.ridge.residuals import RowFit, pooled_omega
 from ulmus.core.ridge.smoother import Smoother, smoother
-from ulmus.core.variance.estimates import ESTIMATES
+from ulmus.core.variance.estimates import CONSTANT_NOISE, ESTIMATES
 from ulmus.core.variance.quadratic_forms import PairForms, PairwiseForm, common_forms, row_form
 from ulmus.core.variance.undersmoothing import first_group_path
 from ulmus.exceptions import NoResidualDofError
@@ -63,7 +63,7 @@ class RegressionSpec:
     @property
     def residual_noises(self) -> list[ResidualNoise]:
         """Noise assumptions whose forms are sums over rows in any order."""
-        names = [name for name in sorted(self.pairings) if NOISES[name].heteroskedastic]
+        names = [name for name in sorted(self.pairings) if NOISES[name].by_member]
         return [PerRowNoise(name, self.hc) for name in names]
 
     @property
@@ -81,7 +81,13 @@ class RegressionSpec:
     def records_omega(self) -> bool:
         """Whether intervals for the function require the noise variance of each row."""
         default = self.estimates[:1]
-        return any(NOISES[ESTIMATES[name].pairing].heteroskedastic for name in default)
+        return any(NOISES[ESTIMATES[name].pairing].by_member for name in default)
+
+    @property
+    def with_constant_noise(self) -> RegressionSpec:
+        """The same with estimates of constant noise in place of those of modelled noise."""
+        names = (CONSTANT_NOISE.get(name, name) for name in self.estimates)
+        return replace(self, estimates=tuple(dict.fromkeys(names)))
 
     @property
     def without_estimates(self) -> RegressionSpec:

@@ -27,8 +27,10 @@ from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs, plain_inputs
 from ulmus.core.noise.ordered_rows import ordered_rows, ordered_stream
 from ulmus.core.noise_covariance.spec import CovarianceSpec, NoiseCovarianceEstimate
-from ulmus.core.noise_model.model import selected_noise_model
+from ulmus.core.noise_model.forms import BlockVariances, RowVariances, with_modelled_noise
+from ulmus.core.noise_model.model import NoiseVarianceModel, selected_noise_model
 from ulmus.core.noise_model.stream import streamed_noise_model
+from ulmus.core.ridge.member_pairs import MODELLED
 from ulmus.core.ridge.moments import FirstPass
 from ulmus.core.ridge.preconditioner import sample_rows
 from ulmus.exceptions import InputError
@@ -54,6 +56,8 @@ def build(
 
 def update(rows: RowBlocks, spec: FitSpec, earlier: Fit | None = None, log: Log = quiet) -> Fit:
     """Fit rows that are read once, together with those of an earlier fit of the same layer."""
+    # There is no second pass for a noise model.
+    spec = replace(spec, regression=spec.regression.with_constant_noise)
     _check_float32_outputs(rows)
     scale = rows.reduce(feature_scale)
     scale = checked_feature_scale(scale) if earlier is None else earlier.scale + scale
@@ -160,9 +164,12 @@ def _build_rows(
     data = rows.for_width(layer.width)
     inputs = plain_inputs(scale, True, layer.b)
     training, noise_model = _training_rows(fitted, data, inputs, spec)
+    ensemble, regression = _with_noise_model(
+        fitted.ensemble, data, regression, noise_model, RowVariances(training.noise)
+    )
     locations = None if covariance is None else covariance.locations
     return Fit(
-        ensemble=fitted.ensemble,
+        ensemble=ensemble,
         spec=replace(spec, regression=regression),
         scale=scale,
         gap_points=data.sample(GAP_ROWS).X,
@@ -232,6 +239,24 @@ def _training_rows(
     return rows, noise_model
 
 
+def _with_noise_model(
+    ensemble: Ensemble,
+    source: Source,
+    regression: RegressionSpec,
+    model: NoiseVarianceModel | None,
+    variances: BlockVariances | None,
+) -> tuple[Ensemble, RegressionSpec]:
+    """The ensemble with forms of the modelled noise, if its estimates use them and it varies.
+
+    Otherwise the estimates are those of constant noise.
+    """
+    if model is None or variances is None or not np.any(model.varies):
+        return ensemble, regression.with_constant_noise
+    if MODELLED.name not in regression.pairings:
+        return ensemble, regression
+    return with_modelled_noise(ensemble, source, model.varies, variances), regression
+
+
 def _per_output(fitted: FittedRows, name: str) -> list[np.ndarray]:
     """Recorded results of a regression, (M, n), repeated for each of its outputs, (M, K, n)."""
     parts = zip(fitted.records, fitted.ensemble.regressions, strict=True)
@@ -268,10 +293,11 @@ def _build_stream(
             regression, source = spec.regression, source.without_blocks()
             ensemble = fitted_stream(source, layer, regression, scaling)
         ensemble = with_correlated_noise(ensemble, ordered, estimates, regression.hc, dual=False)
-    noise_model = None
+    noise_model = variances = None
     if spec.min_gain_in_se is not None:
         inputs = plain_inputs(scale, True, layer.b)
-        noise_model = streamed_noise_model(source, inputs, ensemble, spec.min_gain_in_se)
+        noise_model, variances = streamed_noise_model(source, inputs, ensemble, spec.min_gain_in_se)
+    ensemble, regression = _with_noise_model(ensemble, source, regression, noise_model, variances)
     return Fit(
         ensemble=ensemble,
         spec=replace(spec, regression=regression),

@@ -65,7 +65,7 @@ def undersmoothing(
         for regression, stacked in zip(ensemble.regressions, products, strict=True)
     )
     # Forms of single rows do not apply: each member has residuals of its own.
-    if not noise_of_estimate(estimate).heteroskedastic:
+    if not noise_of_estimate(estimate).by_member:
         return Undersmoothing(networks, None)
     parts = ensemble.regressions
     return Undersmoothing(networks, tuple(_row_forms(ensemble, p, data, omega) for p in parts))

@@ -1,7 +1,8 @@
 """Noise assumptions: each turns rows and their residuals into the forms of a variance estimate.
 
-``constant`` assumes one variance for all rows, ``per_row`` a variance for each row, ``correlated``
-a covariance between rows, whose rows are sorted by ``ordered_rows``. An assumption is one
+``constant`` assumes one variance for all rows, ``per_row`` a variance for each row,
+``modelled`` one that a model predicts from its inputs, ``correlated`` a covariance between rows,
+whose rows are sorted by ``ordered_rows``. An assumption is one
 module and one line of :data:`NOISES`, under the name of the pairing of its estimates: its class
 attributes state which passes over the rows it requires. The variance of a new observation as a
 function of the inputs is in :mod:`ulmus.core.noise_model`.
@@ -14,8 +15,9 @@ from typing import Any, ClassVar, Protocol
 from ulmus.core.arrays.backend import Array
 from ulmus.core.noise.constant import ConstantNoise
 from ulmus.core.noise.correlated import CorrelatedRowNoise
+from ulmus.core.noise.modelled import ModelledNoise
 from ulmus.core.noise.per_row import PerRowNoise
-from ulmus.core.ridge.member_pairs import COMMON, CORRELATED, OTHERS, OWN
+from ulmus.core.ridge.member_pairs import COMMON, CORRELATED, MODELLED, OTHERS, OWN
 from ulmus.core.ridge.residuals import RowFit
 from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.core.variance.quadratic_forms import PairForms
@@ -40,6 +42,7 @@ class Noise(Protocol):
     needs_residuals: ClassVar[bool]  # whether its forms require a pass over the rows after the fit
     needs_order: ClassVar[bool]  # whether this pass requires rows in the order of their locations
     heteroskedastic: ClassVar[bool]  # whether each row has a variance of its own
+    by_member: ClassVar[bool]  # whether members estimate different variances of a row
     requires: ClassVar[tuple[str, ...]]  # names of other assumptions whose forms it requires
 
     @property
@@ -57,12 +60,15 @@ class ResidualNoise(Noise, Protocol):
         """Empty sums for forms without training rows."""
 
 
-NoiseClass = type[ConstantNoise] | type[PerRowNoise] | type[CorrelatedRowNoise]
+NoiseClass = (
+    type[ConstantNoise] | type[PerRowNoise] | type[ModelledNoise] | type[CorrelatedRowNoise]
+)
 
 NOISES: dict[str, NoiseClass] = {
     COMMON.name: ConstantNoise,
     OWN.name: PerRowNoise,
     OTHERS.name: PerRowNoise,
+    MODELLED.name: ModelledNoise,
     CORRELATED.name: CorrelatedRowNoise,
 }
 

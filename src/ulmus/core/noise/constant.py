@@ -32,6 +32,7 @@ class ConstantNoise:
     needs_residuals: ClassVar[bool] = False
     needs_order: ClassVar[bool] = False
     heteroskedastic: ClassVar[bool] = False
+    by_member: ClassVar[bool] = False
     requires: ClassVar[tuple[str, ...]] = ()
 
     def dual(self, rows: RowFit, sigma2: Array) -> PairForms:

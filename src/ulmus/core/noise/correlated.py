@@ -63,6 +63,7 @@ class CorrelatedRowNoise:
     needs_residuals: ClassVar[bool] = True
     needs_order: ClassVar[bool] = True
     heteroskedastic: ClassVar[bool] = False
+    by_member: ClassVar[bool] = False
     # Undersmoothed networks are factored from the products of Q.
     requires: ClassVar[tuple[str, ...]] = (COMMON.name,)
 

@@ -22,6 +22,7 @@ class PerRowNoise:
     needs_residuals: ClassVar[bool] = True
     needs_order: ClassVar[bool] = False
     heteroskedastic: ClassVar[bool] = True
+    by_member: ClassVar[bool] = True
     requires: ClassVar[tuple[str, ...]] = ()
 
     @property

@@ -69,6 +69,11 @@ class NoiseVarianceModel:
     high: np.ndarray
     flat: np.ndarray  # (K,): the variance where it is constant, else NaN
 
+    @property
+    def varies(self) -> np.ndarray:
+        """Outputs whose variance is not constant, shape (K,)."""
+        return ~np.isfinite(self.flat)
+
     def variance(self, X: Array) -> np.ndarray:
         """Noise variance at the rows of X, shape (K, p)."""
         zeros = np.zeros((1, X.shape[0]))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array, like, namespace
+from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
 from ulmus.core.data.source import Block, RowPass, SamplePass, Source
 from ulmus.core.ensemble.ensemble import Ensemble
 from ulmus.core.ensemble.regression import sample_scaling
@@ -34,10 +34,10 @@ from ulmus.core.noise_model.model import (
 
 def streamed_noise_model(
     source: Source, inputs: Inputs, ensemble: Ensemble, min_gain_in_se: float
-) -> NoiseVarianceModel:
-    """Model of rows that are not kept."""
+) -> tuple[NoiseVarianceModel, StreamedVariances]:
+    """Model of rows that are not kept; and the noise variances of blocks by models without rows."""
     members = ensemble.members(slice(NOISE_MEMBERS))
-    logs, sums = [], []
+    logs, sums, every = [], [], []
     for k in range(ensemble.n_outputs):
         targets = Targets(members, k)
         rows = TargetSource(source, targets).for_width(1)
@@ -48,8 +48,10 @@ def streamed_noise_model(
         targets = replace(targets, first=first)
         again = replace(rows, targets=targets)
         logs.append(fitted_stream(again, layer, LOG_REGRESSION, scaling))
+        every.append(targets)
         sums.append(rows.source.reduce(CalibrationPass(targets, logs[k])))
-    return calibrated(logs, ensemble, np.concatenate(sums, axis=1), min_gain_in_se)
+    model = calibrated(logs, ensemble, np.concatenate(sums, axis=1), min_gain_in_se)
+    return model, StreamedVariances(model, tuple(every))
 
 
 @dataclass(frozen=True)
@@ -147,3 +149,20 @@ class CalibrationPass:
             g = leave_one_out_predictions(self.logs, block)
             total += calibration_sums(u2, g, block.root_weight)
         return total
+
+
+@dataclass(frozen=True)
+class StreamedVariances:
+    """Noise variances of blocks of rows that are not kept."""
+
+    model: NoiseVarianceModel
+    targets: tuple[Targets, ...]  # targets of the regressions of each output
+
+    def __call__(self, block: Block) -> np.ndarray:
+        """Variances of the rows of a block, each by a model fitted without it, shape (K, b)."""
+        logs = [np.zeros((1, block.y.shape[1]))] * len(self.targets)
+        for k, (one, targets) in enumerate(zip(self.model.logs, self.targets, strict=True)):
+            if one is not None:
+                ((rows, _),) = targets.squares([block])
+                logs[k] = to_numpy(leave_one_out_predictions(one, rows))
+        return self.model.from_logs(np.concatenate(logs))

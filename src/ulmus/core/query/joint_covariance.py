@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.linalg
 
 from ulmus.core.arrays.backend import Array
+from ulmus.core.arrays.linalg import eigh
 from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import Functionals, count, portion, portions
 
@@ -71,18 +71,24 @@ def _nearest_correlation(R: np.ndarray) -> np.ndarray:
     """A positive semidefinite matrix with a unit diagonal near a symmetric one."""
     R = 0.5 * (R + R.T)
     np.fill_diagonal(R, 1.0)
-    negative, vectors = scipy.linalg.eigh(R, subset_by_value=(-np.inf, 0.0), check_finite=False)
-    if not len(negative) or negative[0] > -ROUND_OFF * len(R):
+    values, vectors = eigh(R)
+    if values[0] > -ROUND_OFF * len(R):
         return R
-    R = R - (vectors * negative) @ vectors.T
+    negative = values < 0
+    R = R - (vectors[:, negative] * values[negative]) @ vectors[:, negative].T
     size = np.sqrt(np.diag(R))
     R /= size[:, None] * size
     return R
 
 
 def root(covariance: np.ndarray) -> np.ndarray:
-    """Root L (p, r) of a positive semidefinite matrix LL' (p, p)."""
+    """Root L (p, p) of a positive semidefinite matrix LL' (p, p).
+
+    It is the symmetric root of the correlations, which is unique: signs and order of eigenvectors
+    depend on the library and its threads.
+    """
     sd = np.sqrt(np.diag(covariance))
-    values, vectors = scipy.linalg.eigh(_in_units_of(sd, covariance))
+    values, vectors = eigh(_in_units_of(sd, covariance))
     kept = values > ROUND_OFF * len(values)
-    return sd[:, None] * vectors[:, kept] * np.sqrt(values[kept])
+    some = vectors[:, kept]
+    return sd[:, None] * ((some * np.sqrt(values[kept])) @ some.T)

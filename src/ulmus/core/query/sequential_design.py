@@ -242,6 +242,9 @@ def augmented_regression(
     noise = np.ones((1, q.shape[2]))
     if name != COMMON.name:
         noise = fit.unit_noise(candidates)[list(part.outputs)]
+        # Outputs of constant noise have a form in units of its variance.
+        scale = to_numpy(part.forms[name].scale)[:, None]
+        noise = noise / np.where(scale > 0, scale, 1.0)
     points = [MemberPredictions(a, member_values(part.smoother, a)) for a in (q, t)]
     return AugmentedRegression(part, forms, estimate, q, like(noise, q), *points)
 

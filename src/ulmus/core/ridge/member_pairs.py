@@ -89,7 +89,9 @@ OTHERS = Pairing("others", 3, _others_single, _others_member)
 # Correlated noise: coordinates of rows are multiplied by a root of its covariance, and members are
 # then combined as for one noise variance.
 CORRELATED = Pairing("correlated", 2)
-PAIRINGS = {pairing.name: pairing for pairing in (COMMON, OWN, OTHERS, CORRELATED)}
+# A variance of each row that all members share, omega of shape (1, n).
+MODELLED = Pairing("modelled", 2, _own, _own)
+PAIRINGS = {pairing.name: pairing for pairing in (COMMON, OWN, OTHERS, CORRELATED, MODELLED)}
 
 
 def member_groups(M: int, n_neurons: int) -> list[slice]:

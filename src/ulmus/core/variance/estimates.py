@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ulmus.core.arrays.backend import FloatArray
-from ulmus.core.ridge.member_pairs import COMMON, CORRELATED, OTHERS, OWN
+from ulmus.core.ridge.member_pairs import COMMON, CORRELATED, MODELLED, OTHERS, OWN
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,15 @@ ESTIMATES: dict[str, Estimate] = {
     "S1": Estimate(OWN.name, _same, 1),
     "S2": Estimate(OWN.name, _distinct, 2),
     "S3": Estimate(OTHERS.name, _distinct, 3, "S2"),
+    "NM": Estimate(MODELLED.name, _naive, 1),
+    "BM": Estimate(MODELLED.name, _distinct, 2),
     "ND": Estimate(CORRELATED.name, _naive, 1),
     "BD": Estimate(CORRELATED.name, _distinct, 2),
 }
+
+
+# Estimates of constant noise, which replace those of a noise model where none is found.
+CONSTANT_NOISE = {"NM": "NHo", "BM": "BR"}
 
 
 class PointParts(NamedTuple):

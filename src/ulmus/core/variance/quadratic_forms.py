@@ -73,7 +73,8 @@ class RowForm:
 
     Q: Array  # (M, N, n): coordinates of the training rows
     pairing: str  # name of the pairing
-    omega: Array | None  # (M, n): noise variances of the rows; None for homoskedastic noise
+    # (M, n) or (1, n): noise variances of the rows; None for homoskedastic noise.
+    omega: Array | None
     single: Array  # (M, N, N): sums over rows within members, with D_mm
     same: Array  # (M, N, N): the same with the formula of D_ml for l = m
 
@@ -125,7 +126,10 @@ class RowForm:
         """The same sums as matrices."""
         M, N, _ = self.Q.shape
         gram = PairGram.zeros(N, [slice(0, M)], like=self.Q)
-        gram.add(self.Q, PAIRINGS[self.pairing], self.omega)
+        if self.omega is not None and self.omega.shape[0] == 1:
+            gram.add(self.Q * self.omega[0, :] ** 0.5)
+        else:
+            gram.add(self.Q, PAIRINGS[self.pairing], self.omega)
         return gram
 
 
@@ -142,6 +146,8 @@ def _all_pairs(Q: Array, t: Array, u: Array | None, pairing: Pairing, omega: Arr
     zeta = z if right is t else _summed(Q, right)
     if pairing.member is None:
         return contracted(z, zeta, joint=joint)
+    if omega is not None and omega.shape[0] == 1:  # all members share the variances
+        return contracted(z * omega[0, :, None], zeta, joint=joint)
     # D_ml is the mean of the terms of both members.
     shared = Q * pairing.member(omega)[:, None, :]
     pairs = contracted(z, _summed(shared, right), joint=joint)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.arrays.backend import to_numpy
-from ulmus.core.ridge.member_pairs import COMMON, OWN, PAIRINGS, PairGram, PairSums
+from ulmus.core.ridge.member_pairs import COMMON, MODELLED, OWN, PAIRINGS, PairGram, PairSums
 from ulmus.core.variance.quadratic_forms import JackknifeForm, PairForms, RowForm
 from ulmus.integrations.onnx.graph import GraphBuilder
 
@@ -66,7 +66,7 @@ def row_factor(form: RowForm) -> np.ndarray | None:
     Its product with its transpose is the sum over rows; rows with the same products share it.
     """
     Q = to_numpy(form.Q).astype(float)
-    if form.pairing == OWN.name:
+    if form.pairing in (OWN.name, MODELLED.name):
         omega = to_numpy(form.omega)
         if np.any(omega != omega[:1]):
             return None
