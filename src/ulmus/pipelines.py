@@ -258,7 +258,7 @@ class PipelineTable:
         x = np.broadcast_to(np.asarray(x, dtype=float), self.n_rows)
         # The spread of the column, as an offset such as that of a northing has no influence; and
         # more than its round-off.
-        spread = np.std(self.column(name))
+        spread = np.std(np.asarray(self.column(name), dtype=float))
         step = np.maximum(STEP * (spread if spread > 0 else np.abs(x)), ROUND_OFF * np.abs(x))
         if np.all(x > 0):
             # Positive values stay positive, because transformers may take logarithms.

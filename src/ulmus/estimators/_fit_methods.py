@@ -11,14 +11,14 @@ from sklearn.utils.metaestimators import available_if
 
 from ulmus.core.fit.build import build, update
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.layer import quiet
+from ulmus.core.fit.layer import MapSearch, quiet
 from ulmus.core.fit.training_rows import FULL_LEVERAGE
-from ulmus.core.input_map.optimisation import Log
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.reml import FEWEST_LEFT
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.estimators import _validation as check
 from ulmus.estimators._docstrings import shared_docs
+from ulmus.estimators._importance import tree_importance
 from ulmus.estimators._parameters import fit_spec, needs_residuals, require_same_layer
 from ulmus.exceptions import (
     CorrelatedErrorsWarning,
@@ -92,7 +92,7 @@ class FitMethods:
         rows = rows.own_copy()
         if covariance is not None:
             rows = replace(rows, block_ids=default_block_ids(covariance, rows.used))
-        fit = build(rows, spec, covariance, fresh._log)
+        fit = build(rows, spec, covariance, fresh._map_search)
         return self._adopt(fresh, fit, covariance)
 
     @shared_docs
@@ -148,7 +148,7 @@ class FitMethods:
         spec = fit_spec(fresh, first.X.shape[1], first.y.shape[0], first.one_output)
         arguments = {"time": time, "groups": groups}
         source, covariance = check.blocks_with_locations(fresh, source, arguments)
-        fit = build(source, spec, covariance, fresh._log)
+        fit = build(source, spec, covariance, fresh._map_search)
         return self._adopt(fresh, fit, covariance)
 
     @available_if(_one_pass_suffices)  # type: ignore[untyped-decorator]
@@ -197,7 +197,7 @@ class FitMethods:
             check.require_same_outputs(len(rows.y), earlier)
             layer, one_output = earlier.spec.layer, earlier.one_output
         spec = fit_spec(fresh, rows.X.shape[1], len(rows.y), one_output, layer)
-        return self._adopt(fresh, update(rows, spec, earlier, fresh._log))
+        return self._adopt(fresh, update(rows, spec, earlier, fresh._map_search))
 
     def __getattr__(self, name: str) -> Any:
         """Explain why ``partial_fit`` is unavailable."""
@@ -217,8 +217,8 @@ class FitMethods:
         return type(self)(**self.get_params(deep=False))
 
     @property
-    def _log(self) -> Log:
-        return print_progress if self.verbose else quiet
+    def _map_search(self) -> MapSearch:
+        return MapSearch(print_progress if self.verbose else quiet, tree_importance)
 
     def _set_features(self, n_features: int, names: Any) -> None:
         self.n_features_in_ = n_features

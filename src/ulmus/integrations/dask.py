@@ -80,7 +80,7 @@ def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Esti
     source = DaskSource(partitions, n_features, checked_reference(fresh, np.empty(0)))
     fresh._set_features(n_features, names)
     spec = fit_spec(fresh, n_features, math.prod(output_shape), not output_shape)
-    return estimator._adopt(fresh, build(source, spec, log=fresh._log))
+    return estimator._adopt(fresh, build(source, spec, search=fresh._map_search))
 
 
 def predict(estimator: Any, X: Any) -> Any:

@@ -19,10 +19,9 @@ from ulmus.core.ensemble.ensemble import Ensemble
 from ulmus.core.ensemble.regression import FittedRows, RegressionSpec, fitted_rows, sample_scaling
 from ulmus.core.ensemble.stream import fitted_moments, fitted_stream
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.layer import FEWEST_ROWS, InputMap, hidden_layer, quiet
+from ulmus.core.fit.layer import FEWEST_ROWS, InputMap, MapSearch, hidden_layer
 from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.fit.training_rows import RowSums, TrainingRows
-from ulmus.core.input_map.optimisation import Log
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs, plain_inputs
 from ulmus.core.noise.ordered_rows import ordered_rows, ordered_stream
@@ -43,18 +42,23 @@ LARGEST_SINGLE = 1e18
 
 
 def build(
-    source: Source, spec: FitSpec, covariance: CovarianceSpec | None = None, log: Log = quiet
+    source: Source,
+    spec: FitSpec,
+    covariance: CovarianceSpec | None = None,
+    search: MapSearch | None = None,
 ) -> Fit:
     """Fit rows in memory, which are kept, or rows of a source that can be read several times."""
     _check_float32_outputs(source)
     scale = checked_feature_scale(source.reduce(feature_scale))
     _check_float32_inputs(source, scale)
     if isinstance(source, RowBlocks):
-        return _build_rows(source, spec, scale, covariance, log)
-    return _build_stream(source, spec, scale, covariance, log)
+        return _build_rows(source, spec, scale, covariance, search)
+    return _build_stream(source, spec, scale, covariance, search)
 
 
-def update(rows: RowBlocks, spec: FitSpec, earlier: Fit | None = None, log: Log = quiet) -> Fit:
+def update(
+    rows: RowBlocks, spec: FitSpec, earlier: Fit | None = None, search: MapSearch | None = None
+) -> Fit:
     """Fit rows that are read once, together with those of an earlier fit of the same layer."""
     # There is no second pass for a noise model.
     spec = replace(spec, regression=spec.regression.with_constant_noise)
@@ -63,7 +67,7 @@ def update(rows: RowBlocks, spec: FitSpec, earlier: Fit | None = None, log: Log 
     scale = checked_feature_scale(scale) if earlier is None else earlier.scale + scale
     _check_float32_inputs(rows, scale)
     if earlier is None:
-        layer, input_map = _layer(rows, spec, scale, None, log)
+        layer, input_map = _layer(rows, spec, scale, None, search)
     else:
         layer, input_map = earlier.ensemble.layer, earlier.input_map
     rows = rows.for_width(layer.width)
@@ -124,26 +128,34 @@ def _check_float32_range(name: str, largest: float) -> None:
 
 
 def _layer(
-    source: Source, spec: FitSpec, scale: FeatureScale, covariance: CovarianceSpec | None, log: Log
+    source: Source,
+    spec: FitSpec,
+    scale: FeatureScale,
+    covariance: CovarianceSpec | None,
+    search: MapSearch | None,
 ) -> tuple[HiddenLayer, InputMap | None]:
     if isinstance(spec.layer, HiddenLayer):
         return spec.layer, None
     source = source.for_width(len(scale.mean))
-    return hidden_layer(source, spec.layer, scale, source.sample(1).y, covariance, log)
+    return hidden_layer(source, spec.layer, scale, source.sample(1).y, covariance, search)
 
 
 # ------------------------------------------------------------ rows in memory
 
 
 def _build_rows(
-    rows: RowBlocks, spec: FitSpec, scale: FeatureScale, covariance: CovarianceSpec | None, log: Log
+    rows: RowBlocks,
+    spec: FitSpec,
+    scale: FeatureScale,
+    covariance: CovarianceSpec | None,
+    search: MapSearch | None,
 ) -> Fit:
     map_rows, map_source, map_covariance = _map_rows(rows, spec), rows, covariance
     if map_rows is not None:
         index = np.flatnonzero(map_rows)
         map_source = rows.taken(index)
         map_covariance = None if covariance is None else covariance.taken(index)
-    layer, input_map = _layer(map_source, spec, scale, map_covariance, log)
+    layer, input_map = _layer(map_source, spec, scale, map_covariance, search)
     # Through the rows a point costs n MN products, through the features (MN)^2.
     dual = rows.n_rows < layer.width if spec.dual is None else spec.dual
     regression = _by_blocks(spec.regression, covariance)
@@ -276,9 +288,13 @@ def _in_units_of_y(
 
 
 def _build_stream(
-    source: Source, spec: FitSpec, scale: FeatureScale, covariance: CovarianceSpec | None, log: Log
+    source: Source,
+    spec: FitSpec,
+    scale: FeatureScale,
+    covariance: CovarianceSpec | None,
+    search: MapSearch | None,
 ) -> Fit:
-    layer, input_map = _layer(source, spec, scale, covariance, log)
+    layer, input_map = _layer(source, spec, scale, covariance, search)
     source = source.for_width(layer.width)
     sample = source.sample(sample_rows(layer.n_units))
     scaling = sample_scaling(sample, layer)

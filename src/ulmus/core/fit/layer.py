@@ -18,7 +18,7 @@ from ulmus.core.data.source import Block, SamplePass, Source
 from ulmus.core.fit.spec import LayerSpec
 from ulmus.core.input_map.correlated_noise import MAX_WHITENED_ROWS, learned_map_correlated
 from ulmus.core.input_map.marginal_likelihood import probe_networks
-from ulmus.core.input_map.optimisation import Log, learned_map, relevance
+from ulmus.core.input_map.optimisation import Importance, Log, learned_map, relevance
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
 from ulmus.core.noise_covariance.spec import CovarianceSpec
@@ -92,6 +92,15 @@ def quiet(text: str) -> None:
     """Discard progress messages."""
 
 
+@dataclass(frozen=True)
+class MapSearch:
+    """What the search of a map is given besides rows and specification."""
+
+    log: Log = quiet  # receives messages of progress
+    # Importances of the inputs in another model, as a start of the search.
+    importance: Importance | None = None
+
+
 def optimises_map(spec: LayerSpec, scale: FeatureScale) -> bool:
     """Whether a map is estimated from rows; that requires the derivative of the activation."""
     possible = isinstance(spec.input_map, str) and isinstance(spec.units.activation, str)
@@ -104,13 +113,14 @@ def hidden_layer(
     scale: FeatureScale,
     reference: Array,
     covariance: CovarianceSpec | None = None,
-    log: Log = quiet,
+    search: MapSearch | None = None,
 ) -> tuple[HiddenLayer, InputMap | None]:
     """The drawn layer, and the map in front of it.
 
     Expansions and map are estimated from the source; ``reference`` is an array of the library and
     device to compute with, and ``covariance`` has the locations of the rows of the source.
     """
+    search = MapSearch() if search is None else search
     inputs, sample = plain_inputs(scale, spec.standardize, reference), None
     optimises, expansions = optimises_map(spec, scale), _expansions(spec, scale)
     if optimises or expansions:
@@ -122,7 +132,7 @@ def hidden_layer(
         if sparse:
             dense = like(sample.block.X.toarray(), reference)
             sample = replace(sample, block=sample.block._replace(X=dense))
-    input_map, dof_share = _input_map(spec, sample if optimises else None, inputs, log)
+    input_map, dof_share = _input_map(spec, sample if optimises else None, inputs, search)
     n_neurons = spec.n_neurons
     if n_neurons is None:
         n_neurons = auto_neurons(scale.n_rows, spec.n_members, reference, dof_share)
@@ -169,7 +179,7 @@ def _expansions(spec: LayerSpec, scale: FeatureScale) -> tuple[str, ...]:
 
 
 def _input_map(
-    spec: LayerSpec, sample: _MapSample | None, inputs: Inputs, log: Log
+    spec: LayerSpec, sample: _MapSample | None, inputs: Inputs, search: MapSearch
 ) -> tuple[InputMap | None, float]:
     """The map, and the share of degrees of freedom in the units of the probe networks."""
     if spec.input_map is None:
@@ -180,13 +190,13 @@ def _input_map(
         return None, 1.0
     identity = InputMap(np.eye(len(inputs.origin)), "common")
     try:
-        return _optimised(spec, sample, inputs, log) or (identity, 1.0)
+        return _optimised(spec, sample, inputs, search) or (identity, 1.0)
     except (FloatingPointError, np.linalg.LinAlgError) as error:
         return replace(identity, failure=str(error)), 1.0
 
 
 def _optimised(
-    spec: LayerSpec, sample: _MapSample, inputs: Inputs, log: Log
+    spec: LayerSpec, sample: _MapSample, inputs: Inputs, search: MapSearch
 ) -> tuple[InputMap, float] | None:
     seeds = [spec.map_seed + 1 + s for s in range(sample.effort.draws)]
     n_units = min(sample.effort.units, max(FEWEST_UNITS, 2 * sample.block.y.shape[1] // 3))
@@ -196,9 +206,11 @@ def _optimised(
         return None
     structure = map_structure(spec, len(inputs.origin), sample.n_rows)
     if sample.covariance is None:
-        found = learned_map(probes, structure, log)
+        found = learned_map(probes, structure, search.log, search.importance)
     else:
-        found, probes = learned_map_correlated(probes, structure, sample.covariance, log)
+        found, probes = learned_map_correlated(
+            probes, structure, sample.covariance, search.log, search.importance
+        )
     shares = relevance(probes, found, inputs.origin, spec.map_seed)
     dof_share = probes.dof_share(found.matrix, found.log_alpha)
     return InputMap(found.matrix, found.structure, *shares), dof_share

@@ -4,11 +4,13 @@ The map L is a scale for each input (automatic relevance determination) or a ful
 :math:`\theta` have the prior :math:`\log(1 + \theta^2)`, whose heavy tails leave most of them near
 zero and allow some to be large; entries that mix inputs have a normal prior of mean zero.
 
-L-BFGS runs from two starts: one common scale, and the diagonal of the average gradient outer
-product, without which the search fails if few of many inputs matter. Both run a few steps on a
-subsample, and the better one continues on all rows. Then the inputs of smallest scale are dropped
-if that costs less than one unit of log marginal likelihood each. The full matrix starts from the
-scales.
+L-BFGS runs from several starts: one common scale; the diagonal of the average gradient outer
+product, without which the search fails if few of many inputs matter; and importances of the inputs
+in another model, where a function is given that computes them, for inputs that matter only through
+their interactions. All run a few steps on a subsample, or on all rows where none of them explains
+anything on fewer, and the best one continues on all rows. Then the inputs of smallest scale are
+dropped if that costs less than one unit of log marginal likelihood each. The full matrix starts
+from the scales.
 """
 
 from __future__ import annotations
@@ -40,8 +42,11 @@ class OptimiserSettings:
     start_steps: int = 15  # for each start
     steps: int = 50  # from the better start
     start_rows: int = 1000  # rows on which the starts are compared
+    # Gain in log likelihood over a constant, for each input, below which a start explains nothing.
+    least_gain: float = 2.0
     gradient_refits: int = 3  # refits for the start by gradients
     tolerance: float = 5e-6  # relative gain in log marginal likelihood at which L-BFGS stops
+    fewest_ranked: int = 6  # inputs from which importances are a start
     # Shares of inputs tried for dropping.
     dropped_shares: tuple[float, ...] = (0.2, 0.35, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -49,6 +54,8 @@ class OptimiserSettings:
 SETTINGS = OptimiserSettings()
 
 Log = Callable[[str], None]
+# Non-negative importances (d',) of inputs (n, d') for outputs (n, K); None if none matters.
+Importance = Callable[[np.ndarray, np.ndarray], np.ndarray | None]
 
 
 @dataclass(frozen=True)
@@ -65,21 +72,31 @@ class LearnedMap:
     log_scale_root: np.ndarray
 
 
-def learned_map(networks: ProbeNetworks, structure: str, log: Log) -> LearnedMap:
+def learned_map(
+    networks: ProbeNetworks, structure: str, log: Log, importance: Importance | None = None
+) -> LearnedMap:
     """The map of largest marginal likelihood, ``"ard"`` or ``"full"``."""
-    scales = learned_scales(networks, log)
+    scales = learned_scales(networks, log, importance)
     return learned_matrix(networks, scales, log) if structure == "full" else scales
 
 
-def learned_scales(networks: ProbeNetworks, log: Log) -> LearnedMap:
+def learned_scales(
+    networks: ProbeNetworks, log: Log, importance: Importance | None = None
+) -> LearnedMap:
     """A scale for each input."""
+    shares = None
+    if importance is not None and networks.n_inputs >= SETTINGS.fewest_ranked:
+        shares = importance(to_numpy(networks.Z), to_numpy(networks.y))
     with _blas_threads(networks):
         few = networks.fewer_rows(SETTINGS.start_rows)
         trial = search = _Search(few, log)
         if few.y.shape[0] < networks.y.shape[0]:
             search = _Search(networks, log)
-        common = trial.common()
-        return search.scales(trial.best_start(common), math.log(search.size / trial.size))
+        start, value = trial.best_start(trial.common(), shares)
+        if trial is not search and value > -SETTINGS.least_gain * search.d:
+            trial = search
+            start, _ = search.best_start(search.common(), shares)
+        return search.scales(start, math.log(search.size / trial.size))
 
 
 def refitted_scales(networks: ProbeNetworks, start: LearnedMap, log: Log) -> LearnedMap:
@@ -127,17 +144,21 @@ class _Search:
         L = np.full(self.d, math.exp(p[0]))
         return LearnedMap("common", np.diag(L), L, p[1], value, np.zeros((self.d, 0)))
 
-    def best_start(self, common: LearnedMap) -> np.ndarray:
-        """Log scales and log alpha after a few steps from each start, the better of the two."""
+    def best_start(
+        self, common: LearnedMap, importances: np.ndarray | None
+    ) -> tuple[np.ndarray, float]:
+        """Log scales and log alpha after a few steps from each start, the best of them."""
         # If a common scale fits only noise, alpha is so large that gradients vanish.
         log_alpha = min(common.log_alpha, math.log(SETTINGS.alpha_start * self.size))
         common = replace(common, log_alpha=log_alpha)
         starts = {"common scale": np.diag(common.matrix), "gradients": self._by_gradients(common)}
+        if importances is not None:
+            starts["importances"] = _proportional(importances, np.sum(np.diag(common.matrix) ** 2))
         results = []
         for name, L in starts.items():
             start, steps = np.append(np.log(L), common.log_alpha), SETTINGS.start_steps
             results.append(self._best_scales(start, self.all_inputs, steps, f"from {name}"))
-        return min(results, key=lambda result: result[1])[0]
+        return min(results, key=lambda result: result[1])
 
     def scales(self, start: np.ndarray, more_rows: float) -> LearnedMap:
         """A scale for each input, from a start whose log alpha is shifted by ``more_rows``."""
@@ -217,9 +238,8 @@ class _Search:
             size = self.networks.gradient_size(L, common.log_alpha)
             if size is None or not np.sum(size) > 0 or not np.all(np.isfinite(size)):
                 break
-            L = np.sqrt(total * (size / np.sum(size) + 1e-6 / self.d))
-        low, high = SETTINGS.log_scale_bounds
-        return np.clip(L, math.exp(low), math.exp(high))
+            L = _proportional(size, total)
+        return L
 
     def _minimum(
         self, target: Any, start: np.ndarray, bounds: list[Any], steps: int, name: str
@@ -240,6 +260,13 @@ class _Search:
         if not math.isfinite(result.fun):
             raise FloatingPointError(f"the marginal likelihood of {name} is not finite")
         return result.x, float(result.fun)
+
+
+def _proportional(size: np.ndarray, total: float) -> np.ndarray:
+    """Scales (d',) whose squares are in proportion to non-negative sizes and sum to a total."""
+    low, high = SETTINGS.log_scale_bounds
+    L = np.sqrt(total * (size / np.sum(size) + 1e-6 / len(size)))
+    return np.clip(L, math.exp(low), math.exp(high))
 
 
 def _prior(theta: np.ndarray) -> float:
