@@ -18,7 +18,7 @@ from ulmus.core.noise_covariance.reml import FEWEST_LEFT
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.estimators import _validation as check
 from ulmus.estimators._docstrings import shared_docs
-from ulmus.estimators._importance import tree_importance
+from ulmus.estimators._importance import tree_importances
 from ulmus.estimators._parameters import fit_spec, needs_residuals, require_same_layer
 from ulmus.exceptions import (
     CorrelatedErrorsWarning,
@@ -218,7 +218,7 @@ class FitMethods:
 
     @property
     def _map_search(self) -> MapSearch:
-        return MapSearch(print_progress if self.verbose else quiet, tree_importance)
+        return MapSearch(print_progress if self.verbose else quiet, tree_importances)
 
     def _set_features(self, n_features: int, names: Any) -> None:
         self.n_features_in_ = n_features
@@ -256,7 +256,8 @@ def print_progress(text: str) -> None:
 
 def warn_about_fit(fit: Fit, noise: Any) -> None:
     """Warn of properties of a fit that make its error bars unreliable."""
-    for degenerate in (_full_leverage, _failed_map, _few_residual_dof, _saturated_units):
+    checks = (_full_leverage, _failed_map, _missed_signal, _few_residual_dof, _saturated_units)
+    for degenerate in checks:
         message = degenerate(fit)
         if message is not None:
             warn(message, DegenerateFitWarning)
@@ -285,6 +286,21 @@ def _failed_map(fit: Fit) -> Message | None:
     )
     remedies = ("look for inputs with extreme values", Setting("input_map", None))
     return Message("no-input-map", text, suggestions=remedies)
+
+
+def _missed_signal(fit: Fit) -> Message | None:
+    if fit.input_map is None or not fit.input_map.missed_signal:
+        return None
+    text = (
+        "the fit explains almost none of the variance of y, while boosted trees explain part of "
+        "it out of sample: the search of the input map has missed the inputs that matter"
+    )
+    remedies = (
+        "drop inputs that are known to be irrelevant",
+        "use more rows",
+        Setting("random_state", phrase="try another {}"),
+    )
+    return Message("missed-signal", text, suggestions=remedies, topic="inputs")
 
 
 def _few_residual_dof(fit: Fit) -> Message | None:

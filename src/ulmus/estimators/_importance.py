@@ -9,15 +9,17 @@ from __future__ import annotations
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from ulmus.core.fit.layer import Importances
+
 TREES, REPEATS = 100, 3
-# Every third row is left out to measure importances.
+# Every third row is held out to measure importances.
 EVERY = 3
 # Fewest rows that trees are fitted to.
 FEWEST_ROWS = 100
 
 
-def tree_importance(X: np.ndarray, Y: np.ndarray) -> np.ndarray | None:
-    """Permutation importances (d,) of inputs (n, d) for outputs (n, K), on rows left out.
+def tree_importances(X: np.ndarray, Y: np.ndarray, origin: np.ndarray) -> Importances | None:
+    """Permutation importances (d,) of inputs (n, d) for outputs (n, K), on held-out rows.
 
     The increase of the squared error in units of the error of a constant, summed over outputs; None
     where trees predict no better than a constant.
@@ -28,7 +30,7 @@ def tree_importance(X: np.ndarray, Y: np.ndarray) -> np.ndarray | None:
     order = np.lexsort(X.T)
     X, Y = X[order], Y[order]
     test = np.arange(len(X)) % EVERY == EVERY - 1
-    total = np.zeros(X.shape[1])
+    total, explained = np.zeros(X.shape[1]), 0.0
     for y in Y.T:
         model = HistGradientBoostingRegressor(max_iter=TREES, early_stopping=False, random_state=0)
         model.fit(X[~test], y[~test])
@@ -36,7 +38,8 @@ def tree_importance(X: np.ndarray, Y: np.ndarray) -> np.ndarray | None:
         constant = _errors(np.mean(y[~test]), y[test])
         if error < constant:
             total += _increases(model, X[test], y[test], error) / constant
-    return total if np.any(total > 0) else None
+            explained = max(explained, 1 - error / constant)
+    return Importances(total, explained) if np.any(total > 0) else None
 
 
 def _errors(prediction: np.ndarray, y: np.ndarray) -> float:

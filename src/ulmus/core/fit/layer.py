@@ -6,19 +6,20 @@ thousand rows and a hundred million.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from ulmus.core.arrays.backend import Array, is_on_host, like
+from ulmus.core.arrays.backend import Array, is_on_host, like, to_numpy
 from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.data.source import Block, SamplePass, Source
 from ulmus.core.fit.spec import LayerSpec
 from ulmus.core.input_map.correlated_noise import MAX_WHITENED_ROWS, learned_map_correlated
 from ulmus.core.input_map.marginal_likelihood import probe_networks
-from ulmus.core.input_map.optimisation import Importance, Log, learned_map, relevance
+from ulmus.core.input_map.optimisation import Log, explains_nothing, learned_map, relevance
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
 from ulmus.core.noise_covariance.spec import CovarianceSpec
@@ -60,6 +61,11 @@ class UnitBudget(NamedTuple):
 HOST_UNITS, GPU_UNITS = UnitBudget(20, 900, 2.4e12, 0.6e12), UnitBudget(40, 8000, 1e14, 1e14)
 IDLE_SHARE = 0.15
 FEWEST_UNITS = 100
+# Importances in another model are a start of the search from this many inputs.
+FEWEST_RANKED = 6
+# Share of the variance that another model explains, above which a map that explains nothing has
+# missed a signal.
+MISSED_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,7 @@ class InputMap:
     relevance: np.ndarray | None = None  # (d,): share of each input in the prediction
     deviation: np.ndarray | None = None  # (d,): standard deviation of the share
     failure: str = ""  # why the optimisation failed, where it did
+    missed_signal: bool = False  # whether it explains nothing, and another model does
 
     @property
     def optimised(self) -> bool:
@@ -92,13 +99,21 @@ def quiet(text: str) -> None:
     """Discard progress messages."""
 
 
+class Importances(NamedTuple):
+    """Importances of the inputs in another model."""
+
+    values: np.ndarray  # (d',): one for each input of the layer, at least 0
+    explained: float  # share of the variance that the model explains out of sample
+
+
 @dataclass(frozen=True)
 class MapSearch:
     """What the search of a map is given besides rows and specification."""
 
     log: Log = quiet  # receives messages of progress
-    # Importances of the inputs in another model, as a start of the search.
-    importance: Importance | None = None
+    # Importances of inputs (n, d') for outputs (n, K), as a start of the search; the third argument
+    # is the column of the table that each input belongs to, (d',). None if no input matters.
+    importances: Callable[[np.ndarray, np.ndarray, np.ndarray], Importances | None] | None = None
 
 
 def optimises_map(spec: LayerSpec, scale: FeatureScale) -> bool:
@@ -205,15 +220,21 @@ def _optimised(
     if probes is None:
         return None
     structure = map_structure(spec, len(inputs.origin), sample.n_rows)
+    ranked = None
+    if search.importances is not None and probes.n_inputs >= FEWEST_RANKED:
+        ranked = search.importances(to_numpy(probes.Z), to_numpy(probes.y), inputs.origin)
+    values = None if ranked is None else ranked.values
     if sample.covariance is None:
-        found = learned_map(probes, structure, search.log, search.importance)
+        found = learned_map(probes, structure, search.log, values)
     else:
         found, probes = learned_map_correlated(
-            probes, structure, sample.covariance, search.log, search.importance
+            probes, structure, sample.covariance, search.log, values
         )
     shares = relevance(probes, found, inputs.origin, spec.map_seed)
     dof_share = probes.dof_share(found.matrix, found.log_alpha)
-    return InputMap(found.matrix, found.structure, *shares), dof_share
+    missed = ranked is not None and ranked.explained > MISSED_SHARE
+    missed = missed and explains_nothing(found.value, probes.n_inputs)
+    return InputMap(found.matrix, found.structure, *shares, missed_signal=missed), dof_share
 
 
 def map_structure(spec: LayerSpec, n_inputs: int, n_rows: int) -> str:

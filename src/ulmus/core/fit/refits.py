@@ -18,7 +18,7 @@ from ulmus.core.arrays.backend import Array, like, namespace, taken_rows, to_num
 from ulmus.core.data.scaling import checked_feature_scale, feature_scale
 from ulmus.core.data.source import RowBlocks
 from ulmus.core.ensemble.regression import fitted_rows
-from ulmus.core.fit.layer import hidden_layer
+from ulmus.core.fit.layer import Importances, MapSearch, hidden_layer
 from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.layer.functionals import Functionals, features
 from ulmus.core.layer.hidden_layer import HiddenLayer
@@ -66,22 +66,25 @@ def refitted_folds(
     data: RowBlocks,
     spec: FitSpec,
     n_neurons: int,
+    relevance: np.ndarray,
     structure: CovarianceStructure | None,
     locations: Locations | None,
 ) -> tuple[Fold, ...]:
     """For each fold, a fit of all rows behind a map that was optimised without it.
 
-    Correlated noise has a covariance structure and locations of the rows.
+    The relevance (d,) of the columns in the map of all rows is one start of each search. Correlated
+    noise has a covariance structure and locations of the rows.
     """
     assert isinstance(spec.layer, LayerSpec)  # a map was optimised
     layer_spec = replace(spec.layer, n_neurons=n_neurons)
+    search = MapSearch(importances=KnownRelevance(relevance))
     folds = []
     for rows in fold_rows(data, layer_spec.map_seed):
         others = _others(data, rows)
         covariance = None
         if structure is not None and locations is not None:
             covariance = CovarianceSpec(structure, locations.taken(others))
-        layer = _layer_without(data, others, layer_spec, covariance)
+        layer = _layer_without(data, others, layer_spec, covariance, search)
         fitted = fitted_rows(data, layer, spec.regression.without_estimates)
         ensemble = fitted.ensemble
         loo = ensemble.ordered([record["loo"] for record in fitted.records], axis=1)
@@ -90,14 +93,29 @@ def refitted_folds(
     return tuple(folds)
 
 
+@dataclass(frozen=True)
+class KnownRelevance:
+    """Importances of inputs from the relevance of their columns in another map."""
+
+    relevance: np.ndarray  # (d,): relevance of each column
+
+    def __call__(self, Z: np.ndarray, y: np.ndarray, origin: np.ndarray) -> Importances:
+        """Importances of the inputs that belong to the columns ``origin`` (d',)."""
+        return Importances(self.relevance[origin], explained=0.0)
+
+
 def _layer_without(
-    data: RowBlocks, others: np.ndarray, spec: LayerSpec, covariance: CovarianceSpec | None
+    data: RowBlocks,
+    others: np.ndarray,
+    spec: LayerSpec,
+    covariance: CovarianceSpec | None,
+    search: MapSearch,
 ) -> HiddenLayer:
     source = data.taken(others)
     scale = checked_feature_scale(source.reduce(feature_scale))
     # The number of rows decides about structure and expansions, which stay those of the fit.
     scale = replace(scale, n_rows=int(np.sum(data.used)))
-    return hidden_layer(source, spec, scale, data.reference, covariance)[0]
+    return hidden_layer(source, spec, scale, data.reference, covariance, search)[0]
 
 
 def held_out_folds(data: RowBlocks, spec: FitSpec, folds: tuple[Fold, ...]) -> tuple[Fold, ...]:

@@ -19,7 +19,6 @@ import scipy.linalg
 from ulmus.core.arrays.backend import like, to_numpy
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, Weighting
 from ulmus.core.input_map.optimisation import (
-    Importance,
     LearnedMap,
     Log,
     learned_matrix,
@@ -41,13 +40,13 @@ def learned_map_correlated(
     map_structure: str,
     spec: CovarianceSpec,
     log: Log,
-    importance: Importance | None = None,
+    importances: np.ndarray | None = None,
 ) -> tuple[LearnedMap, ProbeNetworks]:
     """The map of largest marginal likelihood, and the probe networks with whitened rows.
 
     ``spec`` has the locations of the rows that the networks are sampled from.
     """
-    learned = learned_scales(networks, log, importance)
+    learned = learned_scales(networks, log, importances)
     correlation = noise_correlation(networks, learned, spec, log)
     if correlation is not None:
         networks = whitened(networks, correlation)

@@ -6,11 +6,10 @@ zero and allow some to be large; entries that mix inputs have a normal prior of 
 
 L-BFGS runs from several starts: one common scale; the diagonal of the average gradient outer
 product, without which the search fails if few of many inputs matter; and importances of the inputs
-in another model, where a function is given that computes them, for inputs that matter only through
-their interactions. All run a few steps on a subsample, or on all rows where none of them explains
-anything on fewer, and the best one continues on all rows. Then the inputs of smallest scale are
-dropped if that costs less than one unit of log marginal likelihood each. The full matrix starts
-from the scales.
+in another model, where they are given, for inputs that matter only through their interactions. All
+run a few steps on a subsample, or on all rows where none of them explains anything on fewer, and
+the best one continues on all rows. Then the inputs of smallest scale are dropped if that costs less
+than one unit of log marginal likelihood each. The full matrix starts from the scales.
 """
 
 from __future__ import annotations
@@ -46,7 +45,10 @@ class OptimiserSettings:
     least_gain: float = 2.0
     gradient_refits: int = 3  # refits for the start by gradients
     tolerance: float = 5e-6  # relative gain in log marginal likelihood at which L-BFGS stops
-    fewest_ranked: int = 6  # inputs from which importances are a start
+    # Squared scales of that start are in proportion to these powers of the importances, and have
+    # these means.
+    importance_powers: tuple[float, ...] = (1.0, 2.0, 4.0)
+    importance_sizes: tuple[float, ...] = (1.0, 4.0)
     # Shares of inputs tried for dropping.
     dropped_shares: tuple[float, ...] = (0.2, 0.35, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -54,8 +56,6 @@ class OptimiserSettings:
 SETTINGS = OptimiserSettings()
 
 Log = Callable[[str], None]
-# Non-negative importances (d',) of inputs (n, d') for outputs (n, K); None if none matters.
-Importance = Callable[[np.ndarray, np.ndarray], np.ndarray | None]
 
 
 @dataclass(frozen=True)
@@ -73,30 +73,35 @@ class LearnedMap:
 
 
 def learned_map(
-    networks: ProbeNetworks, structure: str, log: Log, importance: Importance | None = None
+    networks: ProbeNetworks, structure: str, log: Log, importances: np.ndarray | None = None
 ) -> LearnedMap:
-    """The map of largest marginal likelihood, ``"ard"`` or ``"full"``."""
-    scales = learned_scales(networks, log, importance)
+    """The map of largest marginal likelihood, ``"ard"`` or ``"full"``.
+
+    Importances (d',) of the inputs in another model are non-negative.
+    """
+    scales = learned_scales(networks, log, importances)
     return learned_matrix(networks, scales, log) if structure == "full" else scales
 
 
 def learned_scales(
-    networks: ProbeNetworks, log: Log, importance: Importance | None = None
+    networks: ProbeNetworks, log: Log, importances: np.ndarray | None = None
 ) -> LearnedMap:
     """A scale for each input."""
-    shares = None
-    if importance is not None and networks.n_inputs >= SETTINGS.fewest_ranked:
-        shares = importance(to_numpy(networks.Z), to_numpy(networks.y))
     with _blas_threads(networks):
         few = networks.fewer_rows(SETTINGS.start_rows)
         trial = search = _Search(few, log)
         if few.y.shape[0] < networks.y.shape[0]:
             search = _Search(networks, log)
-        start, value = trial.best_start(trial.common(), shares)
-        if trial is not search and value > -SETTINGS.least_gain * search.d:
+        start, value = trial.best_start(trial.common(), importances)
+        if trial is not search and explains_nothing(value, search.d):
             trial = search
-            start, _ = search.best_start(search.common(), shares)
+            start, _ = search.best_start(search.common(), importances)
         return search.scales(start, math.log(search.size / trial.size))
+
+
+def explains_nothing(value: float, n_inputs: int) -> bool:
+    """Whether a negative log marginal likelihood is about that of a constant function."""
+    return value > -SETTINGS.least_gain * n_inputs
 
 
 def refitted_scales(networks: ProbeNetworks, start: LearnedMap, log: Log) -> LearnedMap:
@@ -153,7 +158,7 @@ class _Search:
         common = replace(common, log_alpha=log_alpha)
         starts = {"common scale": np.diag(common.matrix), "gradients": self._by_gradients(common)}
         if importances is not None:
-            starts["importances"] = _proportional(importances, np.sum(np.diag(common.matrix) ** 2))
+            starts["importances"] = self._by_importances(importances, log_alpha)
         results = []
         for name, L in starts.items():
             start, steps = np.append(np.log(L), common.log_alpha), SETTINGS.start_steps
@@ -240,6 +245,16 @@ class _Search:
                 break
             L = _proportional(size, total)
         return L
+
+    def _by_importances(self, importances: np.ndarray, log_alpha: float) -> np.ndarray:
+        """The best of scales that differ in size and in contrast between the inputs."""
+        candidates = {}
+        for power in SETTINGS.importance_powers:
+            for size in SETTINGS.importance_sizes:
+                L = _proportional(importances**power, size * self.d)
+                value = self.networks.negative_log_likelihood(L, log_alpha).value
+                candidates[value] = L
+        return candidates[min(candidates)]
 
     def _minimum(
         self, target: Any, start: np.ndarray, bounds: list[Any], steps: int, name: str
