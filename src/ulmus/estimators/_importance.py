@@ -12,8 +12,8 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from ulmus.core.fit.layer import Importances
 
 TREES, REPEATS = 100, 3
-# Every third row is held out to measure importances.
-EVERY = 3
+# Rows are held out in so many parts, of which two suffice above this number of rows.
+PARTS, MANY_ROWS = 5, 2000
 # Fewest rows that trees are fitted to.
 FEWEST_ROWS = 100
 
@@ -22,27 +22,36 @@ def tree_importances(X: np.ndarray, Y: np.ndarray, origin: np.ndarray) -> Import
     """Permutation importances (d,) of inputs (n, d) for outputs (n, K), on held-out rows.
 
     The increase of the squared error in units of the error of a constant, summed over outputs; None
-    where trees predict no better than a constant.
+    where no input increases it. Where rows are few, inputs that matter rank first even if the trees
+    predict no better than a constant.
     """
     if len(X) < FEWEST_ROWS:
         return None
     # An order that does not depend on that of the table.
     order = np.lexsort(X.T)
     X, Y = X[order], Y[order]
-    test = np.arange(len(X)) % EVERY == EVERY - 1
+    part = np.arange(len(X)) % PARTS
     total, explained = np.zeros(X.shape[1]), 0.0
     for y in Y.T:
-        model = HistGradientBoostingRegressor(max_iter=TREES, early_stopping=False, random_state=0)
-        model.fit(X[~test], y[~test])
-        error = _errors(model.predict(X[test]), y[test])
-        constant = _errors(np.mean(y[~test]), y[test])
-        if error < constant:
-            total += _increases(model, X[test], y[test], error) / constant
-            explained = max(explained, 1 - error / constant)
+        errors = np.zeros(2)
+        for one in range(PARTS if len(X) <= MANY_ROWS else 2):
+            train, test = part != one, part == one
+            model = HistGradientBoostingRegressor(
+                max_iter=TREES, early_stopping=False, random_state=0
+            )
+            model.fit(X[train], y[train])
+            error = _error(model.predict(X[test]), y[test])
+            constant = _error(np.mean(y[train]), y[test])
+            if constant > 0:
+                total += _increases(model, X[test], y[test], error) / constant
+            errors += error, constant
+        if errors[1] > 0:
+            explained = max(explained, 1 - errors[0] / errors[1])
     return Importances(total, explained) if np.any(total > 0) else None
 
 
-def _errors(prediction: np.ndarray, y: np.ndarray) -> float:
+def _error(prediction: np.ndarray, y: np.ndarray) -> float:
+    """Mean squared error."""
     return float(np.mean((y - prediction) ** 2))
 
 
@@ -55,5 +64,5 @@ def _increases(
     for j in range(X.shape[1]):
         changed = np.tile(X, (REPEATS, 1))
         changed[:, j] = np.concatenate([X[order, j] for order in permutations])
-        out[j] = max(_errors(model.predict(changed), np.tile(y, REPEATS)) - error, 0.0)
+        out[j] = max(_error(model.predict(changed), np.tile(y, REPEATS)) - error, 0.0)
     return out
