@@ -127,6 +127,58 @@ def errors(jobs: int, replications: int | None) -> Report:
         yield Row(f"{name}: curve covered", together, "rate", source, ">=", 0.93)
 
 
+def six_inputs(X: Array) -> Array:
+    return np.sin(2 * X[:, 0] + X[:, 1]) + X[:, 2] * X[:, 3] + 0.5 * np.abs(X[:, 4])
+
+
+# Functions of default fits and their inputs.
+LEARNED = {waves: 3, product_of_two: 3, hill: 8, six_inputs: 6}
+GROUPS = {"predictions": slice(5, None), "average": 0, "difference": 1, "slopes": slice(2, 5)}
+
+
+def default_fit_run(f: Callable[[Array], Array], n: int, r: int) -> tuple[Array, Array]:
+    """Estimates and standard errors of effects and predictions, noise sd 0.3."""
+    d = LEARNED[f]
+    rng = np.random.default_rng([d, n])
+    X, points = rng.uniform(-1, 1, (n, d)), rng.uniform(-0.95, 0.95, (40, d))
+    y = f(X) + 0.3 * np.random.default_rng([2, r]).standard_normal(n)
+    model = ELMEnsembleRegressor(random_state=r).fit(X, y)
+    frames = [
+        model.average(points[points[:, 0] > 0]),
+        model.compare(points, {"x0": (-0.5, 0.5)}),
+        model.slope(points, "x0"),
+        model.slope(points[:2], "x1", by="row"),
+    ]
+    estimate, se = (np.concatenate([one[c] for one in frames]) for c in ("estimate", "std_error"))
+    variance = model.predict_var(points, component="model")
+    return np.append(estimate, model.predict(points)), np.append(se, np.sqrt(variance))
+
+
+def sizes(jobs: int, replications: int | None) -> Report:
+    """Standard errors of default fits by the number of rows."""
+    times = replications or 60
+    yield f"Default fits, {times} replications: estimated over true sd / coverage of E f_hat\n"
+    yield f"{'':<26} " + " ".join(f"{name:>13}" for name in GROUPS)
+    for n in (100, 200, 500, 1000, 3000):
+        rows = []
+        for f in LEARNED:
+            runs = replicate(jobs, default_fit_run, f, n, times=times)
+            estimate, se = (np.array(a) for a in zip(*runs, strict=True))
+            true, inside = estimate.std(axis=0, ddof=1), np.abs(estimate - estimate.mean(axis=0))
+            cells = []
+            for few in GROUPS.values():
+                ratio = np.sqrt(np.mean(se[:, few] ** 2) / np.mean(true[few] ** 2))
+                cells.append((ratio, np.mean(inside[:, few] < 1.96 * se[:, few])))
+            rows.append(cells)
+            texts = " ".join(f"{a:>6.2f} / {b:.2f}" for a, b in cells)
+            yield f"{f.__name__ + f', n = {n}':<26} {texts}"
+        ratios = np.array(rows)[:, :, 0]
+        for name, each in zip(GROUPS, ratios.T, strict=True):
+            source = f"four functions, {each.min():.2f} to {each.max():.2f}"
+            mean = float(np.exp(np.mean(np.log(each))))
+            yield Row(f"n = {n}, {name}: mean sd ratio", mean, "ratio", source, ">=", 0.95)
+
+
 def speed(jobs: int, replications: int | None) -> Report:
     """A long average against predict, and a covariance against its products."""
     rng = np.random.default_rng(0)
@@ -161,7 +213,7 @@ def covariance_flops(model: ELMEnsembleRegressor, p: int) -> float:
     return coordinates + through + within
 
 
-PARTS = {"errors": errors, "speed": speed}
+PARTS = {"errors": errors, "sizes": sizes, "speed": speed}
 
 if __name__ == "__main__":
     report.simulate("effects.py", __doc__, PARTS)

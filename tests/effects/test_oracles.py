@@ -299,7 +299,7 @@ def test_choices_covary_by_their_shifts(learned):
     model, X = learned
     fit = model.fitted_
     first, second = fit.ensemble.alpha_shifts(X)[:, 0]
-    maps = fit.map_shifts(X)
+    maps = fit.map_shifts(X).added
     assert np.all(first != 0)
     assert np.any(maps != 0)
     of_maps = sum(np.outer(s[0], s[0]) for s in maps)
@@ -366,7 +366,7 @@ def test_the_function_covaries_by_the_shifts_of_its_map(learned):
     model, X = learned
     fit = model.fitted_
     wide = bilinear(fit, X, lambda h, u: fit.undersmoothed_parts_of(h, u).variance)[0]
-    expected = wide + sum(np.outer(s[0], s[0]) for s in fit.map_shifts(X))
+    expected = wide + sum(np.outer(s[0], s[0]) for s in fit.map_shifts(X).added)
     frame = model.average(X, by="row", target="function")
     assert_allclose(frame.attrs["covariance"], expected, rtol=1e-8)
 

@@ -82,7 +82,9 @@ def function_error_bars(fit: Fit, X: Array | Functionals) -> ErrorBars:
 def function_covariance(fit: Fit, X: Array | Functionals, errors: ErrorBars) -> FloatArray:
     """Joint covariance of the undersmoothed fit, shape (K, p, p)."""
     covariance = bilinear(fit, X, lambda h, u: fit.undersmoothed_parts_of(h, u).variance)
-    return semidefinite(covariance + outer_sums(fit.map_shifts(X)), errors.variance.T)
+    shifts = fit.map_shifts(X)
+    covariance += outer_sums(shifts.added) - outer_sums(shifts.subtracted)
+    return semidefinite(covariance, errors.variance.T)
 
 
 def _warn_about_unseen(unseen: FloatArray, variance: FloatArray) -> None:

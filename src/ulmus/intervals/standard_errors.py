@@ -54,8 +54,8 @@ def joint_variance(
         return model_variance(name, parts)
 
     covariance, choice = bilinear(fit, X, form), fit.choice_shifts(X)
-    first, second = choice.alpha[:, None]
-    covariance += outer_sums(np.concatenate([first, choice.maps])) - outer_sums(second)
+    for shifts in choice:
+        covariance += outer_sums(shifts.added) - outer_sums(shifts.subtracted)
     variance = _variance(joined(own), choice.variance, name)
     return variance, semidefinite(covariance, variance.model.T)
 

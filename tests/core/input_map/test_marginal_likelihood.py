@@ -65,7 +65,7 @@ def test_networks_have_weights_of_mean_one(seed):
     assert_allclose(network.weighting.root[:, 0] ** 2, weight / np.mean(weight), rtol=1e-9)
     assert_allclose(network.y, outputs(y, weight, True), rtol=1e-9, atol=1e-10)
     H = features(network, SCALES, seed, weight, True)
-    assert_allclose(network._features(seed, SCALES)[0], H, rtol=1e-9, atol=1e-10)
+    assert_allclose(network.features(seed, SCALES)[0], H, rtol=1e-9, atol=1e-10)
 
 
 @maps
@@ -77,7 +77,7 @@ def test_gradients_are_central_differences(activation, L, centred, weighted):
     network = sample_probes(2, weighted, centred, activation)
     if activation == "relu":  # no unit passes its kink on the way
         for s in range(S):
-            u = network.Z @ network._mapped(s, L) + network.b[s]
+            u = network.Z @ network.mapped(s, L) + network.b[s]
             assert np.min(np.abs(u)) > 1e-3
     result = network.negative_log_likelihood(L, LOG_ALPHA)
     by_map = np.empty_like(L)

@@ -16,12 +16,15 @@ from ulmus.core.data.scaling import FeatureScale, checked_feature_scale, feature
 from ulmus.core.data.source import OrderedSource, RowBlocks, Source
 from ulmus.core.ensemble.correlated_noise import estimated_covariances, with_correlated_noise
 from ulmus.core.ensemble.ensemble import Ensemble
+from ulmus.core.ensemble.map_uncertainty import MapUncertainty, map_uncertainty
 from ulmus.core.ensemble.regression import FittedRows, RegressionSpec, fitted_rows, sample_scaling
 from ulmus.core.ensemble.stream import fitted_moments, fitted_stream
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.layer import FEWEST_ROWS, InputMap, MapSearch, hidden_layer
+from ulmus.core.fit.layer import FEWEST_ROWS, DrawnLayer, MapSearch, MapSource, hidden_layer
+from ulmus.core.fit.refits import MOST_FOLDED_ROWS
 from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.fit.training_rows import RowSums, TrainingRows
+from ulmus.core.input_map.response import map_response
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs, plain_inputs
 from ulmus.core.noise.ordered_rows import ordered_rows, ordered_stream
@@ -67,7 +70,7 @@ def update(
     scale = checked_feature_scale(scale) if earlier is None else earlier.scale + scale
     _check_float32_inputs(rows, scale)
     if earlier is None:
-        layer, input_map = _layer(rows, spec, scale, None, search)
+        layer, input_map, _ = _layer(rows, spec, scale, None, search)
     else:
         layer, input_map = earlier.ensemble.layer, earlier.input_map
     rows = rows.for_width(layer.width)
@@ -133,9 +136,9 @@ def _layer(
     scale: FeatureScale,
     covariance: CovarianceSpec | None,
     search: MapSearch | None,
-) -> tuple[HiddenLayer, InputMap | None]:
+) -> DrawnLayer:
     if isinstance(spec.layer, HiddenLayer):
-        return spec.layer, None
+        return DrawnLayer(spec.layer, None, None)
     source = source.for_width(len(scale.mean))
     return hidden_layer(source, spec.layer, scale, source.sample(1).y, covariance, search)
 
@@ -155,7 +158,7 @@ def _build_rows(
         index = np.flatnonzero(map_rows)
         map_source = rows.taken(index)
         map_covariance = None if covariance is None else covariance.taken(index)
-    layer, input_map = _layer(map_source, spec, scale, map_covariance, search)
+    layer, input_map, learned_from = _layer(map_source, spec, scale, map_covariance, search)
     # Through the rows a point costs n MN products, through the features (MN)^2.
     dual = rows.n_rows < layer.width if spec.dual is None else spec.dual
     regression = _by_blocks(spec.regression, covariance)
@@ -179,6 +182,9 @@ def _build_rows(
     ensemble, regression = _with_noise_model(
         fitted.ensemble, data, regression, noise_model, RowVariances(training.noise)
     )
+    uncertainty = None
+    if covariance is None and (map_rows is not None or int(np.sum(rows.used)) > MOST_FOLDED_ROWS):
+        uncertainty = _map_uncertainty(ensemble, learned_from, noise_model)
     locations = None if covariance is None else covariance.locations
     return Fit(
         ensemble=ensemble,
@@ -186,6 +192,7 @@ def _build_rows(
         scale=scale,
         gap_points=data.sample(GAP_ROWS).X,
         input_map=input_map,
+        map_uncertainty=uncertainty,
         noise_model=noise_model,
         noise_covariance=_in_units_of_y(estimates, fitted.ensemble),
         rows=replace(training, map_rows=map_rows, locations=locations),
@@ -269,6 +276,25 @@ def _with_noise_model(
     return with_modelled_noise(ensemble, source, model.varies, variances), regression
 
 
+def _map_uncertainty(
+    ensemble: Ensemble, learned_from: MapSource | None, model: NoiseVarianceModel | None
+) -> MapUncertainty | None:
+    """Uncertainty due to a learned map; None without one."""
+    if learned_from is None:
+        return None
+    response = map_response(learned_from.networks, learned_from.learned)
+    if response is None:
+        return None
+    sample = learned_from.sample
+    sigma2 = ensemble.ordered(
+        [to_numpy(part.noise_variance.sigma2) for part in ensemble.regressions]
+    )
+    noise = np.repeat(sigma2[:, None], sample.y.shape[1], axis=1)
+    if model is not None:
+        noise = np.where(model.varies[:, None], model.variance(sample.X), noise)
+    return map_uncertainty(ensemble, response, sample, noise)
+
+
 def _per_output(fitted: FittedRows, name: str) -> list[np.ndarray]:
     """Recorded results of a regression, (M, n), repeated for each of its outputs, (M, K, n)."""
     parts = zip(fitted.records, fitted.ensemble.regressions, strict=True)
@@ -294,7 +320,7 @@ def _build_stream(
     covariance: CovarianceSpec | None,
     search: MapSearch | None,
 ) -> Fit:
-    layer, input_map = _layer(source, spec, scale, covariance, search)
+    layer, input_map, learned_from = _layer(source, spec, scale, covariance, search)
     source = source.for_width(layer.width)
     sample = source.sample(sample_rows(layer.n_units))
     scaling = sample_scaling(sample, layer)
@@ -314,12 +340,16 @@ def _build_stream(
         inputs = plain_inputs(scale, True, layer.b)
         noise_model, variances = streamed_noise_model(source, inputs, ensemble, spec.min_gain_in_se)
     ensemble, regression = _with_noise_model(ensemble, source, regression, noise_model, variances)
+    uncertainty = None
+    if covariance is None:
+        uncertainty = _map_uncertainty(ensemble, learned_from, noise_model)
     return Fit(
         ensemble=ensemble,
         spec=replace(spec, regression=regression),
         scale=scale,
         gap_points=_first_points(sample.X),
         input_map=input_map,
+        map_uncertainty=uncertainty,
         noise_model=noise_model,
         noise_covariance=_in_units_of_y(estimates, ensemble),
     )

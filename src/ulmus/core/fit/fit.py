@@ -18,6 +18,7 @@ from ulmus.core.arrays.backend import Array, dense, taken_rows, to_numpy
 from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.ensemble.components import point_parts, undersmoothed_parts
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
+from ulmus.core.ensemble.map_uncertainty import MapUncertainty
 from ulmus.core.fit.layer import InputMap
 from ulmus.core.fit.misfit import Misfit, mapped, misfit
 from ulmus.core.fit.refits import (
@@ -41,6 +42,7 @@ from ulmus.core.variance.estimates import (
     ESTIMATES,
     ChoiceShifts,
     PointParts,
+    Shifts,
     UndersmoothedParts,
     joined,
 )
@@ -59,6 +61,8 @@ class Fit:
     gap_points: Any
     # The map in front of the hidden layer, which the layer includes.
     input_map: InputMap | None = None
+    # Effect of its choice on predictions to first order; None where folds measure it.
+    map_uncertainty: MapUncertainty | None = None
     # Noise variance as a function of the inputs; None for a constant one.
     noise_model: NoiseVarianceModel | None = None
     # Covariance of the noise of each output, in the units of y.
@@ -153,17 +157,21 @@ class Fit:
 
     def choice_shifts(self, X: Array | Functionals) -> ChoiceShifts:
         """Shifts of the prediction from which that variance and its covariances follow."""
-        return ChoiceShifts(self.ensemble.alpha_shifts(X), self.map_shifts(X))
+        added, subtracted = self.ensemble.alpha_shifts(X)
+        return ChoiceShifts(Shifts(added[None], subtracted[None]), self.map_shifts(X))
 
     def map_variance(self, X: Array | Functionals) -> np.ndarray:
-        """Variance of the prediction due to the map, where rows are few, shape (K, p)."""
-        return np.sum(self.map_shifts(X) ** 2, axis=0)
+        """Variance of the prediction due to the choice of the map, shape (K, p)."""
+        return self.map_shifts(X).variance
 
-    def map_shifts(self, X: Array | Functionals) -> np.ndarray:
-        """Shifts, one for each fold, whose squares sum to that variance, (folds, K, p)."""
-        if not self.folded:
-            return np.zeros((1, self.ensemble.n_outputs, count(X)))
-        return map_shifts(self.folds, X)
+    def map_shifts(self, X: Array | Functionals) -> Shifts:
+        """Shifts of the prediction due to the map: of each fold, or to first order, (s, K, p)."""
+        none = np.zeros((1, self.ensemble.n_outputs, count(X)))
+        if self.folded:
+            return Shifts(map_shifts(self.folds, X), none)
+        if self.map_uncertainty is None:
+            return Shifts(none, none)
+        return Shifts(*self.map_uncertainty.shifts(self.ensemble, X))
 
     # ------------------------------------------------------------ refits
 
@@ -179,7 +187,7 @@ class Fit:
 
     @property
     def folded(self) -> bool:
-        """Whether the choice of the map enters the error bars."""
+        """Whether the choice of the map enters the error bars by refits."""
         if self.refits is not None:
             return bool(self.refits.folds)
         return self._needs_folds and bool(self.folds)

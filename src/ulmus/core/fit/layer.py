@@ -18,8 +18,14 @@ from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.data.source import Block, SamplePass, Source
 from ulmus.core.fit.spec import LayerSpec
 from ulmus.core.input_map.correlated_noise import MAX_WHITENED_ROWS, learned_map_correlated
-from ulmus.core.input_map.marginal_likelihood import probe_networks
-from ulmus.core.input_map.optimisation import Log, explains_nothing, learned_map, relevance
+from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, probe_networks
+from ulmus.core.input_map.optimisation import (
+    LearnedMap,
+    Log,
+    explains_nothing,
+    learned_map,
+    relevance,
+)
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
 from ulmus.core.noise_covariance.spec import CovarianceSpec
@@ -85,6 +91,22 @@ class InputMap:
         return self.relevance is not None
 
 
+class MapSource(NamedTuple):
+    """What a map was learned from, and the result of the search."""
+
+    sample: Block  # dense rows, in the order of the probe networks
+    networks: ProbeNetworks
+    learned: LearnedMap
+
+
+class DrawnLayer(NamedTuple):
+    """A hidden layer, the map in front of it, and what the map was learned from."""
+
+    layer: HiddenLayer
+    input_map: InputMap | None
+    source: MapSource | None
+
+
 @dataclass(frozen=True)
 class _MapSample:
     """Rows that a map is optimised on, the number of rows they represent, and their noise."""
@@ -129,7 +151,7 @@ def hidden_layer(
     reference: Array,
     covariance: CovarianceSpec | None = None,
     search: MapSearch | None = None,
-) -> tuple[HiddenLayer, InputMap | None]:
+) -> DrawnLayer:
     """The drawn layer, and the map in front of it.
 
     Expansions and map are estimated from the source; ``reference`` is an array of the library and
@@ -147,7 +169,9 @@ def hidden_layer(
         if sparse:
             dense = like(sample.block.X.toarray(), reference)
             sample = replace(sample, block=sample.block._replace(X=dense))
-    input_map, dof_share = _input_map(spec, sample if optimises else None, inputs, search)
+    input_map, dof_share, map_source = _input_map(
+        spec, sample if optimises else None, inputs, search
+    )
     n_neurons = spec.n_neurons
     if n_neurons is None:
         n_neurons = auto_neurons(scale.n_rows, spec.n_members, reference, dof_share)
@@ -159,7 +183,7 @@ def hidden_layer(
         None if input_map is None else input_map.matrix,
         constant=spec.constant,
     )
-    return layer, input_map
+    return DrawnLayer(layer, input_map, map_source)
 
 
 def _map_sample(
@@ -195,24 +219,24 @@ def _expansions(spec: LayerSpec, scale: FeatureScale) -> tuple[str, ...]:
 
 def _input_map(
     spec: LayerSpec, sample: _MapSample | None, inputs: Inputs, search: MapSearch
-) -> tuple[InputMap | None, float]:
-    """The map, and the share of degrees of freedom in the units of the probe networks."""
+) -> tuple[InputMap | None, float, MapSource | None]:
+    """The map, the share of degrees of freedom in the units of the probe networks, and these."""
     if spec.input_map is None:
-        return None, 1.0
+        return None, 1.0, None
     if not isinstance(spec.input_map, str):
-        return InputMap(_checked_map(spec.input_map, len(inputs.origin)), "given"), 1.0
+        return InputMap(_checked_map(spec.input_map, len(inputs.origin)), "given"), 1.0, None
     if sample is None:
-        return None, 1.0
+        return None, 1.0, None
     identity = InputMap(np.eye(len(inputs.origin)), "common")
     try:
-        return _optimised(spec, sample, inputs, search) or (identity, 1.0)
+        return _optimised(spec, sample, inputs, search) or (identity, 1.0, None)
     except (FloatingPointError, np.linalg.LinAlgError) as error:
-        return replace(identity, failure=str(error)), 1.0
+        return replace(identity, failure=str(error)), 1.0, None
 
 
 def _optimised(
     spec: LayerSpec, sample: _MapSample, inputs: Inputs, search: MapSearch
-) -> tuple[InputMap, float] | None:
+) -> tuple[InputMap, float, MapSource] | None:
     seeds = [spec.map_seed + 1 + s for s in range(sample.effort.draws)]
     n_units = min(sample.effort.units, max(FEWEST_UNITS, 2 * sample.block.y.shape[1] // 3))
     units = _units(spec, inputs)
@@ -230,11 +254,15 @@ def _optimised(
         found, probes = learned_map_correlated(
             probes, structure, sample.covariance, search.log, values
         )
-    shares = relevance(probes, found, inputs.origin, spec.map_seed)
-    dof_share = probes.dof_share(found.matrix, found.log_alpha)
     missed = ranked is not None and ranked.explained > MISSED_SHARE
-    missed = missed and explains_nothing(found.value, probes.n_inputs)
-    return InputMap(found.matrix, found.structure, *shares, missed_signal=missed), dof_share
+    input_map = InputMap(
+        found.matrix,
+        found.structure,
+        *relevance(probes, found, inputs.origin, spec.map_seed),
+        missed_signal=missed and explains_nothing(found.value, probes.n_inputs),
+    )
+    dof_share = probes.dof_share(found.matrix, found.log_alpha)
+    return input_map, dof_share, MapSource(sample.block.taken(probes.order), probes, found)
 
 
 def map_structure(spec: LayerSpec, n_inputs: int, n_rows: int) -> str:

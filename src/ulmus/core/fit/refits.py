@@ -115,7 +115,7 @@ def _layer_without(
     scale = checked_feature_scale(source.reduce(feature_scale))
     # The number of rows decides about structure and expansions, which stay those of the fit.
     scale = replace(scale, n_rows=int(np.sum(data.used)))
-    return hidden_layer(source, spec, scale, data.reference, covariance, search)[0]
+    return hidden_layer(source, spec, scale, data.reference, covariance, search).layer
 
 
 def held_out_folds(data: RowBlocks, spec: FitSpec, folds: tuple[Fold, ...]) -> tuple[Fold, ...]:

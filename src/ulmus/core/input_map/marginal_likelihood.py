@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +70,11 @@ class ProbeNetworks:
     activation: str | Callable[[Array], Array]  # A name in ``ACTIVATIONS``
     centred: bool  # whether features are centred, for an intercept
     n_threads: int = 1  # number of threads, one network each
-    order: np.ndarray | None = None  # (n,): index of each row in the sample
+    # (n,): index of each row in the sample.
+    order: np.ndarray = field(default_factory=lambda: np.arange(0))
+    # (K',): standard deviation of each output of the sample, in the units of y; zero for outputs
+    # that are constant, which ``y`` lacks.
+    sd: np.ndarray = field(default_factory=lambda: np.ones(1))
 
     @property
     def n_inputs(self) -> int:
@@ -85,7 +89,7 @@ class ProbeNetworks:
     @property
     def feature_size(self) -> float:
         """Mean sum of squares of a hidden feature without a map."""
-        H, _ = self._features(0, np.ones(self.n_inputs))
+        H, _ = self.features(0, np.ones(self.n_inputs))
         return float(namespace(H).sum(H**2)) / H.shape[1]
 
     def fewer_rows(self, n_rows: int) -> ProbeNetworks:
@@ -113,9 +117,9 @@ class ProbeNetworks:
     def _gradient(self, s: int, L: np.ndarray, log_alpha: float) -> LikelihoodGradient | None:
         """Negative log marginal likelihood of one network."""
         (n, K), N = self.y.shape, self.W.shape[2]
-        H, slope = self._features(s, L)
+        H, slope = self.features(s, L)
         xp, alpha = namespace(H), math.exp(log_alpha)
-        solved = inverse_and_log_det(_ridge_gram(H, alpha))
+        solved = inverse_and_log_det(ridge_gram(H, alpha))
         if solved is None:
             return None
         inverse, log_det = solved
@@ -141,8 +145,8 @@ class ProbeNetworks:
         alpha = math.exp(log_alpha)
 
         def share(s: int) -> float:
-            H, _ = self._features(s, L)
-            solved = inverse_and_log_det(_ridge_gram(H, alpha))
+            H, _ = self.features(s, L)
+            solved = inverse_and_log_det(ridge_gram(H, alpha))
             if solved is None:
                 return 1.0
             trace = namespace(H).sum(namespace(H).linalg.diagonal(solved[0]))
@@ -154,8 +158,8 @@ class ProbeNetworks:
         """Output weights (N, K) of each network at a map; None if a G is not positive definite."""
 
         def weights(s: int) -> Array | None:
-            H, _ = self._features(s, L)
-            solved = inverse_and_log_det(_ridge_gram(H, math.exp(log_alpha)))
+            H, _ = self.features(s, L)
+            solved = inverse_and_log_det(ridge_gram(H, math.exp(log_alpha)))
             return None if solved is None else solved[0] @ (H.T @ self.y)
 
         parts = self._each(weights)
@@ -168,8 +172,8 @@ class ProbeNetworks:
         """
 
         def rows(s: int) -> Array:
-            H, _ = self._features(s, L)
-            gram = _ridge_gram(H, math.exp(log_alpha))
+            H, _ = self.features(s, L)
+            gram = ridge_gram(H, math.exp(log_alpha))
             C = inverted_triangle(cholesky(gram[None, :, :]))[0, :, :] @ H.T
             if not self.centred:
                 return C
@@ -182,7 +186,7 @@ class ProbeNetworks:
     def predictions(self, Z: Array, L: np.ndarray, b: list[Array]) -> Array:
         """Mean prediction of the networks with output weights b at inputs Z (p, d'), (p, K)."""
         activation = named(self.activation)
-        parts = self._each(lambda s: activation.value(Z @ self._mapped(s, L) + self.b[s, :]) @ b[s])
+        parts = self._each(lambda s: activation.value(Z @ self.mapped(s, L) + self.b[s, :]) @ b[s])
         return sum(parts) / len(parts)
 
     def gradient_size(self, L: np.ndarray, log_alpha: float) -> np.ndarray | None:
@@ -196,7 +200,7 @@ class ProbeNetworks:
 
         def slopes(s: int) -> Array:
             """Derivatives of one network's prediction by the inputs, shape (K, n, d')."""
-            mapped = self._mapped(s, L)
+            mapped = self.mapped(s, L)
             _, slope = named(self.activation).both(self.Z @ mapped + self.b[s, :])
             weights = [(mapped * b[s][:, k]).T for k in range(b[s].shape[1])]
             return namespace(slope).stack([slope @ each for each in weights])
@@ -213,10 +217,10 @@ class ProbeNetworks:
         with ThreadPoolExecutor(self.n_threads) as pool:
             return list(pool.map(task, range(self.n_networks)))
 
-    def _features(self, s: int, L: np.ndarray) -> tuple[Array, Array]:
+    def features(self, s: int, L: np.ndarray) -> tuple[Array, Array]:
         """Weighted and centred features (n, N) of one network, and slopes of the activation."""
-        H, slope = named(self.activation).both(self.Z @ self._mapped(s, L) + self.b[s, :])
-        return self.centred_rows(self._weighted(H)), slope
+        H, slope = named(self.activation).both(self.Z @ self.mapped(s, L) + self.b[s, :])
+        return self.centred_rows(self.weighted(H)), slope
 
     def centred_rows(self, values: Array) -> Array:
         """Weighted values (n, k), projected off the intercept if there is one."""
@@ -228,19 +232,19 @@ class ProbeNetworks:
     @property
     def _along(self) -> Array:
         """The intercept's feature (n, 1), of mean square one."""
-        return self._weighted(namespace(self.Z).ones_like(self.Z[:, :1]))
+        return self.weighted(namespace(self.Z).ones_like(self.Z[:, :1]))
 
-    def _weighted(self, values: Array) -> Array:
+    def weighted(self, values: Array) -> Array:
         """V times values of rows (n, k)."""
         return values if self.weighting is None else self.weighting(values)
 
-    def _mapped(self, s: int, L: np.ndarray) -> Array:
+    def mapped(self, s: int, L: np.ndarray) -> Array:
         """Hidden weights L W of one network, shape (d', N)."""
         W, L = self.W[s, :, :], like(L, self.W)
         return L[:, None] * W if L.ndim == 1 else L @ W
 
 
-def _ridge_gram(H: Array, alpha: float) -> Array:
+def ridge_gram(H: Array, alpha: float) -> Array:
     """G = H'H + alpha I, shape (N, N)."""
     xp = namespace(H)
     return H.T @ H + alpha * xp.eye(H.shape[1], dtype=H.dtype, device=H.device)
@@ -269,7 +273,7 @@ def probe_networks(
     if sample.root_weight is not None:
         weight = like(sample.root_weight, Z)[:, None] ** 2
         weight = weight / xp.mean(weight)
-    y = _standardised_outputs(like(sample.y, Z).T, 1.0 if weight is None else weight, centred)
+    sd, y = _standardised_outputs(like(sample.y, Z).T, 1.0 if weight is None else weight, centred)
     if y is None:
         return None
     Z, y = _rounded(Z), _rounded(y)
@@ -282,13 +286,16 @@ def probe_networks(
     drawn = [law.sobol_member(seed, Z.shape[1], n_units) for seed in seeds]
     W, b = (like(np.stack(parts), Z) for parts in zip(*drawn, strict=True))
     n_threads = _free_threads(Z, len(seeds))
-    return ProbeNetworks(Z, y, weighting, W, b, law.activation, centred, n_threads, order)
+    return ProbeNetworks(Z, y, weighting, W, b, law.activation, centred, n_threads, order, sd)
 
 
-def _standardised_outputs(y: Array, weight: Array | float, centred: bool) -> Array | None:
-    """Outputs (n, K) of variance one, centred if there is an intercept, without constant outputs.
+def _standardised_outputs(
+    y: Array, weight: Array | float, centred: bool
+) -> tuple[np.ndarray, Array | None]:
+    """Standard deviations of the outputs (n, K), and the varying ones, of variance one.
 
-    None if all outputs are constant.
+    They are centred if there is an intercept. Standard deviations of constant outputs are zero; if
+    all are constant, there are no outputs.
     """
     xp = namespace(y)
     if centred:
@@ -300,10 +307,12 @@ def _standardised_outputs(y: Array, weight: Array | float, centred: bool) -> Arr
         y = y - xp.mean(weight * y, axis=0)
     sd = xp.sqrt(xp.mean(weight * y**2, axis=0))
     varying = np.flatnonzero(to_numpy(sd) > 1e-12)
+    deviation = np.zeros(int(y.shape[1]))
+    deviation[varying] = to_numpy(sd * size)[varying]
     if len(varying) == 0:
-        return None
+        return deviation, None
     y, sd = (xp.take(a, xp.asarray(varying, device=y.device), axis=-1) for a in (y, sd))
-    return y / sd
+    return deviation, y / sd
 
 
 def _rounded(values: Array) -> Array:

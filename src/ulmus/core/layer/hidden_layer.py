@@ -177,6 +177,14 @@ class HiddenLayer:
         X, directions = self._dense_if_expanded(X), dense(directions)
         return self._members(slope * (W @ self.inputs.derivative(X, directions)), X.shape[0])
 
+    def with_slopes(self, Z: Array) -> Both:
+        """Features (M, N', n) and slopes of the units (M, N, n) at layer inputs Z (d', n)."""
+        xp = namespace(self.W)
+        H, slope = named(self.activation).both(self.W @ Z + self.b[:, :, None])
+        if self.constant:
+            H = xp.concat([xp.ones_like(H[:, :1, :]), H], axis=1)
+        return H, slope
+
     def _pre_activations(self, X: Array) -> Array:
         """Arguments u of the activation for all units of all members, shape (M N', n)."""
         xp = namespace(self.W)

@@ -60,6 +60,10 @@ class Smoother:
         """Coefficients of the features, shape (M, N', K)."""
         return transposed(self.to_t) @ self.q
 
+    def member_beta(self, m: int) -> Array:
+        """Coefficients of the features in one member, shape (N', K)."""
+        return self.to_t[m, :, :].T @ self.q[m, :, :]
+
     @property
     def spectral(self) -> bool:
         """Whether coordinates are along singular vectors: Q'Q is diagonal."""

@@ -82,17 +82,28 @@ class PointParts(NamedTuple):
         return self._replace(spread=spread, A=A, U=U)
 
 
-class ChoiceShifts(NamedTuple):
-    """Covariance of predictions due to choosing alpha and the map, as products of shifts."""
+class Shifts(NamedTuple):
+    """Changes of predictions whose products are a covariance, each (s, K, p)."""
 
-    alpha: FloatArray  # (2, K, p): products of the first are added, those of the second subtracted
-    maps: FloatArray  # (folds, K, p): products are added
+    added: FloatArray  # products of these are added
+    subtracted: FloatArray  # products of these are subtracted
+
+    @property
+    def variance(self) -> FloatArray:
+        """The variance, shape (K, p), non-negative."""
+        return np.maximum(np.sum(self.added**2, axis=0) - np.sum(self.subtracted**2, axis=0), 0.0)
+
+
+class ChoiceShifts(NamedTuple):
+    """Shifts of predictions due to choosing alpha and the input map."""
+
+    alpha: Shifts
+    map: Shifts
 
     @property
     def variance(self) -> FloatArray:
         """Variance due to both choices, shape (p, K), non-negative."""
-        first, second = self.alpha
-        return (np.maximum(first**2 - second**2, 0.0) + np.sum(self.maps**2, axis=0)).T
+        return (self.alpha.variance + self.map.variance).T
 
 
 def joined(portions: list[PointParts]) -> PointParts:

@@ -194,6 +194,8 @@ def selection_finding(fit: Fit) -> Finding:
         message += "input map learned on rows that are not used for calibration."
     elif fit.folded:
         message += "input map learned without the fold of each residual."
+    elif fit.map_uncertainty is not None:
+        message += "input map learned on the same rows; error bars include its choice."
     else:
         message += "input map learned on the same rows."
     return finding("selection", "ok", 0.0, message)

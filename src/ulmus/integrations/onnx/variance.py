@@ -7,12 +7,13 @@ It follows ``intervals/standard_errors.py``, ``core/ensemble/components.py``,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ulmus.core.arrays.backend import to_numpy
-from ulmus.core.ensemble.ensemble import Regression
+from ulmus.core.ensemble.ensemble import Ensemble, Regression
+from ulmus.core.ensemble.map_uncertainty import MapUncertainty
 from ulmus.core.fit.fit import Fit
 from ulmus.core.noise_model.model import NoiseVarianceModel
 from ulmus.core.ridge.member_pairs import PairSums
@@ -20,6 +21,9 @@ from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.integrations.onnx.forms import CoordinateNodes, means
 from ulmus.integrations.onnx.graph import GraphBuilder
 from ulmus.integrations.onnx.layer import features, linear, mean
+
+# Step of difference quotients by the map, in standard deviations of the map.
+MAP_STEP = 1e-4
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,9 @@ def prediction_variance(graph: GraphBuilder, X: str, fit: Fit) -> VarianceNodes:
     model, redrawing = (graph("Mul", a, unit**2) for a in (model, redrawing))
     if fit.folded:
         model = graph("Add", model, map_variance(graph, X, fit))
+    elif fit.map_uncertainty is not None:
+        added = first_order_map_variance(graph, X, fit.ensemble, fit.map_uncertainty)
+        model = graph("Add", model, added)
     return VarianceNodes(center, model, redrawing)
 
 
@@ -109,6 +116,30 @@ def map_variance(graph: GraphBuilder, X: str, fit: Fit) -> str:
     center = graph("Mul", graph.added(parts), 1 / len(parts))
     squares = graph.added(graph.square(graph("Sub", part, center)) for part in parts)
     return graph("Mul", squares, 1 / (len(parts) - 1))
+
+
+def first_order_map_variance(
+    graph: GraphBuilder, X: str, ensemble: Ensemble, uncertainty: MapUncertainty
+) -> str:
+    """What choosing the map adds to first order, (p, K), as ``MapUncertainty.shifts``.
+
+    Derivatives by the map are central difference quotients between two layers.
+    """
+    layer, none, terms = ensemble.layer, np.zeros(ensemble.n_outputs), []
+    beta = ensemble.ordered([to_numpy(p.smoother.beta) for p in ensemble.regressions], axis=2)
+    W, step = to_numpy(layer.W), MAP_STEP
+    parts = (to_numpy(uncertainty.slopes), to_numpy(uncertainty.covariances))
+    for P, slope, covariance in zip(uncertainty.changes, *parts, strict=True):
+        after, before = (
+            mean(graph, X, replace(layer, W=W + sign * step * W @ P.T), beta, none)
+            for sign in (1, -1)
+        )
+        by_layer = graph("Mul", graph("Sub", after, before), 1 / (2 * step))
+        whole = graph("Add", by_layer, mean(graph, X, layer, slope + covariance, none))
+        less = graph.square(mean(graph, X, layer, covariance, none))
+        terms.append(graph("Sub", graph.square(whole), less))
+    total = graph("Max", graph.added(terms), 0.0)
+    return graph("Mul", total, ensemble.unit.astype(float) ** 2)
 
 
 def noise_variance(graph: GraphBuilder, X: str, fit: Fit) -> str:

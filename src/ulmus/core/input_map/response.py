@@ -1,0 +1,157 @@
+r"""First-order response of a learned map to the outputs.
+
+The map maximises the marginal likelihood of the outputs y, so that it changes with their noise.
+With the criterion E (minus the log marginal likelihood and the log prior) and relative changes P of
+the map, :math:`L \to (I + P) L`, the implicit function theorem gives
+
+.. math:: \frac{d\theta}{dy} = -\Big(\frac{\partial^2 E}{\partial\theta^2}\Big)^{-1}
+          \frac{\partial^2 E}{\partial\theta \, \partial y},
+          \qquad \theta = (P, \log\alpha).
+
+For a probe network with features H, :math:`A = I - H (H'H + \alpha I)^{-1} H'`, residuals
+:math:`r = Ay`, coefficients b, noise variance :math:`s^2 = y'Ay/n` and the derivative
+:math:`\dot H` of the features by an entry of :math:`\theta`, the derivative of its prediction is
+:math:`Av` with :math:`v = \dot H b + H \dot H' r / \alpha`, and
+
+.. math:: \frac{\partial^2 E}{\partial\theta \, \partial y} =
+          -\frac{Av}{s^2} + \frac{r \, (r'v)}{n s^4}.
+
+The second derivatives by :math:`\theta` are replaced by the average information (Gilmour, Thompson
+& Cullis, 1995), the mean of observed and expected information without its second derivatives of the
+features, :math:`v'Av / (2 s^2) - (v'r)^2 / (2 n s^4)`, plus the curvature of the prior. It is
+positive semidefinite, where the search may have ended at a saddle.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ulmus.core.arrays.backend import Array, namespace, to_numpy
+from ulmus.core.arrays.linalg import eigh, inverse_and_log_det
+from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, ridge_gram
+from ulmus.core.input_map.optimisation import SETTINGS, LearnedMap
+
+# Entries that mix inputs are held fixed where there are more of them.
+MOST_ENTRIES = 400
+# Least curvature of the criterion, about that of the prior at its mode: the prior is flat far from
+# it, and a scale at its bound would change without limit.
+LEAST_CURVATURE = 1.0
+
+
+@dataclass(frozen=True)
+class MapResponse:
+    """Derivatives of a learned map by the outputs of the rows that it was learned from."""
+
+    entries: np.ndarray  # (T, 2): row and column of each entry of P
+    by_y: np.ndarray  # (T, K, n): derivative of the entries by the outputs, in the units of y
+    # (T, T): mean over rows of products of the derivatives of a prediction by the entries.
+    effect: np.ndarray
+
+
+class _Terms(NamedTuple):
+    """Terms of one network and output."""
+
+    cross: np.ndarray  # (T, n): second derivatives by entries and outputs
+    information: np.ndarray  # (T, T): average information
+    effect: np.ndarray  # (T, T): mean products of derivatives of the prediction
+
+
+def map_response(networks: ProbeNetworks, learned: LearnedMap) -> MapResponse | None:
+    """Response of a learned map, to first order; None if a network has no ridge inverse."""
+    entries = _entries(learned)
+    varying = np.flatnonzero(networks.sd > 0)
+    terms: list[list[_Terms]] = []
+    for k in range(len(varying)):
+        each = [_terms(networks, learned, entries, s, k) for s in range(networks.n_networks)]
+        terms.append([one for one in each if one is not None])
+        if len(terms[k]) < len(each):
+            return None
+    # The criterion is the mean over networks and the sum over outputs.
+    information, effect = (
+        np.sum([np.mean([one[i] for one in each], axis=0) for each in terms], axis=0)
+        for i in (1, 2)
+    )
+    inverse = _inverse(information + _prior_curvature(learned, entries))
+    T, n = len(entries), int(networks.y.shape[0])
+    root = np.ones(n) if networks.weighting is None else to_numpy(networks.weighting.root)[:, 0]
+    by_y = np.zeros((T, len(networks.sd), n))
+    for output, parts in zip(varying, terms, strict=True):
+        cross = np.mean([one.cross for one in parts], axis=0) * root / networks.sd[output]
+        by_y[:, output, :] = -inverse[:T] @ cross
+    return MapResponse(entries, by_y, effect[:T, :T])
+
+
+def _entries(learned: LearnedMap) -> np.ndarray:
+    """Entries of P: scales of the inputs kept, and for a full matrix all others of these inputs."""
+    kept = np.flatnonzero(np.any(learned.matrix != 0, axis=1))
+    scales = [(i, i) for i in kept]
+    if learned.structure != "full" or len(kept) ** 2 > MOST_ENTRIES:
+        return np.array(scales)
+    return np.array(scales + [(i, j) for i in kept for j in kept if i != j])
+
+
+def _terms(
+    networks: ProbeNetworks, learned: LearnedMap, entries: np.ndarray, s: int, k: int
+) -> _Terms | None:
+    H, slope = networks.features(s, learned.matrix)
+    xp, alpha, y = namespace(H), math.exp(learned.log_alpha), networks.y[:, k]
+    solved = inverse_and_log_det(ridge_gram(H, alpha))
+    if solved is None:
+        return None
+    inverse, n = solved[0], int(H.shape[0])
+    b = inverse @ (H.T @ y)
+    r = y - H @ b
+    # The variance of the outputs is one; without noise in the data, s2 would be zero.
+    s2 = (xp.sum(r**2) + alpha * xp.sum(b**2)) / n + 1e-10
+    v = _derivatives(networks, learned, entries, s, (H, slope, b, r))
+    Av = v - H @ (inverse @ (H.T @ v))
+    rv = r @ v
+    cross = -Av / s2 + r[:, None] * (rv / (n * s2**2))[None, :]
+    information = v.T @ Av / (2 * s2) - rv[:, None] * rv[None, :] / (2 * n * s2**2)
+    return _Terms(to_numpy(cross).T, to_numpy(information), to_numpy(Av.T @ Av / n))
+
+
+def _derivatives(
+    networks: ProbeNetworks,
+    learned: LearnedMap,
+    entries: np.ndarray,
+    s: int,
+    parts: tuple[Array, Array, Array, Array],
+) -> Array:
+    r"""The vectors v of the entries and of log alpha, shape (n, T + 1).
+
+    An entry (i, j) adds :math:`z_i w_j` to the pre-activations, with the mapped weights w.
+    """
+    H, slope, b, r = parts
+    xp, alpha, Z = namespace(H), math.exp(learned.log_alpha), networks.Z
+    i, j = (xp.asarray(column, device=Z.device) for column in entries.T)
+    W = networks.mapped(s, learned.matrix)
+    by_weight = slope @ (W * b).T  # (n, d'): the derivative along each mapped input
+    changed = xp.take(Z, i, axis=1) * xp.take(by_weight, j, axis=1)
+    changed = networks.centred_rows(networks.weighted(changed))
+    r = r[:, None] if networks.weighting is None else networks.weighting.back(r[:, None])
+    back = xp.take(slope.T @ (Z * r), i, axis=1) * xp.take(W, j, axis=0).T
+    return xp.concat([changed + H @ (back / alpha), -(H @ b)[:, None]], axis=1)
+
+
+def _prior_curvature(learned: LearnedMap, entries: np.ndarray) -> np.ndarray:
+    """Second derivatives of the negative log prior, zero where negative, (T + 1, T + 1)."""
+    L, T = learned.matrix, len(entries)
+    scale = np.maximum(np.abs(np.diag(L)), math.exp(SETTINGS.log_scale_bounds[0]))
+    theta, out = np.log(scale), np.zeros((T + 1, T + 1))
+    for t, (i, j) in enumerate(entries):
+        if i == j:
+            out[t, t] = max(0.0, 2 * (1 - theta[i] ** 2) / (1 + theta[i] ** 2) ** 2)
+            continue
+        same = np.flatnonzero((entries[:, 0] == i) & (entries[:, 1] != i))
+        out[t, same] = SETTINGS.mixing_precision * (L[entries[same, 1]] @ L[j]) / scale[i] ** 2
+    return out
+
+
+def _inverse(curvature: np.ndarray) -> np.ndarray:
+    values, vectors = eigh(0.5 * (curvature + curvature.T))
+    return (vectors / np.maximum(values, LEAST_CURVATURE)) @ vectors.T
