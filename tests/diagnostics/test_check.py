@@ -3,6 +3,7 @@
 import sys
 from dataclasses import FrozenInstanceError
 from itertools import pairwise
+from threading import Thread
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,10 @@ from sklearn.exceptions import NotFittedError
 
 from ulmus.diagnostics import CoverageRow, DiagnosticReport
 from ulmus.diagnostics.calibration_data import LEVELS, leave_one_out_coverage, point_leverage
+from ulmus.diagnostics.checks.fit_checks import bias_finding
 from ulmus.diagnostics.coverage import discrete_columns, quantile_parts, value_groups
 from ulmus.diagnostics.finding import CHECKS, SEVERITIES, TOPICS, finding
+from ulmus.exceptions import DegenerateFitWarning, warn
 from ulmus.messages import Setting
 
 
@@ -99,6 +102,71 @@ def test_groups_are_parts_of_equal_counts_and_values_with_enough_rows():
 def test_leverage_of_training_points_is_the_fit_s_own(model):
     X, _ = sine_table(300)
     assert_allclose(point_leverage(model.fitted_, X)[0], model.leverage_, rtol=1e-6)
+
+
+# ---------------------------------------------------------------- training rows among those given
+
+
+def test_noise_that_was_learned_by_heart_is_no_skill():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (80, 3)), rng.standard_normal(80)
+    model = small_ensemble(4, 100, alpha=1e-9).fit(X, y)
+    order = rng.permutation(80)
+    report, expected = model.check(X[order], y[order]), model.check()
+    assert report == expected
+    assert report.title == "diagnostics from 80 training rows, leave-one-out."
+
+
+@pytest.mark.parametrize("kind", [np.float32, scipy.sparse.csr_array], ids=["single", "sparse"])
+def test_training_rows_are_found_in_other_arrays(model, kind):
+    X, y = sine_table(300)
+    given = X.astype(kind) if kind is np.float32 else kind(X)
+    y = y.astype(kind) if kind is np.float32 else y
+    assert model.check(given[::-1], y[::-1]).coverage == model.check().coverage
+
+
+def test_some_training_rows_are_tested_against_the_others(model):
+    X, y = sine_table(300)
+    worst_rows = np.argsort(-np.abs(model.loo_residuals_))[:30]
+    report = model.check(np.repeat(X[worst_rows], 2, axis=0), np.repeat(y[worst_rows], 2))
+    assert report.title.startswith("diagnostics from 30 training rows, leave-one-out; 30 repeated")
+    assert severities(report)["coverage"] == "error"
+    assert report.coverage[2].coverage == 0
+    few = model.check(X[:100], y[:100])
+    assert few.severity == "ok"
+    assert "of 100 training rows" in few.findings[0].message
+
+
+def test_training_rows_among_new_ones(model):
+    X, y = sine_table(300)
+    X_new, y_new = sine_table(200, seed=1)
+    report = model.check(np.vstack([X, X_new]), np.concatenate([y, y_new]))
+    alone, own = model.check(X_new, y_new), model.check()
+    assert report.title == (
+        "diagnostics from 300 training rows, leave-one-out, and 200 new rows, out-of-sample."
+    )
+    for both, new, trained in zip(
+        report.coverage[:4], alone.coverage[:4], own.coverage[:4], strict=True
+    ):
+        assert_allclose(both.coverage, 0.4 * new.coverage + 0.6 * trained.coverage)
+    # The same inputs with other observations are new rows.
+    assert "300 new rows" in model.check(X, y + 0.1).title
+
+
+def test_rows_without_leave_one_out_prediction_are_not_judged():
+    X, y = sine_table(300)
+    weight = np.where(np.arange(300) < 40, 0.0, 1.0)
+    fit = small_ensemble(10, 60).fit(X, y, weight)
+    assert fit.check(X, y).coverage == fit.check().coverage
+    with pytest.raises(ValueError, match="give other rows"):
+        fit.check(X[:40], y[:40])
+
+
+def test_without_rows_it_is_not_known_which_are_new():
+    X, y = sine_table(300)
+    report = small_ensemble(10, 60).fit(X, y).compress().check(X, y)
+    assert "not known whether these are new" in report.title
+    assert "new" not in report.findings[0].message
 
 
 # ---------------------------------------------------------------- each finding where it is due
@@ -324,6 +392,29 @@ def test_a_check_changes_nothing(model):
     before = model.predict_interval(X)
     assert model.check(X, y) == model.check(X, y)
     assert_array_equal(model.predict_interval(X), before)
+
+
+def test_warnings_of_other_threads_are_no_findings(model, monkeypatch):
+    X, y = sine_table(50, seed=4)
+    raised = []
+
+    def warn_elsewhere(fit):
+        def run():
+            with pytest.raises(DegenerateFitWarning) as caught:  # warnings are errors here
+                warn("a warning of another fit", DegenerateFitWarning)
+            raised.append(caught.value)
+
+        thread = Thread(target=run)
+        thread.start()
+        thread.join()
+        warn("a warning of this check", DegenerateFitWarning)
+        return bias_finding(fit)
+
+    monkeypatch.setattr("ulmus.diagnostics.checks.fit_checks.bias_finding", warn_elsewhere)
+    report = model.check(X, y)
+    found = [one.message for one in report.findings if one.code == "prediction-warning"]
+    assert found == ["a warning of this check."]
+    assert len(raised) == 1
 
 
 # ---------------------------------------------------------------- the report

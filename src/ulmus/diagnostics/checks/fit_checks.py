@@ -105,13 +105,13 @@ def leverage_findings(fit: Fit) -> list[Finding]:
     ]
 
 
-def extrapolation_finding(fit: Fit, X: Array) -> Finding:
-    """Share of new rows outside the training range, or with unseen values."""
+def extrapolation_finding(fit: Fit, X: Array, rows: str) -> Finding:
+    """Share of new rows, called ``rows``, outside the training range, or with unseen values."""
     outside = n_extrapolated(X, fit.scale)
     inputs = fit.ensemble.layer.inputs
     unseen = max(inputs.unknown_values(dense(X)).values(), default=0) if inputs.one_hot else 0
     share = max(outside, unseen) / X.shape[0]
-    message = f"{outside} of {X.shape[0]} new rows lie outside the range of the training inputs"
+    message = f"{outside} of {X.shape[0]} {rows} lie outside the range of the training inputs"
     message += f", {unseen} have a value that no training row has." if unseen else "."
     return finding(
         "extrapolation",
