@@ -17,6 +17,7 @@ from ulmus.diagnostics.calibration_data import (
 )
 from ulmus.diagnostics.checks import calibration, fit_checks
 from ulmus.diagnostics.checks.residual_correlation import correlation_findings
+from ulmus.diagnostics.checks.residual_periodicity import periodicity_findings
 from ulmus.diagnostics.coverage import CoverageTest
 from ulmus.diagnostics.finding import CoverageRow, DiagnosticReport, Finding, finding
 from ulmus.diagnostics.given_rows import GivenRows
@@ -109,6 +110,7 @@ def _output_findings(
             calibration.residual_distribution_finding(fit, shape, k),
             *fit_checks.misfit_findings(fit, k),
             *correlation_findings(fit, k),
+            *periodicity_findings(fit, k),
             fit_checks.units_finding(fit, k),
             fit_checks.rows_finding(fit, k),
         ]
