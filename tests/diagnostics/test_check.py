@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse
 from models import plain_member, sine_table, small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 from sklearn.exceptions import NotFittedError
 
 from ulmus.diagnostics import CoverageRow, DiagnosticReport
@@ -278,6 +279,30 @@ def test_few_rows_are_a_warning_and_fewer_than_degrees_of_freedom_an_error():
     assert found["rows"] == "error"
 
 
+def test_few_residual_degrees_of_freedom_are_a_warning_with_their_uncertainty():
+    X, e = noisy(130)
+    fit = small_ensemble(10, 150, alpha=1e-9, weight_scale=20.0).fit(X, np.sin(X[:, 0]) + 0.3 * e)
+    left = 130 - fit.dof_
+    found = next(f for f in fit.check().findings if f.code == "rows")
+    low, high = np.sqrt(left / stats.chi2.ppf([0.975, 0.025], left))
+    assert f"{left:.1f} remain to estimate the noise" in found.message
+    assert f"{low:.2f} to {high:.3g} times the estimate" in found.message
+    assert found.severity != "ok"
+    known = small_ensemble(10, 150, alpha=1e-9, weight_scale=20.0, noise_variance=0.09)
+    assert "remain" not in str(known.fit(X, np.sin(X[:, 0]) + 0.3 * e).check())
+
+
+@pytest.mark.parametrize(("noise", "present"), [("auto", 1), ("heteroskedastic", 2)])
+def test_the_noise_model_of_the_fit_is_no_suggestion(noise, present):
+    X, e = noisy()
+    model = small_ensemble(10, 60, noise=noise).fit(X, np.sin(X[:, 0]) + 0.3 * e)
+    new, e = noisy(600, seed=1)
+    report = model.check(new, np.sin(new[:, 0]) + 0.3 * np.exp(-0.8 * new[:, 0]) * e)
+    suggestion = next(f for f in report.findings if f.code == "error-scale").suggestion
+    assert "noise='auto'" not in suggestion
+    assert ("noise='heteroskedastic'" in suggestion) == (present == 1)
+
+
 def test_leverage_near_one_is_a_warning():
     X, e = noisy(100)
     X[0] = 50.0
@@ -290,12 +315,18 @@ def test_leverage_near_one_is_a_warning():
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e9 / 3])
-def test_constant_outputs_are_ok_and_other_values_an_error(value):
-    X, _ = noisy()
-    model = small_ensemble(10, 60).fit(X, np.full(300, value))
-    assert model.check().severity == "ok"
-    assert model.check(X, np.full(300, value)).severity == "ok"
-    assert model.check(X, np.full(300, value + 1)).severity == "error"
+@pytest.mark.parametrize("n", [40, 300])
+def test_constant_outputs_are_named_and_other_values_an_error(n, value):
+    X, _ = noisy(n)
+    model = small_ensemble(10, 60).fit(X, np.full(n, value))
+    for report in (
+        model.check(),
+        model.check(X, np.full(n, value)),
+        model.check(X[:5], [value] * 5),
+    ):
+        assert severities(report) == {"target": "warning"}
+        assert "y is constant" in next(f for f in report.findings if f.code == "target").message
+    assert model.check(X, np.full(n, value + 1)).severity == "error"
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
@@ -473,7 +504,7 @@ def test_every_check_is_registered_with_a_topic(model):
         finding("unregistered", "ok", 0.0, "nothing.")
     X, y = sine_table(200, seed=1)
     ran = [*model.check().findings, *model.check(X, y).findings]
-    assert {one.code for one in ran} == set(CHECKS) - {"prediction-warning"}
+    assert {one.code for one in ran} == set(CHECKS) - {"prediction-warning", "target"}
     for one in ran:
         assert (one.name, one.topic) == CHECKS[one.code]
         assert one.severity in SEVERITIES

@@ -39,6 +39,7 @@ from ulmus.report.report_input import (
     prepare_input,
 )
 from ulmus.report.text import overview_text, rows_text, variance_text
+from ulmus.tables import TableEncoder
 
 SECTIONS = ["data", "accuracy", "calibration", "correlation", "relevance", "variance", "adequacy"]
 SECTIONS += ["outliers", "reproducibility", "citation"]
@@ -336,6 +337,20 @@ def test_relevance_is_that_of_the_map():
     assert found.names == tuple(X.columns[order])
     assert_allclose(found.shares, model.feature_relevance_[order])
     assert_allclose(found.deviations, model.feature_relevance_std_[order])
+
+
+@pytest.mark.slow
+def test_relevance_behind_a_table_encoder_is_that_of_the_summary():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"t": rng.uniform(0, 9, 120), "kind": rng.choice(["oak", "elm", "ash"], 120)})
+    X["none"] = 1.0
+    y = 3.0 * (X.kind == "elm") + 0.1 * X.t + 0.3 * rng.standard_normal(120)
+    pipe = make_pipeline(TableEncoder(), ELMEnsembleRegressor(3, 30, random_state=0)).fit(X, y)
+    found = contents(pipe, X, y.to_numpy()).relevance
+    expected = ulmus.inference(pipe).summary(columns=pipe[0].schema_.origins).relevance
+    assert found.names[:2] == tuple(r.name for r in expected)
+    assert_allclose(found.shares[:2], [r.share for r in expected])
+    assert_allclose(found.deviations[:2], [r.sd for r in expected])
 
 
 def test_few_rows_are_evaluated_out_of_fold_with_respect_to_the_map():

@@ -108,16 +108,25 @@ def _output_findings(
             calibration.error_scale_finding(test, k, labels),
             calibration.predictive_distribution_finding(test, k),
             calibration.residual_distribution_finding(fit, shape, k),
+            *fit_checks.target_findings(fit, k),
             *fit_checks.misfit_findings(fit, k),
             *correlation_findings(fit, k),
             *periodicity_findings(fit, k),
             fit_checks.units_finding(fit, k),
             fit_checks.rows_finding(fit, k),
         ]
+        found = [_without_present_noise(one, fit) for one in found]
         findings += [f._replace(name=f"{f.name}, output {k}") if several else f for f in found]
         rows = [row for _, part in parts for row in part]
         table += [r._replace(group=f"output {k}, {r.group}") if several else r for r in rows]
     return findings, table
+
+
+def _without_present_noise(one: Finding, fit: Fit) -> Finding:
+    """A finding without the suggestion to model the noise variance as the fit does already."""
+    gain = fit.spec.min_gain_in_se
+    present = () if gain is None else calibration.MODEL_THE_NOISE[: 1 if gain > 0 else 2]
+    return one._replace(suggestions=tuple(s for s in one.suggestions if s not in present))
 
 
 def _warning_findings(collected: Iterable[UlmusWarning]) -> list[Finding]:

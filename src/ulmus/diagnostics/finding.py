@@ -29,6 +29,7 @@ CHECKS = {
     "residual-distribution": ("residual distribution", "calibration"),
     "residual-correlation": ("residual correlation", "correlation"),
     "residual-periodicity": ("residual periodicity", "correlation"),
+    "target": ("target", "fit"),
     "misfit": ("misfit", "fit"),
     "step": ("step", "fit"),
     "bias": ("bias", "fit"),

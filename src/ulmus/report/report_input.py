@@ -15,6 +15,7 @@ from ulmus.core.fit.fit import Fit
 from ulmus.diagnostics.given_rows import GivenRows
 from ulmus.exceptions import collect_warnings
 from ulmus.pipelines import inference
+from ulmus.tables import TableEncoder
 from ulmus.tables.frames import default_feature_names
 
 IntArray = npt.NDArray[np.intp]
@@ -74,6 +75,16 @@ class ReportInput:
         if names is None:
             return default_feature_names(int(self.model.n_features_in_))
         return [str(name) for name in names]
+
+    @property
+    def origins(self) -> list[int] | None:
+        """Column of the table that each input of the estimator is derived from; None if unknown."""
+        if self.model is self.outer:
+            return list(range(len(self.names)))
+        transformers = [step for _, step in self.outer.steps[:-1]]
+        if len(transformers) != 1 or not isinstance(transformers[0], TableEncoder):
+            return None
+        return [self.names.index(name) for name in transformers[0].schema_.origins]
 
     def rows(self, where: IntArray) -> Any:
         """Some of the rows as the model takes them."""
