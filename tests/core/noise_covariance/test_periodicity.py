@@ -61,6 +61,9 @@ def test_residuals_of_equal_time_are_added(rng):
 
 def test_other_times_are_irregular(rng):
     assert not residual_series(rng.standard_normal(40), rng.uniform(size=40)).regular
+    assert not residual_series(
+        rng.standard_normal(40), np.arange(40) + 0.95 * (np.arange(40) == 7)
+    ).regular
     # One gap of years between two series of days.
     times = np.append(np.arange(20), 5000 + np.arange(20))
     assert not residual_series(rng.standard_normal(40), times).regular

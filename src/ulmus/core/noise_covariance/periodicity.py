@@ -74,8 +74,9 @@ def residual_series(residuals: np.ndarray, times: np.ndarray) -> Series:
     step = float(np.median(steps)) if len(steps) else np.nan
     multiples = np.rint(steps / step)
     deviation = np.abs(steps / step - multiples)
-    position = np.append(0, np.cumsum(np.maximum(multiples, 1.0)))
-    if np.any(deviation > TOLERANCE) or position[-1] >= LARGEST_GRID * len(values):
+    position = np.append(0, np.cumsum(multiples))
+    uneven = np.any(deviation > TOLERANCE) or np.any(multiples < 1)
+    if uneven or position[-1] >= LARGEST_GRID * len(values):
         return Series(values, np.ones(len(values), bool), np.nan, distinct)
     index = position.astype(int)
     on_grid, observed = np.zeros(index[-1] + 1), np.zeros(index[-1] + 1, bool)
