@@ -75,7 +75,16 @@ def test_stations_that_share_a_season():
     X, y = (np.concatenate(parts) for parts in zip(*tables, strict=True))
     time, groups = np.tile(np.arange(120), 4), np.repeat(np.arange(4), 120)
     model = series_ensemble(AR1() * Clustered()).fit(X, y, time=time, groups=groups)
-    assert "every 12 rows" in finding(model).message
+    assert "every 12 steps of time" in finding(model).message
+
+
+def test_a_season_in_irregular_times():
+    rng = np.random.default_rng(0)
+    time, X = np.sort(rng.uniform(0, 40, 240)), rng.uniform(-1, 1, (240, 2))
+    y = np.sin(2 * X[:, 0]) + np.sin(2 * np.pi * time / 2.5) + 0.3 * rng.standard_normal(240)
+    found = finding(series_ensemble(AR1()).fit(X, y, time=time))
+    assert found.message.startswith("a sine with a period of 2.49 units of time explains")
+    assert found.severity == "error"
 
 
 def test_rows_without_order_and_without_noise():

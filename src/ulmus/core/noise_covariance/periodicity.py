@@ -52,7 +52,7 @@ class Series:
 class Period:
     """The most significant period of a series, whether or not it is significant."""
 
-    length: float  # in rows, or in units of time if times are irregular
+    length: float  # in steps of time; NaN if times are irregular
     duration: float  # in units of time
     p_value: float  # corrected for the number of lags or frequencies
     # Correlation at this lag, or the share of the variance that a sine of this period explains.
@@ -212,4 +212,4 @@ def _irregular_period(series: Series) -> Period:
     P = float(np.clip(power[j], 0.0, 1.0))
     width = highest * np.sqrt(4 * np.pi * np.var(t))
     p = (1 - P) ** ((n - 3) / 2) + width * (1 - P) ** ((n - 4) / 2) * np.sqrt((n - 1) * P / 2)
-    return Period(1 / frequency[j], 1 / frequency[j], min(float(p), 1.0), P, False)
+    return Period(np.nan, float(1 / frequency[j]), min(float(p), 1.0), P, False)

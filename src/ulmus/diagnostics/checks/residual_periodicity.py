@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
@@ -58,7 +62,9 @@ def periodicity_findings(fit: Fit, k: int) -> list[Finding]:
         return [finding(code, "ok", period.size, message)]
     severity = "error" if period.size > ERROR_SIZE else "warning"
     advice = (MISSING_SEASON, ADD_INPUTS) if period.repeats else (OTHER_COVARIANCE, ADD_LAGS)
-    text = _period_text(period, None if white is None else own)
+    # Rows of the same time are one step.
+    unit = "rows" if np.sum(own.observed) == locations.n else "steps of time"
+    text = _period_text(period, unit, None if white is None else own)
     return [finding(code, severity, period.size, f"{text}, p = {period.p_value:.2g}.", *advice)]
 
 
@@ -87,17 +93,21 @@ def _decorrelated(fit: Fit, rows: TrainingRows, k: int, locations: Locations) ->
     return whitening(estimate.scales, estimate.shares, residuals[:, None])[0][:, 0]
 
 
-def _period_text(period: Period, own: Series | None) -> str:
+def _period_text(period: Period, unit: str, own: Series | None) -> str:
     """A period in words, with the correlation of the residuals before they were decorrelated."""
-    length = f"{period.length:.3g}"
-    units = "" if period.length == period.duration else f" ({period.duration:.3g} units of time)"
+    duration = f"{period.duration:.3g} units of time"
+    length = duration
+    if not math.isnan(period.length):
+        several = "" if period.length == period.duration else f" ({duration})"
+        length = f"{period.length:.3g} {unit}{several}"
     after = "" if own is None else ", decorrelated by the estimated noise covariance"
     if not period.is_lag:
-        sine = f"a sine with a period of {length} rows{units} explains {period.size:.0%} of"
+        sine = f"a sine with a period of {length} explains {period.size:.0%} of"
         return f"{sine} the variance of the residuals{after}"
-    at = f"correlation {period.size:.2f} at lag {length}"
+    at = f"at lag {period.length:.3g}"
+    correlation = f"correlation {period.size:.2f} {at}"
     if own is not None:
         before = lag_correlation(own, int(period.length))
-        at = f"correlation {before:.2f} at lag {length}, {period.size:.2f}{after[1:]}"
+        correlation = f"correlation {before:.2f} {at}, {period.size:.2f}{after[1:]}"
     verb = "repeat every" if period.repeats else "are correlated with those at a distance of"
-    return f"leave-one-out residuals {verb} {length} rows{units} ({at})"
+    return f"leave-one-out residuals {verb} {length} ({correlation})"
