@@ -1,4 +1,4 @@
-"""Errors and warnings of ulmus, and the function that warns.
+"""Errors and warnings of ulmus, and the functions that issue or collect warnings.
 
 Each warning can be silenced or turned into an error by its class.
 """
@@ -8,6 +8,9 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -279,9 +282,31 @@ FOLDERS = (
 )
 
 
+# Where warnings of the present thread or task are collected; None if they are issued.
+_COLLECTED: ContextVar[list[UlmusWarning] | None] = ContextVar("collected", default=None)
+
+
+@contextmanager
+def collect_warnings() -> Iterator[list[UlmusWarning]]:
+    """Collect the warnings of ``warn`` in a list instead of issuing them.
+
+    Only those of the present thread or task are collected: ``warnings.catch_warnings`` would record
+    those of all threads.
+    """
+    collected: list[UlmusWarning] = []
+    token = _COLLECTED.set(collected)
+    try:
+        yield collected
+    finally:
+        _COLLECTED.reset(token)
+
+
 def warn(message: Message | str, category: type[UlmusWarning]) -> None:
     """Warn at the line of the user's code that led here, at any depth of the call."""
-    warning = category(message)
+    warning, collected = category(message), _COLLECTED.get()
+    if collected is not None:
+        collected.append(warning)
+        return
     if sys.version_info >= (3, 12):
         warnings.warn(warning, skip_file_prefixes=FOLDERS)
         return

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import FrozenInstanceError
 from itertools import pairwise
+from threading import Thread
 
 import numpy as np
 import pandas as pd
@@ -10,12 +11,15 @@ import pytest
 import scipy.sparse
 from models import plain_member, sine_table, small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 from sklearn.exceptions import NotFittedError
 
 from ulmus.diagnostics import CoverageRow, DiagnosticReport
 from ulmus.diagnostics.calibration_data import LEVELS, leave_one_out_coverage, point_leverage
+from ulmus.diagnostics.checks.fit_checks import bias_finding
 from ulmus.diagnostics.coverage import discrete_columns, quantile_parts, value_groups
 from ulmus.diagnostics.finding import CHECKS, SEVERITIES, TOPICS, finding
+from ulmus.exceptions import DegenerateFitWarning, warn
 from ulmus.messages import Setting
 
 
@@ -99,6 +103,71 @@ def test_groups_are_parts_of_equal_counts_and_values_with_enough_rows():
 def test_leverage_of_training_points_is_the_fit_s_own(model):
     X, _ = sine_table(300)
     assert_allclose(point_leverage(model.fitted_, X)[0], model.leverage_, rtol=1e-6)
+
+
+# ---------------------------------------------------------------- training rows among those given
+
+
+def test_noise_that_was_learned_by_heart_is_no_skill():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (80, 3)), rng.standard_normal(80)
+    model = small_ensemble(4, 100, alpha=1e-9).fit(X, y)
+    order = rng.permutation(80)
+    report, expected = model.check(X[order], y[order]), model.check()
+    assert report == expected
+    assert report.title == "diagnostics from 80 training rows, leave-one-out."
+
+
+@pytest.mark.parametrize("kind", [np.float32, scipy.sparse.csr_array], ids=["single", "sparse"])
+def test_training_rows_are_found_in_other_arrays(model, kind):
+    X, y = sine_table(300)
+    given = X.astype(kind) if kind is np.float32 else kind(X)
+    y = y.astype(kind) if kind is np.float32 else y
+    assert model.check(given[::-1], y[::-1]).coverage == model.check().coverage
+
+
+def test_some_training_rows_are_tested_against_the_others(model):
+    X, y = sine_table(300)
+    worst_rows = np.argsort(-np.abs(model.loo_residuals_))[:30]
+    report = model.check(np.repeat(X[worst_rows], 2, axis=0), np.repeat(y[worst_rows], 2))
+    assert report.title.startswith("diagnostics from 30 training rows, leave-one-out; 30 repeated")
+    assert severities(report)["coverage"] == "error"
+    assert report.coverage[2].coverage == 0
+    few = model.check(X[:100], y[:100])
+    assert few.severity == "ok"
+    assert "of 100 training rows" in few.findings[0].message
+
+
+def test_training_rows_among_new_ones(model):
+    X, y = sine_table(300)
+    X_new, y_new = sine_table(200, seed=1)
+    report = model.check(np.vstack([X, X_new]), np.concatenate([y, y_new]))
+    alone, own = model.check(X_new, y_new), model.check()
+    assert report.title == (
+        "diagnostics from 300 training rows, leave-one-out, and 200 new rows, out-of-sample."
+    )
+    for both, new, trained in zip(
+        report.coverage[:4], alone.coverage[:4], own.coverage[:4], strict=True
+    ):
+        assert_allclose(both.coverage, 0.4 * new.coverage + 0.6 * trained.coverage)
+    # The same inputs with other observations are new rows.
+    assert "300 new rows" in model.check(X, y + 0.1).title
+
+
+def test_rows_without_leave_one_out_prediction_are_not_judged():
+    X, y = sine_table(300)
+    weight = np.where(np.arange(300) < 40, 0.0, 1.0)
+    fit = small_ensemble(10, 60).fit(X, y, weight)
+    assert fit.check(X, y).coverage == fit.check().coverage
+    with pytest.raises(ValueError, match="give other rows"):
+        fit.check(X[:40], y[:40])
+
+
+def test_without_rows_it_is_not_known_which_are_new():
+    X, y = sine_table(300)
+    report = small_ensemble(10, 60).fit(X, y).compress().check(X, y)
+    assert "not known whether these are new" in report.title
+    assert "new" not in report.findings[0].message
 
 
 # ---------------------------------------------------------------- each finding where it is due
@@ -210,6 +279,30 @@ def test_few_rows_are_a_warning_and_fewer_than_degrees_of_freedom_an_error():
     assert found["rows"] == "error"
 
 
+def test_few_residual_degrees_of_freedom_are_a_warning_with_their_uncertainty():
+    X, e = noisy(130)
+    fit = small_ensemble(10, 150, alpha=1e-9, weight_scale=20.0).fit(X, np.sin(X[:, 0]) + 0.3 * e)
+    left = 130 - fit.dof_
+    found = next(f for f in fit.check().findings if f.code == "rows")
+    low, high = np.sqrt(left / stats.chi2.ppf([0.975, 0.025], left))
+    assert f"{left:.1f} remain to estimate the noise" in found.message
+    assert f"{low:.2f} to {high:.3g} times the estimate" in found.message
+    assert found.severity != "ok"
+    known = small_ensemble(10, 150, alpha=1e-9, weight_scale=20.0, noise_variance=0.09)
+    assert "remain" not in str(known.fit(X, np.sin(X[:, 0]) + 0.3 * e).check())
+
+
+@pytest.mark.parametrize(("noise", "present"), [("auto", 1), ("heteroskedastic", 2)])
+def test_the_noise_model_of_the_fit_is_no_suggestion(noise, present):
+    X, e = noisy()
+    model = small_ensemble(10, 60, noise=noise).fit(X, np.sin(X[:, 0]) + 0.3 * e)
+    new, e = noisy(600, seed=1)
+    report = model.check(new, np.sin(new[:, 0]) + 0.3 * np.exp(-0.8 * new[:, 0]) * e)
+    suggestion = next(f for f in report.findings if f.code == "error-scale").suggestion
+    assert "noise='auto'" not in suggestion
+    assert ("noise='heteroskedastic'" in suggestion) == (present == 1)
+
+
 def test_leverage_near_one_is_a_warning():
     X, e = noisy(100)
     X[0] = 50.0
@@ -222,12 +315,18 @@ def test_leverage_near_one_is_a_warning():
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e9 / 3])
-def test_constant_outputs_are_ok_and_other_values_an_error(value):
-    X, _ = noisy()
-    model = small_ensemble(10, 60).fit(X, np.full(300, value))
-    assert model.check().severity == "ok"
-    assert model.check(X, np.full(300, value)).severity == "ok"
-    assert model.check(X, np.full(300, value + 1)).severity == "error"
+@pytest.mark.parametrize("n", [40, 300])
+def test_constant_outputs_are_named_and_other_values_an_error(n, value):
+    X, _ = noisy(n)
+    model = small_ensemble(10, 60).fit(X, np.full(n, value))
+    for report in (
+        model.check(),
+        model.check(X, np.full(n, value)),
+        model.check(X[:5], [value] * 5),
+    ):
+        assert severities(report) == {"target": "warning"}
+        assert "y is constant" in next(f for f in report.findings if f.code == "target").message
+    assert model.check(X, np.full(n, value + 1)).severity == "error"
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
@@ -326,6 +425,29 @@ def test_a_check_changes_nothing(model):
     assert_array_equal(model.predict_interval(X), before)
 
 
+def test_warnings_of_other_threads_are_no_findings(model, monkeypatch):
+    X, y = sine_table(50, seed=4)
+    raised = []
+
+    def warn_elsewhere(fit):
+        def run():
+            with pytest.raises(DegenerateFitWarning) as caught:  # warnings are errors here
+                warn("a warning of another fit", DegenerateFitWarning)
+            raised.append(caught.value)
+
+        thread = Thread(target=run)
+        thread.start()
+        thread.join()
+        warn("a warning of this check", DegenerateFitWarning)
+        return bias_finding(fit)
+
+    monkeypatch.setattr("ulmus.diagnostics.checks.fit_checks.bias_finding", warn_elsewhere)
+    report = model.check(X, y)
+    found = [one.message for one in report.findings if one.code == "prediction-warning"]
+    assert found == ["a warning of this check."]
+    assert len(raised) == 1
+
+
 # ---------------------------------------------------------------- the report
 
 
@@ -382,7 +504,7 @@ def test_every_check_is_registered_with_a_topic(model):
         finding("unregistered", "ok", 0.0, "nothing.")
     X, y = sine_table(200, seed=1)
     ran = [*model.check().findings, *model.check(X, y).findings]
-    assert {one.code for one in ran} == set(CHECKS) - {"prediction-warning"}
+    assert {one.code for one in ran} == set(CHECKS) - {"prediction-warning", "target"}
     for one in ran:
         assert (one.name, one.topic) == CHECKS[one.code]
         assert one.severity in SEVERITIES

@@ -11,6 +11,7 @@ import sklearn
 from messages import mentions
 from models import plain_member, small_ensemble
 from numpy.testing import assert_allclose
+from scipy import stats
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import r2_score, root_mean_squared_error
@@ -88,7 +89,7 @@ def test_rows_that_the_map_was_optimised_on_do_not_count(make_table):
 
 
 def test_numbers_are_the_attributes(data, model):
-    summary = model.summary()
+    summary, left = model.summary(), 80 - model.dof_
     assert isinstance(summary, Summary)
     assert (summary.n_rows, summary.n_features, summary.n_outputs) == (80, 3, None)
     assert (summary.n_estimators, summary.n_neurons) == (4, 20)
@@ -99,6 +100,8 @@ def test_numbers_are_the_attributes(data, model):
     assert_allclose(summary.target_sd, data.y.std())
     assert_allclose(summary.noise_sd**2, model.noise_variance_)
     assert_allclose(summary.noise_share, model.noise_variance_ / data.y.var())
+    low, high = np.sqrt(model.noise_variance_ * left / stats.chi2.ppf([0.975, 0.025], left))
+    assert_allclose(summary.noise_sd_interval, (low, high))
     assert summary.noise_modelled is False
     assert summary.noise_range is None
     assert_allclose(summary.r2, r2_score(data.y, model.loo_predictions_))
@@ -252,7 +255,8 @@ def test_a_constant_target(data):
     assert np.isnan(summary.r2)
     assert summary.variance_shares is None
     assert "the target does not vary" in text
-    assert "mostly noise" not in text
+    assert "[warning] target: y is constant" in text
+    assert "rows:" not in text
 
 
 def test_targets_in_extreme_units(data):
@@ -378,16 +382,27 @@ def test_warnings_come_with_their_suggestions():
 
 def test_advice_follows_the_numbers(rng):
     X = rng.uniform(-1, 1, (400, 1))
-    noisy = small_ensemble(4, 20).fit(X, rng.standard_normal(400)).summary()
-    assert "mostly noise" in advice(noisy)
     y = np.sin(9 * X[:, 0]) + 0.01 * rng.standard_normal(400)
     few = small_ensemble(4, 8).fit(X, y).summary()
-    assert "mostly noise" not in advice(few)
     assert few.suggested_n_estimators > 8
     # The warning of the check suggests the number of the summary, once.
     assert flat(few).count(f"n_estimators={few.suggested_n_estimators}") == 1
     stream = small_ensemble(4, 8).partial_fit(X, y).summary()
     assert f"n_estimators={stream.suggested_n_estimators}" in advice(stream)
+
+
+def test_the_share_of_noise_in_errors_says_what_was_computed(data, model):
+    summary = model.summary()
+    share, bounds = summary.noise_share_of_error, summary.noise_sd_interval
+    assert_allclose(share.share, min(model.noise_variance_ / summary.rmse**2, 1))
+    expected = [min((bound / summary.rmse) ** 2, 1) for bound in bounds]
+    assert_allclose([share.low, share.high], expected)
+    text = flat(summary)
+    assert f"misfit included, is {share.share:.0%} of the mean squared error" in text
+    assert f"(95% interval {share.low:.0%} to {share.high:.0%})" in text
+    known = small_ensemble(4, 20, noise_variance=0.1).fit(data.X, data.y).summary()
+    assert known.noise_sd_interval is known.noise_share_of_error is None
+    assert "interval" not in str(known).split("ridge")[1].split("leave-one-out")[0]
 
 
 def test_a_front_end_renders_advice_and_next_steps(rng):
@@ -414,7 +429,8 @@ def test_sixty_rows_get_no_contradictory_suggestions(make_table, rng, noisy):
     model = learned().fit(data.X, y)
     text = flat(model.summary())
     assert "add rows" in text  # few rows make standard errors uncertain
-    for claim in ("more rows", "neither rows", "larger alpha", "members do not"):
+    claims = ("more rows", "neither rows", "mostly noise", "would lower", "larger alpha")
+    for claim in (*claims, "members do not"):
         assert claim not in text
     # A parameter is suggested in one direction only, and alpha only where it was given.
     for report in (model.check(), small_ensemble(4, 20, alpha=1e-3).fit(data.X, y).check()):

@@ -317,6 +317,16 @@ def test_summary_frame_of_a_list_of_rows(fit_with_oracle):
     assert_summary(model.summary_frame(X.tolist(), 0.8), model, X, 0.8)
 
 
+def test_summary_frame_of_a_single_output_with_two_axes(make_table):
+    pd = pytest.importorskip("pandas")
+    data = make_table(40)
+    column, expected = (
+        member_or_ensemble().fit(data.X, y).summary_frame(data.X_new)
+        for y in (data.y[:, None], data.y)
+    )
+    pd.testing.assert_frame_equal(column, expected)
+
+
 def test_summary_without_pandas_is_a_record_array(fit_with_oracle, monkeypatch):
     model, _, X = fit_with_oracle()
     monkeypatch.setitem(sys.modules, "pandas", None)

@@ -30,8 +30,16 @@ from ulmus.report import report_html, write_report
 from ulmus.report.contents import report_contents
 from ulmus.report.numbers import counted, number, share
 from ulmus.report.relevance import exchange_shares
-from ulmus.report.report_input import LEAVE_ONE_OUT, NEW, NOTHING, prepare_input
+from ulmus.report.report_input import (
+    GIVEN,
+    LEAVE_ONE_OUT,
+    MIXED,
+    NEW,
+    NOTHING,
+    prepare_input,
+)
 from ulmus.report.text import overview_text, rows_text, variance_text
+from ulmus.tables import TableEncoder
 
 SECTIONS = ["data", "accuracy", "calibration", "correlation", "relevance", "variance", "adequacy"]
 SECTIONS += ["outliers", "reproducibility", "citation"]
@@ -226,6 +234,48 @@ def test_new_rows_are_an_out_of_sample_test(model):
     assert "out-of-sample test" in text
 
 
+@pytest.mark.parametrize("dtype", [float, np.float32])
+def test_training_rows_in_another_order_are_no_new_rows(model, rows, dtype):
+    X, y = rows
+    order = np.random.default_rng(0).permutation(len(y))
+    shuffled, ours = contents(model, X.iloc[order].astype(dtype), y[order].astype(dtype)), rows
+    assert shuffled.evaluated_on == LEAVE_ONE_OUT
+    expected = contents(model, *ours).evaluation
+    assert shuffled.evaluation.scores == expected.scores
+    assert shuffled.evaluation.report == expected.report
+    assert shuffled.evaluation.labels == expected.labels
+    assert "They are the rows of this report" in rows_text(shuffled)
+
+
+def test_some_training_rows_are_evaluated_leave_one_out(model, rows):
+    X, y = rows
+    few = np.array([7, 3, 90, 41])
+    found = contents(model, X.iloc[few], y[few])
+    assert found.evaluated_on == LEAVE_ONE_OUT
+    assert found.evaluation.labels == ("3", "7", "41", "90")
+    assert_allclose(found.evaluation.predicted, model.loo_predictions_[np.sort(few)])
+    assert "The 4 rows of this report are among them" in rows_text(found)
+
+
+def test_training_rows_among_new_ones_are_evaluated_leave_one_out(model, rows):
+    (X, y), (X_new, y_new) = rows, drawn_table(30, seed=1)
+    table = pd.concat([X_new, X.iloc[:10], X.iloc[:5]], ignore_index=True)
+    found = contents(model, table, np.concatenate([y_new, y[:10], y[:5]]))
+    evaluation = found.evaluation
+    assert found.evaluated_on == MIXED
+    assert_allclose(evaluation.predicted[:30], model.predict(X_new))
+    assert_allclose(evaluation.predicted[30:], model.loo_predictions_[:10])
+    assert_allclose(evaluation.observed, np.concatenate([y_new, y[:10]]))
+    assert len(evaluation.scores) == 3
+    text = rows_text(found)
+    assert "10 rows of this report are among them" in text
+    assert "The other 30 rows are not part of the fit" in text
+    assert "5 further rows are not counted" in text
+    assert "leave-one-out, and on new rows" in overview_text(found)
+    page = report_html(model, table, np.concatenate([y_new, y[:10], y[:5]]))
+    assert set(SECTIONS) <= Page(page).ids()
+
+
 def test_new_rows_evaluate_a_model_of_one_output_with_two_axes(model, rows):
     X, y = rows
     column = small_ensemble(4, 15, alpha=0.1).fit(X, y[:, None])
@@ -289,6 +339,20 @@ def test_relevance_is_that_of_the_map():
     assert_allclose(found.deviations, model.feature_relevance_std_[order])
 
 
+@pytest.mark.slow
+def test_relevance_behind_a_table_encoder_is_that_of_the_summary():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"t": rng.uniform(0, 9, 120), "kind": rng.choice(["oak", "elm", "ash"], 120)})
+    X["none"] = 1.0
+    y = 3.0 * (X.kind == "elm") + 0.1 * X.t + 0.3 * rng.standard_normal(120)
+    pipe = make_pipeline(TableEncoder(), ELMEnsembleRegressor(3, 30, random_state=0)).fit(X, y)
+    found = contents(pipe, X, y.to_numpy()).relevance
+    expected = ulmus.inference(pipe).summary(columns=pipe[0].schema_.origins).relevance
+    assert found.names[:2] == tuple(r.name for r in expected)
+    assert_allclose(found.shares[:2], [r.share for r in expected])
+    assert_allclose(found.deviations[:2], [r.sd for r in expected])
+
+
 def test_few_rows_are_evaluated_out_of_fold_with_respect_to_the_map():
     X, y = drawn_table(60, 2)
     model = ELMEnsembleRegressor(4, 30, random_state=0).fit(X, y)
@@ -331,7 +395,7 @@ def test_a_pipeline_with_categories_is_about_the_original_columns():
     encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     pipe = make_pipeline(encode, small_ensemble(4, 15, alpha=0.1)).fit(X, y)
     found = contents(pipe, X, y)
-    assert found.is_training
+    assert found.evaluated_on == LEAVE_ONE_OUT
     assert found.relevance.names == ("kind", "t")
     assert found.columns[0].type_name == "categories"
     assert "oak (" in found.columns[0].values
@@ -391,8 +455,9 @@ def test_rows_that_the_map_was_not_optimised_on_evaluate(rows):
 def test_a_compressed_model_cannot_recognise_its_training_rows(rows):
     model = small_ensemble(4, 15, alpha=0.1).fit(*rows).compress()
     found = contents(model, *rows)
-    assert found.evaluated_on == NEW
+    assert found.evaluated_on == GIVEN
     assert len(found.evaluation.scores) == 1
+    assert "cannot be determined" in rows_text(found)
     assert "equals that of the fit" in rows_text(found)
     text = Page(report_html(model, *rows)).text
     assert "which the model does not keep" in text
@@ -413,7 +478,7 @@ def test_a_streamed_model(rows):
     X, y = rows
     blocks = [(X.to_numpy()[i::3], y[i::3]) for i in range(3)]
     model = small_ensemble(4, 15, alpha=0.1).fit_blocks(blocks)
-    assert contents(model, X.to_numpy(), y).evaluated_on == NEW
+    assert contents(model, X.to_numpy(), y).evaluated_on == GIVEN
     assert set(SECTIONS) <= Page(report_html(model, X.to_numpy(), y)).ids()
 
 
@@ -421,7 +486,7 @@ def test_a_sparse_table(rows):
     X, y = rows
     model = small_ensemble(4, 15, alpha=0.1).fit(csr_array(X.to_numpy()), y)
     found = contents(model, csr_array(X.to_numpy()), y)
-    assert found.is_training
+    assert found.evaluated_on == LEAVE_ONE_OUT
     assert_allclose(found.evaluation.predicted, model.loo_predictions_)
     assert len(found.evaluation.scores) == 3
 
@@ -429,7 +494,7 @@ def test_a_sparse_table(rows):
 def test_single_precision(rows):
     X, y = rows
     model = small_ensemble(4, 15, alpha=0.1, dtype="float32").fit(X, y.astype("float32"))
-    assert contents(model, X, y).is_training
+    assert contents(model, X, y).evaluated_on == LEAVE_ONE_OUT
 
 
 def test_a_constant_target():

@@ -30,8 +30,8 @@ def report(
 ) -> None:
     """Write a page about a model: its accuracy, diagnostics of its error bars, relevance of inputs.
 
-    With the table that the model was fitted to, errors are those of left-out rows. With another
-    table that contains the target, the page is an out-of-sample test.
+    Rows that the model was fitted to are found by their values, and their errors are leave-one-out.
+    With other rows that contain the target, the page is an out-of-sample test.
 
     ```
     ulmus report model.ulmus table.csv -o report.html

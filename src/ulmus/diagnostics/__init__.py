@@ -10,13 +10,14 @@ their suggestions. Figures and pages belong to ``plot`` and ``report``.
 from ulmus.diagnostics.check import diagnostic_report
 from ulmus.diagnostics.finding import CoverageRow, DiagnosticReport, Finding
 from ulmus.diagnostics.summary import fit_summary
-from ulmus.diagnostics.summary_value import FeatureRelevance, Summary, VarianceShares
+from ulmus.diagnostics.summary_value import FeatureRelevance, NoiseShare, Summary, VarianceShares
 
 __all__ = [
     "CoverageRow",
     "DiagnosticReport",
     "FeatureRelevance",
     "Finding",
+    "NoiseShare",
     "Summary",
     "VarianceShares",
     "diagnostic_report",

@@ -2,55 +2,109 @@
 
 Without new rows these are the training rows, leave-one-out: the interval of a row is computed from
 the scaled residuals of the others, so that the overall coverage is nominal by construction and only
-the coverage of groups is a test. New rows are an out-of-sample test.
+the coverage of groups is a test. New rows are an out-of-sample test. Rows of a table that the fit
+was trained on are found by their values, and are predicted leave-one-out as well.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 from scipy import special, stats
 
-from ulmus.core.arrays.backend import Array, FloatArray, to_numpy
+from ulmus.core.arrays.backend import Array, FloatArray, taken_rows, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.layer.functionals import features
 from ulmus.core.query.leave_out import loo_residuals, out_of_fold_residuals, scaled_residuals
+from ulmus.diagnostics.given_rows import GIVEN, LEAVE_ONE_OUT, NEW, GivenRows
 from ulmus.intervals.bounds import has_ranks, is_skewed, quantile_rank
 from ulmus.intervals.distribution import fit_shape, predictive_distribution
 from ulmus.intervals.prediction import prediction_bounds
 
 BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.intp]
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 # Errors smaller than this share of y are round-off.
 ROUND_OFF = 1e-11
 # Inputs that rows are grouped by: the most relevant ones of a learned map, else the first.
 MOST_INPUTS = 20
+# Fields of ``CalibrationData`` whose last axis is that of the rows.
+BY_ROW = ("covered", "pit", "noise", "leverage", "mean")
 
 
 @dataclass(frozen=True)
 class CalibrationData:
     """Rows with predictions that do not depend on their y."""
 
-    leave_one_out: bool  # whether they are the training rows, each predicted without it
+    kind: str  # ``LEAVE_ONE_OUT``, ``NEW`` or ``GIVEN``
     covered: BoolArray  # (K, levels, n): whether the interval of each of ``LEVELS`` covers the row
     # (K, n): probability integral transform: the predictive distribution function at y.
     pit: FloatArray
     noise: FloatArray  # (K, n): predicted standard deviation of the noise
     leverage: FloatArray  # (K, n): leverage, mean over members
     mean: FloatArray  # (K, n): prediction
-    columns: npt.NDArray[np.intp]  # (few,): inputs that rows are grouped by
+    columns: IntArray  # (few,): inputs that rows are grouped by
     inputs: FloatArray  # (n, few): their values
     noiseless: BoolArray  # (K,): outputs whose errors are all round-off
+    # (K, levels, n'): the same as ``covered`` for all training rows, where these are some of them.
+    all_covered: BoolArray | None = None
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return self.pit.shape[1]
+
+    @property
+    def leave_one_out(self) -> bool:
+        """Whether all rows are training rows, each predicted without it."""
+        return self.kind == LEAVE_ONE_OUT
+
+    @property
+    def is_part(self) -> bool:
+        """Whether they are some of the training rows, whose coverage is not nominal."""
+        return self.all_covered is not None and self.all_covered.shape[2] > self.n_rows
+
+    def taken(self, rows: IntArray) -> CalibrationData:
+        """Some of the training rows, by index."""
+        parts = {name: getattr(self, name)[..., rows] for name in BY_ROW}
+        return replace(self, inputs=self.inputs[rows], all_covered=self.covered, **parts)
+
+    def joined(self, other: CalibrationData) -> CalibrationData:
+        """The rows of both, as rows of a table."""
+        parts = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)], axis=-1)
+            for name in BY_ROW
+        }
+        return replace(
+            self,
+            kind=GIVEN,
+            inputs=np.concatenate([self.inputs, other.inputs]),
+            noiseless=self.noiseless & other.noiseless,
+            all_covered=None,
+            **parts,
+        )
+
+
+def given_data(fit: Fit, X: Array, y: FloatArray, given: GivenRows) -> CalibrationData:
+    """The judged rows of a table X (p, d), y (K, p): training rows first, leave-one-out."""
+    is_trained, parts = given.judged_as_trained, []
+    if fit.rows is not None and np.any(is_trained):
+        index = calibration_index(fit.rows, given.trained[given.judged[is_trained]])  # type: ignore[index]
+        parts.append(leave_one_out_data(fit, fit.rows).taken(index))
+    if not np.all(is_trained):
+        new = given.judged[~is_trained]
+        parts.append(replace(new_data(fit, taken_rows(X, new), y[:, new]), kind=given.kind))
+    return parts[0] if len(parts) == 1 else parts[0].joined(parts[1])
+
+
+def calibration_index(rows: TrainingRows, index: IntArray) -> IntArray:
+    """Positions of training rows among the calibration rows."""
+    return np.searchsorted(np.flatnonzero(rows.calibration_rows), index)
 
 
 def leave_one_out_data(fit: Fit, rows: TrainingRows) -> CalibrationData:
@@ -63,7 +117,7 @@ def leave_one_out_data(fit: Fit, rows: TrainingRows) -> CalibrationData:
     noise = np.sqrt(rows.noise[:, used] / weight) * fit.ensemble.unit[:, None]
     columns = grouping_inputs(fit, rows.data.X)
     return CalibrationData(
-        leave_one_out=True,
+        kind=LEAVE_ONE_OUT,
         covered=np.stack([leave_one_out_coverage(e, LEVELS) for e in errors]),
         pit=_leave_one_out_pit(fit, errors),
         noise=noise,
@@ -82,7 +136,7 @@ def new_data(fit: Fit, X: Array, y: FloatArray) -> CalibrationData:
     pit = predictive_distribution(fit, X).cdf(y.T).T
     columns = grouping_inputs(fit, X)
     return CalibrationData(
-        leave_one_out=False,
+        kind=NEW,
         covered=(low <= y[:, None, :]) & (y[:, None, :] <= high),
         pit=np.asarray(pit),
         noise=np.sqrt(fit.noise_variance(X)).T,
@@ -114,7 +168,7 @@ def leave_one_out_coverage(errors: FloatArray, levels: tuple[float, ...]) -> Boo
     return out
 
 
-def _others_below(values: FloatArray) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _others_below(values: FloatArray) -> tuple[IntArray, IntArray]:
     """For each value, the numbers of others that are smaller, and smaller or equal."""
     order = np.sort(values)
     smaller = np.searchsorted(order, values, side="left")
@@ -156,14 +210,14 @@ def point_leverage(fit: Fit, X: Array) -> FloatArray:
     return np.concatenate([ensemble.leverage_of(h) for h in features(ensemble.layer, X)], axis=1)
 
 
-def grouping_inputs(fit: Fit, X: Array) -> npt.NDArray[np.intp]:
+def grouping_inputs(fit: Fit, X: Array) -> IntArray:
     """Inputs whose values rows are grouped by."""
     relevance = None if fit.input_map is None else fit.input_map.relevance
     order = np.arange(X.shape[1]) if relevance is None else np.argsort(-relevance, kind="stable")
     return np.sort(order[:MOST_INPUTS])
 
 
-def input_values(X: Array, columns: npt.NDArray[np.intp]) -> FloatArray:
+def input_values(X: Array, columns: IntArray) -> FloatArray:
     """Values of some inputs as a dense NumPy array, shape (n, few)."""
     values = X[:, columns].toarray() if scipy.sparse.issparse(X) else to_numpy(X)[:, columns]
     return np.asarray(values, dtype=float)

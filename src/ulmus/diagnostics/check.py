@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array
+from ulmus.core.arrays.backend import Array, taken_rows
 from ulmus.core.fit.fit import Fit
 from ulmus.diagnostics.calibration_data import (
     CalibrationData,
+    given_data,
     input_values,
     leave_one_out_data,
     n_calibration_residuals,
-    new_data,
 )
 from ulmus.diagnostics.checks import calibration, fit_checks
 from ulmus.diagnostics.checks.residual_correlation import correlation_findings
+from ulmus.diagnostics.checks.residual_periodicity import periodicity_findings
 from ulmus.diagnostics.coverage import CoverageTest
 from ulmus.diagnostics.finding import CoverageRow, DiagnosticReport, Finding, finding
+from ulmus.diagnostics.given_rows import GivenRows
+from ulmus.exceptions import UlmusWarning, collect_warnings
 from ulmus.intervals.distribution import fit_shape
 from ulmus.tables.frames import default_feature_names
 
@@ -39,14 +40,15 @@ def diagnostic_report(
     fit : Fit
         The fit.
     X, y : array of shape (n, d) and ndarray of shape (K, n), optional
-        New points, and observations there.
+        Points, and observations there.
     names : sequence of str, optional
         Names of the inputs.
 
     Returns
     -------
     report : DiagnosticReport
-        Of new rows, or of the training rows, each predicted without it.
+        Of the rows given, or of the training rows. Training rows, which are found by their values,
+        are predicted without themselves.
 
     Examples
     --------
@@ -58,25 +60,26 @@ def diagnostic_report(
     >>> diagnostic_report(model.fitted_, names=["angle"]).title
     'diagnostics from 60 training rows, leave-one-out.'
     """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collect_warnings() as collected:
         if X is None or y is None:
             if fit.rows is None:
                 raise ValueError(
                     "check without data requires the training rows, which this fit does not keep "
                     "(streamed or compressed); give X and y."
                 )
-            data, points = leave_one_out_data(fit, fit.rows), fit.rows.data.X
+            data, points, given = leave_one_out_data(fit, fit.rows), fit.rows.data.X, None
+            description = f"{data.n_rows} training rows, leave-one-out"
         else:
-            data, points = new_data(fit, X, y), X
+            given, points = GivenRows.of(fit, X, y), X
+            data, description = given_data(fit, X, y, given), given.description()
         findings, table = _output_findings(fit, data, points, names)
-        if X is not None:
-            findings.append(fit_checks.extrapolation_finding(fit, X))
+        if given is not None and given.n_new:
+            new = taken_rows(X, given.judged[~given.judged_as_trained])
+            findings.append(fit_checks.extrapolation_finding(fit, new, given.new_rows))
         findings += [fit_checks.bias_finding(fit), *fit_checks.leverage_findings(fit)]
         findings += [fit_checks.members_finding(fit, points), fit_checks.selection_finding(fit)]
-    findings += _warning_findings(caught)
-    rows = "training rows, leave-one-out" if data.leave_one_out else "new rows, out-of-sample"
-    title = f"diagnostics from {data.n_rows} {rows}."
+    findings += _warning_findings(collected)
+    title = f"diagnostics from {description}."
     return DiagnosticReport(title, tuple(findings), tuple(table))
 
 
@@ -105,18 +108,28 @@ def _output_findings(
             calibration.error_scale_finding(test, k, labels),
             calibration.predictive_distribution_finding(test, k),
             calibration.residual_distribution_finding(fit, shape, k),
+            *fit_checks.target_findings(fit, k),
             *fit_checks.misfit_findings(fit, k),
             *correlation_findings(fit, k),
+            *periodicity_findings(fit, k),
             fit_checks.units_finding(fit, k),
             fit_checks.rows_finding(fit, k),
         ]
+        found = [_without_present_noise(one, fit) for one in found]
         findings += [f._replace(name=f"{f.name}, output {k}") if several else f for f in found]
         rows = [row for _, part in parts for row in part]
         table += [r._replace(group=f"output {k}, {r.group}") if several else r for r in rows]
     return findings, table
 
 
-def _warning_findings(caught: Iterable[Any]) -> list[Finding]:
-    """Warnings that predictions raised, once each."""
-    messages = dict.fromkeys(str(warning.message) for warning in caught)
+def _without_present_noise(one: Finding, fit: Fit) -> Finding:
+    """A finding without the suggestion to model the noise variance as the fit does already."""
+    gain = fit.spec.min_gain_in_se
+    present = () if gain is None else calibration.MODEL_THE_NOISE[: 1 if gain > 0 else 2]
+    return one._replace(suggestions=tuple(s for s in one.suggestions if s not in present))
+
+
+def _warning_findings(collected: Iterable[UlmusWarning]) -> list[Finding]:
+    """Warnings of predictions, once each."""
+    messages = dict.fromkeys(str(warning) for warning in collected)
     return [finding("prediction-warning", "warning", 1.0, message) for message in messages]

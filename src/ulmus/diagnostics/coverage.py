@@ -71,7 +71,8 @@ class CoverageTest(NamedTuple):
         count, m, level = int(np.sum(covered)), len(covered), LEVELS[i]
         hits, n_effective = self.effective(count), max(self.effective(m), 1)
         if self.data.leave_one_out:
-            everything = self.data.covered[k, i]
+            hits_of_all = self.data.all_covered
+            everything = (self.data.covered if hits_of_all is None else hits_of_all)[k, i]
             total, n_covered = self.effective(len(everything)), self.effective(np.sum(everything))
             law = stats.hypergeom(max(total, n_effective), n_covered, n_effective)
         else:

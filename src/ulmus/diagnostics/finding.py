@@ -28,6 +28,8 @@ CHECKS = {
     "predictive-distribution": ("predictive distribution", "calibration"),
     "residual-distribution": ("residual distribution", "calibration"),
     "residual-correlation": ("residual correlation", "correlation"),
+    "residual-periodicity": ("residual periodicity", "correlation"),
+    "target": ("target", "fit"),
     "misfit": ("misfit", "fit"),
     "step": ("step", "fit"),
     "bias": ("bias", "fit"),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array, taken_rows, to_numpy
+from ulmus.core.arrays.backend import Array, FloatArray, taken_rows, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import leave_one_out_accuracy, scaled_residuals
@@ -23,16 +23,15 @@ from ulmus.diagnostics.checks.fit_checks import (
     MEMBER_POINTS,
     MORE_MEMBERS,
     QUANTILE,
-    ROWS_PER_DOF,
     TOLERANCE,
 )
 from ulmus.diagnostics.checks.residual_correlation import correlation_text
-from ulmus.diagnostics.summary_value import FeatureRelevance, Summary, VarianceShares
+from ulmus.diagnostics.noise_estimate import noise_sd, noise_sd_interval
+from ulmus.diagnostics.relevance import grouped_relevance
+from ulmus.diagnostics.summary_value import FeatureRelevance, NoiseShare, Summary, VarianceShares
 from ulmus.messages import Message, Setting
 
 COVERAGE_LEVEL = 0.95
-# Leave-one-out errors are mostly noise where its standard deviation is this share of their RMSE.
-MOSTLY_NOISE = 0.9
 
 NO_ROWS = (
     "leave-one-out accuracy and diagnostics: the fit keeps no training rows (streamed or "
@@ -101,7 +100,7 @@ def fit_summary(
     else:
         parts |= _variance_fields(fit, points)
     whole = replace(basics, **parts)
-    return replace(whole, advice=tuple(_advice(whole, fit)))
+    return replace(whole, advice=tuple(_advice(whole)))
 
 
 # ---------------------------------------------------------------- read from the fit
@@ -127,7 +126,8 @@ def _basics(fit: Fit, title: str, names: Sequence[str]) -> Summary:
         input_map=None if fit.input_map is None else fit.input_map.structure,
         alpha=_each(fit, ensemble.per_output(p.smoother.alpha for p in ensemble.regressions)),
         dof=_each(fit, fit.gamma),
-        noise_sd=_each(fit, np.sqrt(sigma2)),
+        noise_sd=_each(fit, noise_sd(fit)),
+        noise_sd_interval=_each_pair(fit, noise_sd_interval(fit)),
         noise_modelled=_noise_modelled(fit),
         noise_range=_noise_range(fit),
         noise_share=_each(fit, share),
@@ -180,20 +180,14 @@ def _noise_range(fit: Fit) -> Any:
 
 
 def _relevance(fit: Fit, names: Sequence[str]) -> tuple[FeatureRelevance, ...]:
-    """Shares of the inputs, summed over those of the same name as if these were independent."""
-    learned = fit.input_map
-    if learned is None or learned.relevance is None or learned.deviation is None:
+    """Shares of the inputs, summed over those of the same name."""
+    distinct = {name: i for i, name in enumerate(dict.fromkeys(map(str, names)))}
+    found = grouped_relevance(fit, [distinct[str(name)] for name in names], len(distinct))
+    if found is None:
         return ()
-    groups: dict[str, list[int]] = {}
-    for j, name in enumerate(names):
-        groups.setdefault(str(name), []).append(j)
     shares = [
-        FeatureRelevance(
-            name,
-            float(np.sum(learned.relevance[inputs])),
-            float(np.sqrt(np.sum(learned.deviation[inputs] ** 2))),
-        )
-        for name, inputs in groups.items()
+        FeatureRelevance(name, float(share), float(sd))
+        for name, share, sd in zip(distinct, *found, strict=True)
     ]
     return tuple(sorted(shares, key=lambda relevance: -relevance.share))
 
@@ -207,7 +201,17 @@ def _leave_one_out_fields(fit: Fit, rows: TrainingRows) -> dict[str, Any]:
     errors = scaled_residuals(fit, rows)
     covered = np.array([np.mean(leave_one_out_coverage(e, (COVERAGE_LEVEL,))) for e in errors])
     values = {**accuracy._asdict(), "coverage": covered}
-    return {name: _each(fit, value) for name, value in values.items()}
+    fields = {name: _each(fit, value) for name, value in values.items()}
+    return fields | {"noise_share_of_error": _noise_in_errors(fit, accuracy.rmse)}
+
+
+def _noise_in_errors(fit: Fit, rmse: FloatArray) -> Any:
+    """Estimated noise variance over the mean squared leave-one-out error, with an interval."""
+    interval = noise_sd_interval(fit)
+    if interval is None or np.any(noiseless(fit)):
+        return None
+    shares = np.minimum((np.stack([noise_sd(fit), *interval]) / rmse) ** 2, 1.0)
+    return _one_or_all(fit, (NoiseShare(*map(float, share)) for share in shares.T))
 
 
 def _some_rows(fit: Fit) -> Array:
@@ -234,7 +238,7 @@ def _variance_fields(fit: Fit, X: Array) -> dict[str, Any]:
     return {"variance_shares": _one_or_all(fit, shares), "suggested_n_estimators": enough}
 
 
-def _advice(summary: Summary, fit: Fit) -> Iterable[Message]:
+def _advice(summary: Summary) -> Iterable[Message]:
     """What the numbers of a summary suggest, besides its warnings."""
     enough, M = summary.suggested_n_estimators, summary.n_estimators
     warned = {finding.code for finding in summary.warnings or ()}
@@ -244,32 +248,18 @@ def _advice(summary: Summary, fit: Fit) -> Iterable[Message]:
     elif enough is not None and enough > MORE_MEMBERS * M and "members" not in warned:
         text = "predictions depend visibly on the seed"
         yield Message("few-members", text, suggestions=(Setting("n_estimators", enough),))
-    share = _noise_in_errors(summary, fit)
-    if share is not None:
-        text = f"leave-one-out errors are mostly noise ({share:.0%} of their mean square)"
-        lowers = "inputs that explain the noise would lower them"
-        yield Message("mostly-noise", text, suggestions=(lowers,))
-
-
-def _noise_in_errors(summary: Summary, fit: Fit) -> float | None:
-    """Share of the noise in the mean squared leave-one-out error, where it makes up most of it.
-
-    None where noise may be mistaken for misfit: if a check of the fit is not ok, or rows are few.
-    """
-    if summary.rmse is None or summary.warnings is None or np.any(noiseless(fit)):
-        return None
-    if any(finding.topic == "fit" for finding in summary.warnings):
-        return None
-    noise, rmse = np.atleast_1d(summary.noise_sd), np.atleast_1d(summary.rmse)
-    enough = fit.n_rows >= ROWS_PER_DOF * np.max(fit.gamma)
-    if not enough or not np.all(noise >= MOSTLY_NOISE * rmse):
-        return None
-    return float(min(np.min(noise / rmse) ** 2, 1.0))
 
 
 def _each(fit: Fit, values: Any) -> Any:
     """A number if y had one axis, else a tuple of one for each output; None stays None."""
     return None if values is None else _one_or_all(fit, map(float, to_numpy(values)))
+
+
+def _each_pair(fit: Fit, values: FloatArray | None) -> Any:
+    """The same for lower and upper bounds (2, K)."""
+    if values is None:
+        return None
+    return _one_or_all(fit, ((float(low), float(high)) for low, high in values.T))
 
 
 def _one_or_all(fit: Fit, values: Iterable[Any]) -> Any:

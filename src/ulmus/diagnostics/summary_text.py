@@ -105,13 +105,15 @@ def _ridge_line(summary: Summary, k: int) -> str:
 def _noise_line(summary: Summary, k: int) -> str:
     sd, share = _output_value(summary, "noise_sd", k), _output_value(summary, "noise_share", k)
     between = _output_value(summary, "noise_range", k)
+    interval = _output_value(summary, "noise_sd_interval", k)
     text = f"standard deviation {sd:.3g}"
+    if interval is not None and interval[1] > 0:
+        text += f" (95% interval {interval[0]:.3g} to {interval[1]:.3g})"
     if not _output_value(summary, "noise_modelled", k):
         text += ", constant"
-    elif between is None:
-        text += " on average, a function of the inputs"
     else:
-        text += f" on average, {between[0]:.3g} to {between[1]:.3g} over the rows"
+        text += ", modelled as a function of the inputs"
+        text += "" if between is None else f": {between[0]:.3g} to {between[1]:.3g} over the rows"
     if share is not None and math.isfinite(share):
         text += f"; {share:.0%} of the variance of the target"
     return text + "."
@@ -129,10 +131,17 @@ def _leave_one_out_line(summary: Summary, k: int) -> str:
     if not math.isfinite(r2):
         return f"RMSE {rmse:.3g}; the target does not vary."
     mean, covered = _output_value(summary, "rmse_of_mean", k), _output_value(summary, "coverage", k)
-    return (
+    text = (
         f"R2 {r2:.3f}; RMSE {rmse:.3g} ({mean:.3g} for the mean); {covered:.1%} of the rows "
         f"in their {summary.coverage_level:.0%} intervals (nominal by construction)."
     )
+    noise = _output_value(summary, "noise_share_of_error", k)
+    if noise is not None:
+        text += (
+            f" The estimated noise variance, misfit included, is {noise.share:.0%} of the mean "
+            f"squared error (95% interval {noise.low:.0%} to {noise.high:.0%})."
+        )
+    return text
 
 
 def _variance_line(summary: Summary, k: int) -> str:

@@ -62,6 +62,29 @@ class VarianceShares(NamedTuple):
     choices: float
 
 
+class NoiseShare(NamedTuple):
+    """Estimated noise variance over the mean squared leave-one-out error, at most one.
+
+    Parameters
+    ----------
+    share : float
+        The estimate. Misfit is part of it where the model does not follow the function.
+    low, high : float
+        95 % confidence interval, from the residual degrees of freedom.
+
+    Examples
+    --------
+    >>> from ulmus.diagnostics import NoiseShare
+    >>> noise = NoiseShare(0.9, low=0.7, high=1.0)
+    >>> f"{noise.share:.0%}"
+    '90%'
+    """
+
+    share: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, repr=False)
 class Summary:
     """A summary of a fit, as returned by :meth:`ulmus.ELMEnsembleRegressor.summary`.
@@ -89,6 +112,8 @@ class Summary:
         Ridge parameter, and effective degrees of freedom.
     noise_sd : float or tuple of float
         Standard deviation of the noise of an observation of mean weight.
+    noise_sd_interval : (float, float), tuple of these, or None
+        Its 95 % confidence interval for normal errors; None if the noise variance was given.
     noise_modelled : bool or tuple of bool
         Whether it is a function of the inputs.
     noise_range : (float, float), tuple of these and None, or None
@@ -101,6 +126,8 @@ class Summary:
         In decreasing order; empty without a learned input map.
     rmse, rmse_of_mean, r2 : float, tuple of float or None
         Leave-one-out error of the model, that of the mean, and coefficient of determination.
+    noise_share_of_error : NoiseShare, tuple of these, or None
+        Estimated noise variance over the mean squared leave-one-out error.
     coverage : float, tuple of float or None
         Coverage of the prediction intervals of the training rows, leave-one-out.
     coverage_level : float
@@ -145,11 +172,13 @@ class Summary:
     noise_modelled: Any
     noise_range: Any
     noise_share: Any
+    noise_sd_interval: Any = None
     noise_covariance: Any = None
     relevance: tuple[FeatureRelevance, ...] = ()
     rmse: Any = None
     rmse_of_mean: Any = None
     r2: Any = None
+    noise_share_of_error: Any = None
     coverage: Any = None
     coverage_level: float = 0.95
     variance_shares: Any = None

@@ -54,8 +54,9 @@ class BaseELM(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), optional
-            Held-out points, for an out-of-sample test. By default each training row is left out in
-            turn; the coverage of all rows is then correct by construction, and only that of
+            Held-out points, for an out-of-sample test. Training rows among them, which are found by
+            the values of X and y, are predicted leave-one-out. By default each training row is left
+            out in turn; the coverage of all rows is then correct by construction, and only that of
             groups of rows is informative.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Observations at these points.

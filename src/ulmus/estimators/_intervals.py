@@ -193,8 +193,9 @@ class Intervals(Kriging):
         check_is_fitted(self)
         levels = check.checked_levels([confidence_level])
         check.checked_choice("target", target, TARGETS)
-        if not self.fitted_.one_output:
-            text = "summary_frame requires a single output, but the model has several"
+        n_outputs = self.fitted_.ensemble.n_outputs
+        if n_outputs > 1:
+            text = f"summary_frame requires a single output, but the model has {n_outputs}"
             raise ValueError(f"{text}; use predict_interval, whose second axis is the output.")
         index = X.index if hasattr(X, "iloc") else None
         X = self._checked_points(X)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.fit.fit import Fit
+from ulmus.diagnostics.given_rows import GivenRows
+from ulmus.exceptions import collect_warnings
 from ulmus.report.columns import ColumnSummary, column_summaries
 from ulmus.report.evaluation import Evaluation, evaluate
 from ulmus.report.partial_dependence import PartialDependenceCurve, partial_dependence
@@ -31,7 +32,7 @@ class ReportContents:
     title: str  # of the page
     target_name: str
     evaluated_on: str  # rows that the model is evaluated on
-    is_training: bool  # whether the rows of the report are those of the fit
+    given: GivenRows | None  # which of its rows the fit was trained on; None without observations
     keeps_rows: bool  # whether the fit keeps its rows
     map_saw_all: bool  # whether the input map was optimised on all of these
     n_rows: int  # rows of the report
@@ -46,14 +47,13 @@ class ReportContents:
     variance: MeanVarianceComponents  # components of the variance
     ensemble_size: EnsembleSizeCurve | None  # variance against the number of members
     settings: Settings  # how the model was fitted
-    warnings: tuple[str, ...]  # warnings that were raised meanwhile
+    warnings: tuple[str, ...]  # warnings that were issued meanwhile
 
 
 def report_contents(report_input: ReportInput, title: str, target_name: str) -> ReportContents:
-    """The contents of a report; warnings raised on the way are part of them."""
+    """The contents of a report; warnings issued on the way are part of them."""
     fit = report_input.fit
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collect_warnings() as collected:
         evaluation = evaluate(report_input)
         shares = relevance(report_input)
         curves = partial_dependence(report_input, shares.columns[:MOST_INPUTS])
@@ -66,7 +66,7 @@ def report_contents(report_input: ReportInput, title: str, target_name: str) -> 
         title=title,
         target_name=target_name,
         evaluated_on=report_input.evaluated_on,
-        is_training=report_input.is_training,
+        given=report_input.given,
         keeps_rows=fit.rows is not None,
         map_saw_all=_map_saw_all(fit),
         n_rows=len(report_input.table),
@@ -81,7 +81,7 @@ def report_contents(report_input: ReportInput, title: str, target_name: str) -> 
         variance=variance,
         ensemble_size=ensemble_size,
         settings=settings(report_input),
-        warnings=_distinct_warnings(str(warning.message) for warning in caught),
+        warnings=_distinct_warnings(map(str, collected)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +11,21 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 
 from ulmus.core.arrays.backend import FloatArray, taken_rows
 from ulmus.core.data.scaling import extrapolated_rows
+from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import row_sd, scaled_residuals
 from ulmus.diagnostics import DiagnosticReport, diagnostic_report
 from ulmus.diagnostics.baselines import LinearBaseline, leave_one_out_mean, linear_baseline
-from ulmus.diagnostics.calibration_data import input_values, leave_one_out_data, point_leverage
+from ulmus.diagnostics.calibration_data import (
+    calibration_index,
+    input_values,
+    leave_one_out_data,
+    point_leverage,
+)
+from ulmus.diagnostics.given_rows import GivenRows
 from ulmus.intervals.distribution import predictive_distribution
 from ulmus.intervals.prediction import prediction_bounds
-from ulmus.report.report_input import LEAVE_ONE_OUT, NOTHING, ReportInput, random_rows
+from ulmus.report.report_input import NOTHING, ReportInput, random_rows
 
 IntArray = npt.NDArray[np.intp]
 
@@ -76,64 +83,122 @@ class Evaluation:
         return next(r.coverage for r in rows if r.group == "all" and r.level == LEVEL)
 
 
+class Predictions(NamedTuple):
+    """Rows with their observations and predictions that do not depend on these."""
+
+    position: IntArray  # (n,): position in the table of the report, else in that of the fit
+    observed: FloatArray  # (n,): observations
+    predicted: FloatArray  # (n,): predictions
+    sd: FloatArray  # (n,): standard deviations of their differences
+    scaled: FloatArray  # (n,): standardised errors
+    pit: FloatArray  # (n,): probability integral transform of the observations
+    leverage: FloatArray  # (n,): leverage
+    outside: npt.NDArray[np.bool_]  # (n,): rows far outside the range of the training inputs
+    baselines: dict[str, FloatArray]  # (n,): predictions of simpler models
+
+    def joined(self, other: Predictions) -> Predictions:
+        """The rows of both, in the order of the table."""
+        order = np.argsort(np.concatenate([self.position, other.position]), kind="stable")
+        ours, others = ({**each._asdict(), **each.baselines} for each in (self, other))
+        both = {
+            name: np.concatenate([values, others[name]])[order]
+            for name, values in ours.items()
+            if name != "baselines"
+        }
+        baselines = {name: both.pop(name) for name in self.baselines}
+        return Predictions(**both, baselines=baselines)
+
+
 def evaluate(report_input: ReportInput) -> Evaluation | None:
     """The evaluation of the model; None without observations."""
     if report_input.evaluated_on == NOTHING:
         return None
-    if report_input.evaluated_on == LEAVE_ONE_OUT:
-        return _leave_one_out_evaluation(report_input)
-    return _new_rows_evaluation(report_input)
+    fit, given, names = report_input.fit, report_input.given, report_input.encoded_names
+    if given is None:
+        assert fit.rows is not None  # as evaluated_on is LEAVE_ONE_OUT
+        index = np.flatnonzero(fit.rows.calibration_rows)
+        found, points, of_rows = _of_training_rows(fit, index, index), fit.rows.data.X, len(index)
+        labels: list[Any] = list(range(fit.rows.data.n_rows))
+        report = diagnostic_report(fit, names=names)
+    else:
+        of_rows, labels = len(given.judged), list(report_input.table.index)
+        if given.n_new:
+            given = given._replace(judged=random_rows(given.judged, MOST_NEW))
+        found, points = _of_given_rows(report_input, given), report_input.points
+        some = given.judged
+        y = np.asarray(report_input.y)[None, some]
+        report = diagnostic_report(fit, taken_rows(points, some), y, names=names)
+    return _evaluation(fit, found, points, labels, report, of_rows)
 
 
-def _leave_one_out_evaluation(report_input: ReportInput) -> Evaluation:
-    """The calibration rows of the fit, each predicted without it."""
-    fit, rows = report_input.fit, report_input.fit.rows
-    assert rows is not None  # as evaluated_on is LEAVE_ONE_OUT
-    data = leave_one_out_data(fit, rows)
-    index = np.flatnonzero(rows.calibration_rows)
-    observed = rows.data.y[0, index]
-    labels = (
-        list(report_input.table.index) if report_input.is_training else range(rows.data.y.shape[1])
-    )
-    shown = random_rows(np.arange(len(index)), MOST_DRAWN)
-    baselines = {}
-    for name, prediction in _leave_one_out_baselines(rows).items():
-        baselines[name] = prediction[np.searchsorted(np.flatnonzero(rows.data.used), index)]
-    points = taken_rows(rows.data.X, index[shown])
-    scores, gains = _compared(observed, {MODEL: data.mean[0]} | baselines)
+def _evaluation(
+    fit: Fit, found: Predictions, points: Any, labels: list[Any], report: Any, of_rows: int
+) -> Evaluation:
+    """The evaluation of predictions for some of the points."""
+    shown = random_rows(np.arange(len(found.position)), MOST_DRAWN)
+    drawn = taken_rows(points, found.position[shown])
+    scores, gains = _compared(found.observed, {MODEL: found.predicted} | found.baselines)
     return Evaluation(
-        labels=tuple(str(labels[i]) for i in index),
-        observed=observed,
-        predicted=data.mean[0],
-        sd=row_sd(fit, rows)[0, index],
-        scaled=scaled_residuals(fit, rows)[0],
-        pit=data.pit[0],
-        leverage=data.leverage[0],
-        outside=np.zeros(len(index), dtype=bool),
+        labels=tuple(str(labels[i]) for i in found.position),
+        observed=found.observed,
+        predicted=found.predicted,
+        sd=found.sd,
+        scaled=found.scaled,
+        pit=found.pit,
+        leverage=found.leverage,
+        outside=found.outside,
         drawn=shown,
-        bounds=prediction_bounds(fit, points, [LEVEL], "auto")[:, 0, :, 0],
+        bounds=prediction_bounds(fit, drawn, [LEVEL], "auto")[:, 0, :, 0],
         scores=scores,
         gains=gains,
-        report=diagnostic_report(fit, names=report_input.encoded_names),
-        of_rows=len(index),
+        report=report,
+        of_rows=of_rows,
     )
 
 
-def _new_rows_evaluation(report_input: ReportInput) -> Evaluation:
-    """Rows that are not part of the fit."""
-    fit, index = report_input.fit, random_rows(np.arange(len(report_input.table)), MOST_NEW)
-    assert report_input.y is not None  # as evaluated_on is NEW
-    table, observed = report_input.rows(index), report_input.y[index]
-    points = report_input.inference._table_points(table)
+def _of_given_rows(report_input: ReportInput, given: GivenRows) -> Predictions:
+    """The judged rows of the report: those of the fit leave-one-out, the others as new rows."""
+    is_trained, parts = given.judged_as_trained, []
+    if np.any(is_trained) and given.trained is not None:
+        judged = given.judged[is_trained]
+        parts.append(_of_training_rows(report_input.fit, given.trained[judged], judged))
+    if not np.all(is_trained):
+        parts.append(_of_new_rows(report_input, given.judged[~is_trained]))
+    return parts[0] if len(parts) == 1 else parts[0].joined(parts[1])
+
+
+def _of_training_rows(fit: Fit, index: IntArray, position: IntArray) -> Predictions:
+    """Some calibration rows of the fit, each predicted without it."""
+    rows = fit.rows
+    assert rows is not None  # as training rows were found
+    data, at = leave_one_out_data(fit, rows), calibration_index(rows, index)
+    of_used = np.searchsorted(np.flatnonzero(rows.data.used), index)
+    return Predictions(
+        position=position,
+        observed=rows.data.y[0, index],
+        predicted=data.mean[0, at],
+        sd=row_sd(fit, rows)[0, index],
+        scaled=scaled_residuals(fit, rows)[0, at],
+        pit=data.pit[0, at],
+        leverage=data.leverage[0, at],
+        outside=np.zeros(len(index), dtype=bool),
+        baselines={name: v[of_used] for name, v in _leave_one_out_baselines(rows).items()},
+    )
+
+
+def _of_new_rows(report_input: ReportInput, position: IntArray) -> Predictions:
+    """Rows of the report that are not part of the fit, as far as is known."""
+    fit = report_input.fit
+    assert report_input.y is not None  # as there are given rows
+    table, observed = report_input.rows(position), report_input.y[position]
+    points = taken_rows(report_input.points, position)
     # A model of one output may have been fitted to a y with two axes.
     mean, sd = (
-        np.asarray(a, dtype=float).reshape(len(index))
+        np.asarray(a, dtype=float).reshape(len(position))
         for a in report_input.inference.predict(table, return_std=True)
     )
-    shown = random_rows(np.arange(len(index)), MOST_DRAWN)
-    scores, gains = _compared(observed, {MODEL: mean} | _baselines_at(fit.rows, points))
-    return Evaluation(
-        labels=tuple(str(report_input.table.index[i]) for i in index),
+    return Predictions(
+        position=position,
         observed=observed,
         predicted=mean,
         sd=sd,
@@ -141,12 +206,7 @@ def _new_rows_evaluation(report_input: ReportInput) -> Evaluation:
         pit=np.asarray(predictive_distribution(fit, points).cdf(observed[:, None]))[:, 0],
         leverage=point_leverage(fit, points)[0],
         outside=extrapolated_rows(points, fit.scale),
-        drawn=shown,
-        bounds=prediction_bounds(fit, taken_rows(points, shown), [LEVEL], "auto")[:, 0, :, 0],
-        scores=scores,
-        gains=gains,
-        report=diagnostic_report(fit, points, observed[None, :], names=report_input.encoded_names),
-        of_rows=len(report_input.table),
+        baselines=_baselines_at(fit.rows, points),
     )
 
 

@@ -16,7 +16,7 @@ from ulmus.report.drawing import Figure
 from ulmus.report.numbers import counted, number, share
 from ulmus.report.partial_dependence import CURVE_ROWS, partial_dependence_figure
 from ulmus.report.relevance import MOST_INPUTS, relevance_figure
-from ulmus.report.report_input import NEW, prepare_input
+from ulmus.report.report_input import LEAVE_ONE_OUT, prepare_input
 from ulmus.report.residual_correlation import correlogram_figure, variogram_figure
 from ulmus.report.settings import ARTICLE, DOI, SOFTWARE
 from ulmus.report.variance_components import ensemble_size_figure, variance_figure
@@ -68,8 +68,8 @@ def write_report(
     X : data frame or array of shape (n_samples, n_features)
         Rows of the original columns: those of the fit, or new ones.
     y : array-like of shape (n_samples,) or None
-        Observations. The rows of the fit are evaluated leave-one-out; new rows are an
-        out-of-sample test.
+        Observations. Rows of the fit, which are found by their values, are evaluated leave-one-out;
+        new rows are an out-of-sample test.
     path : str or Path
         Path of the file.
     title : str, optional
@@ -147,7 +147,7 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None, target:
         coverage=None if evaluation is None else tables.coverage_tables(evaluation),
         figures=drawn,
         drawn={name: [_drawn(one) for one in each] for name, each in drawn.items()},
-        new_rows=contents.evaluated_on == NEW,
+        new_rows=contents.evaluated_on != LEAVE_ONE_OUT,
         text=text,
         tables=tables,
         sections=SECTIONS,

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulmus.core.arrays.backend import FloatArray
+from ulmus.diagnostics.relevance import grouped_relevance
 from ulmus.report.drawing import Figure, Grid, axes, numbers, plain
 from ulmus.report.numbers import share
 from ulmus.report.report_input import ReportInput
@@ -36,19 +37,20 @@ class RelevanceShares:
 def relevance(report_input: ReportInput) -> RelevanceShares:
     """Relevance of the original columns.
 
-    That of the learned input map where the columns are the inputs themselves; behind transformers,
-    and without a map, the total effects of exchanging the values of a column between rows.
+    That of the learned input map, as in ``summary``, where each input is derived from one column;
+    behind other transformers, and without a map, the total effects of exchanging the values of a
+    column between rows.
     """
-    model, deviations = report_input.model, None
-    learned = getattr(report_input.fit.input_map, "relevance", None)
-    if learned is not None and model is report_input.outer:
-        shares, deviations = learned, model.feature_relevance_std_
-    else:
+    names, origins = report_input.names, report_input.origins
+    found = None if origins is None else grouped_relevance(report_input.fit, origins, len(names))
+    if found is None:
         most = min(EXCHANGED_ROWS, max(50, EXCHANGES // report_input.table.shape[1]))
         where = report_input.sample(most)
         shares = exchange_shares(report_input.predict, report_input.table.iloc[where])
+        deviations = None
+    else:
+        shares, deviations = found
     order = np.argsort(-shares, kind="stable")
-    names = report_input.names
     return RelevanceShares(
         order,
         tuple(names[j] for j in order),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +12,17 @@ import scipy.sparse
 from ulmus.core.arrays.backend import FloatArray, to_numpy
 from ulmus.core.data.scaling import extrapolated_rows
 from ulmus.core.fit.fit import Fit
-from ulmus.exceptions import ExtrapolationWarning
+from ulmus.diagnostics.given_rows import GivenRows
+from ulmus.exceptions import collect_warnings
 from ulmus.pipelines import inference
+from ulmus.tables import TableEncoder
 from ulmus.tables.frames import default_feature_names
 
 IntArray = npt.NDArray[np.intp]
 
-# Rows that accuracy and calibration are evaluated on.
+# Rows that accuracy and calibration are evaluated on; ``GIVEN`` rows may be training rows or new.
 LEAVE_ONE_OUT, NEW, NOTHING = "training rows, leave-one-out", "new rows", "no rows"
+MIXED, GIVEN = "training rows, leave-one-out, and new rows", "rows of the report"
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,8 @@ class ReportInput:
     table: Any  # (n, d): the original columns of the rows
     takes_frame: bool  # whether the model takes these as a data frame rather than an array
     y: FloatArray | None  # (n,): observations of these rows
-    # Rows that the model is evaluated on: ``LEAVE_ONE_OUT``, ``NEW`` or ``NOTHING``.
-    evaluated_on: str
-    is_training: bool  # whether the rows are those of the fit
+    points: Any  # (n, d'): the rows as inputs of the estimator
+    given: GivenRows | None  # which of them the fit was trained on; None without observations
     # Indices of the rows within the range of the training inputs; all if there are none.
     inside: IntArray
 
@@ -43,6 +44,17 @@ class ReportInput:
     def fit(self) -> Fit:
         """The fit of the model."""
         return self.model.fitted_
+
+    @property
+    def evaluated_on(self) -> str:
+        """Rows that the model is evaluated on, one of the constants of this module."""
+        if self.given is None:
+            return NOTHING if self.fit.rows is None else LEAVE_ONE_OUT
+        if self.given.trained is None:
+            return GIVEN
+        if not self.given.n_trained:
+            return NEW
+        return MIXED if self.given.n_new else LEAVE_ONE_OUT
 
     @property
     def names(self) -> list[str]:
@@ -63,6 +75,16 @@ class ReportInput:
         if names is None:
             return default_feature_names(int(self.model.n_features_in_))
         return [str(name) for name in names]
+
+    @property
+    def origins(self) -> list[int] | None:
+        """Column of the table that each input of the estimator is derived from; None if unknown."""
+        if self.model is self.outer:
+            return list(range(len(self.names)))
+        transformers = [step for _, step in self.outer.steps[:-1]]
+        if len(transformers) != 1 or not isinstance(transformers[0], TableEncoder):
+            return None
+        return [self.names.index(name) for name in transformers[0].schema_.origins]
 
     def rows(self, where: IntArray) -> Any:
         """Some of the rows as the model takes them."""
@@ -103,22 +125,12 @@ def prepare_input(model: Any, X: Any, y: Any) -> ReportInput:
         )
     table, takes_frame = _table(outer, X, is_pipeline=last is not outer)
     observed = None if y is None else _observed(y, len(table))
-    rows = last.fitted_.rows
-    is_training = (
-        rows is not None and observed is not None and _same_observations(observed, rows.data.y[0])
-    )
-    if is_training or (observed is None and rows is not None):
-        evaluated_on = LEAVE_ONE_OUT
-    else:
-        evaluated_on = NOTHING if observed is None else NEW
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExtrapolationWarning)  # the report has a table of them
+    with collect_warnings():  # the report has a table of extrapolated rows
         points = methods._table_points(table if takes_frame else table.to_numpy())
+    given = None if observed is None else GivenRows.of(last.fitted_, points, observed[None, :])
     outside = extrapolated_rows(points, last.fitted_.scale)
     inside = np.arange(len(table)) if np.all(outside) else np.flatnonzero(~outside)
-    return ReportInput(
-        outer, last, methods, table, takes_frame, observed, evaluated_on, is_training, inside
-    )
+    return ReportInput(outer, last, methods, table, takes_frame, observed, points, given, inside)
 
 
 def _table(model: Any, X: Any, *, is_pipeline: bool) -> tuple[Any, bool]:
@@ -164,11 +176,3 @@ def _observed(y: Any, n_rows: int) -> FloatArray:
         row = int(np.argmin(np.isfinite(values)))
         raise ValueError(f"y contains NaN or infinity, first in row {row}; drop those rows.")
     return values
-
-
-def _same_observations(y: FloatArray, training: FloatArray) -> bool:
-    """Whether observations are those of the fit, up to rounding."""
-    if y.shape != training.shape:
-        return False
-    precision = 1e-6  # single
-    return bool(np.allclose(y, training, rtol=precision, atol=precision * np.std(training)))

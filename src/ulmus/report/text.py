@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from ulmus.diagnostics.given_rows import GivenRows
 from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
 from ulmus.report.contents import ReportContents
 from ulmus.report.evaluation import LINEAR, Evaluation
 from ulmus.report.numbers import counted, fixed, number, share
-from ulmus.report.report_input import LEAVE_ONE_OUT, NEW
+from ulmus.report.report_input import GIVEN, LEAVE_ONE_OUT, MIXED
 from ulmus.report.variance_components import EnsembleSizeCurve, MeanVarianceComponents
 
 # A difference of so many standard errors is significant.
 SIGNIFICANT = 2.0
+# The beginning of a sentence about accuracy, where not all rows are new.
+ACCURACY_ON = {
+    LEAVE_ONE_OUT: "Leave-one-out",
+    MIXED: "On training rows, leave-one-out, and on new rows",
+    GIVEN: "On the rows of this report, which may be training rows",
+}
 # Largest component of the variance of a prediction, as the predicate of its share.
 LARGEST_COMPONENT = {
     SHARED: "noise of the training rows, common to all members; it decreases with more rows, not "
@@ -44,7 +51,7 @@ def overview_text(contents: ReportContents) -> str:
 
 def _accuracy(contents: ReportContents, evaluation: Evaluation) -> str:
     model, *baselines = evaluation.scores
-    which = "Leave-one-out" if contents.evaluated_on == LEAVE_ONE_OUT else "On new rows"
+    which = ACCURACY_ON.get(contents.evaluated_on, "On new rows")
     against = " and ".join(f"{number(s.rmse, 3)} for {s.name}" for s in baselines)
     against = f", compared with {against}" if against else ""
     rmse = f"an RMSE of {number(model.rmse, 3)}{against}"
@@ -85,7 +92,7 @@ def _diagnostics(contents: ReportContents, evaluation: Evaluation) -> str:
     findings = evaluation.report.findings
     flagged = [finding.name for finding in findings if finding.severity != "ok"]
     text = ""
-    if contents.evaluated_on == NEW:
+    if contents.evaluated_on != LEAVE_ONE_OUT:
         text = (
             f"The 95% prediction intervals cover {evaluation.coverage:.1%} of "
             f"{counted(len(evaluation.observed), 'row')}. "
@@ -100,37 +107,65 @@ def _diagnostics(contents: ReportContents, evaluation: Evaluation) -> str:
 def rows_text(contents: ReportContents) -> str:
     """The rows of the report, and how the model is evaluated."""
     fit = f"The model was fitted to {counted(contents.n_training, 'row')}."
-    if contents.is_training:
-        optimistic = (
-            " The input map was optimised on all rows, which makes these errors slightly "
-            "optimistic."
-        )
-        return (
-            f"{fit} They are the rows of this report: each is predicted from all others by exact "
-            f"leave-one-out formulas.{optimistic if contents.map_saw_all else ''} If rows are "
-            "similar to each other (repeated measurements, neighbours in time or space), errors at "
-            "new rows are larger; new rows provide an out-of-sample test."
-        )
-    if contents.evaluated_on == NEW and contents.keeps_rows:
-        return (
-            f"{fit} This report evaluates it on {counted(contents.n_rows, 'new row')}, which are "
-            "not part of the fit: an out-of-sample test for rows like these."
-        )
-    if contents.evaluated_on == NEW:
+    given = contents.given
+    if given is None:
+        return f"{fit} {_unobserved_rows(contents)}"
+    if given.trained is None:
         same = contents.n_rows == contents.n_training
         hint = " Their number equals that of the fit." if same else ""
         return (
-            f"{fit} It does not keep them, so that the {counted(contents.n_rows, 'row')} of this "
-            "report cannot be compared with them. If these are the training rows, all that follows "
-            f"is optimistic.{hint}"
+            f"{fit} It does not keep them, so that it cannot be determined whether the "
+            f"{counted(contents.n_rows, 'row')} of this report are among them. If they are, all "
+            f"that follows is optimistic.{hint}"
         )
+    text = _evaluated_rows(contents, given)
+    n_others = given.n_rows - len(given.judged)
+    if n_others:
+        others = counted(n_others, "further row is", "further rows are")
+        why = "a repeated training row, or one without leave-one-out prediction"
+        text += f" {others} not counted: {why}."
+    return f"{fit} {text}"
+
+
+def _evaluated_rows(contents: ReportContents, given: GivenRows) -> str:
+    """How many rows of the report the fit was trained on, and how these are predicted."""
+    if not given.n_trained:
+        return (
+            f"This report evaluates it on {counted(given.n_new, 'new row')}, which are not part of "
+            "the fit: an out-of-sample test for rows like these."
+        )
+    optimistic = (
+        " The input map was optimised on all rows, which makes these errors slightly optimistic."
+        if contents.map_saw_all
+        else ""
+    )
+    each = "each is predicted from all others by exact leave-one-out formulas."
+    if given.n_new:
+        rows = counted(given.n_trained, "row of this report is", "rows of this report are")
+        others = counted(given.n_new, "row is", "rows are")
+        return (
+            f"{rows} among them: {each}{optimistic} The other {others} not part of the fit: an "
+            "out-of-sample test for rows like these."
+        )
+    rows = "They are the rows of this report"
+    if given.n_trained < contents.n_training:
+        rows = f"The {counted(given.n_trained, 'row')} of this report are among them"
+    return (
+        f"{rows}: {each}{optimistic} If rows are similar to each other (repeated measurements, "
+        "neighbours in time or space), errors at new rows are larger; new rows provide an "
+        "out-of-sample test."
+    )
+
+
+def _unobserved_rows(contents: ReportContents) -> str:
+    """How the model is evaluated without observations."""
     if contents.evaluated_on == LEAVE_ONE_OUT:
         return (
-            f"{fit} {counted(contents.n_rows, 'further row')} without observations are used for "
+            f"{counted(contents.n_rows, 'further row')} without observations are used for "
             "relevance, partial dependence and variance; accuracy and calibration are those of the "
             "training rows, leave-one-out."
         )
-    return f"{fit} It does not keep them, and no observations were passed."
+    return "It does not keep them, and no observations were passed."
 
 
 def variance_text(

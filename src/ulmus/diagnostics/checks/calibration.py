@@ -23,6 +23,7 @@ from ulmus.diagnostics.coverage import (
     value_groups,
 )
 from ulmus.diagnostics.finding import CoverageRow, Finding, finding, worst
+from ulmus.diagnostics.given_rows import GIVEN, LEAVE_ONE_OUT, NEW
 from ulmus.messages import Setting
 
 # The level at which groups are compared.
@@ -54,6 +55,12 @@ OVERALL = (
     "input map and alpha chosen from few rows.",
     (SIMILAR_ROWS, Setting("method", "cv+", "compute intervals with {}")),
 )
+OF_A_PART = (
+    "The errors of these rows differ from those of the other training rows.",
+    (*MODEL_THE_NOISE, MORE_NEURONS),
+)
+# What rows are called, by how they are predicted.
+ROWS = {LEAVE_ONE_OUT: "training rows", NEW: "new rows", GIVEN: "rows"}
 NO_NOISE = "errors are at round-off level."
 
 Advice = tuple[str, tuple[str | Setting, ...]]
@@ -68,16 +75,17 @@ def coverage_finding(test: CoverageTest, k: int) -> tuple[Finding, list[Coverage
         for i, level in enumerate(LEVELS)
     ]
     at = table[GROUP_INDEX].coverage
-    if data.leave_one_out:
+    if data.leave_one_out and not data.is_part:
         message = "nominal by construction; coverage by group, or of new rows, is a test."
         return finding("coverage", "ok", at, message), table
     if data.noiseless[k]:
         return finding("coverage", "ok", at, NO_NOISE), table
     results = [test(covered[i], i, k, len(LEVELS)) for i in range(len(LEVELS))]
     shares = ", ".join(f"{row.coverage:.2f} at level {row.level:g}" for row in table)
-    message = f"{shares}, of {covered.shape[1]} new rows."
+    message = f"{shares}, of {data.n_rows} {ROWS[data.kind]}."
     severity = worst(result.severity for result in results)
-    return finding("coverage", severity, at, message, *OVERALL), table
+    advice = OF_A_PART if data.is_part else OVERALL
+    return finding("coverage", severity, at, message, *advice), table
 
 
 def group_findings(
@@ -163,12 +171,11 @@ def predictive_distribution_finding(test: CoverageTest, k: int) -> Finding:
         return finding(code, "ok", 0.0, NO_NOISE)
     distance = float(stats.kstest(data.pit[k], "uniform").statistic)
     p = float(stats.kstwobign.sf(distance * np.sqrt(test.sample_size)))
-    rows = "leave-one-out" if data.leave_one_out else "new"
     return finding(
         code,
         _effect_severity(p, distance, WARNING_DISTANCE, ERROR_DISTANCE),
         distance,
-        f"PIT values of {data.n_rows} {rows} rows are up to {distance:.3f} from uniform "
+        f"PIT values of {data.n_rows} {data.kind} rows are up to {distance:.3f} from uniform "
         f"(Kolmogorov-Smirnov), p = {p:.2g}.",
         "The predictive distribution is off in location, scale or shape.",
         (SIMILAR_ROWS, "transform y", "use prediction intervals, which assume no distribution"),

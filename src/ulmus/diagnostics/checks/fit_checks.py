@@ -12,6 +12,7 @@ from ulmus.core.ridge.alpha import RELATIVE_GRID
 from ulmus.core.variance.estimates import sufficient_members
 from ulmus.diagnostics.calibration_data import noiseless
 from ulmus.diagnostics.finding import Finding, finding
+from ulmus.diagnostics.noise_estimate import noise_sd, noise_sd_interval
 from ulmus.intervals.confidence import LARGE_BIAS
 from ulmus.messages import Setting
 
@@ -105,13 +106,13 @@ def leverage_findings(fit: Fit) -> list[Finding]:
     ]
 
 
-def extrapolation_finding(fit: Fit, X: Array) -> Finding:
-    """Share of new rows outside the training range, or with unseen values."""
+def extrapolation_finding(fit: Fit, X: Array, rows: str) -> Finding:
+    """Share of new rows, called ``rows``, outside the training range, or with unseen values."""
     outside = n_extrapolated(X, fit.scale)
     inputs = fit.ensemble.layer.inputs
     unseen = max(inputs.unknown_values(dense(X)).values(), default=0) if inputs.one_hot else 0
     share = max(outside, unseen) / X.shape[0]
-    message = f"{outside} of {X.shape[0]} new rows lie outside the range of the training inputs"
+    message = f"{outside} of {X.shape[0]} {rows} lie outside the range of the training inputs"
     message += f", {unseen} have a value that no training row has." if unseen else "."
     return finding(
         "extrapolation",
@@ -133,21 +134,51 @@ UNITS_PER_DOF = 2.0
 GRID_END = 1.5
 FEW_ROWS = 100
 ROWS_PER_DOF, FEWEST_PER_DOF = 5.0, 2.0
+# With fewer residual degrees of freedom, the 95 % interval of the noise standard deviation extends
+# to one and a half times the estimate.
+FEW_LEFT = 20
+NOTHING_TO_EXPLAIN = "There is nothing to explain."
+ANOTHER_TARGET = "fit to a target that varies"
 
 
 def rows_finding(fit: Fit, k: int) -> Finding:
     """Whether there are enough rows for the degrees of freedom of the fit."""
-    gamma = float(fit.gamma[k])
+    if constant_outputs(fit)[k]:
+        return finding("rows", "ok", float(fit.n_rows), "not applicable: y is constant.")
+    gamma, left = float(fit.gamma[k]), float(fit.noise_dof[k])
     n, ratio = fit.n_rows, fit.n_rows / max(gamma, 1.0)
-    severity = "warning" if n < FEW_ROWS or ratio < ROWS_PER_DOF else "ok"
+    interval = noise_sd_interval(fit)
+    few = n < FEW_ROWS or ratio < ROWS_PER_DOF or (left < FEW_LEFT and interval is not None)
+    message = f"{n} rows for {gamma:.1f} effective degrees of freedom, {ratio:.1f} per degree"
+    if few and interval is not None:
+        low, high = interval[:, k] / noise_sd(fit)[k] if noise_sd(fit)[k] > 0 else (1.0, 1.0)
+        message += (
+            f"; {max(left, 0.0):.1f} remain to estimate the noise: its standard deviation is "
+            f"{low:.2f} to {high:.3g} times the estimate (95% interval)"
+        )
     return finding(
         "rows",
-        "error" if ratio < FEWEST_PER_DOF else severity,
+        "error" if ratio < FEWEST_PER_DOF else "warning" if few else "ok",
         ratio,
-        f"{n} rows for {gamma:.1f} effective degrees of freedom, {ratio:.1f} per degree.",
+        f"{message}.",
         "Standard errors estimated from few rows are themselves uncertain.",
         ("add rows", *select_alpha(fit)),
     )
+
+
+def target_findings(fit: Fit, k: int) -> list[Finding]:
+    """Whether all values of an output are equal; none if not."""
+    if not constant_outputs(fit)[k]:
+        return []
+    message = f"y is constant: all {fit.n_rows} rows have the same value."
+    return [finding("target", "warning", 0.0, message, NOTHING_TO_EXPLAIN, (ANOTHER_TARGET,))]
+
+
+def constant_outputs(fit: Fit) -> np.ndarray:
+    """Whether all rows of positive weight have the same value of each output, shape (K,)."""
+    if fit.rows is None:
+        return np.zeros(fit.ensemble.n_outputs, dtype=bool)
+    return np.ptp(fit.rows.data.y[:, fit.rows.data.used], axis=1) == 0
 
 
 def members_finding(fit: Fit, X: Array) -> Finding:

@@ -1,0 +1,26 @@
+"""Relevance of the inputs of a learned map, summed over groups of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ulmus.core.arrays.backend import FloatArray
+from ulmus.core.fit.fit import Fit
+
+
+def grouped_relevance(
+    fit: Fit, groups: Sequence[int], n_groups: int
+) -> tuple[FloatArray, FloatArray] | None:
+    """Shares of groups of inputs in the prediction, and their standard deviations, (n_groups,).
+
+    ``groups`` is the group of each input: inputs that are encoded from a column are one. Deviations
+    are those of independent shares. None without a learned map.
+    """
+    learned = fit.input_map
+    if learned is None or learned.relevance is None or learned.deviation is None:
+        return None
+    squares = np.bincount(groups, learned.deviation**2, minlength=n_groups)
+    shares = np.bincount(groups, learned.relevance, minlength=n_groups)
+    return shares.astype(float), np.sqrt(squares)
