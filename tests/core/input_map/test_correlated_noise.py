@@ -257,10 +257,10 @@ def test_many_rows_use_a_sample_at_its_locations(monkeypatch):
     monkeypatch.setattr(fit_layer, "MAX_WHITENED_ROWS", 80)
     seen = []
 
-    def spy(networks, kind, assumed, report):
+    def spy(networks, kind, assumed, *rest):
         seen.append(assumed.locations.taken(networks.order).coords)
         seen.append(networks.Z)
-        return learned_map_correlated(networks, kind, assumed, report)
+        return learned_map_correlated(networks, kind, assumed, *rest)
 
     monkeypatch.setattr(fit_layer, "learned_map_correlated", spy)
     rng = np.random.default_rng(0)

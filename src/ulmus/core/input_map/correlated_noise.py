@@ -34,6 +34,9 @@ from ulmus.core.noise_covariance.whitening import JITTER
 
 # Largest number of rows of the marginal likelihood: whitening is quadratic in the rows.
 MAX_WHITENED_ROWS = 1500
+# Map and noise correlation are estimated in turn at most so many times, or until no correlation of
+# two rows changes by this much.
+MOST_ROUNDS, CONVERGED = 4, 0.05
 
 
 def learned_map_correlated(
@@ -48,13 +51,16 @@ def learned_map_correlated(
     ``spec`` has the locations of the rows that the networks are sampled from.
     """
     learned = learned_scales(networks, log, importance)
-    correlation = noise_correlation(networks, learned, spec, log)
-    if correlation is not None:
-        networks = whitened(networks, correlation)
-        learned = refitted_scales(networks, learned, log)
+    white, before = networks, np.eye(spec.locations.n)
+    for _ in range(MOST_ROUNDS):
+        correlation = noise_correlation(networks, learned, spec, log)
+        if correlation is None or np.max(np.abs(correlation - before)) < CONVERGED:
+            break
+        white, before = whitened(networks, correlation), correlation
+        learned = refitted_scales(white, learned, log)
     if map_structure == "full":
-        learned = learned_matrix(networks, learned, log)
-    return learned, networks
+        learned = learned_matrix(white, learned, log)
+    return learned, white
 
 
 def noise_correlation(
@@ -67,10 +73,10 @@ def noise_correlation(
     structure, locations = spec.parametric, spec.locations.taken(networks.order)
     assert structure is not None  # HAC estimates imply no correlation matrix
     coordinates = networks.coordinates(np.diag(learned.matrix), learned.log_alpha)
-    A = smoothed_directions(lambda: [coordinates], networks.n_networks)
-    if locations.n - A.shape[1] < FEWEST_LEFT:
+    space = smoothed_directions(lambda: [coordinates], networks.n_networks)
+    if locations.n - space.n_fixed < FEWEST_LEFT:
         return None
-    fits = [covariance_estimate(y, A, locations, structure) for y in to_numpy(networks.y).T]
+    fits = [covariance_estimate(y, space, locations, structure) for y in to_numpy(networks.y).T]
     log(f"noise given this map: {'; '.join(map(_parameters, fits))}")
     if all(fit.independent for fit in fits):
         return None
