@@ -73,11 +73,12 @@ class RestrictedLikelihood:
     def _at_best_ratio(self, white: np.ndarray, log_det: float) -> tuple[float, float]:
         """Both from whitened columns and log|S|, at the most likely ratio."""
         left = len(self.y) - self.space.n_fixed
-        rest, fixed_log_det = _without_fixed(white, self.space.n_fixed)
-        a, b = rest[:, :-1] * self.space.odds**0.5, rest[:, -1]
-        # Along eigenvectors of a'a the ratio enters each term alone.
-        w, vectors = np.linalg.eigh(a.T @ a)
-        w, c2, total = np.maximum(w, 0.0), (vectors.T @ (a.T @ b)) ** 2, float(b @ b)
+        products, fixed_log_det = _without_fixed(white.T @ white, self.space.n_fixed)
+        root = self.space.odds**0.5
+        # Along eigenvectors of the products the ratio enters each term alone.
+        w, vectors = np.linalg.eigh(products[:-1, :-1] * np.outer(root, root))
+        w, c2 = np.maximum(w, 0.0), (vectors.T @ (root * products[:-1, -1])) ** 2
+        total = float(products[-1, -1])
 
         def at(log_ratio: float) -> tuple[float, float]:
             ratio = math.exp(log_ratio)
@@ -89,14 +90,13 @@ class RestrictedLikelihood:
         return at(_minimiser(lambda log_ratio: at(log_ratio)[0])) if len(w) else at(0.0)
 
 
-def _without_fixed(white: np.ndarray, k: int) -> tuple[np.ndarray, float]:
-    """Columns after the first k, projected off these, and the log determinant of their product."""
+def _without_fixed(products: np.ndarray, k: int) -> tuple[np.ndarray, float]:
+    """Products of columns projected off the first k, and the log determinant of those of the k."""
     if not k:
-        return white, 0.0
-    fixed, rest = white[:, :k], white[:, k:]
-    C = scipy.linalg.cholesky(fixed.T @ fixed, lower=True)
-    U = scipy.linalg.solve_triangular(C, fixed.T, lower=True)
-    return rest - U.T @ (U @ rest), 2 * float(np.sum(np.log(np.diagonal(C))))
+        return products, 0.0
+    C = scipy.linalg.cholesky(products[:k, :k], lower=True)
+    U = scipy.linalg.solve_triangular(C, products[:k, k:], lower=True)
+    return products[k:, k:] - U.T @ U, 2 * float(np.sum(np.log(np.diagonal(C))))
 
 
 def _minimiser(value: Callable[[float], float]) -> float:
