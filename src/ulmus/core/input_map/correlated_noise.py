@@ -34,9 +34,6 @@ from ulmus.core.noise_covariance.whitening import JITTER
 
 # Largest number of rows of the marginal likelihood: whitening is quadratic in the rows.
 MAX_WHITENED_ROWS = 1500
-# Map and noise correlation are estimated in turn at most so many times, or until no correlation of
-# two rows changes by this much.
-MOST_ROUNDS, CONVERGED = 4, 0.05
 
 
 def learned_map_correlated(
@@ -51,16 +48,13 @@ def learned_map_correlated(
     ``spec`` has the locations of the rows that the networks are sampled from.
     """
     learned = learned_scales(networks, log, importance)
-    white, before = networks, np.eye(spec.locations.n)
-    for _ in range(MOST_ROUNDS):
-        correlation = noise_correlation(networks, learned, spec, log)
-        if correlation is None or np.max(np.abs(correlation - before)) < CONVERGED:
-            break
-        white, before = whitened(networks, correlation), correlation
-        learned = refitted_scales(white, learned, log)
+    correlation = noise_correlation(networks, learned, spec, log)
+    if correlation is not None:
+        networks = whitened(networks, correlation)
+        learned = refitted_scales(networks, learned, log)
     if map_structure == "full":
-        learned = learned_matrix(white, learned, log)
-    return learned, white
+        learned = learned_matrix(networks, learned, log)
+    return learned, networks
 
 
 def noise_correlation(
