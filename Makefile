@@ -75,6 +75,7 @@ bench-peers: $(VENV)/.test  ## intervals of UncELMe, MAPIE and a Gaussian proces
 
 bench-correlated-noise: $(VENV)/.test  ## standard errors, alpha and cost with correlated errors
 	$(ONE_THREAD) $(BIN)/python benchmarks/correlated_noise.py
+	$(ONE_THREAD) $(BIN)/python benchmarks/correlated_averages.py
 
 bench-kriging: $(VENV)/.test  ## kriging of residuals beside ordinary kriging; needs DATA=folder
 	$(ONE_THREAD) $(BIN)/python benchmarks/kriging.py --data '$(DATA)'

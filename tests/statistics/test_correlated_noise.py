@@ -7,6 +7,7 @@ import pytest
 from models import plain_ensemble
 from scipy.spatial.distance import cdist
 
+from ulmus import ELMEnsembleRegressor
 from ulmus.metrics import coverage
 from ulmus.noise import AR1, Exponential
 
@@ -62,6 +63,22 @@ def test_intervals_hold_the_expectation_of_a_fit_to_an_autoregression():
     alone, alone_whole, _ = errors(CLOCK, scale, "homoskedastic")
     assert alone < 0.65
     assert alone_whole < 0.65
+
+
+def test_averages_have_honest_errors_behind_a_network_that_can_follow_the_noise():
+    n, phi = 300, 0.95
+    X, half = (np.arange(n)[:, None] + 0.5) / n, np.arange(n) >= n // 2
+    root = np.linalg.cholesky(phi ** np.abs(np.subtract.outer(np.arange(n), np.arange(n))))
+    draws, found = np.random.default_rng(3).standard_normal((TIMES, n)), []
+    for r, e in enumerate(draws @ (0.3 * root).T):
+        model = ELMEnsembleRegressor(
+            3, 60, input_map=None, weight_scale=8.0, noise=AR1(), random_state=r
+        ).fit(X, wave(X) + e)
+        found.append(model.average(X[half]).iloc[0][["estimate", "std_error", "conf_low"]])
+    estimate, se, low = np.array(found, float).T
+    # Excluding all that the network can follow, se is .3 of the deviation, and .4 are covered.
+    assert 0.6 < np.median(se) / np.std(estimate) < 1.6
+    assert np.mean(np.abs(estimate - np.mean(estimate)) <= estimate - low) > 0.78
 
 
 def test_intervals_hold_the_expectation_of_a_fit_in_space():

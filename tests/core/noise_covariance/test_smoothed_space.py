@@ -33,8 +33,10 @@ def blocks_of(C, size):
 def test_it_spans_the_leading_eigenvectors(n, size):
     C = smoother(n)
     values, vectors = np.linalg.eigh(C.T @ C / M)
-    strong = vectors[:, values >= 0.1]
-    A = smoothed_directions(blocks_of(C, size), M)
+    strong = vectors[:, values >= 0.01]
+    space = smoothed_directions(blocks_of(C, size), M)
+    A = space.directions
+    assert_allclose(space.shares, values[values >= 0.01][::-1], atol=1e-4)
     assert A.shape == strong.shape
     assert_allclose(A.T @ A, np.eye(A.shape[1]), atol=1e-10)
     # The cosines of the angles between both spaces.
@@ -46,20 +48,23 @@ def test_columns_are_added_until_all_are_found(monkeypatch, start):
     monkeypatch.setattr(smoothed_space, "FIRST_COLUMNS", start)
     C = smoother(800)
     values = np.linalg.eigvalsh(C.T @ C / M)
-    assert smoothed_directions(blocks_of(C, 300), M).shape == (800, np.sum(values >= 0.1))
+    assert smoothed_directions(blocks_of(C, 300), M).directions.shape == (
+        800,
+        np.sum(values >= 0.01),
+    )
 
 
 def test_a_smoother_may_keep_every_unit():
     C = smoother(700, alpha=1e-8)[:N]
-    assert smoothed_directions(blocks_of(C, 300), 1, threshold=1e-6).shape[1] <= N
+    assert smoothed_directions(blocks_of(C, 300), 1, threshold=1e-6).directions.shape[1] <= N
     orthonormal = np.linalg.qr(np.random.default_rng(1).standard_normal((700, 20)))[0]
-    assert smoothed_directions(blocks_of(orthonormal.T, 300), 1).shape == (700, 20)
+    assert smoothed_directions(blocks_of(orthonormal.T, 300), 1).directions.shape == (700, 20)
 
 
 def test_it_is_the_same_each_time():
     C = smoother(700)
     assert_allclose(
-        smoothed_directions(blocks_of(C, 300), M), smoothed_directions(blocks_of(C, 300), M), rtol=0
+        *(smoothed_directions(blocks_of(C, 300), M).directions for _ in range(2)), rtol=0
     )
 
 
@@ -68,8 +73,8 @@ def test_it_is_the_same_each_time():
 def test_other_array_libraries(xp, n):
     C = smoother(n)
     A, ours = (
-        smoothed_directions(blocks_of(C, 300), M),
-        smoothed_directions(blocks_of(xp.asarray(C), 300), M),
+        smoothed_directions(blocks_of(C, 300), M).directions,
+        smoothed_directions(blocks_of(xp.asarray(C), 300), M).directions,
     )
     assert isinstance(ours, np.ndarray)
     assert_allclose(ours @ ours.T, A @ A.T, atol=1e-4)

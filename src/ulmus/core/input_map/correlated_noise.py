@@ -66,10 +66,10 @@ def noise_correlation(
     structure, locations = spec.parametric, spec.locations.taken(networks.order)
     assert structure is not None  # HAC estimates imply no correlation matrix
     coordinates = networks.coordinates(np.diag(learned.matrix), learned.log_alpha)
-    A = smoothed_directions(lambda: [coordinates], networks.n_networks)
-    if locations.n - A.shape[1] < FEWEST_LEFT:
+    space = smoothed_directions(lambda: [coordinates], networks.n_networks)
+    if locations.n - space.n_fixed < FEWEST_LEFT:
         return None
-    fits = [covariance_estimate(y, A, locations, structure) for y in to_numpy(networks.y).T]
+    fits = [covariance_estimate(y, space, locations, structure) for y in to_numpy(networks.y).T]
     log(f"noise given this map: {'; '.join(map(_parameters, fits))}")
     if all(fit.independent for fit in fits):
         return None

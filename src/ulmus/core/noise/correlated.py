@@ -9,7 +9,7 @@ roots accept them in blocks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from ulmus.core.noise_covariance.hac import HACSpec
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.reml import covariance_estimate
 from ulmus.core.noise_covariance.roots import IdentityRoot, Root, Running, takes_blocks
-from ulmus.core.noise_covariance.smoothed_space import RETAINED_SHARE, smoothed_directions
+from ulmus.core.noise_covariance.smoothed_space import SMALLEST_SHARE, smoothed_directions
 from ulmus.core.noise_covariance.spec import NoiseCovarianceEstimate
 from ulmus.core.noise_covariance.structure import CovarianceStructure
 from ulmus.core.ridge.member_pairs import COMMON, CORRELATED, PairGram
@@ -40,8 +40,10 @@ def noise_covariances(
     n, rows = fits.locations.n, likelihood_rows(fits.locations.n)
     part = fits if len(rows) == n else fits.part(rows)
     # A direction shared by all rows has the share len(rows) / n of its square length in the subset.
-    A = smoothed_directions(part.stacked, n_members, RETAINED_SHARE * len(rows) / n)
-    return [covariance_estimate(y, A, part.locations, structure) for y in part.outputs()]
+    subset = len(rows) / n
+    space = smoothed_directions(part.stacked, n_members, SMALLEST_SHARE * subset)
+    space = replace(space, shares=np.minimum(space.shares / subset, 1.0))
+    return [covariance_estimate(y, space, part.locations, structure) for y in part.outputs()]
 
 
 def _residual_variant(hc: str) -> str:

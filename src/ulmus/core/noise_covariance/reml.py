@@ -1,27 +1,17 @@
-r"""Restricted maximum likelihood (REML) of a noise covariance.
-
-Residuals of a smoother underestimate the noise: the smoother retains its slow part as if it were
-signal. So the directions A that it retains are projected out of y exactly, and the covariance
-:math:`\sigma^2 S` is estimated from the remainder (Patterson & Thompson, 1971),
-
-.. math:: -2 l = (n - k)(\log 2 \pi q + 1) + \log|S| + \log|A'S^{-1}A|, \qquad
-          q = \frac{y'Py}{n - k},
-
-with :math:`P = S^{-1} - S^{-1}A(A'S^{-1}A)^{-1}A'S^{-1}` and the variance at its maximum
-likelihood value q.
+r"""Scales and shares of a noise covariance by restricted maximum likelihood (REML).
 
 A variance v that is a function of the estimated parameters has about
 :math:`\nu = 2 / \operatorname{Var}(\log v)` degrees of freedom (Satterthwaite, 1946), from the
-curvature of the likelihood. The curvature ignores the bounds of the scales and overstates the
-variance of scales near the longest one; hence ``LEAST_DOF``.
+curvature of the likelihood. The curvature overstates the variance of scales near the longest one,
+and says nothing about a scale at it, where the data do not bound the scale from above; hence
+``LEAST_DOF``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Callable
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -30,9 +20,11 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
+from ulmus.core.noise_covariance.likelihood import SMALLEST_VARIANCE, RestrictedLikelihood
 from ulmus.core.noise_covariance.locations import Locations
+from ulmus.core.noise_covariance.smoothed_space import SmoothedSpace
 from ulmus.core.noise_covariance.structure import CovarianceStructure, CovarianceTerm
-from ulmus.core.noise_covariance.whitening import NoiseWhitening, noise_whitening
+from ulmus.core.noise_covariance.whitening import noise_whitening
 
 # The shortest scale, as a share of the spacing of the rows: neighbours are nearly uncorrelated.
 SHORTEST = 1 / 3
@@ -40,7 +32,7 @@ SHORTEST = 1 / 3
 # longer scale is not separable from the signal. If time, or two coordinates, are the only inputs,
 # the longest scale is somewhat below the resolution of the smoother, the span of the locations over
 # the number of directions, or over its square root.
-SURVIVING = 0.4
+SURVIVING = 0.3
 # Bound of the logits of shares.
 MAX_LOGIT = 6.0
 # A nugget must gain this much in twice the log likelihood (Akaike, 1974): with a superfluous one,
@@ -51,71 +43,33 @@ NUGGET_GAIN = 2.0
 LEAST_GAIN, FURTHER_GAIN = 6.0, 2.0
 # Least residual degrees of freedom.
 FEWEST_LEFT = 10
-# Variances up to this are zero, in the units of the fit; its inverse does not overflow.
-SMALLEST_VARIANCE = 1e-200
+# Noise of a smaller share of the mean square of y is round-off.
+ROUND_OFF = 1e-28
 # Intervals with fewer degrees of freedom do not cover more, and are wider than any scale within its
 # bounds implies.
 LEAST_DOF = 5.0
 # Step of numerical second derivatives, in logarithms of scales and in logits of shares.
 STEP = 0.05
-# Minus the log likelihood if S is not positive definite.
-IMPOSSIBLE = 1e12
 
 Target = Callable[[np.ndarray], float]
 Box = list[tuple[float, float]]
 
 
-@dataclass(frozen=True)
-class RestrictedLikelihood:
-    """Minus the log likelihood of scales and shares, given y without the directions A."""
-
-    y: np.ndarray  # (n,): outputs, in the order of the locations
-    A: np.ndarray  # (n, k): orthonormal columns
-    whitening: NoiseWhitening  # solves with the covariance
-
-    @cached_property
-    def _columns(self) -> np.ndarray:
-        """A and y side by side, in Fortran order for LAPACK."""
-        return np.asfortranarray(np.column_stack([self.A, self.y]))
-
-    def value_and_variance(
-        self, scales: Sequence[float], shares: Sequence[float]
-    ) -> tuple[float, float]:
-        """Minus the log likelihood, and the variance q."""
-        try:
-            white, log_det = self.whitening(scales, shares, self._columns)
-            a, b = white[:, :-1], white[:, -1]
-            C = scipy.linalg.cholesky(a.T @ a, lower=True)
-        except np.linalg.LinAlgError:
-            return IMPOSSIBLE, math.nan
-        left = len(self.y) - a.shape[1]
-        kept = scipy.linalg.solve_triangular(C, a.T @ b, lower=True)
-        q = max(float(b @ b - kept @ kept) / left, SMALLEST_VARIANCE)
-        log_det += 2 * float(np.sum(np.log(np.diagonal(C))))
-        return 0.5 * (log_det + left * (math.log(2 * math.pi * q) + 1)), q
-
-    def independent(self) -> tuple[float, float]:
-        """The same for independent noise."""
-        left = len(self.y) - self.A.shape[1]
-        rest = self.y - self.A @ (self.A.T @ self.y)
-        q = max(float(rest @ rest) / left, SMALLEST_VARIANCE)
-        return 0.5 * left * (math.log(2 * math.pi * q) + 1), q
-
-
 def covariance_estimate(
-    y: np.ndarray, A: np.ndarray, locations: Locations, structure: CovarianceStructure
+    y: np.ndarray, space: SmoothedSpace, locations: Locations, structure: CovarianceStructure
 ) -> CovarianceEstimate:
-    """Scales and shares of noise from y (n,), without the directions A (n, k).
+    """Scales and shares of noise from y (n,), beside a function in the space of the smoother.
 
-    Independent noise is preferred if the gain in likelihood is small. Directions are sorted by
-    eigenvalue; the last ones are not excluded if too few degrees of freedom would remain.
+    Independent noise is preferred if the gain in likelihood is small. The last directions of the
+    space are ignored if too few degrees of freedom would remain.
     """
     structure.require(locations)
-    A = A[:, : max(len(A) - FEWEST_LEFT, 0)]
-    n, k = A.shape
+    n = len(y)
+    space = space.leading(max(n - FEWEST_LEFT, 0))
     order, locations = locations.order, locations.ordered
-    y, A = y[order], A[order]
-    likelihood = RestrictedLikelihood(y, A, noise_whitening(structure, locations))
+    space, k = space.ordered(order), space.n_fixed
+    A = space.directions[:, :k]
+    likelihood = RestrictedLikelihood(y[order], space, noise_whitening(structure, locations))
     alone, variance = likelihood.independent()
     target = _target(likelihood, structure)
     box = [scale_bounds(term, locations, A) for term in structure.terms]
@@ -124,6 +78,7 @@ def covariance_estimate(
     needed = LEAST_GAIN + FURTHER_GAIN * max(structure.n_parameters - 2, 0)
     scales, shares = parameters(structure, best)
     sill = likelihood.value_and_variance(scales, shares)[1]
+    smallest = max(SMALLEST_VARIANCE, ROUND_OFF * float(np.mean(y**2)))
     covariance = curvature_covariance(target, best, box)
 
     def log_sill(p: np.ndarray) -> float:
@@ -132,6 +87,12 @@ def covariance_estimate(
     def log_retained(p: np.ndarray) -> float:
         return log_sill(p) + math.log(retained_share(structure, locations, A, p))
 
+    dof, sill_dof = (
+        LEAST_DOF
+        if at_longest_scale(structure, best, box)
+        else variance_dof(log_variance, best, covariance, n - k)
+        for log_variance in (log_retained, log_sill)
+    )
     return CovarianceEstimate(
         structure,
         values=(*scales, *shares[: structure.n_parameters - len(scales)]),
@@ -143,9 +104,9 @@ def covariance_estimate(
         independent_variance=variance,
         n_rows=n,
         n_removed=k,
-        independent=sill <= SMALLEST_VARIANCE or bool(2 * (alone - value) < needed),
-        dof=variance_dof(log_retained, best, covariance, n - k),
-        sill_dof=variance_dof(log_sill, best, covariance, n - k),
+        independent=sill <= smallest or bool(2 * (alone - value) < needed),
+        dof=dof,
+        sill_dof=sill_dof,
     )
 
 
@@ -165,6 +126,12 @@ def scale_bounds(term: CovarianceTerm, locations: Locations, A: np.ndarray) -> t
         middle = 0.5 * (low + high)
         low, high = (middle, high) if identifiable(middle) else (low, middle)
     return shortest, max(low, shortest + math.log(2))
+
+
+def at_longest_scale(structure: CovarianceStructure, best: np.ndarray, box: Box) -> bool:
+    """Whether a scale is at its upper bound."""
+    J = len(structure.terms)
+    return bool(np.any(best[:J] > np.array(box)[:J, 1] - 2 * STEP))
 
 
 def _retained_variance(

@@ -1,20 +1,23 @@
 r"""Directions of the rows that the smoother retains.
 
 The mean smoother of the members is :math:`P = C'C / M` with C the coordinates of the rows in all
-members, stacked. It retains directions of large eigenvalue: there, signal and noise of y are not
-separable.
+members, stacked. It retains directions of eigenvalue one entirely, and others in part: there, y is
+the sum of signal and noise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
 
-# Directions of at least this eigenvalue are retained.
-RETAINED_SHARE = 0.1
+# Along directions of smaller eigenvalue the function is negligible.
+SMALLEST_SHARE = 0.01
+# Along directions of at least this eigenvalue the outputs are signal, whatever the noise.
+FIXED_SHARE = 0.97
 # Up to this many rows, P is decomposed directly.
 MAX_EXACT_ROWS = 600
 # Up to this many features of all members together, C C' is.
@@ -28,10 +31,37 @@ PASSES, TOLERANCE = 12, 1e-4
 Blocks = Callable[[], Iterable[Array]]
 
 
+@dataclass(frozen=True)
+class SmoothedSpace:
+    """Eigenvectors of P, and their eigenvalues: the shares of the outputs that P retains."""
+
+    directions: np.ndarray  # (n, k): orthonormal columns
+    shares: np.ndarray  # (k,): eigenvalues in [0, 1], descending
+
+    @property
+    def n_fixed(self) -> int:
+        """Number of directions along which the function is unrestricted."""
+        return int(np.sum(self.shares >= FIXED_SHARE))
+
+    @property
+    def odds(self) -> np.ndarray:
+        """Prior variance of the function along the other directions, up to a factor."""
+        shares = self.shares[self.n_fixed :]
+        return shares / (1 - shares)
+
+    def ordered(self, order: np.ndarray) -> SmoothedSpace:
+        """The same for rows in another order."""
+        return SmoothedSpace(self.directions[order], self.shares)
+
+    def leading(self, k: int) -> SmoothedSpace:
+        """The k directions of largest share, or fewer."""
+        return SmoothedSpace(self.directions[:, :k], self.shares[:k])
+
+
 def smoothed_directions(
-    coordinates: Blocks, n_members: int, threshold: float = RETAINED_SHARE
-) -> np.ndarray:
-    """Orthonormal eigenvectors of P with eigenvalues of at least ``threshold``, shape (n, k).
+    coordinates: Blocks, n_members: int, threshold: float = SMALLEST_SHARE
+) -> SmoothedSpace:
+    """Eigenvectors of P with eigenvalues of at least ``threshold``.
 
     ``coordinates`` returns an iterator of blocks (M N', b) of C, in the order of the rows.
     """
@@ -39,13 +69,15 @@ def smoothed_directions(
     if sum(block.shape[1] for block in blocks) <= MAX_EXACT_ROWS:
         C = np.concatenate(blocks, axis=1)
         values, vectors = np.linalg.eigh(C.T @ C / n_members)
-        return vectors[:, values >= threshold][:, ::-1]
+        kept = values >= threshold
+        return SmoothedSpace(vectors[:, kept][:, ::-1], values[kept][::-1])
     few = blocks[0].shape[0] <= MOST_FEATURES
     W = (_eigenvectors if few else _subspace)(coordinates, n_members, threshold)
     reached = [to_numpy(block.T @ W) for block in coordinates()]
     U, s, _ = np.linalg.svd(np.concatenate(reached) / n_members**0.5, full_matrices=False)
     # An eigenvalue at the threshold must not be dropped here by round-off.
-    return U[:, s**2 >= threshold * (1 - 1e-9)]
+    kept = s**2 >= threshold * (1 - 1e-9)
+    return SmoothedSpace(U[:, kept], s[kept] ** 2)
 
 
 def _first(coordinates: Blocks, most_rows: int) -> Iterable[Array]:
