@@ -10,7 +10,7 @@ from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import FULL_LEVERAGE
 from ulmus.core.ridge.alpha import RELATIVE_GRID
 from ulmus.core.variance.estimates import sufficient_members
-from ulmus.diagnostics.calibration_data import noiseless
+from ulmus.core.query.leave_out import noiseless
 from ulmus.diagnostics.finding import Finding, finding
 from ulmus.intervals.confidence import LARGE_BIAS
 from ulmus.messages import Setting
