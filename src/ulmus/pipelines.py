@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,9 +41,9 @@ POINT_METHODS = (
     "variance_at",
     "variance_components",
 )
-# Step of central differences of the transformers, relative to the spread of a column, and its least
-# size relative to a value.
-STEP, ROUND_OFF = 1e-5, 1e-10
+# Step of central differences of the transformers, relative to the spread of a column, for results
+# in double and in single precision; and its least size relative to a value.
+STEPS, ROUND_OFF = {"float64": 1e-5, "float32": 5e-3}, 1e-10
 
 
 def inference(model: Any) -> Any:
@@ -249,6 +249,15 @@ class PipelineTable:
         """Points (b, d) of some rows after changes."""
         return self.valid(self._changed(rows, changes))
 
+    @cached_property
+    def single_precision(self) -> bool:
+        """Whether the transformers return single precision, whatever they are given."""
+        block = self._changed(slice(0, 1), {})
+        if not hasattr(block, "iloc"):
+            return "float32" in str(self.valid(block).dtype)
+        single = {name: float for name, dtype in block.dtypes.items() if dtype == np.float32}
+        return "float32" in str(self.valid(block.astype(single)).dtype)
+
     def directions(self, rows: Rows, changes: Changes, name: str) -> Array:
         """Derivatives of these points by a column, shape (b, d).
 
@@ -259,11 +268,12 @@ class PipelineTable:
         # The spread of the column, as an offset such as that of a northing has no influence; and
         # more than its round-off.
         spread = np.std(np.asarray(self.column(name), dtype=float))
-        step = np.maximum(STEP * (spread if spread > 0 else np.abs(x)), ROUND_OFF * np.abs(x))
+        share = STEPS["float32" if self.single_precision else "float64"]
+        step = np.maximum(share * (spread if spread > 0 else np.abs(x)), ROUND_OFF * np.abs(x))
         if np.all(x > 0):
             # Positive values stay positive, because transformers may take logarithms.
             step = np.minimum(step, np.maximum(1e-3 * x, 1e-10 * spread))
-        step = np.where(step > 0, step, STEP)
+        step = np.where(step > 0, step, share)
         above, below = x + step, x - step
         high, low = (
             to_numpy(dense(self.points(rows, {**changes, name: values})))

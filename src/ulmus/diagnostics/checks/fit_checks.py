@@ -8,9 +8,9 @@ from ulmus.core.arrays.backend import Array, dense, taken_rows, to_numpy
 from ulmus.core.data.scaling import n_extrapolated
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import FULL_LEVERAGE
+from ulmus.core.query.leave_out import noiseless
 from ulmus.core.ridge.alpha import RELATIVE_GRID
 from ulmus.core.variance.estimates import sufficient_members
-from ulmus.core.query.leave_out import noiseless
 from ulmus.diagnostics.finding import Finding, finding
 from ulmus.intervals.confidence import LARGE_BIAS
 from ulmus.messages import Setting
