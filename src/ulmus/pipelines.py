@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,8 +21,9 @@ from ulmus.estimators._base import BaseELM
 from ulmus.estimators._effects import Effects
 from ulmus.estimators._inference_source import point_blocks
 from ulmus.estimators._joint_inference import JointInference
+from ulmus.exceptions import ExtrapolationWarning
 from ulmus.model_file import save
-from ulmus.tables import TableEncoder
+from ulmus.tables import Schema, TableEncoder
 from ulmus.tables.frames import default_feature_names
 
 if TYPE_CHECKING:
@@ -178,14 +180,14 @@ class PipelineInference(Effects, JointInference):
             if missing:
                 raise ValueError(f"X lacks the column {missing[0]!r} of the Pipeline.")
             inputs = data[list(names)]
-        table = PipelineTable(data, inputs, tuple(map(str, names)), self._valid, self._labelled())
-        table.points(slice(0, 1), {})  # raises an error if the table cannot be transformed
-        return table
-
-    def _labelled(self) -> frozenset[str]:
-        """Columns whose numbers are labels of categories, by a TableEncoder."""
         first = self.pipe.steps[0][1]
-        return frozenset(first.schema_.categorical if isinstance(first, TableEncoder) else ())
+        schema = first.schema_ if isinstance(first, TableEncoder) else None
+        table = PipelineTable(data, inputs, tuple(map(str, names)), self._valid, schema)
+        if schema is None:
+            table.points(slice(0, 1), {})  # raises an error if the table cannot be transformed
+        else:
+            first.transform(inputs)  # also warns once of unknown categories in all rows
+        return table
 
     def _valid(self, X: Any) -> Array:
         return self._model._valid_points(self._transformed(X))
@@ -213,8 +215,7 @@ class PipelineTable:
     inputs: Any  # the columns that the Pipeline was fitted to
     features: tuple[str, ...]  # their names
     valid: Callable[[Any], Array]  # transforms and validates such a table, with result (b, d)
-    # Columns whose values are labels even if they are numbers.
-    labelled: frozenset[str] = frozenset()
+    schema: Schema | None = None  # the columns, if a TableEncoder is the first transformer
 
     @property
     def n_rows(self) -> int:
@@ -232,7 +233,9 @@ class PipelineTable:
             return frame_column(self.data, name)
         if hasattr(self.inputs, "iloc"):
             values = frame_column(self.inputs, self._label(name))
-            return values if values is None or name not in self.labelled else values.astype(object)
+            # Labels of categories may be numbers.
+            is_label = self.schema is not None and name in self.schema.categorical
+            return values.astype(object) if values is not None and is_label else values
         column = self.inputs[:, self.features.index(name)]
         try:
             return column.astype(float)
@@ -247,16 +250,18 @@ class PipelineTable:
 
     def points(self, rows: Rows, changes: Changes) -> Array:
         """Points (b, d) of some rows after changes."""
-        return self.valid(self._changed(rows, changes))
+        if self.schema is not None:
+            self.schema.require_categories(changes)
+        return self._points_of(self._changed(rows, changes))
 
     @cached_property
     def single_precision(self) -> bool:
         """Whether the transformers return single precision, whatever they are given."""
         block = self._changed(slice(0, 1), {})
         if not hasattr(block, "iloc"):
-            return "float32" in str(self.valid(block).dtype)
+            return "float32" in str(self._points_of(block).dtype)
         single = {name: float for name, dtype in block.dtypes.items() if dtype == np.float32}
-        return "float32" in str(self.valid(block.astype(single)).dtype)
+        return "float32" in str(self._points_of(block.astype(single)).dtype)
 
     def directions(self, rows: Rows, changes: Changes, name: str) -> Array:
         """Derivatives of these points by a column, shape (b, d).
@@ -280,6 +285,12 @@ class PipelineTable:
             for values in (above, below)
         )
         return (high - low) / (above - below)[rows, None]
+
+    def _points_of(self, block: Any) -> Array:
+        """Points (b, d) of rows; unknown categories were reported for the whole table."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            return self.valid(block)
 
     def _changed(self, rows: Rows, changes: Changes) -> Any:
         is_frame = hasattr(self.inputs, "iloc")
