@@ -63,8 +63,10 @@ def row_sd(fit: Fit, rows: TrainingRows) -> np.ndarray:
     root = rows.data.root_weight
     weight = 1.0 if root is None else np.where(root > 0, root, 1.0) ** 2
     model = smoothed_noise(fit, rows.noise) * rows.loo_leverage
-    variance = (rows.noise / weight + model) * fit.ensemble.unit[:, None] ** 2
-    return _positive_root(variance + fit.map_variance(rows.data.X))
+    # In the fit's units of y, whose squares do not overflow.
+    unit = fit.ensemble.unit[:, None]
+    shifts = fit.map_shifts(rows.data.X) / unit
+    return unit * _positive_root(rows.noise / weight + model + np.sum(shifts**2, axis=0))
 
 
 def smoothed_noise(fit: Fit, noise: np.ndarray) -> np.ndarray:

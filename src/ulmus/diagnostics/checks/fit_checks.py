@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, dense, taken_rows, to_numpy
+from ulmus.core.arrays.linalg import svd
 from ulmus.core.data.scaling import n_extrapolated
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import FULL_LEVERAGE
@@ -204,5 +205,5 @@ def _largest_square(fit: Fit, k: int) -> float:
     smoother = next(p.smoother for p in fit.ensemble.regressions if k in p.outputs)
     first = int(smoother.constant)
     root = to_numpy(smoother.to_t[0, first:, first:])
-    least = float(np.min(np.linalg.svd(root, compute_uv=False)))
+    least = float(np.min(svd(root[None])[1]))
     return 1 / least**2 if least > 0 else 0.0
