@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from ulmus.estimators._base import BaseELM
 from ulmus.estimators._effects import Effects
 from ulmus.estimators._inference_source import point_blocks
 from ulmus.estimators._joint_inference import JointInference
+from ulmus.exceptions import ExtrapolationWarning
 from ulmus.model_file import save
-from ulmus.tables import TableEncoder
+from ulmus.tables import Schema, TableEncoder
 from ulmus.tables.frames import default_feature_names
 
 if TYPE_CHECKING:
@@ -41,9 +43,9 @@ POINT_METHODS = (
     "variance_at",
     "variance_components",
 )
-# Step of central differences of the transformers, relative to the spread of a column, and its least
-# size relative to a value.
-STEP, ROUND_OFF = 1e-5, 1e-10
+# Step of central differences of the transformers, relative to the spread of a column, for results
+# in double and in single precision; and its least size relative to a value.
+STEPS, ROUND_OFF = {"float64": 1e-5, "float32": 5e-3}, 1e-10
 
 
 def inference(model: Any) -> Any:
@@ -178,14 +180,14 @@ class PipelineInference(Effects, JointInference):
             if missing:
                 raise ValueError(f"X lacks the column {missing[0]!r} of the Pipeline.")
             inputs = data[list(names)]
-        table = PipelineTable(data, inputs, tuple(map(str, names)), self._valid, self._labelled())
-        table.points(slice(0, 1), {})  # raises an error if the table cannot be transformed
-        return table
-
-    def _labelled(self) -> frozenset[str]:
-        """Columns whose numbers are labels of categories, by a TableEncoder."""
         first = self.pipe.steps[0][1]
-        return frozenset(first.schema_.categorical if isinstance(first, TableEncoder) else ())
+        schema = first.schema_ if isinstance(first, TableEncoder) else None
+        table = PipelineTable(data, inputs, tuple(map(str, names)), self._valid, schema)
+        if schema is None:
+            table.points(slice(0, 1), {})  # raises an error if the table cannot be transformed
+        else:
+            first.transform(inputs)  # also warns once of unknown categories in all rows
+        return table
 
     def _valid(self, X: Any) -> Array:
         return self._model._valid_points(self._transformed(X))
@@ -213,8 +215,7 @@ class PipelineTable:
     inputs: Any  # the columns that the Pipeline was fitted to
     features: tuple[str, ...]  # their names
     valid: Callable[[Any], Array]  # transforms and validates such a table, with result (b, d)
-    # Columns whose values are labels even if they are numbers.
-    labelled: frozenset[str] = frozenset()
+    schema: Schema | None = None  # the columns, if a TableEncoder is the first transformer
 
     @property
     def n_rows(self) -> int:
@@ -232,7 +233,9 @@ class PipelineTable:
             return frame_column(self.data, name)
         if hasattr(self.inputs, "iloc"):
             values = frame_column(self.inputs, self._label(name))
-            return values if values is None or name not in self.labelled else values.astype(object)
+            # Labels of categories may be numbers.
+            is_label = self.schema is not None and name in self.schema.categorical
+            return values.astype(object) if values is not None and is_label else values
         column = self.inputs[:, self.features.index(name)]
         try:
             return column.astype(float)
@@ -247,7 +250,18 @@ class PipelineTable:
 
     def points(self, rows: Rows, changes: Changes) -> Array:
         """Points (b, d) of some rows after changes."""
-        return self.valid(self._changed(rows, changes))
+        if self.schema is not None:
+            self.schema.require_categories(changes)
+        return self._points_of(self._changed(rows, changes))
+
+    @cached_property
+    def single_precision(self) -> bool:
+        """Whether the transformers return single precision, whatever they are given."""
+        block = self._changed(slice(0, 1), {})
+        if not hasattr(block, "iloc"):
+            return "float32" in str(self._points_of(block).dtype)
+        single = {name: float for name, dtype in block.dtypes.items() if dtype == np.float32}
+        return "float32" in str(self._points_of(block.astype(single)).dtype)
 
     def directions(self, rows: Rows, changes: Changes, name: str) -> Array:
         """Derivatives of these points by a column, shape (b, d).
@@ -259,17 +273,24 @@ class PipelineTable:
         # The spread of the column, as an offset such as that of a northing has no influence; and
         # more than its round-off.
         spread = np.std(np.asarray(self.column(name), dtype=float))
-        step = np.maximum(STEP * (spread if spread > 0 else np.abs(x)), ROUND_OFF * np.abs(x))
+        share = STEPS["float32" if self.single_precision else "float64"]
+        step = np.maximum(share * (spread if spread > 0 else np.abs(x)), ROUND_OFF * np.abs(x))
         if np.all(x > 0):
             # Positive values stay positive, because transformers may take logarithms.
             step = np.minimum(step, np.maximum(1e-3 * x, 1e-10 * spread))
-        step = np.where(step > 0, step, STEP)
+        step = np.where(step > 0, step, share)
         above, below = x + step, x - step
         high, low = (
             to_numpy(dense(self.points(rows, {**changes, name: values})))
             for values in (above, below)
         )
         return (high - low) / (above - below)[rows, None]
+
+    def _points_of(self, block: Any) -> Array:
+        """Points (b, d) of rows; unknown categories were reported for the whole table."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            return self.valid(block)
 
     def _changed(self, rows: Rows, changes: Changes) -> Any:
         is_frame = hasattr(self.inputs, "iloc")

@@ -274,17 +274,23 @@ def test_a_closed_standard_output_is_no_failure(place):
 
 
 @pytest.mark.slow
-def test_an_interrupt_while_packages_are_loaded_ends_quietly():
+@pytest.mark.parametrize("package", ["numpy", "sklearn", "typer"])
+def test_an_interrupt_while_packages_are_loaded_is_one_line(package):
+    """NumPy and scikit-learn were imported before the command could handle an interrupt."""
     code = (
-        "import sys, ulmus.cli\n"
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "class Interrupted:\n"
-        "    def find_spec(self, *_):\n"
-        "        raise KeyboardInterrupt\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {package!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Interrupted())\n"
-        "ulmus.cli.main()"
+        "from ulmus.cli import main\n"
+        "main()"
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (process.returncode, process.stderr) == (130, "")
+    assert process.returncode == 130
+    assert (process.stdout, process.stderr) == ("", "ulmus: interrupted; nothing was written.\n")
 
 
 def test_help_contains_examples():

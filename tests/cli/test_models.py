@@ -39,7 +39,7 @@ def frame_of(folder, *options, model="m.ulmus", data="new.csv"):
 @pytest.mark.slow
 def test_a_fit_is_that_of_python(folder):
     table = sample()
-    encoder = TableEncoder().fit(table.drop(columns="y"))
+    encoder = TableEncoder(unknown="error").fit(table.drop(columns="y"))
     model = ulmus.ELMEnsembleRegressor(2, 10, random_state=0)
     model.fit(encoder.transform(table), table.y)
     again = ulmus.load(folder / "m.ulmus")

@@ -22,6 +22,7 @@ MODULES = [
     "dask",
     "datasets",
     "diagnostics",
+    "effects",
     "exceptions",
     "intervals",
     "metrics",

@@ -1,5 +1,6 @@
 """Averages, contrasts, slopes and curves agree with predictions of changed tables."""
 
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.inspection import partial_dependence
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.arrays.backend import row_blocks
 from ulmus.core.layer.hidden_layer import ACTIVATIONS
+from ulmus.effects import JointCovariance
 
 STEP = 1e-5
 
@@ -319,8 +321,7 @@ def test_frames_survive_what_pandas_does_with_them(named, frame):
     assert ours.merge(names).name.tolist() == ["x", "y", "z"]
     copied = ours.copy()
     assert_array_equal(copied.attrs["covariance"], ours.attrs["covariance"])
-    copied.attrs["covariance"][0, 0] = 7.0
-    assert ours.attrs["covariance"][0, 0] != 7.0
+    assert copied.attrs["covariance"] == ours.attrs["covariance"]
     assert_allclose(ours.groupby("contrast").estimate.mean(), ours.estimate.mean())
     assert ours[ours.estimate > 0].reset_index(drop=True).shape[1] == ours.shape[1]
     assert list(ours.columns) == [
@@ -366,3 +367,44 @@ def test_long_tables_are_summed_over_all_blocks(data):
     last = X[groups == 2]
     joint = fitted.predict_cov(last)
     assert_allclose(fitted.average(X, by=groups).std_error[2] ** 2, joint.mean(), rtol=1e-6)
+
+
+# ---------------------------------------------------------------- the covariance of sorted rows
+
+
+def test_the_covariance_of_sorted_and_selected_rows(named, frame):
+    """Attributes of a frame keep their order when its rows are sorted."""
+    ours = named.average(frame, by="site")
+    covariance = ours.attrs["covariance"]
+    part = ours.sort_values("estimate", ascending=False).head(2)
+    order = list(part.index)
+    found = part.attrs["covariance"].of(part)
+    assert_array_equal(found, np.asarray(covariance)[np.ix_(order, order)])
+    assert_array_equal(covariance.loc[part.index, part.index], found)
+    assert_allclose(np.sqrt(np.diagonal(found)), part.std_error)
+    difference = np.array([1.0, -1.0])
+    expected = named.average(frame, by="site", hypothesis="pairwise")
+    se = np.sqrt(difference @ found @ difference)
+    assert np.min(np.abs(expected.std_error - se)) < 1e-9 * se
+
+
+def test_frames_whose_index_was_replaced_are_refused(named, frame):
+    ours = named.average(frame, by="site")
+    covariance = ours.attrs["covariance"]
+    with pytest.raises(ValueError, match="other standard errors; keep the index"):
+        covariance.of(ours.iloc[::-1].reset_index(drop=True))
+    with pytest.raises(ValueError, match="the label 'a', which no row of the covariance has"):
+        covariance.of(ours.set_index("site"))
+
+
+def test_a_covariance_is_an_array_of_numpy(named, frame):
+    covariance = named.average(frame, by="site").attrs["covariance"]
+    C, L = np.asarray(covariance), np.array([[1.0, -1.0, 0.0]])
+    assert covariance.shape == C.shape == (3, 3)
+    assert len(covariance) == 3
+    assert_array_equal(L @ covariance @ L.T, L @ C @ L.T)
+    assert_array_equal(covariance @ L.T, C @ L.T)
+    assert_array_equal(np.abs(covariance), np.abs(C))
+    assert_array_equal(covariance[:2, 0], C[:2, 0])
+    assert covariance == pickle.loads(pickle.dumps(covariance))
+    assert covariance != JointCovariance(C, ["a", "b", "c"])

@@ -237,3 +237,46 @@ def test_standardised_inputs_have_no_unit(data, size):
     )
     expected = one.predict_var(data.X_new)
     assert_allclose(other.predict_var(size * data.X_new), expected, rtol=1e-6)
+
+
+# ---------------------------------------------------------------- outputs that are no numbers
+
+
+def dates_of(kind):
+    """Forty dates or durations in one of the forms in which libraries give them."""
+    pd = pytest.importorskip("pandas")
+    dates = pd.date_range("2020-01-01", periods=40)
+    return {
+        "datetime64": dates.to_numpy(),
+        "index": dates,
+        "series": pd.Series(dates),
+        "time zone": pd.Series(dates.tz_localize("UTC")),
+        "list": list(dates),
+        "python": [date.date() for date in dates],
+        "period": pd.Series(dates.to_period("D")),
+        "frame": pd.DataFrame({"y": np.arange(40.0), "day": dates}),
+        "timedelta64": (dates - dates[0]).to_numpy(),
+        "durations": list(dates - dates[0]),
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["datetime64", "index", "series", "time zone", "list", "python", "period", "frame"],
+)
+def test_a_target_of_dates_is_refused(data, kind):
+    """Dates were fitted as 1.6e18 nanoseconds."""
+    unfitted, y = plain_ensemble(3, 8), dates_of(kind)
+    for fit in (unfitted.fit, unfitted.partial_fit):
+        with pytest.raises(ValueError, match=mentions("y contains dates", "timedelta64")):
+            fit(data.X, y)
+    with pytest.raises(ValueError, match=mentions("y of block 0", "dates", "timedelta64")):
+        unfitted.fit_blocks([(data.X, y)])
+
+
+@pytest.mark.parametrize("kind", ["timedelta64", "durations"])
+def test_a_target_of_durations_is_refused(data, model, kind):
+    with pytest.raises(ValueError, match=mentions("y contains durations", "timedelta64", "days")):
+        plain_ensemble(3, 8).fit(data.X, dates_of(kind))
+    with pytest.raises(ValueError, match=mentions("y contains durations")):
+        model.check(data.X, dates_of(kind))

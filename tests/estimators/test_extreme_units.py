@@ -7,6 +7,8 @@ from messages import mentions
 from models import small_ensemble
 from numpy.testing import assert_allclose
 
+from ulmus.exceptions import ExtrapolationWarning
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
@@ -60,3 +62,28 @@ def test_units_beyond_all_numbers_are_refused_on_every_way(normal_rows):
     ]:
         with pytest.raises(ValueError, match=mentions(*words)):
             act()
+
+
+def test_inputs_that_single_precision_casts_to_zero_are_refused(normal_rows):
+    """Their standard deviation became zero, and inputs 0 / 0."""
+    X, y = normal_rows
+    with pytest.raises(ValueError, match=mentions("float32", "input 0 of X", "float64")):
+        small_ensemble(3, 5, dtype="float32").fit(1e-60 * X, y)
+
+
+def test_slopes_whose_variance_overflows_are_refused(normal_rows):
+    X, y = normal_rows
+    model = small_ensemble(3, 5).fit(1e-140 * X, 1e140 * y)
+    with pytest.raises(ValueError, match=mentions("variance is beyond the range", "column")):
+        model.slope(1e-140 * X)
+
+
+def test_variances_due_to_the_choice_of_alpha_do_not_overflow_in_single_precision():
+    """Squares of shifts of predictions exceeded 3e38 far from the rows of a large output."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(60, 1)), rng.normal(size=60)
+    y[0] = 9e17
+    model = small_ensemble(3, 20, dtype="float32", activation="relu", alpha="gcv").fit(X, y)
+    with pytest.warns(ExtrapolationWarning):
+        variance = model.predict_var(1e6 * X[:5], component="model")
+    assert np.all(np.isfinite(variance) & (variance > 0))

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from models import plain_ensemble
+from models import plain_ensemble, small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.integrate import quad
@@ -283,3 +283,37 @@ def test_both_tails_of_quantiles_are_calibrated_in_small_samples():
         model, X, y = simulated(20, "normal", seed)
         below.append(np.mean(y[:, None] <= model.predict_quantiles(X, [0.05, 0.5, 0.95]), axis=0))
     assert_allclose(np.mean(below, axis=0), [0.05, 0.5, 0.95], rtol=0, atol=0.025)
+
+
+# ---------------------------------------------------------------- quantiles and probabilities
+
+
+LEVELS_OF_ROUND_TRIP = np.concatenate([[1e-6, 1e-3], np.linspace(0.005, 0.995, 100), [0.999]])
+
+
+def assert_round_trip(model, X):
+    """Quantile function and distribution function are inverse to each other."""
+    found = model.predict_dist(X)
+    for level in LEVELS_OF_ROUND_TRIP:
+        assert_allclose(found.cdf(found.ppf(level)), level, rtol=0, atol=1e-8)
+        assert_allclose(found.sf(found.isf(level)), level, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("offset", [0.0, 10.0, 1e4])
+def test_quantiles_of_tied_residuals_have_their_probability(offset):
+    """Between ties the distribution function rose by 2e-5 within the precision of y."""
+    rng = np.random.default_rng(0)
+    X = np.ones((300, 1))
+    model = small_ensemble(3, 5, alpha=1.0).fit(X, offset + (rng.random(300) < 0.1))
+    assert_round_trip(model, X[:2])
+
+
+@pytest.mark.parametrize("offset", [0.0, 10.0, 1e6])
+def test_quantiles_without_noise_have_their_probability(offset):
+    """The scale was so small that neighbouring numbers were a fifth of all probability apart."""
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    model = small_ensemble(3, 2, alpha=0.0, activation="identity")
+    model.fit(X, offset + X[:, 0])
+    assert_round_trip(model, X[:5])
+    # It remains far below every scale of the outputs.
+    assert np.all(model.predict_dist(X[:5]).std() < 1e-7 * (1 + offset))

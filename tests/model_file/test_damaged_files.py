@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import re
 import typing
 import zipfile
 import zlib
@@ -24,6 +25,7 @@ from ulmus.exceptions import ModelFileError
 from ulmus.model_file import container, validation
 from ulmus.model_file.container import read_container, write_container
 from ulmus.model_file.field_types import construct, field_hints, matches_type
+from ulmus.noise import AR1
 
 W = "fit.ensemble.layer.W"
 Q = "fit.ensemble.regressions.0.smoother.q"
@@ -496,7 +498,15 @@ def heteroskedastic_parts(training_table, tmp_path_factory):
         ("factor", np.array([-1.0]), "NoiseVarianceModel.factor has negative values"),
         ("flat", np.array([-1.0]), "NoiseVarianceModel.flat has negative values"),
         ("share", np.array([-1.0]), "NoiseVarianceModel.share has negative values"),
-        ("factor", np.array([np.nan]), "noise variance is negative or not a number"),
+        ("factor", np.array([np.nan]), "share, factor or bounds"),
+        ("factor", np.array([0.0]), "share, factor or bounds"),
+        ("factor", np.array([np.inf]), "noise model has a share, factor"),
+        ("share", np.array([1.5]), "share, factor or bounds"),
+        ("low", np.array([np.nan]), "share, factor or bounds"),
+        ("low", np.array([1e300]), "share, factor or bounds"),
+        ("high", np.array([np.inf]), "share, factor or bounds"),
+        ("flat", np.array([np.inf]), "share, factor or bounds"),
+        ("flat", np.array([0.5]), "noise models are not those of the outputs whose noise varies"),
         ("factor", np.zeros(2), "its noise_model.factor has the shape (2,), not (1,)"),
         ("low", np.zeros((1, 1)), "its noise_model.low has the shape (1, 1), not (1,)"),
     ],
@@ -508,6 +518,36 @@ def test_a_forged_noise_model(heteroskedastic_parts, path, field, array, message
     assert "fit.noise_model.logs.0.layer.W" in tensors
     assert array_of(*tensors[name]).shape == (1,)
     assert message in refusal(path, sealed(text, {**tensors, name: entry(array)}))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("scale", -1.0, "PairForms.scale has negative values"),
+        ("scale", np.nan, "its variances are negative or not numbers"),
+        ("forms.0.single", -1.0, "its variances are negative or not numbers"),
+    ],
+)
+def test_forged_forms_of_a_variance(heteroskedastic_parts, path, field, value, message):
+    name = f"fit.ensemble.regressions.0.forms.own.{field}"
+    assert message in refusal(path, forged(heteroskedastic_parts, name, fill(value)))
+
+
+@pytest.mark.parametrize(
+    ("field", "forgery", "message"),
+    [
+        ("sill", "-1.0", "CovarianceEstimate.sill has negative values"),
+        ("values", '{"tuple": [-3.0]}', "CovarianceEstimate.values has negative values"),
+        ("shares", '{"tuple": [1.5]}', "its shares of noise variance sum to 1.5"),
+    ],
+)
+def test_a_forged_noise_covariance(training_table, path, field, forgery, message):
+    model = plain_ensemble(2, 5, noise=AR1(), random_state=0)
+    model.fit(training_table.X, training_table.y).save(path)
+    text, tensors = taken_apart(path.read_bytes())
+    forged_text, n = re.subn(rf'"{field}": ({{[^}}]*}}|[^,]*)', f'"{field}": {forgery}', text)
+    assert n == 1
+    assert message in refusal(path, sealed(forged_text, tensors))
 
 
 def test_rows_whose_number_differs(parts, path):

@@ -65,6 +65,21 @@ def rows(locations):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("noise", [Exponential(), Matern(), Conley(cutoff=1.0)], ids=repr)
+@pytest.mark.parametrize("map_of_inputs", [None, "auto"])
+def test_origin_and_rotation_of_coordinates_do_not_matter(locations, rows, noise, map_of_inputs):
+    """Blocks of rows that are held out together had sides along the axes."""
+    turned = np.array([[0.8, -0.6], [0.6, 0.8]])
+    found = []
+    for coords in (locations["coords"], locations["coords"] @ turned + [300.0, -20.0]):
+        model = ELMEnsembleRegressor(3, 8, noise=noise, input_map=map_of_inputs, random_state=0)
+        model.fit(*rows, coords=coords)
+        se = np.sqrt(model.predict_var(rows[0], component="model"))
+        found.append(np.column_stack([se, model.predict(rows[0]), model.predict_interval(rows[0])]))
+    assert_allclose(*found, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.slow
 @noises
 @pytest.mark.parametrize("alpha", [0.1, "block-loo"])
 def test_the_order_of_the_rows_does_not_matter(locations, rows, noise, alpha):

@@ -102,3 +102,21 @@ def test_invalid_locations_raise(noise, given, words):
 
 def test_coordinates_are_numbers():
     assert_array_equal(coordinates(pd.DataFrame({"a": [1, 2], "b": [3, 4]})), [[1, 3], [2, 4]])
+
+
+# ---------------------------------------------------------------- labels of several types
+
+
+def test_groups_of_numbers_and_texts_are_refused():
+    """The groups 1 and "1" were merged."""
+    mixed = [1, "1", 2, "2"]
+    for values in (mixed, tuple(mixed), np.array(mixed, dtype=object), pd.Series(mixed)):
+        with pytest.raises(ValueError, match=mentions("groups", "strings", "1 of type int")):
+            labels(values)
+
+
+@pytest.mark.parametrize("values", [[3, 1, 3], [3.5, 1.0, 3.5]])
+def test_numbers_among_objects_are_numbers(values):
+    """They became strings, and numbers given to predict did not match them."""
+    assert_array_equal(labels(np.array(values, dtype=object)), np.array(values))
+    assert labels(np.array(values, dtype=object)).dtype == labels(values).dtype

@@ -8,12 +8,16 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from models import small_ensemble
 from numpy.testing import assert_array_equal
 from properties import at_least
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
+from ulmus import inference, load
+from ulmus.exceptions import ExtrapolationWarning
 from ulmus.tables import Schema, TableEncoder, infer_schema
 from ulmus.tables.cells import Cells
 from ulmus.tables.dates import AMBIGUOUS_DATE_TEXT
@@ -203,3 +207,58 @@ def test_a_long_table_leaves_no_trace_but_its_first_values():
     assert sum(map(len, scan.statistics.parts)) == 100_000
     # A part of an array would keep all of it in memory.
     assert all(values.base is None for values in scan.statistics.parts)
+
+
+# ---------------------------------------------------------------- unknown categories
+
+
+def table_with_rare_categories():
+    """Ninety rows with two categories of one row each, and their outputs."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"t": rng.uniform(size=90), "kind": rng.choice(["a", "b"], 90)})
+    y = table.t + (table.kind == "b")
+    table.loc[[0, 50], "kind"] = ["rare", "rarer"]
+    return table, y
+
+
+def test_a_category_of_held_out_rows_has_no_indicator():
+    """Cross-validation failed if a category was in one fold only."""
+    table, y = table_with_rare_categories()
+    with pytest.warns(ExtrapolationWarning, match=r"1 of 30 rows have .* \(1 of 'kind'\)"):
+        scores = cross_val_score(
+            make_pipeline(TableEncoder(), LinearRegression()), table, y, cv=3, error_score="raise"
+        )
+    assert np.all(scores > 0.9)
+
+
+def test_rows_with_unknown_categories_are_counted_once(recwarn):
+    table, _ = table_with_rare_categories()
+    encoder = TableEncoder().fit(table[1:50])
+    indicators = encoder.transform(table)[["kind=a", "kind=b"]]
+    assert_array_equal(np.flatnonzero(indicators.sum(axis=1) == 0), [0, 50])
+    assert len(recwarn) == 1
+
+
+def test_unknown_categories_are_an_error_on_request(tmp_path):
+    table, y = table_with_rare_categories()
+    encoder = TableEncoder(unknown="error").fit(table[1:50])
+    with pytest.raises(ValueError, match=r"contains 'rare' in data row 1, .* unknown='ignore'"):
+        encoder.transform(table)
+    with pytest.raises(ValueError, match="unknown='drop' must be one of ignore, error"):
+        TableEncoder(unknown="drop").fit(table)
+    for rule in ("error", "ignore"):
+        pipe = make_pipeline(TableEncoder(unknown=rule), small_ensemble(2, 5)).fit(table, y)
+        inference(pipe).save(tmp_path / "model.ulmus")
+        assert load(tmp_path / "model.ulmus").steps[0][1].schema_.unknown == rule
+
+
+def test_effects_of_unknown_categories_are_refused(recwarn):
+    """A misspelt category is no category of another table."""
+    table, y = table_with_rare_categories()
+    known = table.kind.isin(["a", "b"])
+    pipe = make_pipeline(TableEncoder(), small_ensemble(2, 5)).fit(table[known], y[known])
+    with pytest.raises(ValueError, match=r"'c' is not a category of 'kind' \('a', 'b'\)"):
+        inference(pipe).compare(table[known], {"kind": ["a", "c"]})
+    recwarn.clear()
+    assert inference(pipe).slope(table, "t").estimate.item() > 0
+    assert [warning.category for warning in recwarn] == [ExtrapolationWarning]

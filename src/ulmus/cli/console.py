@@ -17,10 +17,11 @@ import typer
 from rich.console import Console as RichConsole
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from ulmus.cli import INTERRUPTED, INTERRUPTED_TEXT
 from ulmus.exceptions import CarriesMessage, UlmusWarning
 from ulmus.messages import ANY, Message, Setting
 
-FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
+FAILURE, BAD_INPUT = 1, 2
 # Options whose names differ from the Python parameter.
 RENAMED = {"target": "interval_target"}
 # System errors about a path that the user named.
@@ -102,7 +103,7 @@ class Console:
             except (typer.Exit, typer.Abort):
                 raise
             except KeyboardInterrupt:
-                self._exit("interrupted; nothing was written.", INTERRUPTED)
+                self._exit(INTERRUPTED_TEXT, INTERRUPTED)
             except MemoryError:
                 self._exit(self._out_of_memory(), FAILURE)
             except (ValueError, *PATH_ERRORS) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ def load_model(path: Path, missing: Missing | None = None) -> LoadedModel:
 
 def _schema(model: Any, path: Path) -> Schema:
     if isinstance(model, Pipeline):
-        return model.steps[0][1].schema_
+        return replace(model.steps[0][1].schema_, unknown="error")
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         text = f"{path} was fitted to an array without column names"

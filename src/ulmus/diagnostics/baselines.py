@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ulmus.core.arrays.backend import FloatArray
+from ulmus.core.arrays.linalg import svd
 
 # Ridge parameters that a linear model chooses from, for standardised inputs and relative to the
 # number of rows: from almost least squares to almost the mean.
@@ -52,7 +53,7 @@ def linear_baseline(
     # Inputs that are constant up to round-off get no coefficient.
     scale = np.where(sd > 1e-12 * np.max(np.abs(X), axis=0, initial=0.0), sd, np.inf)
     root = np.sqrt(w)
-    U, s, Vt = np.linalg.svd(root[:, None] * (X - centre) / scale, full_matrices=False)
+    (U,), (s,), (Vt,) = svd((root[:, None] * (X - centre) / scale)[None])
     target = root * (y - mean)
     along = U.T @ target
 

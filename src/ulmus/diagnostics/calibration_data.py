@@ -19,7 +19,12 @@ from ulmus.core.arrays.backend import Array, FloatArray, taken_rows, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.layer.functionals import features
-from ulmus.core.query.leave_out import loo_residuals, out_of_fold_residuals, scaled_residuals
+from ulmus.core.query.leave_out import (
+    loo_residuals,
+    out_of_fold_residuals,
+    round_off,
+    scaled_residuals,
+)
 from ulmus.diagnostics.given_rows import GIVEN, LEAVE_ONE_OUT, NEW, GivenRows
 from ulmus.intervals.bounds import has_ranks, is_skewed, quantile_rank
 from ulmus.intervals.distribution import fit_shape, predictive_distribution
@@ -29,8 +34,6 @@ BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.intp]
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
-# Errors smaller than this share of y are round-off.
-ROUND_OFF = 1e-11
 # Inputs that rows are grouped by: the most relevant ones of a learned map, else the first.
 MOST_INPUTS = 20
 # Fields of ``CalibrationData`` whose last axis is that of the rows.
@@ -196,14 +199,6 @@ def n_calibration_residuals(fit: Fit) -> FloatArray:
     return np.minimum(np.maximum(fit.noise_dof, 1.0), most)
 
 
-def noiseless(fit: Fit) -> BoolArray:
-    """Whether leave-one-out residuals of the training rows are all round-off, shape (K,)."""
-    if fit.rows is None:
-        return np.zeros(fit.ensemble.n_outputs, dtype=bool)
-    used = fit.rows.data.used
-    return round_off(loo_residuals(fit, fit.rows)[:, used], fit.rows.data.y[:, used])
-
-
 def point_leverage(fit: Fit, X: Array) -> FloatArray:
     """Leverage of points, mean over members, shape (K, p)."""
     ensemble = fit.ensemble
@@ -221,9 +216,3 @@ def input_values(X: Array, columns: IntArray) -> FloatArray:
     """Values of some inputs as a dense NumPy array, shape (n, few)."""
     values = X[:, columns].toarray() if scipy.sparse.issparse(X) else to_numpy(X)[:, columns]
     return np.asarray(values, dtype=float)
-
-
-def round_off(errors: FloatArray, y: FloatArray) -> BoolArray:
-    """Whether the errors of an output are all round-off, shape (K,)."""
-    largest = np.max(np.abs(y), axis=1)
-    return np.max(np.abs(errors), axis=1) <= ROUND_OFF * largest

@@ -15,9 +15,9 @@ import numpy as np
 from ulmus.core.arrays.backend import Array, FloatArray, taken_rows, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
-from ulmus.core.query.leave_out import leave_one_out_accuracy, scaled_residuals
+from ulmus.core.query.leave_out import leave_one_out_accuracy, noiseless, scaled_residuals
 from ulmus.core.variance.estimates import never_negative, sufficient_members
-from ulmus.diagnostics.calibration_data import leave_one_out_coverage, noiseless
+from ulmus.diagnostics.calibration_data import leave_one_out_coverage
 from ulmus.diagnostics.check import diagnostic_report
 from ulmus.diagnostics.checks.fit_checks import (
     MEMBER_POINTS,

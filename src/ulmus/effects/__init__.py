@@ -3,5 +3,10 @@
 Each effect is a linear functional of the function. ``estimands`` turns a table (``columns``) into
 labelled functionals, with the help of ``groups``, ``contrasts`` and ``grids``. ``inference``
 estimates them and their joint covariance, ``frames`` returns a data frame with intervals and tests
-(``bands``, ``hypotheses``). ``simulation`` draws from the same distributions.
+(``bands``, ``hypotheses``) and the ``covariance`` of its rows. ``simulation`` draws from the same
+distributions.
 """
+
+from ulmus.effects.covariance import JointCovariance
+
+__all__ = ["JointCovariance"]

@@ -11,6 +11,7 @@ from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.query.sequential_design import DesignChoice
 from ulmus.effects.bands import SimultaneousBand, simultaneous_band
 from ulmus.effects.columns import Table
+from ulmus.effects.covariance import JointCovariance
 from ulmus.effects.estimands import unused_name
 from ulmus.effects.hypotheses import WaldTest, combined_estimates, holm
 from ulmus.effects.inference import Estimates
@@ -31,18 +32,6 @@ class InferenceOptions(NamedTuple):
     def needs_joint(self) -> bool:
         """Whether the joint covariance is required."""
         return self.simultaneous or self.hypothesis is not None
-
-
-class CovarianceArray(np.ndarray):
-    """A covariance with a scalar ``==``, which pandas requires of the attributes of a frame."""
-
-    def __eq__(self, other: object) -> Any:
-        return np.array_equal(np.asarray(self), np.asarray(other), equal_nan=True)
-
-    def __ne__(self, other: object) -> Any:
-        return not self == other
-
-    __hash__ = None
 
 
 def effects_frame(estimates: Estimates, options: InferenceOptions) -> Any:
@@ -66,7 +55,8 @@ def effects_frame(estimates: Estimates, options: InferenceOptions) -> Any:
     frame.attrs["target"] = options.target
     frame.attrs["df"] = estimates.errors.dof.T.ravel().tolist()
     if estimates.covariance is not None:
-        frame.attrs["covariance"] = _block_diagonal(estimates.covariance).view(CovarianceArray)
+        covariance = _block_diagonal(estimates.covariance)
+        frame.attrs["covariance"] = JointCovariance(covariance, frame.index)
     if bands:
         frame.attrs["simultaneous"] = [band._asdict() for band in bands]
     if tests:

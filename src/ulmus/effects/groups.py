@@ -83,7 +83,9 @@ def _group_keys(table: Table, by: Any) -> dict[str, GroupKey]:
     if isinstance(by, str):
         return {by: _column_key(table, by)}
     parts = list(by) if isinstance(by, (list, tuple)) else [by]
-    if not any(isinstance(part, str) or np.ndim(part) for part in parts):
+    names = [part for part in parts if isinstance(part, str)]
+    plain = not any(np.ndim(part) for part in parts)
+    if plain and (not names or len(names) < len(parts) == table.n_rows):
         parts = [by]  # a plain list of labels, one for each row
     keys: dict[str, GroupKey] = {}
     for i, part in enumerate(parts):
@@ -118,6 +120,8 @@ def _column_key(table: Table, name: str) -> GroupKey:
 def _array_key(table: Table, labels: Any) -> GroupKey:
     _require_same_index(table, labels, "by")
     values = to_numpy(labels)
+    if isinstance(labels, (list, tuple)) and values.dtype.kind == "U":
+        values = np.array(labels, dtype=object)  # 1 and "1" are different labels
     if values.shape != (table.n_rows,):
         text = f"must be one label for each of the {table.n_rows} rows of X"
         raise _error("by", f"{text}, got shape {values.shape}")

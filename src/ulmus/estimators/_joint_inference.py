@@ -19,10 +19,10 @@ from ulmus.effects.simulation import (
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._inference_source import InferenceSource
-from ulmus.exceptions import InputError
+from ulmus.exceptions import InputError, UlmusWarning, warn
 from ulmus.intervals.confidence import TARGETS
 from ulmus.intervals.standard_errors import joint_variance
-from ulmus.messages import invalid
+from ulmus.messages import Message, Setting, invalid
 
 SIMULATED = ("mean", "observation")
 
@@ -198,7 +198,9 @@ class JointInference(InferenceSource):
         -----
         Variances are those of a refit with the new rows and the same hidden weights, ridge
         parameter and noise variance, computed by rank-one updates. The noise of new measurements
-        is assumed to be independent of that of the training rows.
+        is assumed to be independent of that of the training rows. A measurement that would increase
+        the sum is listed, with a warning, and not used: with a fixed ridge parameter, shrinkage
+        decreases with the number of rows.
 
         Examples
         --------
@@ -212,7 +214,15 @@ class JointInference(InferenceSource):
         table = self._table(candidates)
         from_table = table.points(slice(0, table.n_rows), {})
         points = from_table if targets is None else self._table_points(targets)
-        return design_frame(next_points(self._inference_fit(), from_table, points, n), table)
+        design = next_points(self._inference_fit(), from_table, points, n)
+        if not np.all(design.improved):
+            text = (
+                f"no candidate after the first {int(np.sum(design.improved))} measurements reduces "
+                "the variance at the targets, so that further ones are not used"
+            )
+            remedies = "give other candidates", Setting("alpha", phrase="use a smaller {}")
+            warn(Message("no-better-point", text, suggestions=remedies), UlmusWarning)
+        return design_frame(design, table)
 
 
 def _checked_thresholds(threshold: Any) -> list[float]:

@@ -27,6 +27,7 @@ from ulmus.tables.checks import (
     checked_outputs,
     checked_weight,
     require_moderate,
+    require_no_dates,
     require_numeric_columns,
 )
 
@@ -35,6 +36,7 @@ def checked_table(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tupl
     """Training inputs and outputs; the first ones set the number and names of features."""
     at_least = 2 if reset else 1
     require_numeric_columns(X)
+    require_no_dates(y)
     if is_foreign(X):
         y = check_array(to_numpy(y), ensure_2d=False, dtype=np.float64, input_name="y")
         X = _checked_foreign(X, None if reset else estimator.n_features_in_)

@@ -17,7 +17,12 @@ from scipy import stats
 from ulmus.core.arrays.backend import Array, FloatArray
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.residual_distribution import ResidualShape, residual_shape
-from ulmus.core.query.leave_out import prediction_moments, scaled_residuals
+from ulmus.core.query.leave_out import (
+    ROUND_OFF,
+    noiseless,
+    prediction_moments,
+    scaled_residuals,
+)
 from ulmus.intervals.bounds import MIN_RESIDUALS, satterthwaite_dof
 from ulmus.intervals.standard_errors import PredictionVariance, prediction_variance
 
@@ -25,6 +30,9 @@ from ulmus.intervals.standard_errors import PredictionVariance, prediction_varia
 NORMAL_DOF = 1e6
 # Fewest degrees of freedom: the variance of Student's distribution is finite.
 LEAST_DOF = 3.0
+# Scale of a distribution without noise, relative to its mean: between two neighbouring floating
+# point numbers, the distribution function rises by less than 1e-8.
+NOISELESS_SCALE = 2.0**-26
 
 
 class ShapedDistribution(stats.rv_continuous):
@@ -125,7 +133,7 @@ def fit_shape(fit: Fit) -> ResidualShape | None:
     if fit.rows is None:
         return fit.residual_shape
     errors = scaled_residuals(fit, fit.rows)
-    shaped = np.array([departs_from_normal(e) for e in errors])
+    shaped = np.array([departs_from_normal(e) for e in errors]) & ~noiseless(fit)
     return residual_shape(errors, shaped) if np.any(shaped) else None
 
 
@@ -162,9 +170,9 @@ def predictive_distribution(fit: Fit, X: Array, *, drop_output: bool = False) ->
     shape = fit_shape(fit)
     if shape is not None:
         scale = np.where(shape.shaped, prediction_moments(fit, X).sd.T, scale)
-    # Without noise, the smallest scale that the precision of the mean resolves.
-    resolved = np.maximum(np.abs(variance.mean), np.finfo(float).tiny / 1e-16)
-    scale = np.maximum(scale, np.finfo(float).eps * resolved)
+    # Without noise, a scale that the precision of the mean resolves.
+    size = np.maximum(np.abs(variance.mean), np.finfo(float).tiny / 1e-16)
+    scale = np.where(scale > ROUND_OFF * size, scale, NOISELESS_SCALE * size)
     output = np.broadcast_to(np.arange(dof.shape[1], dtype=float), dof.shape)
     arrays = output, dof, variance.mean, scale
     output, dof, mean, scale = (a[:, 0] if drop_output else a for a in arrays)

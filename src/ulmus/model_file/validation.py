@@ -13,10 +13,14 @@ from ulmus.core.data.scaling import FeatureScale, OutputUnits
 from ulmus.core.data.source import RowBlocks
 from ulmus.core.ensemble.ensemble import Regression
 from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.noise.constant import NoiseVariance
+from ulmus.core.noise_covariance.estimate import CovarianceEstimate
+from ulmus.core.noise_covariance.hac import HACEstimate
 from ulmus.core.noise_model.model import NoiseVarianceModel
 from ulmus.core.ridge.smoother import Smoother
+from ulmus.core.variance.quadratic_forms import PairForms, RegeneratedForm, RowForm
 
 # Axes of arrays by their path in a fit: d inputs, n rows, M members, K outputs, None for any size.
 SHAPES: dict[str, tuple[str | None, ...]] = {
@@ -43,15 +47,23 @@ SHAPES: dict[str, tuple[str | None, ...]] = {
     "rows.omega": ("K", "n"),
     "rows.map_rows": ("n",),
 }
+# Size of negative variances and of excesses that are round-off.
+ROUND_OFF = 1e-9
 # Fields that are never negative, in every value of a class.
 NON_NEGATIVE: dict[type, tuple[str, ...]] = {
+    CovarianceEstimate: ("values", "sill", "shares", "independent_variance"),
     FeatureScale: ("n_rows", "mass", "deviations"),
+    HACEstimate: ("bandwidth",),
     NoiseVariance: ("sigma2", "residual"),
     NoiseVarianceModel: ("share", "factor", "flat"),
     OutputUnits: ("unit",),
+    PairForms: ("scale",),
+    RegeneratedForm: ("omega",),
+    ResidualShape: ("slope",),
+    RowForm: ("omega",),
     Regression: ("y_square", "alpha_deviation", "alpha_response"),
     RowBlocks: ("root_weight",),
-    Smoother: ("rss", "rank"),
+    Smoother: ("alpha", "rss", "rank", "mass"),
     TrainingRows: ("leverage", "loo_leverage", "noise", "omega"),
 }
 
@@ -67,6 +79,11 @@ def require_valid_fit(fit: Fit, n_features: Any) -> None:
         raise ValueError(f"its regressions are of the outputs {outputs!r:.80}, not of {K}")
     for value in _values(fit):
         _require_signs(value)
+    if fit.noise_model is not None:
+        _require_noise_model(fit.noise_model)
+    for estimate in fit.covariances:
+        if sum(estimate.shares) > 1 + ROUND_OFF:
+            raise ValueError(f"its shares of noise variance sum to {sum(estimate.shares):g}")
     _require_prediction(fit)
 
 
@@ -110,6 +127,20 @@ def _require_signs(value: Any) -> None:
             raise ValueError(f"its {type(value).__name__}.{name} has negative values")
 
 
+def _require_noise_model(model: NoiseVarianceModel) -> None:
+    """Refuse a noise model that is no model, or not a positive one, for some output."""
+    varies = model.varies
+    if len(model.logs) != len(varies) or [one is not None for one in model.logs] != list(varies):
+        raise ValueError("its noise models are not those of the outputs whose noise varies")
+    numbers = np.stack([model.share, model.factor, model.low, model.high])[:, varies]
+    share, factor, low, high = numbers
+    valid = np.isfinite(numbers).all(axis=0) & (share <= 1) & (factor > 0) & (low <= high)
+    if not np.all(valid) or np.any(np.isinf(model.flat)):
+        raise ValueError("its noise model has a share, factor or bounds that no model has")
+    if any(one.n_outputs != 1 for one in model.logs if one is not None):
+        raise ValueError("its noise model has several outputs for one")
+
+
 def _require_prediction(fit: Fit) -> None:
     """Refuse a fit without finite predictions and variances at the mean of its inputs."""
     K, point = fit.ensemble.n_outputs, np.asarray(fit.scale.mean, dtype=float)[None, :]
@@ -121,5 +152,9 @@ def _require_prediction(fit: Fit) -> None:
         raise ValueError(f"its predictions are not of {K} outputs")
     if not np.all(np.isfinite(means)):
         raise ValueError("its predictions are not finite")
+    for part in parts:
+        size = np.abs(part.A) + np.abs(part.spread)
+        if not np.all((-ROUND_OFF * size <= part.A) & np.isfinite(size + np.abs(part.U))):
+            raise ValueError("its variances are negative or not numbers")
     if not np.all(noise >= 0):
         raise ValueError("its noise variance is negative or not a number")

@@ -47,6 +47,8 @@ def coordinates(values: Any) -> np.ndarray:
 def labels(values: Any) -> np.ndarray:
     """Groups as numbers, or as strings; dates as days."""
     array = _array("groups", values)
+    if isinstance(values, (list, tuple)) and array.dtype.kind == "U":
+        array = np.asarray(values, dtype=object)  # NumPy converts numbers beside strings
     if array.ndim != 1:
         text = f"groups has shape {array.shape}"
         raise location_error("groups", text, "give one label for each row")
@@ -54,9 +56,25 @@ def labels(values: Any) -> np.ndarray:
     if missing.any():
         text = f"groups of row {np.argmax(missing)} is missing"
         raise location_error("groups", text, "give each row a group", "exclude the row")
+    if array.dtype.kind == "O":
+        array = _of_one_type(array)
     if array.dtype.kind in "mM":
         return times(array)
     return array if array.dtype.kind in "iuf" else array.astype(str)
+
+
+def _of_one_type(labels: np.ndarray) -> np.ndarray:
+    """Labels of a type of NumPy where all of them are numbers, or dates; others unchanged."""
+    is_text = [isinstance(label, str) for label in labels]
+    if any(is_text) and not all(is_text):
+        other = next(label for label, text in zip(labels, is_text, strict=True) if not text)
+        text = f"groups contains strings and {other!r} of type {type(other).__name__}"
+        raise location_error("groups", text, "give labels of one type")
+    try:
+        plain = datetimes(np.asarray(labels.tolist()))
+    except ValueError:  # tuples of different lengths
+        return labels
+    return plain if plain.shape == labels.shape and plain.dtype.kind in "iufmM" else labels
 
 
 def _array(axis: str, values: Any) -> np.ndarray:

@@ -15,6 +15,8 @@ from ulmus.messages import Message, Setting
 from ulmus.tables.dates import days_since_1970, fraction_of_day, parsed_dates
 
 BOOLEANS = {"true": 1.0, "false": 0.0}
+# Code of a category that the model does not have.
+UNKNOWN = -1.0
 # Objects that are neither numbers nor dates nor texts.
 NESTED = (list, dict, tuple, set, bytes, np.ndarray)
 
@@ -27,6 +29,7 @@ class Cells:
     series: Any  # its values
     na_values: tuple[str, ...] = ()  # texts and numbers that stand for a missing value
     first_row: int = 0  # rows of the table before these, for messages
+    unknown: str = "error"  # the rule for unknown categories, "error" or "ignore"
 
     @cached_property
     def present(self) -> np.ndarray:
@@ -120,15 +123,16 @@ class Cells:
         return self._finite(values)
 
     def codes(self, categories: tuple[str, ...]) -> np.ndarray:
-        """The index of each cell among categories; NaN where missing."""
+        """The index of each cell among categories; NaN where missing, -1 where unknown."""
         positions = {category: float(i) for i, category in enumerate(categories)}
         codes = np.array([positions.get(text, np.nan) for text in self._texts], dtype=float)
         unknown = self.present & np.isnan(codes)
-        if unknown.any():
+        if unknown.any() and self.unknown == "error":
             text = self._texts[int(np.argmax(unknown))]
             clause = f"which is not a category of the model ({some(categories)})"
-            raise self._error(repr(text), unknown, clause)
-        return np.where(self.present, codes, np.nan)
+            ignore = Setting("unknown", "ignore")
+            raise self._error(repr(text), unknown, clause, "correct it", ignore)
+        return np.where(self.present, np.where(unknown, UNKNOWN, codes), np.nan)
 
     def require(self, valid: np.ndarray, noun: str, suggestion: str = "correct it") -> None:
         """Refuse present cells that are not valid."""
@@ -146,13 +150,20 @@ class Cells:
         return values
 
     def _error(
-        self, value: str, rows: np.ndarray, clause: str = "", suggestion: str = "correct it"
+        self,
+        value: str,
+        rows: np.ndarray,
+        clause: str = "",
+        *suggestions: str | Setting,
     ) -> InputError:
         """An error about the first of some rows."""
         row = self.first_row + int(np.argmax(rows)) + 1
         text = f"column {self.name!r} contains {value} in data row {row}"
         text = f"{text}, {clause}" if clause else text
-        suggestions = (suggestion, Setting("na_values", phrase="add it to {}"))
+        suggestions = (
+            *(suggestions or ("correct it",)),
+            Setting("na_values", phrase="add it to {}"),
+        )
         return InputError(Message("invalid-cell", text, suggestions=suggestions))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy.sparse
 from ulmus.core.arrays.backend import is_foreign, namespace, to_numpy
 from ulmus.exceptions import InputError
 from ulmus.messages import Message
+from ulmus.tables.dates import DATES, DURATIONS
 
 
 def require_numeric_columns(X: Any, where: str = "X") -> None:
@@ -37,6 +39,42 @@ def _is_numeric(column: Any) -> bool:
     return True
 
 
+def require_no_dates(y: Any, what: str = "y") -> None:
+    """Refuse outputs that are dates, durations or times of day, whose numbers depend on a unit."""
+    if y is None or is_foreign(y) or scipy.sparse.issparse(y):
+        return
+    is_frame = hasattr(y, "columns") and hasattr(y, "iloc")
+    columns = [y.iloc[:, j] for j in range(y.shape[1])] if is_frame else [y]
+    content = next(filter(None, map(_temporal_content, columns)), None)
+    if content is None:
+        return
+    numbers = {
+        "dates": "(y - y.min()) / numpy.timedelta64(1, 'D'), the days since the first",
+        "durations": "y / numpy.timedelta64(1, 'D'), which are days",
+        "times of day": "hours since midnight",
+    }
+    suggestion = f"convert them to numbers of a unit, such as {numbers[content]}"
+    text = f"{what} contains {content}, not numbers"
+    raise InputError(Message("temporal-target", text, suggestions=(suggestion,), topic="input"))
+
+
+def _temporal_content(values: Any) -> str | None:
+    """What of time the values are, or None."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of unequal length
+        return None
+    if array.dtype.kind != "O":
+        return {"M": "dates", "m": "durations"}.get(array.dtype.kind)
+    types = {type(value) for value in array.flat}
+    # Periods of pandas are no dates of Python.
+    if any(issubclass(one, DATES) or one.__name__ == "Period" for one in types):
+        return "dates"
+    if any(issubclass(one, DURATIONS) for one in types):
+        return "durations"
+    return "times of day" if any(issubclass(one, datetime.time) for one in types) else None
+
+
 def checked_inputs(X: Any, where: str) -> Any:
     """Inputs of a block as a matrix of floats: dense, sparse by rows, or of another library."""
     require_numeric_columns(X, where)
@@ -61,6 +99,7 @@ def checked_inputs(X: Any, where: str) -> Any:
 def checked_outputs(y: Any, where: str) -> Any:
     """Outputs of a block, one or several columns."""
     what = f"y of {where}"
+    require_no_dates(y, what)
     y = y if is_foreign(y) else _as_array(y, what)
     _require_real(y, what)
     if y.ndim not in (1, 2):

@@ -10,6 +10,9 @@ import numpy as np
 
 from ulmus.tables.missing import is_missing, missing_mask
 
+# Types of dates and of durations; those of pandas are subclasses.
+DATES = datetime.date, np.datetime64
+DURATIONS = datetime.timedelta, np.timedelta64
 # Microseconds cover the years 1 to 9999; nanoseconds do not.
 EPOCH, DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
 # ISO 8601 dates, perhaps with a time: 2026-12-31, 2026-12-31 10:30.

@@ -9,6 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ulmus.exceptions import ExtrapolationWarning, warn
+from ulmus.messages import Message, Setting
+from ulmus.tables.cells import UNKNOWN
 from ulmus.tables.frames import pandas_frame
 from ulmus.tables.schema import Schema
 from ulmus.tables.schema_inference import infer_schema
@@ -31,6 +34,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ``schema_.convert(table)`` excludes them.
     na_values : list of str, default=()
         Texts and numbers that stand for a missing value, such as ``"-999"``.
+    unknown : {"ignore", "error"}, default="ignore"
+        Whether a category that is in no training row has no indicator, with an
+        ``ExtrapolationWarning`` that counts such rows, or raises an error. Rare categories may
+        all be in the held-out rows of a cross-validation.
 
     Attributes
     ----------
@@ -58,11 +65,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self, categorical: Sequence[str] = (), missing: str = "error", na_values: Sequence[str] = ()
+        self,
+        categorical: Sequence[str] = (),
+        missing: str = "error",
+        na_values: Sequence[str] = (),
+        unknown: str = "ignore",
     ) -> None:
         self.categorical = categorical
         self.missing = missing
         self.na_values = na_values
+        self.unknown = unknown
 
     @classmethod
     def from_schema(cls, schema: Schema) -> Self:
@@ -78,7 +90,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         encoder : TableEncoder
             The fitted transformer.
         """
-        encoder = cls(schema.categorical, missing=schema.missing, na_values=schema.na_values)
+        rules = {"missing": schema.missing, "unknown": schema.unknown}
+        encoder = cls(schema.categorical, na_values=schema.na_values, **rules)
         return encoder._fitted(schema, ())
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -117,6 +130,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         frame = pandas_frame(X)
         rule = "error" if self.schema_.missing == "drop" else self.schema_.missing
         codes, _ = self.schema_.with_missing(rule).parse(frame)
+        self._warn_about_unknown(codes)
         values = self.schema_.encode(codes)
         return pd.DataFrame(values, index=frame.index, columns=list(self.schema_.features))
 
@@ -134,6 +148,27 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return np.array(self.schema_.features, dtype=object)
+
+    def _warn_about_unknown(self, codes: np.ndarray) -> None:
+        """Warn of rows (n, columns) with categories that no training row has."""
+        counts = np.sum(codes == UNKNOWN, axis=0, where=self._are_categories)
+        if not np.any(counts):
+            return
+        columns = zip(self.schema_.names, counts, strict=True)
+        text = ", ".join(f"{count} of {name!r}" for name, count in columns if count)
+        rows = int(np.sum(np.any((codes == UNKNOWN) & self._are_categories, axis=1)))
+        text = (
+            f"{rows} of {len(codes)} rows have categories that are in no training row ({text}), so "
+            "that their indicators are zero"
+        )
+        remedy = Setting("unknown", "error", "use {} to refuse such rows")
+        message = Message("unknown-category", text, suggestions=(remedy,), topic="extrapolation")
+        warn(message, ExtrapolationWarning)
+
+    @property
+    def _are_categories(self) -> np.ndarray:
+        """Whether each column is one of categories, whose codes are no numbers."""
+        return np.array([column.categorical for column in self.schema_.columns])
 
     def _fitted(self, schema: Schema, notes: tuple[str, ...]) -> Self:
         self.schema_, self.notes_ = schema, notes

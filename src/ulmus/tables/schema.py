@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,10 +10,12 @@ import numpy as np
 
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting
-from ulmus.tables.cells import Cells, some
-from ulmus.tables.columns import COLUMN_TYPES, Column
+from ulmus.tables.cells import Cells, some, text_of
+from ulmus.tables.columns import COLUMN_TYPES, CategoryColumn, Column
+from ulmus.tables.missing import is_missing
 
 MISSING_RULES = ("error", "drop", "impute")
+UNKNOWN_RULES = ("ignore", "error")
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class Schema:
         and most frequent categories.
     na_values : tuple of str
         Texts and numbers that stand for a missing value.
+    unknown : {"error", "ignore"}
+        Whether a category that is in no training row raises an error, or has no indicator.
 
     Examples
     --------
@@ -43,6 +48,7 @@ class Schema:
     columns: tuple[Column, ...]
     missing: str = "error"
     na_values: tuple[str, ...] = ()
+    unknown: str = "error"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,7 +87,8 @@ class Schema:
         With ``keep_missing``, cells that would be imputed are NaN.
         """
         self._require_columns(frame)
-        cells = [Cells(c.name, frame[c.name], self.na_values, first_row) for c in self.columns]
+        rules = self.na_values, first_row, self.unknown
+        cells = [Cells(c.name, frame[c.name], *rules) for c in self.columns]
         codes = np.stack([c.parse(s) for c, s in zip(self.columns, cells, strict=True)], axis=1)
         absent = np.isnan(codes)
         if self.missing == "error":
@@ -92,6 +99,17 @@ class Schema:
             absent = np.zeros_like(absent)
         kept = ~absent.any(axis=1)
         return codes[kept], kept
+
+    def require_categories(self, values: Mapping[str, Any]) -> None:
+        """Refuse values of columns that are not among their categories, whatever the rule."""
+        for column in self.columns:
+            value: Any = values.get(column.name)
+            if not isinstance(column, CategoryColumn) or np.ndim(value) or is_missing(value):
+                continue
+            if text_of(value) not in (*column.categories, *self.na_values):
+                known = some(map(repr, column.categories))
+                text = f"{value!r} is not a category of {column.name!r} ({known})"
+                raise InputError(Message("unknown-category", text, suggestions=("correct it",)))
 
     def encode(self, codes: np.ndarray) -> np.ndarray:
         """Inputs of a model, shape (n, features)."""
@@ -137,7 +155,8 @@ class Schema:
     def describe(self) -> dict[str, Any]:
         """A description for JSON."""
         columns = [column.describe() for column in self.columns]
-        return {"columns": columns, "missing": self.missing, "na_values": list(self.na_values)}
+        rules = {"missing": self.missing, "unknown": self.unknown}
+        return {"columns": columns, **rules, "na_values": list(self.na_values)}
 
     @classmethod
     def from_description(cls, description: Any) -> Schema:
@@ -146,8 +165,9 @@ class Schema:
             columns = tuple(
                 COLUMN_TYPES[one["type"]].from_description(one) for one in description["columns"]
             )
-            schema = cls(columns, description["missing"], tuple(description["na_values"]))
-            schema._require_valid(description)
+            rules = description["missing"], tuple(description["na_values"])
+            schema = cls(columns, *rules, description.get("unknown", "error"))
+            schema._require_valid({"unknown": "error"} | description)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"this is not the description of a table: {error}.") from error
         return schema
@@ -155,7 +175,8 @@ class Schema:
     def _require_valid(self, description: Any) -> None:
         """Refuse a schema that was read and that no table has."""
         finite = all(np.isfinite(column.fill_code) for column in self.columns)
-        if not finite or self.missing not in MISSING_RULES:
+        rules = self.missing in MISSING_RULES and self.unknown in UNKNOWN_RULES
+        if not finite or not rules:
             raise ValueError("it has unknown values")
         texts = (*self.names, *self.na_values)
         if not all(isinstance(text, str) for text in texts) or self.describe() != description:

@@ -11,7 +11,7 @@ from ulmus.messages import Message
 from ulmus.tables.cells import Cells, some
 from ulmus.tables.columns import COLUMN_TYPES, CategoryColumn, Column, column_type
 from ulmus.tables.columns.base import MAX_CATEGORIES, ColumnStatistics, ColumnUse
-from ulmus.tables.schema import MISSING_RULES, Schema, require_distinct
+from ulmus.tables.schema import MISSING_RULES, UNKNOWN_RULES, Schema, require_distinct
 
 
 class InferredSchema(NamedTuple):
@@ -28,6 +28,7 @@ def infer_schema(
     categorical: Sequence[str] = (),
     missing: str = "error",
     na_values: Sequence[str] = (),
+    unknown: str = "error",
 ) -> InferredSchema:
     """The schema of a table that comes in parts.
 
@@ -41,6 +42,8 @@ def infer_schema(
         The rule for rows with missing values.
     na_values : list of str, default=()
         Texts and numbers that stand for a missing value.
+    unknown : {"error", "ignore"}, default="error"
+        The rule for categories that are in no training row.
 
     Returns
     -------
@@ -60,6 +63,9 @@ def infer_schema(
     if missing not in MISSING_RULES:
         text = f"must be one of {', '.join(MISSING_RULES)}"
         raise InputError(Message("missing-rule", text, "missing", missing))
+    if unknown not in UNKNOWN_RULES:
+        text = f"must be one of {', '.join(UNKNOWN_RULES)}"
+        raise InputError(Message("unknown-rule", text, "unknown", unknown))
     categorical = _as_tuple("categorical", categorical)
     na_values = tuple(map(str, _as_tuple("na_values", na_values)))
     scans: dict[str, ColumnScan] = {}
@@ -78,7 +84,7 @@ def infer_schema(
     if not columns:
         reason = " ".join(notes) or "there is none besides the target."
         raise ValueError(f"no column of the table can serve as an input: {reason}")
-    schema = Schema(tuple(columns), missing, na_values)
+    schema = Schema(tuple(columns), missing, na_values, unknown)
     _require_distinct_features(schema)
     return InferredSchema(schema, tuple(notes), n_rows)
 

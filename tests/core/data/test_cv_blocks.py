@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from scipy.spatial import Delaunay
 
 from ulmus.core.data.cv_blocks import (
     FEWEST_BLOCKS,
@@ -91,12 +92,43 @@ def test_cells_have_about_equal_numbers_of_rows(rng):
 def test_cells_do_not_overlap(rng):
     coords = rng.uniform(size=(300, 2))
     block_ids = spatial_blocks(coords, rows=30)
-    boxes = [
-        (coords[block_ids == k].min(axis=0), coords[block_ids == k].max(axis=0)) for k in range(10)
-    ]
-    for k, (low, high) in enumerate(boxes):
-        inside = np.all((coords >= low) & (coords <= high), axis=1)
+    for k in range(10):
+        inside = Delaunay(coords[block_ids == k]).find_simplex(coords) >= 0
         assert set(block_ids[inside]) == {k}
+
+
+def rotation(angle):
+    return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+
+
+MOVED = {
+    "rotated": lambda coords: coords @ rotation(0.7),
+    "turned": lambda coords: coords @ rotation(np.pi / 2),
+    "mirrored": lambda coords: coords * [1, -1],
+    "shifted": lambda coords: coords + np.array([4e5, 5e6]),
+    "in another unit": lambda coords: coords * 1e-3,
+}
+
+
+@pytest.mark.parametrize("moved", MOVED)
+@pytest.mark.parametrize("rows", [7, 13])
+def test_cells_do_not_depend_on_the_axes(rng, moved, rows):
+    """Cells were split along the axes of the coordinates."""
+    coords = rng.uniform(0, 1000, size=(200, 2))
+    expected = spatial_blocks(coords, rows)
+    assert_array_equal(spatial_blocks(MOVED[moved](coords), rows), expected)
+    order = rng.permutation(200)
+    assert_array_equal(spatial_blocks(coords[order], rows), expected[order])
+
+
+def test_cells_of_a_lattice_are_rectangles():
+    """A square lattice has no longest axis, and is split along its rows and columns."""
+    x, y = (axis.ravel() for axis in np.meshgrid(np.arange(12.0), np.arange(12.0)))
+    for coords in (np.column_stack([x, y]), np.column_stack([x, y, np.zeros(144)])):
+        block_ids = spatial_blocks(coords, rows=9)
+        for k in range(16):
+            own = coords[block_ids == k]
+            assert len(own) == np.prod(np.ptp(own, axis=0) + 1)
 
 
 def test_rows_of_equal_location_are_in_one_block(rng):

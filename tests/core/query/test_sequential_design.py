@@ -15,8 +15,8 @@ from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.query.sequential_design import augmented_regression, next_points
 from ulmus.core.ridge.member_pairs import PairGram
 from ulmus.core.variance.quadratic_forms import RowForm
-from ulmus.exceptions import NegativeVarianceWarning
-from ulmus.noise import AR1, Exponential
+from ulmus.exceptions import NegativeVarianceWarning, UlmusWarning
+from ulmus.noise import AR1, Clustered, Exponential
 
 # Neither alpha, the noise variance nor the scale of the inputs moves with a new row.
 HELD = {"alpha": 0.1, "noise_variance": 1.0, "standardize": False}
@@ -95,7 +95,9 @@ def test_scores_of_candidates_are_the_variances_after_them(make_table):
 
 
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.NegativeVarianceWarning")
-def test_negative_variances_are_replaced_as_in_predictions(make_table):
+def test_negative_variances_are_replaced_by_no_more_than_those_before(make_table):
+    """The positive part of an estimate may exceed the positive estimate without the row."""
+
     def make():
         how = {"activation": "cos", "weight_scale": 10.0, "fit_intercept": False}
         return held(2, 20, noise_variance=100.0, **how)
@@ -105,9 +107,29 @@ def test_negative_variances_are_replaced_as_in_predictions(make_table):
     ours = next_points(model.fitted_, CANDIDATES, TARGETS, 3)
     chosen, variances = greedy_refits(make, rows, CANDIDATES, TARGETS, 3)
     assert_array_equal(ours.rows, chosen)
-    assert_allclose(ours.variance[:, :, 0], variances, rtol=1e-8)
+    found = ours.variance[:, :, 0]
+    before = np.concatenate([ours.before[:, 0][None], found[:-1]])
+    bounded = found < variances * (1 - 1e-6)
+    assert np.any(bounded)
+    assert_allclose(found, np.where(bounded, before, variances), rtol=1e-8)
     with pytest.warns(NegativeVarianceWarning):
         model.predict_var(TARGETS, component="model")
+
+
+@pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic", "auto", Clustered()])
+def test_a_row_that_would_increase_the_variance_is_not_used(make_table, noise):
+    """A strong ridge shrinks less with every row: the variance grew from step to step."""
+    X, y, _ = rows_of(make_table)
+    groups = {"groups": np.arange(len(y)) // 3} if isinstance(noise, Clustered) else {}
+    strong = {"alpha": 1e4, "fit_intercept": False, "noise": noise}
+    model = held(3, **strong).fit(X, y, **groups)
+    ours = next_points(model.fitted_, CANDIDATES, TARGETS, 3)
+    total = np.concatenate([[ours.before.sum()], ours.variance.sum(axis=(1, 2))])
+    assert not np.any(ours.improved)
+    assert_allclose(total, total[0])
+    with pytest.warns(UlmusWarning, match="no candidate .* reduces the variance"):
+        frame = model.next_points(CANDIDATES, targets=TARGETS, n=2)
+    assert_allclose(frame["variance"], frame.attrs["before"] * 2)
 
 
 def test_a_target_given_twice_counts_twice(make_table):

@@ -14,9 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, namespace
+from ulmus.core.arrays.linalg import eigh
 
 # With fewer blocks, each would contain more than a fifth of the rows.
 FEWEST_BLOCKS = 5
+# Principal axes whose variances differ by less than this share have no order.
+SAME_LENGTH = 1e-6
+# Positions in space relative to the size of a cell: round-off of their third moment, and digits of
+# distinct positions.
+ROUND_OFF, DIGITS = 1e-9, 10
 
 
 def default_rows(n_rows: int) -> int:
@@ -59,10 +65,11 @@ def time_blocks(
 
 
 def spatial_blocks(coords: np.ndarray, rows: int | None = None) -> np.ndarray:
-    """Block ids (n,) of cells in space, from recursive splits of the longest side.
+    """Block ids (n,) of cells in space, from recursive splits across the principal axes.
 
-    Cells have about ``rows`` rows (``default_rows`` if omitted). Rows of equal coordinates (n, c)
-    are in the same block.
+    Cells have about ``rows`` rows (``default_rows`` if omitted), and do not depend on origin and
+    rotation of the coordinates (n, c), nor on the order of the rows. Rows of equal coordinates are
+    in the same block.
     """
     n = len(coords)
     n_cells = -(-n // (rows or default_rows(n)))
@@ -73,18 +80,40 @@ def spatial_blocks(coords: np.ndarray, rows: int | None = None) -> np.ndarray:
 
 
 def _cells(coords: np.ndarray, rows: np.ndarray, n_cells: int) -> list[np.ndarray]:
-    """Rows of each cell; sides are split between two distinct values."""
+    """Rows of each cell; cells are split between two distinct positions along an axis."""
     if n_cells < 2:
         return [rows]
     half = n_cells // 2
-    for axis in np.argsort(-np.ptp(coords[rows], axis=0), kind="stable"):
-        values = coords[rows, axis]
+    for values in _positions(coords[rows]):
         border = _border(np.sort(values), half / n_cells)
         if border is not None:
             below = values < border
             low = _cells(coords, rows[below], half)
             return low + _cells(coords, rows[~below], n_cells - half)
     return [rows]
+
+
+def _positions(coords: np.ndarray) -> Iterator[np.ndarray]:
+    """Positions (n,) of rows along the principal axes of their coordinates, the longest first.
+
+    Without a longest axis, as on a square lattice, they are the axes of the coordinates. Values are
+    rounded, so that round-off does not separate the rows of a lattice.
+    """
+    coords = coords - coords.mean(axis=0)
+    size = np.max(np.abs(coords), initial=0.0)
+    if size == 0:
+        return
+    coords = coords / size
+    spread, axes = eigh(coords.T @ coords / len(coords))
+    if len(spread) > 1 and spread[-1] - spread[-2] <= SAME_LENGTH * spread[-1]:
+        axes = np.eye(len(spread))[:, np.argsort(np.ptp(coords, axis=0), kind="stable")]
+    for axis in axes.T[::-1]:
+        # Not a matrix product, whose round-off differs between rows of equal coordinates.
+        values = np.sum(coords * axis, axis=1)
+        skewness = float(np.mean(values**3))
+        # The longer tail defines the direction of an axis.
+        backwards = skewness < 0 if abs(skewness) > ROUND_OFF else axis[np.argmax(abs(axis))] < 0
+        yield np.round(-values if backwards else values, DIGITS)
 
 
 def _border(values: np.ndarray, share: float) -> float | None:

@@ -19,6 +19,8 @@ from ulmus.core.ensemble.ensemble import (
 from ulmus.core.variance.estimates import PointParts, UndersmoothedParts
 from ulmus.core.variance.quadratic_forms import PairForms
 from ulmus.core.variance.undersmoothing import UndersmoothedNetworks
+from ulmus.exceptions import InputError
+from ulmus.messages import Message
 
 
 def point_parts(
@@ -99,4 +101,11 @@ def _shifted(ensemble: Ensemble, h: Array, mean: np.ndarray) -> np.ndarray:
 
 def _in_units(ensemble: Ensemble, squares: np.ndarray) -> np.ndarray:
     """Variances (K, p) or covariances (K, p, p') in the units of y."""
-    return squares * ensemble.unit.reshape(-1, *[1] * (squares.ndim - 1)) ** 2
+    unit = ensemble.unit.reshape(-1, *[1] * (squares.ndim - 1)).astype(float)
+    with np.errstate(over="ignore"):
+        scaled = squares.astype(float) * unit**2
+    if np.any(np.isinf(scaled) & np.isfinite(squares)):
+        text = "a variance is beyond the range of float64"
+        remedy = "multiply y, or the column of a slope, by a factor that brings it near 1"
+        raise InputError(Message("variance-overflow", text, suggestions=(remedy,)))
+    return scaled

@@ -128,7 +128,8 @@ class Ensemble:
             return np.zeros((2, self.n_outputs, count(X)))
         vectors = [regression.alpha_vectors for regression in self.regressions]
         shifts = [self._alpha_shifts(vectors, h) for h in features(self.layer, X)]
-        return np.concatenate(shifts, axis=2) * self.unit[:, None]
+        # Squares of their units may exceed single precision.
+        return np.concatenate(shifts, axis=2).astype(float) * self.unit[:, None]
 
     def _alpha_shifts(self, vectors: list[Array], h: Array) -> np.ndarray:
         """The same for features h (M, N', p) in the fit's units."""

@@ -42,6 +42,8 @@ from ulmus.messages import Message, Setting
 GAP_ROWS = 500
 # Squares of larger numbers exceed the range of single precision.
 LARGEST_SINGLE = 1e18
+# Smaller differences of inputs are cast to zero, or to numbers of few digits.
+SMALLEST_SINGLE = 1e-30
 
 
 def build(
@@ -117,9 +119,16 @@ def _check_float32_outputs(source: Source) -> None:
 
 
 def _check_float32_inputs(source: Source, scale: FeatureScale) -> None:
-    """Raise an error for inputs whose squares exceed single precision."""
-    if not double_precision(source.sample(1).y):
-        _check_float32_range("X", float(max(np.max(-scale.low), np.max(scale.high))))
+    """Raise an error for inputs that single precision cannot represent, or not their squares."""
+    if double_precision(source.sample(1).y):
+        return
+    _check_float32_range("X", float(max(np.max(-scale.low), np.max(scale.high))))
+    size = (scale.high - scale.low).astype(float)
+    if np.any((size > 0) & (size < SMALLEST_SINGLE)):
+        j = int(np.argmax((size > 0) & (size < SMALLEST_SINGLE)))
+        cause = f"cannot represent input {j} of X, which varies by {size[j]:.1g}"
+        suggestions = Setting("dtype", "float64"), "multiply it by a factor that brings it near 1"
+        raise InputError(Message("range", cause, "dtype", "float32", suggestions))
 
 
 def _check_float32_range(name: str, largest: float) -> None:

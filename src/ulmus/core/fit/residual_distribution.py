@@ -27,8 +27,9 @@ KNOTS_PER_ROOT = 2.0
 FEWEST_KNOTS, MOST_KNOTS = 7, 27
 # Residuals beyond the outermost knots, of which the tails are made, times the root of their number.
 TAIL_ROOTS = 0.8
-# Tied residuals: neighbouring knots lie at least so many standard deviations apart.
-SMALLEST_STEP = 1e-6
+# Tied residuals: neighbouring knots lie at least so many standard deviations apart. In a smaller
+# step, the distribution function would rise by more than 1e-8 between neighbouring numbers.
+SMALLEST_STEP = 1e-4
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def residual_shape(errors: FloatArray, shaped: npt.NDArray[np.bool_]) -> Residua
     for e in np.sort(errors, axis=1):
         x = np.interp(special.ndtr(score) * (n + 1) - 1, np.arange(n), e)
         smallest = SMALLEST_STEP * (np.std(e) or 1.0)
-        x = x + (np.arange(m) - (m - 1) / 2) * smallest
+        x = _separated(x, smallest)
         secant = np.diff(score) / np.diff(x)
         # Harmonic means, which let flat stretches stay flat.
         inner = 2 / (1 / secant[:-1] + 1 / secant[1:])
@@ -108,6 +109,14 @@ def residual_shape(errors: FloatArray, shaped: npt.NDArray[np.bool_]) -> Residua
         knots.append(x)
         slopes.append(np.concatenate([outer[:1], inner, outer[1:]]))
     return ResidualShape(np.stack(knots), score, np.stack(slopes), shaped)
+
+
+def _separated(x: FloatArray, step: float) -> FloatArray:
+    """Ascending numbers at least a step apart; those of ties move to both sides."""
+    ramp = step * np.arange(len(x))
+    up = np.maximum.accumulate(x - ramp)
+    down = np.minimum.accumulate((x - ramp)[::-1])[::-1]
+    return 0.5 * (up + down) + ramp
 
 
 def _mean_excess(beyond: FloatArray) -> float:

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from ulmus.core.arrays.backend import like, to_numpy
+from ulmus.core.arrays.linalg import cholesky
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, Weighting
 from ulmus.core.input_map.optimisation import (
     LearnedMap,
@@ -86,7 +87,7 @@ def _parameters(fit: CovarianceEstimate) -> str:
 def whitened(networks: ProbeNetworks, correlation: np.ndarray) -> ProbeNetworks:
     """The same networks with rows whitened by a noise correlation (n, n)."""
     n = len(correlation)
-    L = scipy.linalg.cholesky(correlation + JITTER * np.eye(n), lower=True)
+    (L,) = cholesky((correlation + JITTER * np.eye(n))[None])
     V = scipy.linalg.solve_triangular(L, np.eye(n), lower=True)
     root = np.ones(n)
     if networks.weighting is not None:

@@ -24,6 +24,7 @@ from scipy.optimize import LbfgsInvHessProduct, minimize
 from threadpoolctl import threadpool_limits
 
 from ulmus.core.arrays.backend import namespace, taken_rows, to_numpy
+from ulmus.core.arrays.linalg import eigh
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
 
 
@@ -302,7 +303,7 @@ def _covariance_root(evaluations: list[tuple[np.ndarray, np.ndarray]], d: int) -
     steps, changes = np.diff(points, axis=0), np.diff(gradients, axis=0)
     curved = np.sum(steps * changes, axis=1) > 1e-8 * np.sum(steps**2, axis=1)
     inverse = LbfgsInvHessProduct(steps[curved], changes[curved]).todense()[:d, :d]
-    values, vectors = np.linalg.eigh((inverse + inverse.T) / 2)
+    values, vectors = eigh((inverse + inverse.T) / 2)
     return vectors * np.sqrt(np.maximum(values, 0))
 
 

@@ -20,6 +20,7 @@ import scipy.linalg
 import scipy.sparse
 from scipy.spatial import cKDTree
 
+from ulmus.core.arrays.linalg import cholesky
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.structure import MOST_DENSE
@@ -104,11 +105,12 @@ def _windows(
 ) -> Iterator[tuple[np.ndarray, slice, Any]]:
     """Points, the rows within reach, and the solver of the covariance of these rows."""
     if not covariance.structure.serial:
-        S = covariance.covariance(locations)
-        S[np.diag_indices_from(S)] += JITTER * covariance.variance
-        factor = scipy.linalg.cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
+        unit = covariance.variance or 1.0
+        R = covariance.covariance(locations) / unit
+        R[np.diag_indices_from(R)] += JITTER
+        factor = cholesky(R[None])[0], True
         for points in _slices(new_locations.n, locations.n):
-            yield points, slice(0, locations.n), lambda Y: scipy.linalg.cho_solve(factor, Y)
+            yield points, slice(0, locations.n), lambda Y: scipy.linalg.cho_solve(factor, Y) / unit
         return
     parameters = covariance.scales, covariance.shares
     reach = REACH * covariance.scales[0]

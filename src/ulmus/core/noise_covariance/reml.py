@@ -19,6 +19,7 @@ import scipy.linalg
 from scipy.optimize import minimize
 from scipy.special import softmax
 
+from ulmus.core.arrays.linalg import eigh
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.likelihood import SMALLEST_VARIANCE, RestrictedLikelihood
 from ulmus.core.noise_covariance.locations import Locations
@@ -215,7 +216,7 @@ def curvature_covariance(target: Target, best: np.ndarray, box: Box) -> np.ndarr
     steps = STEP * np.eye(len(best))[inside]
     H = np.array([[_mixed(target, best, a, b) for b in steps] for a in steps])
     covariance = np.zeros((len(best), len(best)))
-    if len(H) and np.linalg.eigvalsh(H)[0] > 0:
+    if len(H) and eigh(H)[0][0] > 0:
         covariance[np.ix_(inside, inside)] = np.linalg.inv(H / STEP**2)
     return covariance
 

@@ -16,6 +16,7 @@ from typing import Protocol, TypeGuard, runtime_checkable
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace
+from ulmus.core.arrays.linalg import eigh
 from ulmus.core.noise_covariance.locations import group_starts
 from ulmus.core.noise_covariance.recursions import Events, RunningGroups, RunningSums
 
@@ -185,7 +186,7 @@ class DenseRoot:
                 return scale[:, None] * np.linalg.cholesky(R + jitter * np.eye(len(R)))
             except np.linalg.LinAlgError:
                 continue
-        values, vectors = np.linalg.eigh(R)
+        values, vectors = eigh(R)
         if values[0] < -NEGATIVE_SHARE * values[-1]:
             raise ValueError(
                 f"the covariance of {len(R)} rows has the eigenvalue {values[0]:.2g}; use a kernel "

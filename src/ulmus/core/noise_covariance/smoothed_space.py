@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
+from ulmus.core.arrays.linalg import eigh, svd
 
 # Along directions of smaller eigenvalue the function is negligible.
 SMALLEST_SHARE = 0.01
@@ -68,13 +69,13 @@ def smoothed_directions(
     blocks = [to_numpy(block) for block in _first(coordinates, MAX_EXACT_ROWS)]
     if sum(block.shape[1] for block in blocks) <= MAX_EXACT_ROWS:
         C = np.concatenate(blocks, axis=1)
-        values, vectors = np.linalg.eigh(C.T @ C / n_members)
+        values, vectors = eigh(C.T @ C / n_members)
         kept = values >= threshold
         return SmoothedSpace(vectors[:, kept][:, ::-1], values[kept][::-1])
     few = blocks[0].shape[0] <= MOST_FEATURES
     W = (_eigenvectors if few else _subspace)(coordinates, n_members, threshold)
     reached = [to_numpy(block.T @ W) for block in coordinates()]
-    U, s, _ = np.linalg.svd(np.concatenate(reached) / n_members**0.5, full_matrices=False)
+    (U,), (s,), _ = svd((np.concatenate(reached) / n_members**0.5)[None])
     # An eigenvalue at the threshold must not be dropped here by round-off.
     kept = s**2 >= threshold * (1 - 1e-9)
     return SmoothedSpace(U[:, kept], s[kept] ** 2)
@@ -93,7 +94,7 @@ def _first(coordinates: Blocks, most_rows: int) -> Iterable[Array]:
 def _eigenvectors(coordinates: Blocks, n_members: int, threshold: float) -> Array:
     """Eigenvectors (M N', k) of C C' / M with eigenvalues of at least ``threshold``."""
     product = sum(block @ block.T for block in coordinates())
-    values, vectors = np.linalg.eigh(to_numpy(product) / n_members)
+    values, vectors = eigh(to_numpy(product) / n_members)
     return like(vectors[:, values >= threshold], product)
 
 
@@ -134,7 +135,7 @@ def _power_iteration(coordinates: Blocks, W: Array, n_members: int) -> tuple[Arr
     for block in coordinates():
         product += block @ (block.T @ W)
     product = product / n_members
-    values = np.linalg.eigvalsh(to_numpy(W.T @ product))[::-1]
+    values = eigh(to_numpy(W.T @ product))[0][::-1]
     return xp.linalg.qr(product).Q, values
 
 

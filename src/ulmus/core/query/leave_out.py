@@ -26,6 +26,8 @@ from ulmus.core.variance.estimates import never_negative
 
 # Largest array of training rows times points; training features are recomputed for each chunk.
 POINT_ELEMENTS = 2**25
+# Errors smaller than this share of y are round-off.
+ROUND_OFF = 1e-11
 
 
 class PredictionMoments(NamedTuple):
@@ -61,8 +63,10 @@ def row_sd(fit: Fit, rows: TrainingRows) -> np.ndarray:
     root = rows.data.root_weight
     weight = 1.0 if root is None else np.where(root > 0, root, 1.0) ** 2
     model = smoothed_noise(fit, rows.noise) * rows.loo_leverage
-    variance = (rows.noise / weight + model) * fit.ensemble.unit[:, None] ** 2
-    return _positive_root(variance + fit.map_variance(rows.data.X))
+    # In the fit's units of y, whose squares do not overflow.
+    unit = fit.ensemble.unit[:, None]
+    shifts = fit.map_shifts(rows.data.X) / unit
+    return unit * _positive_root(rows.noise / weight + model + np.sum(shifts**2, axis=0))
 
 
 def smoothed_noise(fit: Fit, noise: np.ndarray) -> np.ndarray:
@@ -184,3 +188,17 @@ def _shifts(fit: Fit, rows: TrainingRows, X: Array) -> np.ndarray:
                 shifts = xp.reshape(Q * L[:, None, :], (-1, Q.shape[2])).T @ flat
                 out[k, block_of_start, :] += np.add.reduceat(to_numpy(shifts), starts, axis=0)
     return out if rows.data.block_ids is None else out[:, block_index, :]
+
+
+def noiseless(fit: Fit) -> np.ndarray:
+    """Whether leave-one-out residuals of the training rows are all round-off, shape (K,)."""
+    if fit.rows is None:
+        return np.zeros(fit.ensemble.n_outputs, dtype=bool)
+    used = fit.rows.data.used
+    return round_off(loo_residuals(fit, fit.rows)[:, used], fit.rows.data.y[:, used])
+
+
+def round_off(errors: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Whether the errors of an output are all round-off, shape (K,)."""
+    largest = np.max(np.abs(y), axis=1)
+    return np.asarray(np.max(np.abs(errors), axis=1) <= ROUND_OFF * largest)

@@ -33,13 +33,15 @@ from ulmus.core.ensemble.ensemble import Regression, mean_and_spread, member_val
 from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import features
 from ulmus.core.ridge.member_pairs import COMMON, PAIRINGS, Pairing, PairSums
-from ulmus.core.variance.estimates import ESTIMATES, PointParts, never_negative
+from ulmus.core.variance.estimates import ESTIMATES, PointParts, model_variance, never_negative
 from ulmus.core.variance.quadratic_forms import PairwiseForm, row_form
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting
 
 # Candidates are evaluated in blocks: largest number of members x outputs x candidates x targets.
 CANDIDATE_ELEMENTS = 2**22
+# Relative change of a sum of variances that is round-off.
+ROUND_OFF = 1e-9
 
 
 class DesignChoice(NamedTuple):
@@ -48,17 +50,20 @@ class DesignChoice(NamedTuple):
     rows: np.ndarray  # (n,): index of each in the candidates
     before: np.ndarray  # (p, K): variance of the prediction at each target before any of them
     variance: np.ndarray  # (n, p, K): variance after the first, the first two, ... of them
+    improved: np.ndarray  # (n,): whether each reduces it; those that do not are not used
 
 
 def next_points(fit: Fit, candidates: Array, targets: Array, n: int) -> DesignChoice:
     """Greedy sequential design: each measurement is the best one given those before it.
 
     The best candidate minimises the sum over targets of the variance of the prediction, by the
-    default estimate of the fit. Each output is in units of its mean variance before. The ridge
-    parameter, hidden weights, noise variances, and the variance due to the choice of alpha and of
-    the map are fixed. A new row has the mean weight of the training rows, the noise variance of a
-    new observation, and the prediction as its output. Without ridge, the null space of the hidden
-    features of the training rows is not updated.
+    default estimate of the fit. Each output is in units of its mean variance before. A row that
+    would increase this sum is not used: with a fixed ridge parameter it may reduce the shrinkage
+    more than the variance, and without weights a row of large noise has its full influence. The
+    ridge parameter, hidden weights, noise variances, and the variance due to the choice of alpha
+    and of the map are fixed. A new row has the mean weight of the training rows, the noise variance
+    of a new observation, and the prediction as its output. Without ridge, the null space of the
+    hidden features of the training rows is not updated.
 
     Each of the candidates (c, d) can be measured any number of times; repeated targets (p, d) count
     repeatedly.
@@ -82,11 +87,18 @@ def next_points(fit: Fit, candidates: Array, targets: Array, n: int) -> DesignCh
     variances, rows = [variance(regressions)], []
     mean = np.mean(variances[0] / square, axis=0)
     share = np.divide(1.0, mean, out=np.ones_like(mean), where=mean > 0)
+    improved = []
     for _ in range(n):
-        rows.append(int(np.argmin(sum(one.scores(share) for one in regressions))))
-        regressions = [one.with_row(rows[-1]) for one in regressions]
+        scores = np.sum([one.scores(share) for one in regressions], axis=0)
+        rows.append(int(np.argmin(scores)))
+        # Not strictly less: with many rows a further one changes nothing but round-off.
+        least = sum(one.score(share) for one in regressions) * (1 + ROUND_OFF)
+        improved.append(bool(scores[rows[-1]] <= least))
+        if improved[-1]:
+            regressions = [one.with_row(rows[-1]) for one in regressions]
         variances.append(variance(regressions))
-    return DesignChoice(np.asarray(rows), variances[0], np.stack(variances[1:]))
+    arrays = np.asarray(rows), variances[0], np.stack(variances[1:])
+    return DesignChoice(*arrays, np.asarray(improved))
 
 
 class MemberPredictions(NamedTuple):
@@ -109,6 +121,8 @@ class AugmentedRegression:
     candidates: MemberPredictions  # in the augmented regression, as weighted rows
     targets: MemberPredictions  # in the augmented regression
     chosen: tuple[int, ...] = ()  # candidates that were added
+    # (K, p): variance before the last row, the bound of negative estimates.
+    bound: np.ndarray | None = None
 
     @property
     def pairing(self) -> Pairing:
@@ -119,10 +133,14 @@ class AugmentedRegression:
     def variance(self) -> np.ndarray:
         """Variance of the prediction at the targets, shape (K, p)."""
         sums = [PairSums(*(column_sums(self.targets.t, a) for a in one)) for one in self.applied]
-        return self._variances(self.targets.f, sums)
+        return self._variances(self.targets.f, sums, self.bound)
+
+    def score(self, share: np.ndarray) -> float:
+        """Sum over targets and outputs of the variance, weighted by ``share`` (K,)."""
+        return float(share[list(self.part.outputs)] @ self.variance.sum(axis=1, dtype=float))
 
     def scores(self, share: np.ndarray) -> np.ndarray:
-        """Sum over targets and outputs, weighted by ``share`` (K,), of the variance, (c,)."""
+        """The same with each candidate as the next row, (c,)."""
         weights = share[list(self.part.outputs)]
         return np.concatenate([weights @ v.sum(axis=2, dtype=float) for v in self._by_candidate()])
 
@@ -140,6 +158,7 @@ class AugmentedRegression:
             candidates=updated(self.candidates),
             targets=updated(self.targets),
             chosen=(*self.chosen, i),
+            bound=self.variance,
         )
 
     @cached_property
@@ -205,9 +224,9 @@ class AugmentedRegression:
                 for applied, terms in forms
             ]
             change = self._residuals(few)[:, :, :, None] * b[:, None, :, :]
-            yield self._variances(self.targets.f[:, :, None, :] + change, sums)
+            yield self._variances(self.targets.f[:, :, None, :] + change, sums, self.variance)
 
-    def _variances(self, f: Array, sums: list[PairSums]) -> np.ndarray:
+    def _variances(self, f: Array, sums: list[PairSums], bound: np.ndarray | None) -> np.ndarray:
         """Variances from predictions f (M, K, ...) of the members and the sums of each form."""
         M, K = f.shape[:2]
         mean, spread = (to_numpy(a) for a in mean_and_spread(f))
@@ -217,7 +236,13 @@ class AugmentedRegression:
             form = self.pairing.means(sums[k if len(sums) > 1 else 0], M)
             A, U = (scale[k] * to_numpy(a) for a in form)
             parts = PointParts(mean[k], spread[k], A, U, np.zeros_like(A), M)
-            out.append(never_negative(self.estimate, parts))
+            variance = never_negative(self.estimate, parts)
+            if bound is not None:
+                # The positive part may exceed a small positive estimate without the row.
+                negative = model_variance(self.estimate, parts) < 0
+                lower = np.minimum(variance, bound[k])
+                variance = np.where(negative, lower, variance)
+            out.append(variance)
         return np.stack(out)
 
 
@@ -245,8 +270,11 @@ def augmented_regression(
         # Outputs of constant noise have a form in units of its variance.
         scale = to_numpy(part.forms[name].scale)[:, None]
         noise = noise / np.where(scale > 0, scale, 1.0)
-    points = [MemberPredictions(a, member_values(part.smoother, a)) for a in (q, t)]
-    return AugmentedRegression(part, forms, estimate, q, like(noise, q), *points)
+    at_candidates, at_targets = (
+        MemberPredictions(a, member_values(part.smoother, a)) for a in (q, t)
+    )
+    noise = like(noise, q)
+    return AugmentedRegression(part, forms, estimate, q, noise, at_candidates, at_targets)
 
 
 def updated_sums(t: Array, applied: PairSums, step: Array, terms: Array, b: Array) -> PairSums:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, dense, taken_rows, to_numpy
+from ulmus.core.arrays.linalg import svd
 from ulmus.core.data.scaling import n_extrapolated
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import FULL_LEVERAGE
+from ulmus.core.query.leave_out import noiseless
 from ulmus.core.ridge.alpha import RELATIVE_GRID
 from ulmus.core.variance.estimates import sufficient_members
-from ulmus.diagnostics.calibration_data import noiseless
 from ulmus.diagnostics.finding import Finding, finding
 from ulmus.diagnostics.noise_estimate import noise_sd, noise_sd_interval
 from ulmus.intervals.confidence import LARGE_BIAS
@@ -237,5 +238,5 @@ def _largest_square(fit: Fit, k: int) -> float:
     smoother = next(p.smoother for p in fit.ensemble.regressions if k in p.outputs)
     first = int(smoother.constant)
     root = to_numpy(smoother.to_t[0, first:, first:])
-    least = float(np.min(np.linalg.svd(root, compute_uv=False)))
+    least = float(np.min(svd(root[None])[1]))
     return 1 / least**2 if least > 0 else 0.0

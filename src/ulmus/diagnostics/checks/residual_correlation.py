@@ -8,7 +8,7 @@ from ulmus.core.fit.fit import Fit
 from ulmus.core.noise_covariance.diagnostics import NeighbourCorrelation, Variogram, variogram
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.hac import CLUSTERS, HACEstimate
-from ulmus.diagnostics.calibration_data import noiseless
+from ulmus.core.query.leave_out import noiseless
 from ulmus.diagnostics.checks.calibration import NO_NOISE
 from ulmus.diagnostics.finding import Finding, finding
 from ulmus.noise.suggestions import CORRELATED_NOISE

@@ -78,11 +78,11 @@ class CategoryColumn(Column):
         return float(self.categories.index(self.fill))
 
     def parse(self, cells: Cells) -> np.ndarray:
-        """The index of each cell among the categories, NaN where missing."""
+        """The index of each cell among the categories, NaN where missing, -1 where unknown."""
         return cells.codes(self.categories)
 
     def encode(self, codes: np.ndarray) -> np.ndarray:
-        """Indicators, shape (n, categories)."""
+        """Indicators, shape (n, categories), all zero for an unknown category."""
         return (codes[:, None] == np.arange(len(self.categories))).astype(float)
 
     def to_pandas(self, codes: np.ndarray) -> Any:
