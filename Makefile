@@ -9,7 +9,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-quick fuzz-properties lint dist bench bench-coverage bench-effects bench-scale bench-gpu \
-	bench-cli bench-maps bench-uci bench-peers \
+	bench-cli bench-maps bench-uci bench-peers bench-varying-noise \
 	bench-correlated-noise bench-kriging mutants fuzz reproduce docs docs-short docs-links clean
 
 help:  ## list the targets
@@ -51,6 +51,9 @@ bench: $(VENV)/.test  ## time the numerical core on one thread
 
 bench-coverage: $(VENV)/.test  ## simulate the coverage of intervals, on two cores
 	$(ONE_THREAD) $(BIN)/python benchmarks/coverage.py
+
+bench-varying-noise: $(VENV)/.test  ## simulate standard errors and intervals where the noise varies tenfold
+	$(ONE_THREAD) $(BIN)/python benchmarks/varying_noise.py
 
 bench-effects: $(VENV)/.test  ## simulate the error bars of averages, differences, slopes and curves
 	$(ONE_THREAD) $(BIN)/python benchmarks/effects.py

@@ -58,9 +58,10 @@ FUNCTIONS = (waves, product_of_two, hill)
 FITS = {
     # No map, so that theory holds, and what users get who name nothing.
     ("plain", constant): partial(plain_ensemble, 10, 150),
-    ("plain", varying): partial(plain_ensemble, 10, 150, noise="heteroskedastic"),
+    ("plain", varying): partial(plain_ensemble, 10, 150, noise="auto"),
+    ("plain, heteroskedastic", varying): partial(plain_ensemble, 10, 150, noise="heteroskedastic"),
     ("defaults", constant): ELMEnsembleRegressor,
-    ("defaults", varying): partial(ELMEnsembleRegressor, noise="heteroskedastic"),
+    ("defaults", varying): ELMEnsembleRegressor,
 }
 SETTINGS = {
     f"{f.__name__}, {sd.__name__} noise, {how}": Setting(f, sd, fit)

@@ -129,3 +129,22 @@ def test_standard_errors_follow_the_noise():
     ratios = [np.sqrt(np.mean(estimated[i]) / np.mean(true[i])) for i in fifths]
     assert min(ratios) > 0.85
     assert max(ratios) < 1.2
+
+
+@pytest.mark.statistics
+def test_errors_of_predictions_are_not_taken_for_noise():
+    """Estimated over true noise deviation of the quietest fifth of the rows, d = 6, n = 600.
+
+    Their leave-one-out predictions have errors due to the noise of other rows. If these are taken
+    as proportional to the noise of the row itself, the ratio is 1.54.
+    """
+    rng = np.random.default_rng(3)
+    X = rng.random((600, 6))
+    true = sd_of(X)
+    quiet, ratios = true < np.quantile(true, 0.2), []
+    for seed in range(8):
+        y = np.sin(3 * X[:, 1]) + X[:, 2] + true * rng.standard_normal(len(X))
+        model = plain_ensemble(5, 100, noise="auto", random_state=seed).fit(X, y)
+        noise = model.fitted_.rows.noise[0] * model.fitted_.ensemble.unit[0] ** 2
+        ratios.append(np.sqrt(np.mean(noise[quiet] / true[quiet] ** 2)))
+    assert 0.9 < np.mean(ratios) < 1.3

@@ -168,11 +168,11 @@ def test_the_scale_of_conformal_intervals_is_local(weighted):
     variance = fit.noise_model.variance(X)[0]
     for i in range(0, 500, 7):
         ratio = variance[i] / residual
-        smoothed = sigma2 * (ratio if ratio > 1 else ratio**0.5)
+        smoothed = sigma2 * (ratio if ratio > 1 else ratio**0.25)
         expected = unit * np.sqrt(variance[i] / mean_weight + smoothed * norm[i])
         assert_allclose(ours.sd[0, i], expected, rtol=1e-9)
         ratio = fit.rows.noise[0, i] / residual
-        smoothed = sigma2 * (ratio if ratio > 1 else ratio**0.5)
+        smoothed = sigma2 * (ratio if ratio > 1 else ratio**0.25)
         own = fit.rows.noise[0, i] / (1.0 if w is None else w[i])
         expected = unit * np.sqrt(own + smoothed * fit.rows.loo_leverage[0, i])
         assert_allclose(rows[0, i], expected, rtol=1e-9)

@@ -485,7 +485,8 @@ def test_variances_and_scales_are_not_negative(parts, path, name, value, message
 def heteroskedastic_parts(training_table, tmp_path_factory):
     """A model file with a noise model."""
     path = tmp_path_factory.mktemp("model") / "model.ulmus"
-    y = training_table.y * (1 + 3 * np.abs(training_table.X[:, 0]))
+    noise = training_table.y - np.mean(training_table.y)
+    y = noise * np.exp(3 * training_table.X[:, 0])
     plain_ensemble(2, 5, noise="heteroskedastic", random_state=0).fit(training_table.X, y).save(
         path
     )

@@ -14,6 +14,8 @@ from ulmus.core.layer.inputs import plain_inputs
 from ulmus.core.noise_model import model as noise_model
 from ulmus.core.noise_model.model import (
     calibration_sums,
+    corrected_squares,
+    relative_errors,
     residual_logs,
     residual_squares,
     score_gains,
@@ -82,6 +84,23 @@ def row_scores(u2, variance):
     return -0.5 * (np.log(variance) + u2 / variance)
 
 
+def corrected(u2, error, g, mean):
+    """Squares whose predictions have errors of at least the mean noise, row by row."""
+    ratios = [max(1.0, np.exp(mean) / np.exp(log)) for log in g]
+    pairs = zip(u2, error, ratios, strict=True)
+    return np.array([square * (1 + e) / (1 + e * ratio) for square, e, ratio in pairs])
+
+
+def best_share(u2, g):
+    """Gain over a constant of the best share, its standard error, the share and its factor."""
+    constant, tried = row_scores(u2, np.mean(u2)), []
+    for share in SHARES:
+        factor = np.mean(u2 / np.exp(share * g))
+        gain = row_scores(u2, factor * np.exp(share * g)) - constant
+        tried.append((np.mean(gain), np.std(gain) / np.sqrt(len(u2)), share, factor))
+    return max(tried)
+
+
 def expected_noise(model, H, points, X, y, w):
     """Noise variance at the points, step by step; None for a constant one."""
     residual, norm = left_out(H[:MEMBERS], y, model.alpha_, model.fit_intercept, w)
@@ -91,19 +110,17 @@ def expected_noise(model, H, points, X, y, w):
     features = noise_features(model, X, labels)
     F = features(X)
     # The second ensemble always has an intercept: logarithms shift with the units of y.
-    g = labels - left_out(F, labels, gcv_alpha(F, labels), True, None)[0]
-    labels = sharper(u2, g)
+    alpha = gcv_alpha(F, labels)
+    fitted = np.mean(oracles.predictions(F, F, labels, alpha, True), axis=0)
+    g = labels - left_out(F, labels, alpha, True, None)[0]
+    own = corrected(u2, weight * norm, g, np.log(np.mean(np.exp(fitted))))
+    labels = sharper(own, g)
     alpha = gcv_alpha(F, labels)
     g = labels - left_out(F, labels, alpha, True, None)[0]
-    constant = row_scores(u2, np.mean(u2))
-    tried = {}
-    for share in SHARES:
-        factor = np.mean(u2 / np.exp(share * g))
-        gain = row_scores(u2, factor * np.exp(share * g)) - constant
-        tried[np.mean(gain)] = share, factor, np.std(gain) / np.sqrt(len(y))
-    share, factor, error = tried[max(tried)]
-    if max(tried) <= {"auto": 2.5, "heteroskedastic": 0}[model.noise] * error:
+    gain, error, _, _ = best_share(u2, g)
+    if gain <= {"auto": 2.5, "heteroskedastic": 0}[model.noise] * error:
         return None
+    _, _, share, factor = best_share(own, g)
     center, spread = np.mean(g), np.std(g)
     predicted = oracles.predictions(F, features(points), labels, alpha, True)
     inside = np.clip(np.mean(predicted, axis=0), center - RANGE * spread, center + RANGE * spread)
@@ -228,7 +245,8 @@ def test_labels_of_rows():
     rng = np.random.default_rng(0)
     loo, norm = rng.standard_normal((3, 2, 8)), rng.uniform(0, 1, (3, 2, 8))
     root, unit = rng.uniform(0.5, 2, 8), np.array([0.1, 0.2])
-    u2 = residual_squares(loo, norm, root, unit)
+    error = relative_errors(norm, root)
+    u2 = residual_squares(loo, error, root, unit)
     logs, g = residual_logs(u2), rng.normal(0, 6, (2, 8))
     for k in range(2):
         for i in range(8):
@@ -237,6 +255,9 @@ def test_labels_of_rows():
             assert_allclose(u2[k, i], square)
             assert_allclose(logs[k, i], np.log(square + OFFSET))
         assert_allclose(working_response(u2, g)[k], sharper(u2[k], g[k]))
+        one = slice(k, k + 1)
+        ours = corrected_squares(u2[one], error[one], g[one] / 3, 0.7)[0]
+        assert_allclose(ours, corrected(u2[k], error[k], g[k] / 3, 0.7))
 
 
 def test_the_normal_ratio_makes_working_response_unbiased():

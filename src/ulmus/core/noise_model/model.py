@@ -7,7 +7,9 @@ score. Where the gain over a constant variance is not significant, the variance 
 
 The leave-one-out residual of a row has mean square noise x (1/weight + e), with e the expected
 squared error of its prediction in units of the noise; divided by the bracket, its square u^2
-estimates the noise variance. Squares are in units of the mean noise variance.
+estimates the noise variance where it is constant. A prediction where the noise is small has errors
+due to the larger noise of other rows, which the second regression takes into account. Squares are
+in units of the mean noise variance.
 """
 
 from __future__ import annotations
@@ -102,23 +104,28 @@ def selected_noise_model(
     (M, K, n).
     """
     few, used = slice(NOISE_MEMBERS), used_rows(rows.root_weight)
-    squares = residual_squares(
-        loo[few], loo_leverage[few], rows.root_weight, unit_variance(ensemble)
-    )
+    errors = relative_errors(loo_leverage[few], rows.root_weight)
+    squares = residual_squares(loo[few], errors, rows.root_weight, unit_variance(ensemble))
     logs, without, sums = [], [], []
     for k in range(len(squares)):
-        u2 = squares[k : k + 1]
+        u2, error = squares[k : k + 1], errors[k : k + 1]
         targets = replace(rows, y=residual_logs(u2), root_weight=used)
-        layer = noise_layer(inputs, targets.reduce(SamplePass(MAP_ROWS, SEED)).block)
-        for _ in range(2):
-            fit = fitted_rows(targets, layer, LOG_REGRESSION)
-            g = targets.y - fit.records[0]["loo"].mean(axis=0) * fit.ensemble.unit[:, None]
-            targets = replace(targets, y=working_response(u2, g))
-        logs.append(fit.ensemble)
+        sample = targets.reduce(SamplePass(MAP_ROWS, SEED)).block
+        layer = noise_layer(inputs, sample)
+        first, g = _regression(targets, layer)
+        corrected = corrected_squares(u2, error, g, log_of_mean(first, sample))
+        second, g = _regression(replace(targets, y=working_response(corrected, g)), layer)
+        logs.append(second)
         without.append(g)
-        sums.append(calibration_sums(u2, g, used))
-    model = calibrated(logs, ensemble, np.concatenate(sums, axis=1), min_gain_in_se)
+        sums.append([calibration_sums(one, g, used) for one in (u2, corrected)])
+    model = calibrated(logs, ensemble, np.concatenate(sums, axis=2), min_gain_in_se)
     return model, model.from_logs(np.concatenate(without))
+
+
+def _regression(targets: RowBlocks, layer: HiddenLayer) -> tuple[Ensemble, np.ndarray]:
+    """A regression of targets, and its leave-one-out predictions, (1, n)."""
+    fit = fitted_rows(targets, layer, LOG_REGRESSION)
+    return fit.ensemble, targets.y - fit.records[0]["loo"].mean(axis=0) * fit.ensemble.unit[:, None]
 
 
 # ------------------------------------------------------------ the hidden layer
@@ -173,14 +180,42 @@ def unit_variance(ensemble: Ensemble) -> np.ndarray:
     return np.where(sigma2 > 0, sigma2, 1.0)
 
 
-def residual_squares(
-    loo: Array, loo_leverage: Array, root_weight: Array | None, unit: Array
-) -> Array:
-    """Squares u^2 (K, n) from residuals and expected squared errors of members, (M, K, n)."""
-    xp = namespace(loo)
+def relative_errors(loo_leverage: Array, root_weight: Array | None) -> Array:
+    """Expected squared errors of leave-one-out predictions over the noise of their rows, (K, n).
+
+    The argument has the errors of members in units of the noise at weight 1, (M, K, n).
+    """
     weight = 1.0 if root_weight is None else root_weight**2
-    u2 = weight * xp.mean(loo, axis=0) ** 2 / (1 + weight * xp.mean(loo_leverage, axis=0))
+    return weight * namespace(loo_leverage).mean(loo_leverage, axis=0)
+
+
+def residual_squares(loo: Array, error: Array, root_weight: Array | None, unit: Array) -> Array:
+    """Squares u^2 (K, n) from residuals of members (M, K, n) and relative errors (K, n)."""
+    weight = 1.0 if root_weight is None else root_weight**2
+    u2 = weight * namespace(loo).mean(loo, axis=0) ** 2 / (1 + error)
     return u2 / unit[:, None]
+
+
+def corrected_squares(u2: Array, error: Array, g: Array, mean: float) -> Array:
+    r"""Squares if errors of predictions are due to noise that is at least the mean noise, (1, n).
+
+    With the relative errors e and the leave-one-out prediction g of the first regression, whose
+    mean on the scale of variances is exp(mean), u^2 is multiplied by
+
+    .. math:: \frac{1 + e}{1 + e \max(1, e^{\text{mean} - g})}.
+
+    A prediction depends on rows with more noise where there is little, and the bias that the ridge
+    parameter admits is that for the mean noise. Both would be taken for noise.
+    """
+    xp = namespace(u2)
+    g = xp.clip(g, min=-LARGEST_LOG, max=LARGEST_LOG)
+    return u2 * (1 + error) / (1 + error * xp.clip(xp.exp(mean - g), min=1.0))
+
+
+def log_of_mean(first: Ensemble, sample: Block) -> float:
+    """Logarithm of the mean of exp(g) over a sample of rows, by predictions g (1, n)."""
+    g = np.clip(first.mean(dense(sample.X)), -LARGEST_LOG, LARGEST_LOG)
+    return float(np.log(np.mean(np.exp(g))))
 
 
 def residual_logs(u2: Array) -> Array:
@@ -233,17 +268,21 @@ def calibration_sums(u2: Array, g: Array, used: Array | None) -> np.ndarray:
 def calibrated(
     logs: list[Ensemble], ensemble: Ensemble, sums: np.ndarray, min_gain_in_se: float
 ) -> NoiseVarianceModel:
-    """The model of best log score.
+    """The model of best log score, from sums (2, 6 + 4 S, K) over squares and corrected ones.
 
     The variance is constant where the gain in the log score does not exceed ``min_gain_in_se``
-    standard errors, and where all residuals are zero.
+    standard errors, and where all residuals are zero. This is decided by the squares, since the
+    correction is small where the first regression is small, by chance or not.
     """
-    n, g, g2 = sums[:3]
-    sd = np.sqrt(np.maximum(g2 / n - (g / n) ** 2, 0))
-    gains, errors, factors = score_gains(sums)
-    best, outputs = np.argmax(gains, axis=0), np.arange(len(n))
-    gain, error, factor = (a[best, outputs] for a in (gains, errors, factors))
-    varies = (sums[3] > 0) & (gain > min_gain_in_se * error + SMALLEST_GAIN)
+    found, (n, g, g2) = sums[0], sums[1, :3]
+    sd, outputs = np.sqrt(np.maximum(g2 / n - (g / n) ** 2, 0)), np.arange(len(n))
+    gains, errors, _ = score_gains(found)
+    best = np.argmax(gains, axis=0)
+    gain, error = gains[best, outputs], errors[best, outputs]
+    varies = (found[3] > 0) & (gain > min_gain_in_se * error + SMALLEST_GAIN)
+    gains, _, factors = score_gains(sums[1])
+    best = np.argmax(gains, axis=0)
+    factor = factors[best, outputs]
     residual = ensemble.ordered(
         [to_numpy(part.noise_variance.residual) for part in ensemble.regressions]
     )

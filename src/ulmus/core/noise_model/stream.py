@@ -23,7 +23,10 @@ from ulmus.core.noise_model.model import (
     NoiseVarianceModel,
     calibrated,
     calibration_sums,
+    corrected_squares,
+    log_of_mean,
     noise_layer,
+    relative_errors,
     residual_logs,
     residual_squares,
     unit_variance,
@@ -45,12 +48,12 @@ def streamed_noise_model(
         layer = noise_layer(inputs, sample)
         scaling = sample_scaling(sample, layer)
         first = fitted_stream(rows, layer, LOG_REGRESSION, scaling)
-        targets = replace(targets, first=first)
+        targets = replace(targets, first=first, mean=log_of_mean(first, sample))
         again = replace(rows, targets=targets)
         logs.append(fitted_stream(again, layer, LOG_REGRESSION, scaling))
         every.append(targets)
         sums.append(rows.source.reduce(CalibrationPass(targets, logs[k])))
-    model = calibrated(logs, ensemble, np.concatenate(sums, axis=1), min_gain_in_se)
+    model = calibrated(logs, ensemble, np.concatenate(sums, axis=2), min_gain_in_se)
     return model, StreamedVariances(model, tuple(every))
 
 
@@ -61,9 +64,10 @@ class Targets:
     members: Ensemble  # members whose leave-one-out residuals are used
     output: int  # the output whose noise is modelled
     first: Ensemble | None = None  # the first regression; with it, targets are the working response
+    mean: float = 0.0  # logarithm of the mean variance by the first regression
 
-    def squares(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, Array]]:
-        """Blocks with targets as outputs, and the squared residuals (1, n)."""
+    def squares(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, Array, Array]]:
+        """Blocks with targets as outputs, and the squares and corrected squares, each (1, n)."""
         members = self.members
         one, unit = slice(self.output, self.output + 1), unit_variance(members)
         unit = like(unit, members.layer.b)[one]
@@ -72,17 +76,19 @@ class Targets:
             loo = members.ordered([fit.loo for fit in fits], axis=1)
             leverages = [(fit.leave_out_leverage[:, None, :], fit.residual.shape) for fit in fits]
             loo_leverage = members.ordered([xp.broadcast_to(*one) for one in leverages], axis=1)
-            u2 = residual_squares(loo[:, one, :], loo_leverage[:, one, :], block.root_weight, unit)
+            error = relative_errors(loo_leverage[:, one, :], block.root_weight)
+            u2 = residual_squares(loo[:, one, :], error, block.root_weight, unit)
             logs = block._replace(y=residual_logs(u2), root_weight=used_rows(block.root_weight))
             if self.first is None:
-                yield logs, u2
+                yield logs, u2, u2
             else:
                 g = leave_one_out_predictions(self.first, logs)
-                yield logs._replace(y=working_response(u2, g)), u2
+                corrected = corrected_squares(u2, error, g, self.mean)
+                yield logs._replace(y=working_response(corrected, g)), u2, corrected
 
     def __call__(self, blocks: Iterable[Block]) -> Iterator[Block]:
         """Blocks with targets as outputs."""
-        for block, _ in self.squares(blocks):
+        for block, _, _ in self.squares(blocks):
             yield block
 
 
@@ -143,11 +149,11 @@ class CalibrationPass:
     logs: Ensemble
 
     def __call__(self, blocks: Iterable[Block]) -> np.ndarray:
-        """Sums over the blocks, shape (6 + 4 S, 1)."""
-        total = np.zeros((6 + 4 * len(SHARES), 1))
-        for block, u2 in self.targets.squares(blocks):
+        """Sums over the blocks for squares and corrected squares, shape (2, 6 + 4 S, 1)."""
+        total = np.zeros((2, 6 + 4 * len(SHARES), 1))
+        for block, *squares in self.targets.squares(blocks):
             g = leave_one_out_predictions(self.logs, block)
-            total += calibration_sums(u2, g, block.root_weight)
+            total += np.stack([calibration_sums(one, g, block.root_weight) for one in squares])
         return total
 
 
@@ -163,6 +169,6 @@ class StreamedVariances:
         logs = [np.zeros((1, block.y.shape[1]))] * len(self.targets)
         for k, (one, targets) in enumerate(zip(self.model.logs, self.targets, strict=True)):
             if one is not None:
-                ((rows, _),) = targets.squares([block])
+                ((rows, _, _),) = targets.squares([block])
                 logs[k] = to_numpy(leave_one_out_predictions(one, rows))
         return self.model.from_logs(np.concatenate(logs))

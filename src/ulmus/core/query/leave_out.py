@@ -73,14 +73,14 @@ def smoothed_noise(fit: Fit, noise: np.ndarray) -> np.ndarray:
     """Noise variance for predictions, from the noise variance of observations, both (K, p).
 
     A prediction averages the noise of nearby rows. Where the noise variance exceeds its mean, that
-    of nearby rows is about equal; where it is smaller, they are noisier, and the geometric mean of
-    both is used. This maintains coverage in regions of large and of small noise. For homoskedastic
-    noise it is ``sigma2``.
+    of nearby rows is about equal; where it is smaller, they are noisier, and the mean is multiplied
+    by the fourth root of the ratio. This maintains coverage in regions of large and of small noise.
+    For homoskedastic noise it is ``sigma2``.
     """
     sigma2 = fit.per_regression(lambda part: part.noise_variance.sigma2)[:, None]
     mean = fit.per_regression(lambda part: part.noise_variance.residual)[:, None]
     ratio = noise / np.where(mean > 0, mean, 1.0)
-    return sigma2 * np.maximum(ratio, np.sqrt(ratio))
+    return sigma2 * np.maximum(ratio, ratio**0.25)
 
 
 def prediction_moments(fit: Fit, X: Array, leverage: np.ndarray | None = None) -> PredictionMoments:
