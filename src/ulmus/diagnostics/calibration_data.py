@@ -20,7 +20,6 @@ from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.layer.functionals import features
 from ulmus.core.query.leave_out import (
-    loo_residuals,
     out_of_fold_residuals,
     round_off,
     scaled_residuals,

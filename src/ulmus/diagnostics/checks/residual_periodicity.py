@@ -19,7 +19,7 @@ from ulmus.core.noise_covariance.periodicity import (
     strongest_period,
 )
 from ulmus.core.noise_covariance.whitening import noise_whitening
-from ulmus.diagnostics.calibration_data import noiseless
+from ulmus.core.query.leave_out import noiseless
 from ulmus.diagnostics.checks.calibration import NO_NOISE
 from ulmus.diagnostics.finding import Finding, finding
 
