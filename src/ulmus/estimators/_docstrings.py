@@ -51,8 +51,8 @@ tuning_fraction : float, default=None
     Share of the rows, drawn at random, from which the map is learned. Prediction intervals then
     use the residuals of the other rows only: with a fixed alpha, this restores the guarantee of
     jackknife+, at the price of a map from fewer rows. With None the map is learned from all
-    rows; with at most 400 rows it is also relearned on five folds, so that standard errors
-    include the variance of the map.
+    rows. Standard errors include the variance of the map: with at most 400 rows it is relearned
+    on five folds, with more its response to the noise is computed to first order.
 fit_intercept : bool, default=True
     Whether to fit an unpenalised intercept.
 standardize : bool, default=True
