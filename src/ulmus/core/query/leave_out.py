@@ -22,7 +22,7 @@ from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.refits import out_of_fold
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.layer.functionals import features
-from ulmus.core.variance.estimates import never_negative
+from ulmus.core.variance.estimates import Shifts, never_negative
 
 # Largest array of training rows times points; training features are recomputed for each chunk.
 POINT_ELEMENTS = 2**25
@@ -65,8 +65,8 @@ def row_sd(fit: Fit, rows: TrainingRows) -> np.ndarray:
     model = smoothed_noise(fit, rows.noise) * rows.loo_leverage
     # In the fit's units of y, whose squares do not overflow.
     unit = fit.ensemble.unit[:, None]
-    shifts = fit.map_shifts(rows.data.X) / unit
-    return unit * _positive_root(rows.noise / weight + model + np.sum(shifts**2, axis=0))
+    shifts = Shifts(*(shift / unit for shift in fit.map_shifts(rows.data.X)))
+    return unit * _positive_root(rows.noise / weight + model + shifts.variance)
 
 
 def smoothed_noise(fit: Fit, noise: np.ndarray) -> np.ndarray:
