@@ -75,17 +75,23 @@ def leave_one_out_data(fit: Fit, rows: TrainingRows) -> CalibrationData:
     )
 
 
-def new_data(fit: Fit, X: Array, y: FloatArray) -> CalibrationData:
-    """New rows X (n, d), y (K, n), with their predicted intervals and distributions."""
-    low, high = (bound.transpose(2, 0, 1) for bound in prediction_bounds(fit, X, LEVELS, "auto"))
+def new_data(
+    fit: Fit, X: Array, y: FloatArray, weight: FloatArray | None = None
+) -> CalibrationData:
+    """New rows X (n, d), y (K, n), with their predicted intervals and distributions.
+
+    They have the weights (n,), or the mean weight of the training rows.
+    """
+    bounds = prediction_bounds(fit, X, LEVELS, "auto", weight=weight)
+    low, high = (bound.transpose(2, 0, 1) for bound in bounds)
     mean = fit.mean(X)
-    pit = predictive_distribution(fit, X).cdf(y.T).T
+    pit = predictive_distribution(fit, X, weight).cdf(y.T).T
     columns = grouping_inputs(fit, X)
     return CalibrationData(
         leave_one_out=False,
         covered=(low <= y[:, None, :]) & (y[:, None, :] <= high),
         pit=np.asarray(pit),
-        noise=np.sqrt(fit.noise_variance(X)).T,
+        noise=np.sqrt(fit.noise_variance(X, weight)).T,
         leverage=point_leverage(fit, X),
         mean=mean,
         columns=columns,

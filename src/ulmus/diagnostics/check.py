@@ -31,6 +31,7 @@ def diagnostic_report(
     y: np.ndarray | None = None,
     *,
     names: Sequence[str] | None = None,
+    weight: np.ndarray | None = None,
 ) -> DiagnosticReport:
     """Diagnostics of a fit, as :meth:`ulmus.ELMEnsembleRegressor.check` returns them.
 
@@ -42,6 +43,8 @@ def diagnostic_report(
         New points, and observations there.
     names : sequence of str, optional
         Names of the inputs.
+    weight : ndarray of shape (n,), optional
+        Weights of the new observations; by default the mean weight of the training rows.
 
     Returns
     -------
@@ -68,12 +71,15 @@ def diagnostic_report(
                 )
             data, points = leave_one_out_data(fit, fit.rows), fit.rows.data.X
         else:
-            data, points = new_data(fit, X, y), X
+            data, points = new_data(fit, X, y, weight), X
         findings, table = _output_findings(fit, data, points, names)
         if X is not None:
             findings.append(fit_checks.extrapolation_finding(fit, X))
         findings += [fit_checks.bias_finding(fit), *fit_checks.leverage_findings(fit)]
+        findings += fit_checks.copy_findings(fit)
         findings += [fit_checks.members_finding(fit, points), fit_checks.selection_finding(fit)]
+        known = data.leave_one_out or weight is not None
+        findings += fit_checks.weight_findings(fit, known=known)
     findings += _warning_findings(caught)
     rows = "training rows, leave-one-out" if data.leave_one_out else "new rows, out-of-sample"
     title = f"diagnostics from {data.n_rows} {rows}."

@@ -105,13 +105,21 @@ def _ridge_line(summary: Summary, k: int) -> str:
 def _noise_line(summary: Summary, k: int) -> str:
     sd, share = _output_value(summary, "noise_sd", k), _output_value(summary, "noise_share", k)
     between = _output_value(summary, "noise_range", k)
-    text = f"standard deviation {sd:.3g}"
-    if not _output_value(summary, "noise_modelled", k):
+    text, weight = f"standard deviation {sd:.3g}", summary.mean_weight
+    modelled = _output_value(summary, "noise_modelled", k)
+    if weight is not None:
+        text += f"{' on average' if modelled else ''} at the mean weight {weight:.3g}"
+        text += ", proportional to 1/sqrt(weight)"
+    elif not modelled:
         text += ", constant"
     elif between is None:
         text += " on average, a function of the inputs"
     else:
-        text += f" on average, {between[0]:.3g} to {between[1]:.3g} over the rows"
+        text += " on average"
+    if between is not None:
+        text += (
+            f"{',' if weight is None else ':'} {between[0]:.3g} to {between[1]:.3g} over the rows"
+        )
     if share is not None and math.isfinite(share):
         text += f"; {share:.0%} of the variance of the target"
     return text + "."

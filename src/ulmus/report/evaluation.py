@@ -99,7 +99,8 @@ def _leave_one_out_evaluation(report_input: ReportInput) -> Evaluation:
     baselines = {}
     for name, prediction in _leave_one_out_baselines(rows).items():
         baselines[name] = prediction[np.searchsorted(np.flatnonzero(rows.data.used), index)]
-    points = taken_rows(rows.data.X, index[shown])
+    points, weight = taken_rows(rows.data.X, index[shown]), rows.data.root_weight
+    weight = None if weight is None else weight[index[shown]] ** 2
     scores, gains = _compared(observed, {MODEL: data.mean[0]} | baselines)
     return Evaluation(
         labels=tuple(str(labels[i]) for i in index),
@@ -111,7 +112,7 @@ def _leave_one_out_evaluation(report_input: ReportInput) -> Evaluation:
         leverage=data.leverage[0],
         outside=np.zeros(len(index), dtype=bool),
         drawn=shown,
-        bounds=prediction_bounds(fit, points, [LEVEL], "auto")[:, 0, :, 0],
+        bounds=prediction_bounds(fit, points, [LEVEL], "auto", weight=weight)[:, 0, :, 0],
         scores=scores,
         gains=gains,
         report=diagnostic_report(fit, names=report_input.encoded_names),
@@ -124,13 +125,16 @@ def _new_rows_evaluation(report_input: ReportInput) -> Evaluation:
     fit, index = report_input.fit, random_rows(np.arange(len(report_input.table)), MOST_NEW)
     assert report_input.y is not None  # as evaluated_on is NEW
     table, observed = report_input.rows(index), report_input.y[index]
+    weight = None if report_input.weight is None else report_input.weight[index]
     points = report_input.inference._table_points(table)
     # A model of one output may have been fitted to a y with two axes.
     mean, sd = (
         np.asarray(a, dtype=float).reshape(len(index))
-        for a in report_input.inference.predict(table, return_std=True)
+        for a in report_input.inference.predict(table, return_std=True, sample_weight=weight)
     )
     shown = random_rows(np.arange(len(index)), MOST_DRAWN)
+    own = None if weight is None else weight[shown]
+    drawn = taken_rows(points, shown)
     scores, gains = _compared(observed, {MODEL: mean} | _baselines_at(fit.rows, points))
     return Evaluation(
         labels=tuple(str(report_input.table.index[i]) for i in index),
@@ -138,14 +142,16 @@ def _new_rows_evaluation(report_input: ReportInput) -> Evaluation:
         predicted=mean,
         sd=sd,
         scaled=(observed - mean) / np.where(sd > 0, sd, 1.0),
-        pit=np.asarray(predictive_distribution(fit, points).cdf(observed[:, None]))[:, 0],
+        pit=np.asarray(predictive_distribution(fit, points, weight).cdf(observed[:, None]))[:, 0],
         leverage=point_leverage(fit, points)[0],
         outside=extrapolated_rows(points, fit.scale),
         drawn=shown,
-        bounds=prediction_bounds(fit, taken_rows(points, shown), [LEVEL], "auto")[:, 0, :, 0],
+        bounds=prediction_bounds(fit, drawn, [LEVEL], "auto", weight=own)[:, 0, :, 0],
         scores=scores,
         gains=gains,
-        report=diagnostic_report(fit, points, observed[None, :], names=report_input.encoded_names),
+        report=diagnostic_report(
+            fit, points, observed[None, :], names=report_input.encoded_names, weight=weight
+        ),
         of_rows=len(report_input.table),
     )
 

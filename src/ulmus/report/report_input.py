@@ -15,6 +15,7 @@ from ulmus.core.data.scaling import extrapolated_rows
 from ulmus.core.fit.fit import Fit
 from ulmus.exceptions import ExtrapolationWarning
 from ulmus.pipelines import inference
+from ulmus.tables.checks import checked_positive_weight
 from ulmus.tables.frames import default_feature_names
 
 IntArray = npt.NDArray[np.intp]
@@ -38,6 +39,7 @@ class ReportInput:
     is_training: bool  # whether the rows are those of the fit
     # Indices of the rows within the range of the training inputs; all if there are none.
     inside: IntArray
+    weight: FloatArray | None = None  # (n,): weights of new rows
 
     @property
     def fit(self) -> Fit:
@@ -90,7 +92,7 @@ def random_rows(rows: IntArray, most: int) -> IntArray:
     return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
-def prepare_input(model: Any, X: Any, y: Any) -> ReportInput:
+def prepare_input(model: Any, X: Any, y: Any, sample_weight: Any = None) -> ReportInput:
     """The input of a report, checked; the arguments are those of ``write_report``."""
     methods = inference(model)
     outer = getattr(model, "best_estimator_", model)
@@ -116,8 +118,20 @@ def prepare_input(model: Any, X: Any, y: Any) -> ReportInput:
         points = methods._table_points(table if takes_frame else table.to_numpy())
     outside = extrapolated_rows(points, last.fitted_.scale)
     inside = np.arange(len(table)) if np.all(outside) else np.flatnonzero(~outside)
+    weight = None
+    if sample_weight is not None and evaluated_on == NEW:
+        weight = checked_positive_weight(sample_weight, len(table))
     return ReportInput(
-        outer, last, methods, table, takes_frame, observed, evaluated_on, is_training, inside
+        outer,
+        last,
+        methods,
+        table,
+        takes_frame,
+        observed,
+        evaluated_on,
+        is_training,
+        inside,
+        weight,
     )
 
 
