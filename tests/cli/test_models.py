@@ -117,7 +117,7 @@ def test_weights_are_those_of_python(folder, tmp_path):
 
 @pytest.fixture(scope="module")
 def weighted(tmp_path_factory):
-    """A folder with a model ``m.ulmus`` of weighted rows, and new rows with weights in ``new.csv``."""
+    """A folder with a model of weighted rows, ``m.ulmus``, and new rows, ``new.csv``."""
     folder = tmp_path_factory.mktemp("weights")
     sample().assign(w=np.arange(80) % 5 * 0.5).to_csv(folder / "t.csv", index=False)
     new = sample(20, 1).assign(w=np.arange(20) % 4 + 1.0, v=1.0)

@@ -64,7 +64,8 @@ class FitMethods:
             Training outputs.
         sample_weight : array-like of shape (n_samples,), default=None
             Inverse noise variance of each row, up to a constant factor. Rows of weight zero are
-            excluded. A new observation has the mean weight of the others.
+            excluded. Predictions take the weights of new observations, which otherwise have the
+            mean weight of the others.
         time : array-like of shape (n_samples,), default=None
             Times of the rows, numbers or dates, for autocorrelated noise (:mod:`ulmus.noise`); by
             default rows are equally spaced.
@@ -77,6 +78,11 @@ class FitMethods:
         -------
         self : object
             The fitted estimator. A fit that fails leaves the previous one usable.
+
+        Notes
+        -----
+        Rows that are exact copies of others (in inputs, outputs, and times, coordinates and groups)
+        count once, with a warning, unless they may coincide by chance (:doc:`/guide/calibration`).
 
         Examples
         --------
@@ -124,7 +130,8 @@ class FitMethods:
         -------
         self : object
             The fitted estimator, equal to what ``fit`` gives on all rows, without the attributes
-            of length ``n_samples``. A fit that fails leaves the previous one usable.
+            of length ``n_samples``, and without a search for copies of rows, which would have to
+            compare all of them. A fit that fails leaves the previous one usable.
 
         Examples
         --------
@@ -166,6 +173,7 @@ class FitMethods:
         ``alpha="loo"`` is replaced by generalised cross-validation, as leave-one-out requires a
         second pass; ``fit_blocks`` has neither limit. Heteroskedastic estimates require two
         passes, and have no ``partial_fit``; with ``noise="auto"`` the noise variance is constant.
+        Copies of rows count as rows.
 
         Parameters
         ----------

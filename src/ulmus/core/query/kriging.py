@@ -12,7 +12,7 @@ and two variances add up: that of an observation less :math:`c'w`, and :math:`z_
 functional a.
 
 The covariance :math:`\Sigma` is that of rows multiplied by the square roots of their weights; a new
-observation has the mean weight.
+observation has its own weight, or their mean weight.
 """
 
 from __future__ import annotations
