@@ -170,7 +170,8 @@ def test_a_report_uses_the_weights_of_new_rows(weighted):
     result = done("report", weighted / "m.ulmus", weighted / "new.csv", "-o", page)
     assert "column 'w'" in result.stderr
     assert "mean weight" not in result.stderr
-    assert page.stat().st_size > 0
+    assert "assumed to have the mean weight" not in page.read_text()
+    assert "noise standard deviation, weight 1" in page.read_text()
 
 
 def test_copies_of_rows_are_noted(tmp_path):
