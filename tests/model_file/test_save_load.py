@@ -116,6 +116,7 @@ def path(tmp_path):
 # ---------------------------------------------------------------- what comes back
 
 
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [True, False])
 @pytest.mark.parametrize("name", FITS)
@@ -424,6 +425,7 @@ def test_a_killed_process_leaves_a_whole_model(make_table, tmp_path):
 # ---------------------------------------------------------------- skops
 
 
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*FITS, "after inference"])
 def test_skops_loads_the_trusted_types(make_table, name):

@@ -50,6 +50,7 @@ def results(model, X):
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
 @pytest.mark.parametrize("way", [by_fit, by_blocks, compressed, sparse])
 @pytest.mark.parametrize("n", [30, 90], ids=["fewer rows than features", "more"])
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 @pytest.mark.parametrize(
     "how",
     [
