@@ -21,6 +21,7 @@ __all__ = [
     "BiasWarning",
     "CorrelatedErrorsWarning",
     "DegenerateFitWarning",
+    "DuplicateRowsWarning",
     "ExtrapolationWarning",
     "InputError",
     "ModelFileError",
@@ -28,6 +29,7 @@ __all__ = [
     "NegativeVarianceWarning",
     "NoResidualDofError",
     "NoUndersmoothedFitError",
+    "SampleWeightWarning",
     "UlmusWarning",
 ]
 
@@ -208,6 +210,25 @@ class DegenerateFitWarning(UlmusWarning):
     """
 
 
+class DuplicateRowsWarning(UlmusWarning):
+    """Rows of a table are exact copies of others, and each row counts once.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> model = ELMEnsembleRegressor(3, 20, input_map=None, random_state=0)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = model.fit(np.concatenate([X, X[:30]]), np.concatenate([y, y[:30]]))
+    >>> [one.message.code for one in caught], model.fitted_.n_rows
+    (['duplicate-rows'], 60)
+    """
+
+
 class NegativeVarianceWarning(UlmusWarning):
     """A variance estimate fell below zero and was replaced by its positive-part form.
 
@@ -280,6 +301,29 @@ FOLDERS = (
     str(Path(__file__).parent),
     *(str(Path(spec.origin).parent) for spec in _OTHERS if spec and spec.origin),
 )
+
+
+class SampleWeightWarning(UlmusWarning):
+    """Weights of the training rows differ, and those of new observations were not given.
+
+    The noise variance of a new observation is then that of the mean weight of the training rows.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> from ulmus.exceptions import SampleWeightWarning
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> model = ELMEnsembleRegressor(3, 20, input_map=None, random_state=0)
+    >>> model = model.fit(X, y, sample_weight=[1.0, 4.0] * 30)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     intervals = model.predict_interval(X[:2])
+    ...     intervals = model.predict_interval(X[:2], sample_weight=[1.0, 4.0])
+    >>> [one.category is SampleWeightWarning for one in caught]
+    [True]
+    """
 
 
 # Where warnings of the present thread or task are collected; None if they are issued.

@@ -131,7 +131,14 @@ class PipelineInference(Effects, JointInference):
                 columns = list(self.pipe[:-1].get_feature_names_out())
         return self._model.summary(columns=columns)
 
-    def save(self, path: Any, *, rows: bool = True, target: str | None = None) -> None:
+    def save(
+        self,
+        path: Any,
+        *,
+        rows: bool = True,
+        target: str | None = None,
+        sample_weight: str | None = None,
+    ) -> None:
         """Save the Pipeline to a file of arrays and JSON; ``ulmus.load`` reads it.
 
         Parameters
@@ -142,6 +149,8 @@ class PipelineInference(Effects, JointInference):
             Whether the training rows are saved, as in ``ELMEnsembleRegressor.save``.
         target : str, default=None
             Name of the response.
+        sample_weight : str, default=None
+            Name of the column of row weights, which ``ulmus predict`` reads from new tables.
         """
         steps = [step for _, step in self.pipe.steps]
         if len(steps) != 2 or not isinstance(steps[0], TableEncoder):
@@ -150,7 +159,8 @@ class PipelineInference(Effects, JointInference):
                 "ulmus.tables.TableEncoder; save the last step, or use skops for the Pipeline."
             )
         columns = steps[0].schema_.describe()
-        save(self._model, path, rows=rows, columns=columns, target=target)
+        names = {"target": target, "sample_weight": sample_weight}
+        save(self._model, path, rows=rows, columns=columns, **names)
 
     @property
     def _model(self) -> Any:

@@ -115,6 +115,72 @@ def test_weights_are_those_of_python(folder, tmp_path):
         assert_allclose(loaded(tmp_path).predict(table), model.predict(X), rtol=1e-7)
 
 
+@pytest.fixture(scope="module")
+def weighted(tmp_path_factory):
+    """A folder with a model of weighted rows, ``m.ulmus``, and new rows, ``new.csv``."""
+    folder = tmp_path_factory.mktemp("weights")
+    sample().assign(w=np.arange(80) % 5 * 0.5).to_csv(folder / "t.csv", index=False)
+    new = sample(20, 1).assign(w=np.arange(20) % 4 + 1.0, v=1.0)
+    new.to_csv(folder / "new.csv", index=False)
+    start = ("fit", folder / "t.csv", "-t", "y", "-o", folder / "m.ulmus", *SMALL)
+    done(*start, "--columns", "t,kind", "--sample-weight", "w")
+    return folder
+
+
+def test_new_rows_have_the_weights_of_the_column_of_the_fit(weighted):
+    new = pd.read_csv(weighted / "new.csv")
+    frame = frame_of(weighted, "--quantiles", "0.1", "--threshold", "1", "--keep", "w")
+    model = loaded(weighted)
+    assert_allclose(frame[list(COLUMNS)], model.summary_frame(new, sample_weight=new.w))
+    assert_allclose(frame["q0.1"], model.predict_quantiles(new, [0.1], sample_weight=new.w)[:, 0])
+    assert_allclose(frame["exceeds_1"], model.exceedance(new, 1, sample_weight=new.w))
+    assert_array_equal(frame["w"], new.w)
+    result = done("predict", weighted / "m.ulmus", weighted / "new.csv", "-o", weighted / "o.csv")
+    assert "column 'w'" in result.stderr
+    assert "mean weight" not in result.stderr
+
+
+def test_weights_of_new_rows_may_be_in_another_column(weighted):
+    new = pd.read_csv(weighted / "new.csv")
+    frame = frame_of(weighted, "--sample-weight", "v")
+    expected = loaded(weighted).summary_frame(new, sample_weight=new.v)
+    assert_allclose(frame[list(COLUMNS)], expected)
+
+
+def test_without_weights_of_new_rows_a_note_names_the_option(weighted):
+    pd.read_csv(weighted / "new.csv").drop(columns="w").to_csv(weighted / "no.csv", index=False)
+    result = done("predict", weighted / "m.ulmus", weighted / "no.csv", "-o", weighted / "o.csv")
+    assert "mean weight" in result.stderr
+    assert "as --sample-weight." in result.stderr
+
+
+def test_missing_and_zero_weights_of_new_rows(weighted):
+    new, path = pd.read_csv(weighted / "new.csv"), weighted / "bad.csv"
+    predict = ("predict", weighted / "m.ulmus", path, "-o", weighted / "o.csv")
+    for value, shown in ((None, "missing"), (0.0, "0")):
+        new.assign(w=new.w.where(new.index != 3, value)).to_csv(path, index=False)
+        assert f"the weight 'w' is {shown} in data row 4" in refusal(*predict)
+    new.assign(w=new.w.where(new.index != 3)).to_csv(path, index=False)
+    assert facts(*predict, "--missing", "drop")["rows"] == 19
+    assert "no column" in refusal(*predict, "--sample-weight", "z")
+
+
+def test_a_report_uses_the_weights_of_new_rows(weighted):
+    page = weighted / "r.html"
+    result = done("report", weighted / "m.ulmus", weighted / "new.csv", "-o", page)
+    assert "column 'w'" in result.stderr
+    assert "mean weight" not in result.stderr
+    assert "assumed to have the mean weight" not in page.read_text()
+    assert "noise standard deviation, weight 1" in page.read_text()
+
+
+def test_copies_of_rows_are_noted(tmp_path):
+    table = sample()
+    pd.concat([table, table[:40]]).to_csv(tmp_path / "t.csv", index=False)
+    result = done("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
+    assert (result.stdout + result.stderr).count("40 of 120 rows are exact copies") == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["--in-memory", "--stream"])
 def test_missing_values_when_fitting(tmp_path, way):

@@ -19,7 +19,7 @@ from ulmus.diagnostics.calibration_data import LEVELS, leave_one_out_coverage, p
 from ulmus.diagnostics.checks.fit_checks import bias_finding
 from ulmus.diagnostics.coverage import discrete_columns, quantile_parts, value_groups
 from ulmus.diagnostics.finding import CHECKS, SEVERITIES, TOPICS, finding
-from ulmus.exceptions import DegenerateFitWarning, warn
+from ulmus.exceptions import DegenerateFitWarning, DuplicateRowsWarning, warn
 from ulmus.messages import Setting
 
 
@@ -503,7 +503,11 @@ def test_every_check_is_registered_with_a_topic(model):
     with pytest.raises(KeyError, match="unregistered"):
         finding("unregistered", "ok", 0.0, "nothing.")
     X, y = sine_table(200, seed=1)
+    weighted = small_ensemble(3, 10).fit(X, y, np.linspace(1, 4, len(y)))
+    with pytest.warns(DuplicateRowsWarning):
+        repeated = small_ensemble(3, 10).fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
     ran = [*model.check().findings, *model.check(X, y).findings]
+    ran += [*weighted.check().findings, *repeated.check().findings]
     assert {one.code for one in ran} == set(CHECKS) - {"prediction-warning", "target"}
     for one in ran:
         assert (one.name, one.topic) == CHECKS[one.code]

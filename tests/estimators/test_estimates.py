@@ -13,6 +13,9 @@ from parametrisations import alphas, intercepts, weightings
 
 from ulmus.core.variance import estimates as registry
 
+# Results of fits with different weights are compared at the mean weight.
+pytestmark = pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
+
 ESTIMATES = ["NHo", "BR", "NHe", "S1", "S2", "S3"]
 HC = ["HC0", "HC2", "HC3", "HC3-exact", "pooled"]
 # Rows, members and neurons: fewer features than rows keeps the matrices (primal), more keeps

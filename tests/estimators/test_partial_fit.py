@@ -16,6 +16,9 @@ from sklearn.base import clone
 
 from ulmus.exceptions import NeedsTwoPassesError
 
+# Results of fits with different weights are compared at the mean weight.
+pytestmark = pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
+
 
 def unscaled_ensemble(**parameters):
     """A small ensemble whose inputs stay as they are, with both homoskedastic estimates."""

@@ -26,7 +26,11 @@ from distributed import Client, LocalCluster
 
 import ulmus.dask
 
-pytestmark = pytest.mark.slow  # the cluster of processes takes seconds to start
+pytestmark = [
+    pytest.mark.slow,  # the cluster of processes takes seconds to start
+    # Results of fits with different weights are compared at the mean weight.
+    pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning"),
+]
 
 
 @pytest.fixture(scope="module")

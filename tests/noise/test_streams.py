@@ -15,7 +15,10 @@ from ulmus.tables import from_arrow
 from ulmus.tables.blocks import BlockSource, checked_blocks
 
 # Rows of these tables are correlated, also where a fit assumes independence.
-pytestmark = pytest.mark.filterwarnings("ignore::ulmus.exceptions.CorrelatedErrorsWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ulmus.exceptions.CorrelatedErrorsWarning"),
+    pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning"),
+]
 
 SERIES = {
     "rows in steps of one": AR1(),

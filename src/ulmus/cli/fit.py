@@ -110,7 +110,8 @@ def fit(
     with console.working("Computing diagnostics"):
         summary = inference(result.model).summary(columns=schema.origins)
     with console.working(f"Writing {output}"):
-        inference(result.model).save(output, rows=rows, target=target)
+        names = {"target": target, "sample_weight": config.weight}
+        inference(result.model).save(output, rows=rows, **names)
     if report is not None:
         _write_report(report, result, config, console)
     facts = {
@@ -132,9 +133,10 @@ def fit(
 def _write_report(report: Path, result: TrainResult, config: TrainConfig, console: Console) -> None:
     from ulmus.report import write_report
 
-    frame, y = result.frame, result.y
+    frame, y, weight = result.frame, result.y, None
     if frame is None:  # the table was not kept in memory
-        loaded = LoadedModel(result.model, result.model.steps[0][1].schema_, config.target)
-        frame, y = loaded.observed_rows(config.table, config.target, console)
+        schema = result.model.steps[0][1].schema_
+        loaded = LoadedModel(result.model, schema, config.target, config.weight)
+        frame, y, weight = loaded.observed_rows(config.table, config.target, config.weight, console)
     with console.working(f"Writing {report}"):
-        write_report(result.model, frame, y, report, target=config.target)
+        write_report(result.model, frame, y, report, target=config.target, sample_weight=weight)

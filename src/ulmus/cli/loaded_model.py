@@ -31,6 +31,7 @@ class LoadedModel:
     pipeline: Pipeline  # an encoder of tables, and a fitted estimator
     schema: Schema  # the columns
     target: str | None  # name of the target, if the file contains it
+    weight: str | None = None  # name of the column of row weights, if there was one
 
     @property
     def inference(self) -> Any:
@@ -66,18 +67,49 @@ class LoadedModel:
         note_excluded(len(frame) - len(rows), console)
         return rows, y
 
+    def weight_column(self, name: str | None, table: TableFile, console: Console) -> str | None:
+        """Column of the weights of new rows: the one given, or that of the fit if there is one."""
+        if name is not None:
+            table.require([name])
+            return name
+        if self.weight not in table.names:
+            return None
+        console.note(f"Weights of the rows are those of the column {self.weight!r}, as in the fit.")
+        return self.weight
+
+    def weights(self, name: str, frame: Any, first_row: int = 0) -> np.ndarray:
+        """Positive weights of some rows; NaN where they are missing and such rows are excluded."""
+        weight = numeric_column(name, frame, self.schema.na_values, first_row, "the weight")
+        bad = ~(weight > 0)
+        if self.schema.missing == "drop":
+            bad &= ~np.isnan(weight)
+        if bad.any():
+            i = int(np.argmax(bad))
+            value = "missing" if np.isnan(weight[i]) else f"{weight[i]:g}"
+            text = f"the weight {name!r} is {value} in data row {first_row + i + 1}"
+            raise ValueError(f"{text}; weights of new rows are inverse noise variances, above 0.")
+        return weight
+
     def observed_rows(
-        self, table: TableFile, target: str | None, console: Console
-    ) -> tuple[Any, np.ndarray | None]:
-        """Complete rows of a table, and their target if the table contains it."""
-        columns, y = list(self.schema.names), None
-        observed = target is not None and target in table.names
-        if not observed:
+        self, table: TableFile, target: str | None, weight: str | None, console: Console
+    ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
+        """Complete rows of a table, their target if the table contains it, and their weights."""
+        columns, y, weights = list(self.schema.names), None, None
+        if target is None or target not in table.names:
             console.note(f"{table.path} has no column {target!r}: there are no observations.")
-        frame = sample_rows(table, [*columns, target] if observed else columns, console)
-        if observed:
-            y = numeric_column(str(target), frame, self.schema.na_values, 0, "the target")
-        return self.complete_rows(frame, table.path, console, y, keep_missing=True)
+            frame = sample_rows(table, columns, console)
+            rows, y = self.complete_rows(frame, table.path, console, y, keep_missing=True)
+            return rows, y, None
+        names = [*columns, target, *([] if weight is None else [weight])]
+        frame = sample_rows(table, list(dict.fromkeys(names)), console)
+        y = numeric_column(target, frame, self.schema.na_values, 0, "the target")
+        if weight is not None:
+            weights = self.weights(weight, frame)
+            y = np.where(np.isnan(weights), np.nan, y)
+        rows, y = self.complete_rows(frame, table.path, console, y, keep_missing=True)
+        if weights is not None:
+            weights = weights[frame.index.get_indexer(rows.index)]
+        return rows, y, weights
 
 
 def load_model(path: Path, missing: Missing | None = None) -> LoadedModel:
@@ -86,7 +118,8 @@ def load_model(path: Path, missing: Missing | None = None) -> LoadedModel:
     schema = _schema(model, path).with_missing(missing and missing.value)
     estimator = model.steps[-1][1] if isinstance(model, Pipeline) else model
     pipe = Pipeline([("columns", TableEncoder.from_schema(schema)), ("model", estimator)])
-    return LoadedModel(pipe, schema, model_document(path).get("target"))
+    document = model_document(path)
+    return LoadedModel(pipe, schema, document.get("target"), document.get("sample_weight"))
 
 
 def _schema(model: Any, path: Path) -> Schema:

@@ -44,6 +44,14 @@ MissingRule = Annotated[
     typer.Option(help="Rows with missing values (default: as when the model was fitted)."),
 ]
 
+NewWeight = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of the weights of the new rows (default: that of the fit, if there is one).",
+    ),
+]
+
 
 @dataclass(frozen=True)
 class MessageOptions:

@@ -53,6 +53,7 @@ def predict(
             "model has no undersmoothed fit)."
         ),
     ] = None,
+    sample_weight: options.NewWeight = None,
     missing: options.MissingRule = None,
     reading: options.ReadingOptions,
     console: Console,
@@ -84,10 +85,11 @@ def predict(
         raise ValueError(f"{model} predicts {n_outputs} targets; fit a model to each of them.")
     table = loaded.table(data, reading, console)
     table.require(loaded.schema.names)
+    weight = loaded.weight_column(sample_weight, table, console)
     copied = _copied_columns(keep, table, columns)
     table = table.with_copied_columns(name for name in copied if name not in loaded.schema.names)
     try:
-        facts = PredictCommand(loaded, table, columns, copied, console).write(output)
+        facts = PredictCommand(loaded, table, columns, copied, weight, console).write(output)
     except pa.ArrowNotImplementedError as error:
         raise ValueError(f"{output} cannot store all columns of --keep: {error}.") from error
     note_excluded(facts["rows_excluded"], console)
@@ -109,20 +111,24 @@ class PredictionColumns:
         quantiles = (f"q{level:.15g}" for level in self.quantiles)
         return [*COLUMNS, *quantiles, *(f"exceeds_{value:.15g}" for value in self.thresholds)]
 
-    def values(self, inference: Any, rows: Any, console: Console) -> dict[str, np.ndarray]:
-        """Predictions of some rows, by column."""
-        frame = self._frame(inference, rows, console)
+    def values(
+        self, inference: Any, rows: Any, weight: np.ndarray | None, console: Console
+    ) -> dict[str, np.ndarray]:
+        """Predictions of some rows and their weights, by column."""
+        frame = self._frame(inference, rows, weight, console)
         values = [frame[name].to_numpy() for name in COLUMNS]
+        own = {"sample_weight": weight}
         if self.quantiles:
-            values += list(inference.predict_quantiles(rows, list(self.quantiles)).T)
-        values += [inference.exceedance(rows, threshold) for threshold in self.thresholds]
+            values += list(inference.predict_quantiles(rows, list(self.quantiles), **own).T)
+        values += [inference.exceedance(rows, threshold, **own) for threshold in self.thresholds]
         return dict(zip(self.names, values, strict=True))
 
-    def _frame(self, inference: Any, rows: Any, console: Console) -> Any:
+    def _frame(self, inference: Any, rows: Any, weight: np.ndarray | None, console: Console) -> Any:
         """Estimates and intervals; for the expectation where the default is not available."""
         target = self.interval_target
+        arguments = {"confidence_level": self.confidence_level, "sample_weight": weight}
         try:
-            return inference.summary_frame(rows, self.confidence_level, target=target or "function")
+            return inference.summary_frame(rows, target=target or "function", **arguments)
         except NoUndersmoothedFitError as error:
             if target is not None:
                 raise
@@ -130,17 +136,18 @@ class PredictionColumns:
                 f"{error.message.cause(console.option)}; conf_low and conf_high cover the "
                 "expectation of the prediction and exclude its bias."
             )
-            return inference.summary_frame(rows, self.confidence_level, target="expectation")
+            return inference.summary_frame(rows, target="expectation", **arguments)
 
 
 @dataclass(frozen=True)
 class PredictCommand:
-    """A model, a table, the columns to compute, and those to copy."""
+    """A model, a table, the columns to compute, those to copy, and that of the weights."""
 
     model: LoadedModel
     table: TableFile
     columns: PredictionColumns
     copied: list[str]
+    weight: str | None
     console: Console
 
     def write(self, output: Path) -> dict[str, Any]:
@@ -164,16 +171,23 @@ class PredictCommand:
 
     def _blocks(self) -> Iterator[tuple[Any, int]]:
         """Copied columns and predictions of complete rows, and the number of rows read."""
-        schema, first_row = self.model.schema, 0
-        for batch in self.table.batches([*dict.fromkeys([*schema.names, *self.copied])]):
-            rows, complete = schema.convert(self.table.data_frame(batch), first_row)
+        schema, first_row, weight = self.model.schema, 0, None
+        names = [*schema.names, *self.copied, *([] if self.weight is None else [self.weight])]
+        for batch in self.table.batches(list(dict.fromkeys(names))):
+            frame = self.table.data_frame(batch)
+            rows, complete = schema.convert(frame, first_row)
+            if self.weight is not None:
+                weight = self.model.weights(self.weight, frame, first_row)
+                rows = rows[~np.isnan(weight[complete])]
+                complete &= ~np.isnan(weight)
+                weight = weight[complete]
             first_row += batch.num_rows
             if not len(rows):
                 yield None, batch.num_rows
                 continue
             kept = batch.filter(pa.array(complete))
             columns = {name: kept.column(name) for name in self.copied}
-            columns |= self.columns.values(self.model.inference, rows, self.console)
+            columns |= self.columns.values(self.model.inference, rows, weight, self.console)
             yield pa.table(columns), batch.num_rows
 
 

@@ -23,6 +23,7 @@ def report(
         str | None,
         typer.Option(metavar="COLUMN", help="Observed column (default: the target of the model)."),
     ] = None,
+    sample_weight: options.NewWeight = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     missing: options.MissingRule = None,
     reading: options.ReadingOptions,
@@ -45,8 +46,10 @@ def report(
         loaded = load_model(model, missing)
         table = loaded.table(data, reading, console)
         name = loaded.target if target is None else target
-        rows, y = loaded.observed_rows(table, name, console)
+        column = loaded.weight_column(sample_weight, table, console)
+        rows, y, weight = loaded.observed_rows(table, name, column, console)
     with console.working(f"Writing {output}"):
-        write_report(loaded.pipeline, rows, y, output, title=title, target=name or "y")
+        pipe, shown = loaded.pipeline, name or "y"
+        write_report(pipe, rows, y, output, title=title, target=shown, sample_weight=weight)
     facts = {"output": output, "rows": len(rows), "observed": y is not None}
     console.result(f"Wrote {output}.", facts)

@@ -92,15 +92,21 @@ class CalibrationData:
         )
 
 
-def given_data(fit: Fit, X: Array, y: FloatArray, given: GivenRows) -> CalibrationData:
-    """The judged rows of a table X (p, d), y (K, p): training rows first, leave-one-out."""
+def given_data(
+    fit: Fit, X: Array, y: FloatArray, given: GivenRows, weight: FloatArray | None = None
+) -> CalibrationData:
+    """The judged rows of a table X (p, d), y (K, p): training rows first, leave-one-out.
+
+    New rows have the weights (p,), or the mean weight of the training rows.
+    """
     is_trained, parts = given.judged_as_trained, []
     if fit.rows is not None and np.any(is_trained):
         index = calibration_index(fit.rows, given.trained[given.judged[is_trained]])  # type: ignore[index]
         parts.append(leave_one_out_data(fit, fit.rows).taken(index))
     if not np.all(is_trained):
         new = given.judged[~is_trained]
-        parts.append(replace(new_data(fit, taken_rows(X, new), y[:, new]), kind=given.kind))
+        own = None if weight is None else weight[new]
+        parts.append(replace(new_data(fit, taken_rows(X, new), y[:, new], own), kind=given.kind))
     return parts[0] if len(parts) == 1 else parts[0].joined(parts[1])
 
 
@@ -131,17 +137,23 @@ def leave_one_out_data(fit: Fit, rows: TrainingRows) -> CalibrationData:
     )
 
 
-def new_data(fit: Fit, X: Array, y: FloatArray) -> CalibrationData:
-    """New rows X (n, d), y (K, n), with their predicted intervals and distributions."""
-    low, high = (bound.transpose(2, 0, 1) for bound in prediction_bounds(fit, X, LEVELS, "auto"))
+def new_data(
+    fit: Fit, X: Array, y: FloatArray, weight: FloatArray | None = None
+) -> CalibrationData:
+    """New rows X (n, d), y (K, n), with their predicted intervals and distributions.
+
+    They have the weights (n,), or the mean weight of the training rows.
+    """
+    bounds = prediction_bounds(fit, X, LEVELS, "auto", weight=weight)
+    low, high = (bound.transpose(2, 0, 1) for bound in bounds)
     mean = fit.mean(X)
-    pit = predictive_distribution(fit, X).cdf(y.T).T
+    pit = predictive_distribution(fit, X, weight).cdf(y.T).T
     columns = grouping_inputs(fit, X)
     return CalibrationData(
         kind=NEW,
         covered=(low <= y[:, None, :]) & (y[:, None, :] <= high),
         pit=np.asarray(pit),
-        noise=np.sqrt(fit.noise_variance(X)).T,
+        noise=np.sqrt(fit.noise_variance(X, weight)).T,
         leverage=point_leverage(fit, X),
         mean=mean,
         columns=columns,

@@ -32,6 +32,7 @@ def diagnostic_report(
     y: np.ndarray | None = None,
     *,
     names: Sequence[str] | None = None,
+    weight: np.ndarray | None = None,
 ) -> DiagnosticReport:
     """Diagnostics of a fit, as :meth:`ulmus.ELMEnsembleRegressor.check` returns them.
 
@@ -43,6 +44,8 @@ def diagnostic_report(
         Points, and observations there.
     names : sequence of str, optional
         Names of the inputs.
+    weight : ndarray of shape (n,), optional
+        Weights of the new observations; by default the mean weight of the training rows.
 
     Returns
     -------
@@ -71,13 +74,16 @@ def diagnostic_report(
             description = f"{data.n_rows} training rows, leave-one-out"
         else:
             given, points = GivenRows.of(fit, X, y), X
-            data, description = given_data(fit, X, y, given), given.description()
+            data, description = given_data(fit, X, y, given, weight), given.description()
         findings, table = _output_findings(fit, data, points, names)
         if given is not None and given.n_new:
             new = taken_rows(X, given.judged[~given.judged_as_trained])
             findings.append(fit_checks.extrapolation_finding(fit, new, given.new_rows))
         findings += [fit_checks.bias_finding(fit), *fit_checks.leverage_findings(fit)]
+        findings += fit_checks.copy_findings(fit)
         findings += [fit_checks.members_finding(fit, points), fit_checks.selection_finding(fit)]
+        known = weight is not None or not (given is None or given.n_new) or data.leave_one_out
+        findings += fit_checks.weight_findings(fit, known=known)
     findings += _warning_findings(collected)
     title = f"diagnostics from {description}."
     return DiagnosticReport(title, tuple(findings), tuple(table))

@@ -130,6 +130,7 @@ def _basics(fit: Fit, title: str, names: Sequence[str]) -> Summary:
         noise_sd_interval=_each_pair(fit, noise_sd_interval(fit)),
         noise_modelled=_noise_modelled(fit),
         noise_range=_noise_range(fit),
+        mean_weight=fit.mean_weight if fit.weights_differ else None,
         noise_share=_each(fit, share),
         noise_covariance=None if phrases is None else _one_or_all(fit, phrases),
         relevance=_relevance(fit, names),
@@ -163,20 +164,42 @@ def _noise_modelled(fit: Fit) -> Any:
 
 
 def _noise_range(fit: Fit) -> Any:
-    """Range of the noise standard deviation of each output that models it."""
-    if fit.noise_model is None or (fit.rows is None and fit.gap_points.shape[0] == 0):
+    """Range of the noise standard deviation of each output that differs between rows."""
+    K, model = fit.ensemble.n_outputs, fit.noise_model
+    varies = np.zeros(K, bool) if model is None else model.varies
+    if not (fit.weights_differ or np.any(varies)):
+        return None if model is None else _one_or_all(fit, [None] * K)
+    noise = _row_noise(fit)
+    if noise.shape[1] == 0:
         return None
-    if fit.rows is None:
-        noise = fit.noise_variance(fit.gap_points).T
-    else:
-        scale = fit.ensemble.unit[:, None] ** 2 / fit.mean_weight
-        noise = fit.rows.noise[:, fit.rows.data.used] * scale
     sd = np.sqrt(noise)
     ranges = [
-        (float(np.min(values)), float(np.max(values))) if np.isnan(flat) else None
-        for values, flat in zip(sd, fit.noise_model.flat, strict=True)
+        (float(np.min(values)), float(np.max(values))) if one or fit.weights_differ else None
+        for values, one in zip(sd, varies, strict=True)
     ]
     return _one_or_all(fit, ranges)
+
+
+def _row_noise(fit: Fit) -> np.ndarray:
+    """Noise variance of the rows that are kept, by their weights if these differ, (K, n).
+
+    Without rows, those of the smallest and the largest weight at the points that are kept.
+    """
+    rows, weights = fit.rows, fit.scale.weight_range
+    if rows is None:
+        if not fit.weights_differ:
+            return fit.noise_variance(fit.gap_points).T
+        if fit.noise_model is None:
+            return np.stack([fit.sigma2 / weight for weight in weights], axis=1)
+        each = (np.full(fit.gap_points.shape[0], weight) for weight in weights)
+        return np.concatenate([fit.noise_variance(fit.gap_points, w).T for w in each], axis=1)
+    used, root, weight = rows.data.used, rows.data.root_weight, np.array(fit.mean_weight)
+    if root is not None and fit.weights_differ:
+        weight = root[used] ** 2
+    sigma2 = fit.per_regression(lambda part: part.noise_variance.sigma2)
+    varies = np.zeros(len(sigma2), bool) if fit.noise_model is None else fit.noise_model.varies
+    noise = np.where(varies[:, None], rows.noise[:, used], sigma2[:, None])
+    return noise / weight * fit.ensemble.unit[:, None] ** 2
 
 
 def _relevance(fit: Fit, names: Sequence[str]) -> tuple[FeatureRelevance, ...]:

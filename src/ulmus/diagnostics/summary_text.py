@@ -105,15 +105,18 @@ def _ridge_line(summary: Summary, k: int) -> str:
 def _noise_line(summary: Summary, k: int) -> str:
     sd, share = _output_value(summary, "noise_sd", k), _output_value(summary, "noise_share", k)
     between = _output_value(summary, "noise_range", k)
-    interval = _output_value(summary, "noise_sd_interval", k)
+    interval, weight = _output_value(summary, "noise_sd_interval", k), summary.mean_weight
     text = f"standard deviation {sd:.3g}"
     if interval is not None and interval[1] > 0:
         text += f" (95% interval {interval[0]:.3g} to {interval[1]:.3g})"
-    if not _output_value(summary, "noise_modelled", k):
-        text += ", constant"
-    else:
+    if weight is not None:
+        text += f" at the mean weight {weight:.3g}, proportional to 1/sqrt(weight)"
+    if _output_value(summary, "noise_modelled", k):
         text += ", modelled as a function of the inputs"
-        text += "" if between is None else f": {between[0]:.3g} to {between[1]:.3g} over the rows"
+    elif weight is None:
+        text += ", constant"
+    if between is not None:
+        text += f": {between[0]:.3g} to {between[1]:.3g} over the rows"
     if share is not None and math.isfinite(share):
         text += f"; {share:.0%} of the variance of the target"
     return text + "."

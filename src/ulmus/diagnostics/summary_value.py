@@ -117,7 +117,10 @@ class Summary:
     noise_modelled : bool or tuple of bool
         Whether it is a function of the inputs.
     noise_range : (float, float), tuple of these and None, or None
-        If so, its range over the training rows that are kept.
+        Its range over the training rows that are kept, if it is a function of the inputs or their
+        weights differ.
+    mean_weight : float or None
+        The mean weight, where the weights of the training rows differ by more than a factor of 1.5.
     noise_share : float, tuple of float or None
         Share of the noise in the variance of the target.
     noise_covariance : str, tuple of str or None
@@ -173,6 +176,7 @@ class Summary:
     noise_range: Any
     noise_share: Any
     noise_sd_interval: Any = None
+    mean_weight: float | None = None
     noise_covariance: Any = None
     relevance: tuple[FeatureRelevance, ...] = ()
     rmse: Any = None

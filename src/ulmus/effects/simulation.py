@@ -28,25 +28,33 @@ def mean_draws(
     return center + _normal_draws(covariance, n_draws, rng)
 
 
-def observation_draws(fit: Fit, X: Array, n_draws: int, rng: np.random.Generator) -> FloatArray:
-    """Draws of new observations, shape (n_draws, p, K).
+def observation_draws(
+    fit: Fit,
+    X: Array,
+    n_draws: int,
+    rng: np.random.Generator,
+    weight: FloatArray | None = None,
+) -> FloatArray:
+    """Draws of new observations, of weights (p,) or of mean weight, shape (n_draws, p, K).
 
     A Gaussian copula joins the predictive distributions of the points; its correlation comes from
     the error of the function.
     """
     _, covariance = joint_variance(fit, X)
-    noise = fit.noise_variance(X).T
+    noise = fit.noise_variance(X, weight).T
     for part, own in zip(covariance, noise, strict=True):
         part[np.diag_indices(len(own))] += own
     total = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)).T
     z = _normal_draws(covariance, n_draws, rng)
     z = np.divide(z, total, out=np.zeros_like(z), where=total > 0)
-    return predictive_distribution(fit, X).ppf(stats.norm.cdf(z))
+    return predictive_distribution(fit, X, weight).ppf(stats.norm.cdf(z))
 
 
-def observation_exceedance(fit: Fit, X: Array, thresholds: Sequence[float]) -> FloatArray:
+def observation_exceedance(
+    fit: Fit, X: Array, thresholds: Sequence[float], weight: FloatArray | None = None
+) -> FloatArray:
     """Probability that a new observation exceeds each threshold, shape (p, K, thresholds)."""
-    distribution = predictive_distribution(fit, X)
+    distribution = predictive_distribution(fit, X, weight)
     return np.stack([distribution.sf(c) for c in thresholds], axis=-1)
 
 

@@ -118,12 +118,13 @@ class FittedAttributes:
     @property
     def leverage_(self) -> np.ndarray:
         """Mean leverage of each training row, (n,) or (n, n_outputs)."""
-        return self._shaped(self._rows.leverage.T)
+        return self._shaped(self._rows.with_copies(self._rows.leverage).T)
 
     @property
     def loo_residuals_(self) -> np.ndarray:
         """Exact leave-one-out residuals."""
-        return self._shaped(loo_residuals(self._fit, self._rows).T)
+        residuals = loo_residuals(self._fit, self._rows)
+        return self._shaped(self._rows.with_copies(residuals).T)
 
     @property
     def loo_predictions_(self) -> np.ndarray:

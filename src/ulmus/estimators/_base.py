@@ -19,7 +19,10 @@ from ulmus.estimators._predicting import Predicting
 from ulmus.estimators._presentation import Presentation
 from ulmus.estimators._saving import Saving
 from ulmus.estimators._validation import checked_table, require_dense
+from ulmus.exceptions import InputError
 from ulmus.intervals.distribution import without_rows
+from ulmus.messages import Message
+from ulmus.tables.checks import checked_positive_weight
 
 if TYPE_CHECKING:
     from ulmus.diagnostics import DiagnosticReport
@@ -48,7 +51,7 @@ class BaseELM(
         raise NotImplementedError
 
     @shared_docs
-    def check(self, X: Any = None, y: Any = None) -> DiagnosticReport:
+    def check(self, X: Any = None, y: Any = None, *, sample_weight: Any = None) -> DiagnosticReport:
         """Diagnostics: calibration of the intervals, and adequacy of the fit.
 
         Parameters
@@ -60,6 +63,8 @@ class BaseELM(
             groups of rows is informative.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Observations at these points.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of these observations, as in ``predict_interval``. Training rows have their own.
 
         Returns
         -------
@@ -84,6 +89,12 @@ class BaseELM(
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         if X is None and y is None:
+            if sample_weight is not None:
+                text = "is for new rows; the training rows have the weights of fit"
+                remedies = ("give X and y", "omit it")
+                raise InputError(
+                    Message("unused-weight", text, "sample_weight", suggestions=remedies)
+                )
             return diagnostic_report(self.fitted_, names=names)
         if X is None or y is None:
             missing = "X" if X is None else "y"
@@ -94,7 +105,10 @@ class BaseELM(
         n_outputs = self.fitted_.ensemble.n_outputs
         if len(outputs) != n_outputs:
             raise ValueError(f"y must have {n_outputs} outputs, as in fit, got {len(outputs)}.")
-        return diagnostic_report(self.fitted_, X, outputs, names=names)
+        weight = sample_weight
+        if sample_weight is not None:
+            weight = checked_positive_weight(sample_weight, len(y))
+        return diagnostic_report(self.fitted_, X, outputs, names=names, weight=weight)
 
     @shared_docs
     def compress(self) -> Self:

@@ -142,6 +142,10 @@ time, coords, groups : array-like, default=None
     in ``fit``, unless the noise reads them from columns of X. Where ``fit`` had no times,
     rows are at 0, 1, ..., counted within groups. Groups that are not in the training data
     are independent of all rows.
+sample_weight : array-like of shape (n_samples,), default=None
+    Weights of the new observations in the units of those of ``fit``: the noise variance of
+    an observation is that of weight 1, divided by its weight. With None it is that of the
+    mean weight of the training rows, with a warning if these differ by a factor above 1.5.
 confidence_level : float, default=0.95
     Level of the intervals.
 target : {"expectation", "function"}, default="expectation"

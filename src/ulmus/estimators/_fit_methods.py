@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from ulmus.core.data.copies import copied_rows, copies_message
 from ulmus.core.fit.build import build, update
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.layer import MapSearch, quiet
@@ -23,12 +24,13 @@ from ulmus.estimators._parameters import fit_spec, needs_residuals, require_same
 from ulmus.exceptions import (
     CorrelatedErrorsWarning,
     DegenerateFitWarning,
+    DuplicateRowsWarning,
     NeedsTwoPassesError,
     warn,
 )
 from ulmus.messages import Message, Setting, named
 from ulmus.noise.assumptions import noise_assumption
-from ulmus.noise.locations import default_block_ids
+from ulmus.noise.locations import default_block_ids, location_columns_of
 from ulmus.noise.suggestions import CORRELATED_NOISE
 from ulmus.tables.blocks import BlockSource, block_reader, checked_blocks, no_progress, progress_bar
 from ulmus.tables.frames import column
@@ -62,7 +64,8 @@ class FitMethods:
             Training outputs.
         sample_weight : array-like of shape (n_samples,), default=None
             Inverse noise variance of each row, up to a constant factor. Rows of weight zero are
-            excluded. A new observation has the mean weight of the others.
+            excluded. Predictions take the weights of new observations, which otherwise have the
+            mean weight of the others.
         time : array-like of shape (n_samples,), default=None
             Times of the rows, numbers or dates, for autocorrelated noise (:mod:`ulmus.noise`); by
             default rows are equally spaced.
@@ -75,6 +78,11 @@ class FitMethods:
         -------
         self : object
             The fitted estimator. A fit that fails leaves the previous one usable.
+
+        Notes
+        -----
+        Rows that are exact copies of others (in inputs, outputs, and times, coordinates and groups)
+        count once, with a warning, unless they may coincide by chance (:doc:`/guide/calibration`).
 
         Examples
         --------
@@ -90,6 +98,8 @@ class FitMethods:
             fresh, rows.n_rows, lambda name: column(X, name), arguments
         )
         rows = rows.own_copy()
+        locations = [] if covariance is None else location_columns_of(covariance)
+        rows = rows.counted_once(copied_rows(rows, locations))
         if covariance is not None:
             rows = replace(rows, block_ids=default_block_ids(covariance, rows.used))
         fit = build(rows, spec, covariance, fresh._map_search)
@@ -120,7 +130,8 @@ class FitMethods:
         -------
         self : object
             The fitted estimator, equal to what ``fit`` gives on all rows, without the attributes
-            of length ``n_samples``. A fit that fails leaves the previous one usable.
+            of length ``n_samples``, and without a search for copies of rows, which would have to
+            compare all of them. A fit that fails leaves the previous one usable.
 
         Examples
         --------
@@ -162,6 +173,7 @@ class FitMethods:
         ``alpha="loo"`` is replaced by generalised cross-validation, as leave-one-out requires a
         second pass; ``fit_blocks`` has neither limit. Heteroskedastic estimates require two
         passes, and have no ``partial_fit``; with ``noise="auto"`` the noise variance is constant.
+        Copies of rows count as rows.
 
         Parameters
         ----------
@@ -233,7 +245,10 @@ class FitMethods:
         self.fitted_ = fit
         self._warn_about_fit(fit)
         if covariance is not None:
-            warn_about_series(covariance.locations)
+            locations = covariance.used_locations
+            if fit.rows is not None:
+                locations = locations.taken(fit.rows.data.used)
+            warn_about_series(locations)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -261,6 +276,8 @@ def warn_about_fit(fit: Fit, noise: Any) -> None:
         message = degenerate(fit)
         if message is not None:
             warn(message, DegenerateFitWarning)
+    if fit.rows is not None and fit.rows.data.n_copies:
+        warn(copies_message(fit.rows.data), DuplicateRowsWarning)
     correlated = _correlated_residuals(fit, noise)
     if correlated is not None:
         warn(correlated, CorrelatedErrorsWarning)

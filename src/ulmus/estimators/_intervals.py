@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._kriging import Kriging, require_kriged_kind
+from ulmus.estimators._weights import observation_weight, refuse_weight
 from ulmus.exceptions import InputError
 from ulmus.intervals.confidence import TARGETS, error_bars
 from ulmus.intervals.kriging import kriged_bounds
@@ -32,6 +33,7 @@ class Intervals(Kriging):
         method: str = "auto",
         target: str = "function",
         tails: str = "equal",
+        sample_weight: Any = None,
         residual_kriging: bool = False,
         time: Any = None,
         coords: Any = None,
@@ -72,7 +74,7 @@ class Intervals(Kriging):
             of the error probability in each tail; ``"shortest"`` minimises the length if
             residuals are skewed, with the same shares at all points, at a loss of coverage of the
             order of :math:`1 / \sqrt{n}`. For symmetric residuals both are the same.
-        {residual_kriging, time}
+        {sample_weight, residual_kriging, time}
 
         Returns
         -------
@@ -113,6 +115,7 @@ class Intervals(Kriging):
         else:
             check.checked_choice("method", method, ("auto", "t", "normal"))
             check.checked_choice("target", target, TARGETS)
+            refuse_weight(sample_weight, "kind", kind, "prediction")
         if tails == "shortest" and (kind == "confidence" or method not in ("auto", "gaussian")):
             text = "is for prediction intervals of method 'auto' or 'gaussian', not for "
             text += f"kind={kind!r}, method={method!r}"
@@ -120,17 +123,20 @@ class Intervals(Kriging):
             raise InputError(Message("shortest-tails", text, "tails", tails, equal))
         locations = self._new_locations(X, residual_kriging, time, coords, groups)
         X = self._checked_points(X)
+        fit, weight = self.fitted_, None
+        if kind == "prediction":
+            weight = observation_weight(fit, X.shape[0], sample_weight)
         if locations is not None:
             require_kriged_kind(kind, method)
-            bounds = kriged_bounds(self.fitted_, X, locations, levels, method, tails)
+            bounds = kriged_bounds(fit, X, locations, levels, method, tails, weight)
         elif kind == "prediction":
-            bounds = prediction_bounds(self.fitted_, X, levels, method, tails=tails)
+            bounds = prediction_bounds(fit, X, levels, method, tails=tails, weight=weight)
         else:
-            bounds = error_bars(self.fitted_, X, target).bounds(levels, method)
+            bounds = error_bars(fit, X, target).bounds(levels, method)
         return self._interval_output(bounds, X, np.ndim(confidence_level) == 0)
 
     @shared_docs
-    def predict_quantiles(self, X: Any, quantiles: Any) -> Any:
+    def predict_quantiles(self, X: Any, quantiles: Any, *, sample_weight: Any = None) -> Any:
         """Quantiles of a new observation.
 
         Parameters
@@ -138,6 +144,7 @@ class Intervals(Kriging):
         {X}
         quantiles : float or list of float
             Levels between 0 and 1.
+        {sample_weight}
 
         Returns
         -------
@@ -161,11 +168,18 @@ class Intervals(Kriging):
         """
         levels = check.checked_levels(quantiles, "quantiles")
         X = self._checked_points(X)
-        return self._output(np.moveaxis(fit_quantiles(self.fitted_, X, levels), 0, -1), X)
+        weight = observation_weight(self.fitted_, X.shape[0], sample_weight)
+        values = fit_quantiles(self.fitted_, X, levels, weight)
+        return self._output(np.moveaxis(values, 0, -1), X)
 
     @shared_docs
     def summary_frame(
-        self, X: Any, confidence_level: float = 0.95, *, target: str = "function"
+        self,
+        X: Any,
+        confidence_level: float = 0.95,
+        *,
+        target: str = "function",
+        sample_weight: Any = None,
     ) -> Any:
         """Predictions with standard errors, confidence and prediction intervals.
 
@@ -174,6 +188,7 @@ class Intervals(Kriging):
         {X, confidence_level}
         target : {"function", "expectation"}, default="function"
             Quantity that the confidence intervals cover, as in ``predict_interval``.
+        {sample_weight}
 
         Returns
         -------
@@ -199,9 +214,11 @@ class Intervals(Kriging):
             raise ValueError(f"{text}; use predict_interval, whose second axis is the output.")
         index = X.index if hasattr(X, "iloc") else None
         X = self._checked_points(X)
+        weight = observation_weight(self.fitted_, X.shape[0], sample_weight)
         fit, variance = self.fitted_, prediction_variance(self.fitted_, X)
         conf_low, conf_high = error_bars(fit, X, target, variance).bounds(levels)[:, 0, :, 0]
-        pred_low, pred_high = prediction_bounds(fit, X, levels, "auto", variance)[:, 0, :, 0]
+        bounds = prediction_bounds(fit, X, levels, "auto", variance, weight=weight)
+        pred_low, pred_high = bounds[:, 0, :, 0]
         columns = {
             "estimate": fit.mean(X)[0],
             "std_error": np.sqrt(variance.model[:, 0]),

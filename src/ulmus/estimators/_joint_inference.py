@@ -19,6 +19,7 @@ from ulmus.effects.simulation import (
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._inference_source import InferenceSource
+from ulmus.estimators._weights import observation_weight, refuse_weight
 from ulmus.exceptions import InputError, UlmusWarning, warn
 from ulmus.intervals.confidence import TARGETS
 from ulmus.intervals.standard_errors import joint_variance
@@ -32,7 +33,13 @@ class JointInference(InferenceSource):
 
     @shared_docs
     def predict_cov(
-        self, X: Any, X2: Any = None, *, component: str = "model", estimate: str | None = None
+        self,
+        X: Any,
+        X2: Any = None,
+        *,
+        component: str = "model",
+        estimate: str | None = None,
+        sample_weight: Any = None,
     ) -> Any:
         """Joint covariance of predictions, or of new observations.
 
@@ -44,7 +51,7 @@ class JointInference(InferenceSource):
         component : {"model", "total", "noise"}, default="model"
             Covariance of the predictions, of new observations (whose noise is independent, and
             adds to the diagonal only), or of their noise.
-        {estimate}
+        {estimate, sample_weight}
 
         Returns
         -------
@@ -81,12 +88,19 @@ class JointInference(InferenceSource):
             both = first if second is None else _stacked(first, second)
             covariance = joint_variance(fit, both, name)[1][:, :n, -n_second:]
         if component != "model" and second is None:
-            covariance[:, np.arange(n), np.arange(n)] += fit.noise_variance(first).T
+            weight = observation_weight(fit, n, sample_weight)
+            covariance[:, np.arange(n), np.arange(n)] += fit.noise_variance(first, weight).T
         return covariance[0] if fit.one_output else covariance
 
     @shared_docs
     def exceedance(
-        self, X: Any, threshold: Any, *, of: str = "observation", target: str = "expectation"
+        self,
+        X: Any,
+        threshold: Any,
+        *,
+        of: str = "observation",
+        target: str = "expectation",
+        sample_weight: Any = None,
     ) -> Any:
         r"""Probability of exceeding a threshold.
 
@@ -100,6 +114,7 @@ class JointInference(InferenceSource):
             distribution.
         target : {"expectation", "function"}, default="expectation"
             Quantity for ``of="mean"``, as in ``functional``.
+        {sample_weight}
 
         Returns
         -------
@@ -117,8 +132,10 @@ class JointInference(InferenceSource):
         thresholds = _checked_thresholds(threshold)
         points, fit = self._table_points(X), self._inference_fit()
         if of == "observation":
-            probability = observation_exceedance(fit, points, thresholds)
+            weight = observation_weight(fit, points.shape[0], sample_weight)
+            probability = observation_exceedance(fit, points, thresholds, weight)
         else:
+            refuse_weight(sample_weight, "of", of, "observation")
             probability = mean_exceedance(fit, points, thresholds, target)
         probability = probability[..., 0] if np.ndim(threshold) == 0 else probability
         return probability[:, 0] if fit.one_output else probability
@@ -131,6 +148,7 @@ class JointInference(InferenceSource):
         *,
         of: str = "mean",
         target: str = "expectation",
+        sample_weight: Any = None,
         random_state: Any = None,
     ) -> Any:
         r"""Joint draws of the function, or of new observations, for any other functional.
@@ -146,6 +164,7 @@ class JointInference(InferenceSource):
             correlated by the error of the function.
         target : {"expectation", "function"}, default="expectation"
             Quantity for ``of="mean"``, as in ``functional``.
+        {sample_weight}
         random_state : int, Generator or None, default=None
             Seed of the draws.
 
@@ -167,9 +186,11 @@ class JointInference(InferenceSource):
         points, fit = self._table_points(X), self._inference_fit()
         rng = check.checked_generator(random_state)
         if of == "mean":
+            refuse_weight(sample_weight, "of", of, "observation")
             draws = mean_draws(fit, points, n_draws, target, rng)
         else:
-            draws = observation_draws(fit, points, n_draws, rng)
+            weight = observation_weight(fit, points.shape[0], sample_weight)
+            draws = observation_draws(fit, points, n_draws, rng, weight)
         return draws[:, :, 0] if fit.one_output else draws
 
     @shared_docs

@@ -11,6 +11,7 @@ from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.query.kriging import axes_out_of_reach, fitted_covariances, training_locations
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._points import PointConversion
+from ulmus.estimators._weights import observation_weight
 from ulmus.exceptions import ExtrapolationWarning, InputError, warn
 from ulmus.intervals.kriging import kriged_mean, kriged_observations
 from ulmus.messages import ANY, Message, Setting
@@ -54,11 +55,12 @@ class Kriging(PointConversion):
         warn_about_distance(self.fitted_, locations)
         return locations
 
-    def _kriged(self, X: Any, locations: Locations, return_std: bool) -> Any:
+    def _kriged(self, X: Any, locations: Locations, sample_weight: Any, return_std: bool) -> Any:
         """Prediction at checked points and, optionally, the sd of a new observation."""
+        weight = observation_weight(self.fitted_, X.shape[0], sample_weight)
         if not return_std:
-            return self._output(kriged_mean(self.fitted_, X, locations), X)
-        predicted = kriged_observations(self.fitted_, X, locations)
+            return self._output(kriged_mean(self.fitted_, X, locations, weight), X)
+        predicted = kriged_observations(self.fitted_, X, locations, weight)
         return self._output(predicted.mean, X), self._output(predicted.sd, X)
 
 

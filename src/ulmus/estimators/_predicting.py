@@ -9,6 +9,7 @@ import numpy as np
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._kriging import Kriging
+from ulmus.estimators._weights import observation_weight
 from ulmus.intervals.distribution import predictive_distribution
 from ulmus.intervals.standard_errors import prediction_variance
 
@@ -22,6 +23,7 @@ class Predicting(Kriging):
         X: Any,
         return_std: bool = False,
         *,
+        sample_weight: Any = None,
         residual_kriging: bool = False,
         time: Any = None,
         coords: Any = None,
@@ -36,7 +38,7 @@ class Predicting(Kriging):
             Whether to also return the standard deviation of a new observation, which includes the
             noise. The standard error of the prediction is the square root of
             ``predict_var(X, component="model")``.
-        {residual_kriging, time}
+        {sample_weight, residual_kriging, time}
 
         Returns
         -------
@@ -69,15 +71,23 @@ class Predicting(Kriging):
         locations = self._new_locations(X, residual_kriging, time, coords, groups)
         X = self._checked_points(X)
         if locations is not None:
-            return self._kriged(X, locations, return_std)
+            return self._kriged(X, locations, sample_weight, return_std)
         if not return_std:
             return self._output(self.fitted_.mean(X).T, X)
+        weight = observation_weight(self.fitted_, X.shape[0], sample_weight)
         variance = prediction_variance(self.fitted_, X)
-        sd = np.sqrt(variance.model + self.fitted_.noise_variance(X))
+        sd = np.sqrt(variance.model + self.fitted_.noise_variance(X, weight))
         return self._output(variance.mean, X), self._output(sd, X)
 
     @shared_docs
-    def predict_var(self, X: Any, component: str = "total", estimate: str | None = None) -> Any:
+    def predict_var(
+        self,
+        X: Any,
+        component: str = "total",
+        estimate: str | None = None,
+        *,
+        sample_weight: Any = None,
+    ) -> Any:
         """Variance of the prediction and of a new observation.
 
         Parameters
@@ -88,9 +98,8 @@ class Predicting(Kriging):
             including that of the selected alpha and map. ``"noise"`` is the variance of a new
             observation around the prediction (noise, and the squared bias in the residuals: at
             least ``noise_variance_`` on average). ``"total"`` is their sum. ``"weights"`` is the
-            part of ``"model"`` due to the random hidden weights. After a fit with
-            ``sample_weight``, new observations have the mean weight of the training rows.
-        {estimate}
+            part of ``"model"`` due to the random hidden weights.
+        {estimate, sample_weight}
 
         Returns
         -------
@@ -109,23 +118,26 @@ class Predicting(Kriging):
         check.checked_choice("component", component, ("total", "model", "noise", "weights"))
         X, fit = self._checked_points(X), self.fitted_
         name = check.checked_estimate(estimate, fit)
+        if component in ("noise", "total"):
+            weight = observation_weight(fit, X.shape[0], sample_weight)
+            noise = fit.noise_variance(X, weight)
         if component == "noise":
-            return self._output(fit.noise_variance(X), X)
+            return self._output(noise, X)
         if component == "weights":
             parts = fit.parts(X, name)
             return self._output(parts.spread / parts.n_members, X)
         total = prediction_variance(fit, X, name).model
         if component == "total":
-            total = total + fit.noise_variance(X)
+            total = total + noise
         return self._output(total, X)
 
     @shared_docs
-    def predict_dist(self, X: Any) -> Any:
+    def predict_dist(self, X: Any, *, sample_weight: Any = None) -> Any:
         """Predictive distribution of a new observation at each point.
 
         Parameters
         ----------
-        {X}
+        {X, sample_weight}
 
         Returns
         -------
@@ -148,4 +160,6 @@ class Predicting(Kriging):
         array([0.2, 1. ])
         """
         X = self._checked_points(X)
-        return predictive_distribution(self.fitted_, X, drop_output=self.fitted_.one_output)
+        fit = self.fitted_
+        weight = observation_weight(fit, X.shape[0], sample_weight)
+        return predictive_distribution(fit, X, weight, drop_output=fit.one_output)

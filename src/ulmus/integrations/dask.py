@@ -56,7 +56,7 @@ def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Esti
     Returns
     -------
     estimator : object
-        The same estimator, fitted as ``fit_blocks`` would.
+        The same estimator, fitted as ``fit_blocks`` would: copies of rows are not searched for.
 
     Examples
     --------

@@ -143,10 +143,13 @@ def without_rows(fit: Fit) -> Fit:
 
 
 def observation_sd(
-    fit: Fit, X: Array, variance: PredictionVariance
+    fit: Fit, X: Array, variance: PredictionVariance, weight: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Standard deviation of a new observation, and its degrees of freedom, each (p, K)."""
-    total = variance.model + fit.noise_variance(X)
+    """Standard deviation of a new observation, and its degrees of freedom, each (p, K).
+
+    New observations have the weights (p,), or the mean weight of the training rows.
+    """
+    total = variance.model + fit.noise_variance(X, weight)
     dof = observation_dof(fit, total, variance.from_weights, fit.noise_dof)
     return np.sqrt(total), dof
 
@@ -163,13 +166,18 @@ def observation_dof(
     return np.clip(dof, LEAST_DOF, NORMAL_DOF)
 
 
-def predictive_distribution(fit: Fit, X: Array, *, drop_output: bool = False) -> Any:
-    """Frozen distribution of new observations, with arrays (p, K), or (p,) of the only output."""
+def predictive_distribution(
+    fit: Fit, X: Array, weight: FloatArray | None = None, *, drop_output: bool = False
+) -> Any:
+    """Frozen distribution of new observations, with arrays (p, K), or (p,) of the only output.
+
+    New observations have the weights (p,), or the mean weight of the training rows.
+    """
     variance = prediction_variance(fit, X)
-    scale, dof = observation_sd(fit, X, variance)
+    scale, dof = observation_sd(fit, X, variance, weight)
     shape = fit_shape(fit)
     if shape is not None:
-        scale = np.where(shape.shaped, prediction_moments(fit, X).sd.T, scale)
+        scale = np.where(shape.shaped, prediction_moments(fit, X, weight=weight).sd.T, scale)
     # Without noise, a scale that the precision of the mean resolves.
     size = np.maximum(np.abs(variance.mean), np.finfo(float).tiny / 1e-16)
     scale = np.where(scale > ROUND_OFF * size, scale, NOISELESS_SCALE * size)

@@ -28,25 +28,33 @@ class KrigedObservations(NamedTuple):
     dof: FloatArray
 
 
-def kriged_mean(fit: Fit, X: Array, new_locations: Locations) -> FloatArray:
-    """Prediction at points X (p, d) and their locations, shape (p, K)."""
+def kriged_mean(
+    fit: Fit, X: Array, new_locations: Locations, weight: FloatArray | None = None
+) -> FloatArray:
+    """Prediction at points X (p, d) and their locations, shape (p, K).
+
+    New observations have the weights (p,), or the mean weight of the training rows.
+    """
     mean = np.empty((X.shape[0], fit.ensemble.n_outputs))
     for k in range(mean.shape[1]):
-        for part in kriged_points(fit, X, new_locations, k):
+        for part in kriged_points(fit, X, new_locations, k, weight):
             mean[part.points, k] = fit.mean(part.functionals)[k] + part.offset
     return mean
 
 
-def kriged_observations(fit: Fit, X: Array, new_locations: Locations) -> KrigedObservations:
+def kriged_observations(
+    fit: Fit, X: Array, new_locations: Locations, weight: FloatArray | None = None
+) -> KrigedObservations:
     """The same with standard deviations, from the error of kriging and the variance of the fit."""
     shape = X.shape[0], fit.ensemble.n_outputs
     mean, total, weights = np.empty(shape), np.empty(shape), np.empty(shape)
     for k in range(shape[1]):
-        for part in kriged_points(fit, X, new_locations, k):
+        for part in kriged_points(fit, X, new_locations, k, weight):
             here, a = part.points, part.functionals
+            own = None if weight is None else weight[here]
             parts = fit.parts(a)
             model = never_negative(fit.estimates[0], parts) + fit.choice_variance(a)
-            noise = fit.noise_variance(taken_rows(X, here))[:, k] - part.explained
+            noise = fit.noise_variance(taken_rows(X, here), own)[:, k] - part.explained
             mean[here, k] = parts.mean[:, k] + part.offset
             total[here, k] = np.maximum(noise, 0.0) + model[:, k]
             weights[here, k] = np.minimum(parts.spread / parts.n_members, model)[:, k]
@@ -62,13 +70,14 @@ def kriged_bounds(
     levels: Sequence[float],
     method: str,
     tails: str = "equal",
+    weight: FloatArray | None = None,
 ) -> FloatArray:
     """Intervals for new observations, shape (2, levels, p, K).
 
     They are Student t intervals, or quantiles of standardised leave-one-out errors if these are
     enough for the levels.
     """
-    predicted = kriged_observations(fit, X, new_locations)
+    predicted = kriged_observations(fit, X, new_locations, weight)
     bounds = normal_bounds(predicted.mean, predicted.sd, levels, predicted.dof)
     if method == "gaussian":
         return bounds

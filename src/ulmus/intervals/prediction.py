@@ -60,26 +60,29 @@ class IntervalRequest(NamedTuple):
     levels: Sequence[float]  # confidence levels
     variance: PredictionVariance | None = None  # variance of the predictions, if known already
     tails: str = "equal"  # one of TAILS
+    # (p,): weights of the new observations; None for the mean weight of the training rows.
+    weight: FloatArray | None = None
 
 
 def gaussian_bounds(request: IntervalRequest) -> FloatArray:
     """Mean plus and minus a Student quantile times the sd of a new observation."""
-    fit, X, levels, variance, _ = request
+    fit, X, levels, variance, _, weight = request
     variance = prediction_variance(fit, X) if variance is None else variance
-    sd, dof = observation_sd(fit, X, variance)
+    sd, dof = observation_sd(fit, X, variance, weight)
     return normal_bounds(variance.mean, sd, levels, dof)
 
 
 def jackknife_plus_bounds(request: IntervalRequest) -> FloatArray:
     """Jackknife+ (Barber et al., 2021), from absolute leave-one-out residuals."""
-    fit, X, levels, variance, _ = request
+    fit, X, levels, variance, _, weight = request
     rows = _require_rows(fit, "jackknife+")
-    residuals = np.abs(out_of_fold_residuals(fit, rows)[:, rows.calibration_rows])
+    used = rows.calibration_rows
+    residuals = np.abs(out_of_fold_residuals(fit, rows)[:, used])
     ranks = [conformal_ranks(residuals.shape[1], level, two_sided=False) for level in levels]
     moments = _moments(fit, rows, X, variance)
     bounds = np.empty((2, len(levels), X.shape[0], len(residuals)))
     for k, points, shift in _shifts(fit, rows, X):
-        margin = residuals[k][:, None]
+        margin = _margin(residuals[k], rows, used, weight, points)
         values = -margin - shift, margin - shift
         ends = uncrossed(conformal_bounds(*values, ranks), *values)
         bounds[:, :, points, k] = moments.mean[k, points] + ends
@@ -91,14 +94,15 @@ def cv_plus_bounds(request: IntervalRequest) -> FloatArray:
 
     Without a learned map only alpha is selected, and each row is a fold of its own.
     """
-    fit, X, levels, *_ = request
-    _require_rows(fit, "cv+")
+    fit, X, levels, *_, weight = request
+    rows = _require_rows(fit, "cv+")
     parts = fit.held_out
     if not parts:
         return jackknife_plus_bounds(request)
     residuals = np.abs(np.concatenate([part.residuals for part in parts], axis=1))
     means = [part.mean(X) for part in parts]
     counts = [part.residuals.shape[1] for part in parts]
+    index = np.concatenate([part.rows for part in parts])
     K, n = residuals.shape
     ranks = [conformal_ranks(n, level, two_sided=False) for level in levels]
     bounds = np.empty((2, len(levels), X.shape[0], K))
@@ -107,7 +111,8 @@ def cv_plus_bounds(request: IntervalRequest) -> FloatArray:
         for start in range(0, X.shape[0], size):
             points = slice(start, start + size)
             center = np.repeat([mean[k, points] for mean in means], counts, axis=0)
-            low, high = center - residuals[k][:, None], center + residuals[k][:, None]
+            margin = _margin(residuals[k], rows, index, weight, points)
+            low, high = center - margin, center + margin
             bounds[:, :, points, k] = uncrossed(conformal_bounds(low, high, ranks), low, high)
     return bounds
 
@@ -152,9 +157,10 @@ def prediction_bounds(
     method: str,
     variance: PredictionVariance | None = None,
     tails: str = "equal",
+    weight: FloatArray | None = None,
 ) -> FloatArray:
     """Intervals for new observations by one of METHODS."""
-    return METHODS[method](IntervalRequest(fit, X, levels, variance, tails))
+    return METHODS[method](IntervalRequest(fit, X, levels, variance, tails, weight))
 
 
 def _require_rows(fit: Fit, method: str) -> TrainingRows:
@@ -164,6 +170,25 @@ def _require_rows(fit: Fit, method: str) -> TrainingRows:
         remedies = Setting("method", "gaussian"), "fit in memory"
         raise InputError(Message("no-training-rows", text, "method", method, remedies))
     return fit.rows
+
+
+def _margin(
+    residuals: FloatArray,
+    rows: TrainingRows,
+    index: np.ndarray,
+    weight: FloatArray | None,
+    points: slice,
+) -> FloatArray:
+    """Absolute residuals (n, 1) of some rows, or rescaled to the weights of new ones, (n, p).
+
+    Without weights of the new rows, these have the distribution of the weights of the training
+    rows, and residuals are exchangeable as they are.
+    """
+    if weight is None:
+        return residuals[:, None]
+    root = rows.data.root_weight
+    own = residuals if root is None else residuals * root[index]
+    return own[:, None] / np.sqrt(weight[points])
 
 
 def neglects_shifts(fit: Fit) -> bool:
@@ -176,23 +201,23 @@ def neglects_shifts(fit: Fit) -> bool:
 
 def _distribution_bounds(request: IntervalRequest) -> FloatArray:
     """Quantiles of the predictive distribution, for a fit without training rows."""
-    fit, X, levels, _, tails = request
+    fit, X, levels, _, tails, weight = request
     below = np.empty((len(levels), 1, len(fit.ensemble.unit)))
     below[:] = (1 - np.array(levels)[:, None, None]) / 2
     residuals = fit.residual_shape
     if tails == "shortest" and residuals is not None:
         for k in np.flatnonzero(residuals.shaped):
             below[:, 0, k] = shortest_tails(residuals.quantile(int(k)), levels)
-    distribution = predictive_distribution(fit, X)
+    distribution = predictive_distribution(fit, X, weight)
     above = 1 - np.array(levels)[:, None, None] - below
     return np.stack([distribution.ppf(below), distribution.isf(above)])
 
 
 def _scaled_bounds(request: IntervalRequest, rows: TrainingRows) -> FloatArray:
     """Jackknife+ with residuals in units of their standard deviations."""
-    fit, X, levels, variance, tails = request
+    fit, X, levels, variance, tails, weight = request
     ranks_of = [tail_ranks(e, levels, tails) for e in scaled_residuals(fit, rows)]
-    moments = _moments(fit, rows, X, variance)
+    moments = _moments(fit, rows, X, variance, weight)
     bounds = np.empty((2, len(levels), X.shape[0], len(ranks_of)))
     for k, points, shift in _auto_shifts(fit, rows, X):
         scale = moments.sd[k, points]
@@ -241,10 +266,15 @@ def tail_ranks(residuals: FloatArray, levels: Sequence[float], tails: str) -> li
 
 
 def _moments(
-    fit: Fit, rows: TrainingRows, X: Array, variance: PredictionVariance | None = None
+    fit: Fit,
+    rows: TrainingRows,
+    X: Array,
+    variance: PredictionVariance | None = None,
+    weight: FloatArray | None = None,
 ) -> PredictionMoments:
     """Means and standard deviations at points, with a warning about extrapolation."""
-    moments = prediction_moments(fit, X, None if variance is None else variance.leverage.T)
+    leverage = None if variance is None else variance.leverage.T
+    moments = prediction_moments(fit, X, leverage, weight)
     beyond, n = int(np.sum(outside_design(rows, moments.leverage))), moments.leverage.shape[1]
     # Points outside the range of single inputs have warned already.
     if beyond > BEYOND_SHARE * n and not n_extrapolated(X, fit.scale):
@@ -273,11 +303,13 @@ def _auto_shifts(
     return _shifts(fit, rows, X)
 
 
-def quantiles(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
+def quantiles(
+    fit: Fit, X: Array, levels: Sequence[float], weight: FloatArray | None = None
+) -> FloatArray:
     """Quantiles of a new observation, shape (levels, p, K)."""
     rows = fit.rows
     if rows is None:
-        return predictive_distribution(fit, X).ppf(np.array(levels)[:, None, None])
+        return predictive_distribution(fit, X, weight).ppf(np.array(levels)[:, None, None])
     n = int(np.sum(rows.calibration_rows))
     beyond = [level for level in levels if not 1 <= level * (n + 1) <= n]
     if beyond:
@@ -288,7 +320,7 @@ def quantiles(fit: Fit, X: Array, levels: Sequence[float]) -> FloatArray:
         remedy = "use predict_dist, whose tails are smooth"
         warn(Message("extreme-quantiles", text, suggestions=(remedy,)), DegenerateFitWarning)
     residuals = scaled_residuals(fit, rows)
-    moments = _moments(fit, rows, X)
+    moments = _moments(fit, rows, X, weight=weight)
     values = np.empty((len(levels), X.shape[0], len(residuals)))
     for k, points, shift in _auto_shifts(fit, rows, X):
         scale = moments.sd[k, points]

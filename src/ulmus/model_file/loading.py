@@ -104,8 +104,8 @@ def model_document(path: str | os.PathLike[str]) -> dict[str, Any]:
     -------
     document : dict
         With ``format``, ``ulmus`` (the version that wrote it), ``date``, ``class``, ``parameters``,
-        ``columns`` (names, and the schema of the table), ``target`` and ``training`` (rows,
-        outputs, and the range of each input).
+        ``columns`` (names, and the schema of the table), ``target`` and ``sample_weight`` (names of
+        columns), and ``training`` (rows, outputs, and the range of each input).
 
     Examples
     --------

@@ -30,6 +30,7 @@ def save(
     rows: bool = True,
     columns: Mapping[str, Any] | None = None,
     target: str | None = None,
+    sample_weight: str | None = None,
 ) -> None:
     """Save a fitted estimator, optionally with the schema of its table.
 
@@ -46,6 +47,8 @@ def save(
         ``ulmus.tables.Schema``. ``ulmus.load`` then returns a Pipeline.
     target : str, optional
         Name of the response.
+    sample_weight : str, optional
+        Name of the column of row weights.
 
     See Also
     --------
@@ -84,6 +87,7 @@ def save(
             "notes": notes,
             "columns": _columns(model, columns),
             "target": target,
+            "sample_weight": sample_weight,
             "training": _training(fit),
             "fit": description,
         }

@@ -40,6 +40,7 @@ SHAPES: dict[str, tuple[str | None, ...]] = {
     "rows.data.y": ("K", "n"),
     "rows.data.root_weight": ("n",),
     "rows.data.block_ids": ("n",),
+    "rows.data.copy_of": ("n",),
     "rows.leverage": ("K", "n"),
     "rows.loo": ("M", "K", "n"),
     "rows.loo_leverage": ("K", "n"),
@@ -52,7 +53,7 @@ ROUND_OFF = 1e-9
 # Fields that are never negative, in every value of a class.
 NON_NEGATIVE: dict[type, tuple[str, ...]] = {
     CovarianceEstimate: ("values", "sill", "shares", "independent_variance"),
-    FeatureScale: ("n_rows", "mass", "deviations"),
+    FeatureScale: ("n_rows", "mass", "deviations", "weight_range"),
     HACEstimate: ("bandwidth",),
     NoiseVariance: ("sigma2", "residual"),
     NoiseVarianceModel: ("share", "factor", "flat"),
@@ -62,7 +63,7 @@ NON_NEGATIVE: dict[type, tuple[str, ...]] = {
     ResidualShape: ("slope",),
     RowForm: ("omega",),
     Regression: ("y_square", "alpha_deviation", "alpha_response"),
-    RowBlocks: ("root_weight",),
+    RowBlocks: ("root_weight", "copy_of"),
     Smoother: ("alpha", "rss", "rank", "mass"),
     TrainingRows: ("leverage", "loo_leverage", "noise", "omega"),
 }
@@ -93,6 +94,8 @@ def _require_shapes(fit: Fit) -> None:
         sizes["n"] = n = fit.rows.data.n_rows
         if fit.rows.locations is not None and fit.rows.locations.n != n:
             raise ValueError(f"it has {fit.rows.locations.n} locations of {n} rows")
+        if fit.rows.data.copy_of is not None and np.any(fit.rows.data.copy_of >= n):
+            raise ValueError(f"its copies are those of more than {n} rows")
     for path, axes in SHAPES.items():
         array: Any = fit
         for name in path.split("."):

@@ -129,6 +129,19 @@ def default_block_ids(spec: CovarianceSpec, used: np.ndarray) -> np.ndarray:
     return ids[np.maximum(np.cumsum(used) - 1, 0)]
 
 
+def location_columns_of(spec: CovarianceSpec) -> list[np.ndarray]:
+    """Columns (n,) of the locations that the noise depends on."""
+    locations, columns = spec.locations, list[np.ndarray]()
+    if locations.coords is not None:
+        columns += list(locations.coords.T)
+    if locations.groups is not None:
+        columns.append(locations.groups)
+    clusters = isinstance(spec.structure, HACSpec) and spec.structure.kernel == CLUSTERS
+    if locations.time is not None or not (clusters or locations.coords is not None):
+        columns.append(locations.times)
+    return columns
+
+
 def _axis_values(axis: str, name: Any, array: Any, columns: Any, method: str) -> Any:
     """Numbers of an axis, or labels of groups, from an array or from columns of X by name."""
     if name is not None and array is not None:

@@ -94,6 +94,7 @@ class Predictions(NamedTuple):
     pit: FloatArray  # (n,): probability integral transform of the observations
     leverage: FloatArray  # (n,): leverage
     outside: npt.NDArray[np.bool_]  # (n,): rows far outside the range of the training inputs
+    weight: FloatArray  # (n,): weights
     baselines: dict[str, FloatArray]  # (n,): predictions of simpler models
 
     def joined(self, other: Predictions) -> Predictions:
@@ -127,7 +128,8 @@ def evaluate(report_input: ReportInput) -> Evaluation | None:
         found, points = _of_given_rows(report_input, given), report_input.points
         some = given.judged
         y = np.asarray(report_input.y)[None, some]
-        report = diagnostic_report(fit, taken_rows(points, some), y, names=names)
+        weight = None if report_input.weight is None else report_input.weight[some]
+        report = diagnostic_report(fit, taken_rows(points, some), y, names=names, weight=weight)
     return _evaluation(fit, found, points, labels, report, of_rows)
 
 
@@ -137,6 +139,7 @@ def _evaluation(
     """The evaluation of predictions for some of the points."""
     shown = random_rows(np.arange(len(found.position)), MOST_DRAWN)
     drawn = taken_rows(points, found.position[shown])
+    weight = found.weight[shown] if fit.weights_differ else None
     scores, gains = _compared(found.observed, {MODEL: found.predicted} | found.baselines)
     return Evaluation(
         labels=tuple(str(labels[i]) for i in found.position),
@@ -148,7 +151,7 @@ def _evaluation(
         leverage=found.leverage,
         outside=found.outside,
         drawn=shown,
-        bounds=prediction_bounds(fit, drawn, [LEVEL], "auto")[:, 0, :, 0],
+        bounds=prediction_bounds(fit, drawn, [LEVEL], "auto", weight=weight)[:, 0, :, 0],
         scores=scores,
         gains=gains,
         report=report,
@@ -172,6 +175,7 @@ def _of_training_rows(fit: Fit, index: IntArray, position: IntArray) -> Predicti
     rows = fit.rows
     assert rows is not None  # as training rows were found
     data, at = leave_one_out_data(fit, rows), calibration_index(rows, index)
+    root = rows.data.root_weight
     of_used = np.searchsorted(np.flatnonzero(rows.data.used), index)
     return Predictions(
         position=position,
@@ -182,6 +186,7 @@ def _of_training_rows(fit: Fit, index: IntArray, position: IntArray) -> Predicti
         pit=data.pit[0, at],
         leverage=data.leverage[0, at],
         outside=np.zeros(len(index), dtype=bool),
+        weight=np.ones(len(index)) if root is None else root[index] ** 2,
         baselines={name: v[of_used] for name, v in _leave_one_out_baselines(rows).items()},
     )
 
@@ -192,10 +197,11 @@ def _of_new_rows(report_input: ReportInput, position: IntArray) -> Predictions:
     assert report_input.y is not None  # as there are given rows
     table, observed = report_input.rows(position), report_input.y[position]
     points = taken_rows(report_input.points, position)
+    weight = None if report_input.weight is None else report_input.weight[position]
     # A model of one output may have been fitted to a y with two axes.
     mean, sd = (
         np.asarray(a, dtype=float).reshape(len(position))
-        for a in report_input.inference.predict(table, return_std=True)
+        for a in report_input.inference.predict(table, return_std=True, sample_weight=weight)
     )
     return Predictions(
         position=position,
@@ -203,9 +209,10 @@ def _of_new_rows(report_input: ReportInput, position: IntArray) -> Predictions:
         predicted=mean,
         sd=sd,
         scaled=(observed - mean) / np.where(sd > 0, sd, 1.0),
-        pit=np.asarray(predictive_distribution(fit, points).cdf(observed[:, None]))[:, 0],
+        pit=np.asarray(predictive_distribution(fit, points, weight).cdf(observed[:, None]))[:, 0],
         leverage=point_leverage(fit, points)[0],
         outside=extrapolated_rows(points, fit.scale),
+        weight=np.full(len(position), fit.mean_weight) if weight is None else weight,
         baselines=_baselines_at(fit.rows, points),
     )
 

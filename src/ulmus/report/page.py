@@ -57,7 +57,14 @@ OVERALL = {
 
 
 def write_report(
-    model: Any, X: Any, y: Any, path: Any, *, title: str | None = None, target: str = "y"
+    model: Any,
+    X: Any,
+    y: Any,
+    path: Any,
+    *,
+    title: str | None = None,
+    target: str = "y",
+    sample_weight: Any = None,
 ) -> Path:
     """Write a report about a fitted model as one HTML file.
 
@@ -76,6 +83,8 @@ def write_report(
         Title of the page.
     target : str, default="y"
         Name of the target.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of new rows, as in ``predict_interval``.
 
     Returns
     -------
@@ -95,18 +104,26 @@ def write_report(
     ...     write_report(model, X, y, path, target="height").name
     'report.html'
     """
-    page = report_html(model, X, y, title=title, target=target)
+    page = report_html(model, X, y, title=title, target=target, sample_weight=sample_weight)
     with atomic_write(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return Path(path)
 
 
-def report_html(model: Any, X: Any, y: Any, *, title: str | None = None, target: str = "y") -> str:
+def report_html(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    title: str | None = None,
+    target: str = "y",
+    sample_weight: Any = None,
+) -> str:
     """A report about a fitted model as the text of one HTML page, below 3 MB.
 
     Parameters
     ----------
-    model, X, y, title, target
+    model, X, y, title, target, sample_weight
         As in :func:`write_report`.
 
     Returns
@@ -126,7 +143,8 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None, target:
     (True, True)
     """
     jinja2, plotly_js = _libraries()
-    contents = report_contents(prepare_input(model, X, y), title or f"A model of {target}", target)
+    report_input = prepare_input(model, X, y, sample_weight)
+    contents = report_contents(report_input, title or f"A model of {target}", target)
     drawn = _figures(contents)
     folder = Path(__file__).parent
     environment = jinja2.Environment(

@@ -16,6 +16,7 @@ from ulmus.diagnostics.given_rows import GivenRows
 from ulmus.exceptions import collect_warnings
 from ulmus.pipelines import inference
 from ulmus.tables import TableEncoder
+from ulmus.tables.checks import checked_positive_weight
 from ulmus.tables.frames import default_feature_names
 
 IntArray = npt.NDArray[np.intp]
@@ -39,6 +40,7 @@ class ReportInput:
     given: GivenRows | None  # which of them the fit was trained on; None without observations
     # Indices of the rows within the range of the training inputs; all if there are none.
     inside: IntArray
+    weight: FloatArray | None = None  # (n,): weights of new rows
 
     @property
     def fit(self) -> Fit:
@@ -112,7 +114,7 @@ def random_rows(rows: IntArray, most: int) -> IntArray:
     return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
-def prepare_input(model: Any, X: Any, y: Any) -> ReportInput:
+def prepare_input(model: Any, X: Any, y: Any, sample_weight: Any = None) -> ReportInput:
     """The input of a report, checked; the arguments are those of ``write_report``."""
     methods = inference(model)
     outer = getattr(model, "best_estimator_", model)
@@ -130,7 +132,12 @@ def prepare_input(model: Any, X: Any, y: Any) -> ReportInput:
     given = None if observed is None else GivenRows.of(last.fitted_, points, observed[None, :])
     outside = extrapolated_rows(points, last.fitted_.scale)
     inside = np.arange(len(table)) if np.all(outside) else np.flatnonzero(~outside)
-    return ReportInput(outer, last, methods, table, takes_frame, observed, points, given, inside)
+    weight = None
+    if sample_weight is not None and given is not None and given.n_new:
+        weight = checked_positive_weight(sample_weight, len(table))
+    return ReportInput(
+        outer, last, methods, table, takes_frame, observed, points, given, inside, weight
+    )
 
 
 def _table(model: Any, X: Any, *, is_pipeline: bool) -> tuple[Any, bool]:

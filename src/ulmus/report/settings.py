@@ -60,13 +60,14 @@ def settings(report_input: ReportInput) -> Settings:
     noise = "constant" if fit.noise_model is None else "a function of the inputs"
     if fit.noise_covariance is not None:
         noise = correlation_text(fit.noise_covariance[0])
+    at_weight = ", weight 1" if fit.weights_differ else ""
     chosen = (
         ("members", number(fit.ensemble.n_members)),
         ("hidden units per member", number(fit.ensemble.layer.W.shape[1])),
         ("ridge parameter alpha", number(np.ravel(model.alpha_)[0])),
         ("effective degrees of freedom", number(fit.gamma[0])),
         ("noise variance or covariance", noise),
-        ("noise standard deviation", number(np.sqrt(fit.sigma2[0]))),
+        (f"noise standard deviation{at_weight}", number(np.sqrt(fit.sigma2[0]))),
     )
     versions = (
         ("ulmus", __version__),

@@ -78,7 +78,9 @@ def variance_components(report_input: ReportInput) -> MeanVarianceComponents:
         found = positive_stack(model_components(inference, table, 0))
     else:
         found = {MODEL: np.asarray(inference.predict_var(table, component="model"))}
-    noise = np.mean(inference.predict_var(table, component="noise"))
+    # At the mean weight of the training rows.
+    weight = np.full(len(where), report_input.fit.mean_weight)
+    noise = np.mean(inference.predict_var(table, component="noise", sample_weight=weight))
     means = {name: float(np.mean(values)) for name, values in found.items()}
     return MeanVarianceComponents(means, float(noise), len(where))
 

@@ -181,6 +181,16 @@ def checked_weight(sample_weight: Any, n_rows: int, where: str, *, at_least: int
     return weight
 
 
+def checked_positive_weight(sample_weight: Any, n_points: int) -> Any:
+    """Positive weights (p,) of new observations."""
+    weight = checked_weight(sample_weight, n_points, "the new rows")
+    if np.any(weight == 0):
+        text = f"is zero in row {int(np.argmax(weight == 0))} of the new rows: infinite variance"
+        remedies = ("give positive weights, inverse noise variances as in fit",)
+        raise InputError(Message("zero-weights", text, "sample_weight", suggestions=remedies))
+    return weight
+
+
 def require_finite(values: Any, what: str) -> None:
     """Refuse NaN and infinity, and name the first row that has them."""
     entries = values.data if scipy.sparse.issparse(values) else values

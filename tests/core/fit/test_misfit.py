@@ -103,6 +103,17 @@ def test_a_step_widens_intervals_there_and_nowhere_else():
     assert np.mean(allowance[near]) > 10 * np.mean(allowance[np.abs(X[:, 0] - 0.13) > 0.3])
 
 
+def test_the_gain_of_a_step_does_not_depend_on_the_unit_of_the_weights():
+    X, y = function_table(jump, seed=3)
+    weight = np.random.default_rng(0).uniform(0.5, 2, 200)
+    one, other = (
+        default(X, y, input_map=None).fit(X, y, factor * weight).fitted_.misfit.step_gain
+        for factor in (1.0, 100.0)
+    )
+    assert one[0] > 0
+    assert_allclose(one, other, rtol=1e-6)
+
+
 FOLLOWED = {
     "smooth": (2, lambda X: np.sin(2 * X[:, 0] + X[:, 1])),
     "nothing": (2, lambda X: 0 * X[:, 0]),

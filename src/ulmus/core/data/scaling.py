@@ -30,6 +30,8 @@ class FeatureScale:
     deviations: np.ndarray  # (d,): sum of weighted squared deviations from it
     low: np.ndarray  # (d,): minimum over rows of positive weight
     high: np.ndarray  # (d,): maximum over rows of positive weight
+    # Smallest and largest positive weight of a row.
+    weight_range: tuple[float, float] = (1.0, 1.0)
 
     def __add__(self, other: FeatureScale) -> FeatureScale:
         """Scale of the rows of both (Chan, Golub & LeVeque, 1979)."""
@@ -46,6 +48,10 @@ class FeatureScale:
             deviations,
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
+            (
+                min(self.weight_range[0], other.weight_range[0]),
+                max(self.weight_range[1], other.weight_range[1]),
+            ),
         )
 
     @property
@@ -108,7 +114,10 @@ def _block_scale(X: Array, root_weight: Array | None) -> FeatureScale:
     with np.errstate(over="ignore"):  # checked_feature_scale raises for such inputs
         mean = (rows @ X) / mass
         deviations = rows @ (X - mean) ** 2
-    return FeatureScale(len(weight), mass, to_numpy(mean), to_numpy(deviations), low, high)
+    deviations = to_numpy(deviations)
+    return FeatureScale(
+        len(weight), mass, to_numpy(mean), deviations, low, high, weight_range(weight)
+    )
 
 
 def _sparse_scale(X: Any, weight: np.ndarray, mass: float) -> FeatureScale:
@@ -122,7 +131,13 @@ def _sparse_scale(X: Any, weight: np.ndarray, mass: float) -> FeatureScale:
     absent = np.where(full, 0.0, mass - stored)
     deviations = np.bincount(X.indices, squares, minlength=d) + mean**2 * absent
     low, high = (extreme.toarray().ravel() for extreme in (X.min(axis=0), X.max(axis=0)))
-    return FeatureScale(len(weight), mass, mean, np.maximum(deviations, 0), low, high)
+    deviations = np.maximum(deviations, 0)
+    return FeatureScale(len(weight), mass, mean, deviations, low, high, weight_range(weight))
+
+
+def weight_range(weight: np.ndarray) -> tuple[float, float]:
+    """Smallest and largest of positive row weights."""
+    return float(np.min(weight)), float(np.max(weight))
 
 
 def n_extrapolated(X: Any, scale: FeatureScale) -> int:

@@ -135,6 +135,8 @@ class RowBlocks:
     n_threads: int = 1  # threads of a pass
     # (n,): cross-validation block of each row; None for leave-one-out.
     block_ids: np.ndarray | None = None
+    # (n,): for each row the row that it is a copy of, itself if none; None without copies.
+    copy_of: np.ndarray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -180,6 +182,19 @@ class RowBlocks:
         """The same rows without cross-validation blocks."""
         return replace(self, block_ids=None)
 
+    def counted_once(self, copy_of: np.ndarray | None) -> RowBlocks:
+        """The same rows, of which copies of others have weight zero."""
+        if copy_of is None:
+            return self
+        weight = np.ones(self.n_rows) if self.root_weight is None else self.root_weight
+        kept = copy_of == np.arange(self.n_rows)
+        return replace(self, root_weight=np.where(kept, weight, 0.0), copy_of=copy_of)
+
+    @property
+    def n_copies(self) -> int:
+        """Number of rows that are copies of others."""
+        return 0 if self.copy_of is None else int(np.sum(self.copy_of != np.arange(self.n_rows)))
+
     def own_copy(self) -> RowBlocks:
         """The same rows, copied, so that the caller may modify the arrays."""
         X = self.X
@@ -211,7 +226,7 @@ class RowBlocks:
         weight = None if self.root_weight is None else self.root_weight[rows]
         block_ids = None if self.block_ids is None else self.block_ids[rows]
         X, y = taken_rows(self.X, rows), self.y[:, rows]
-        return replace(self, X=X, y=y, root_weight=weight, block_ids=block_ids)
+        return replace(self, X=X, y=y, root_weight=weight, block_ids=block_ids, copy_of=None)
 
 
 def first_rows(blocks: Iterable[Block], n_rows: int) -> Block:

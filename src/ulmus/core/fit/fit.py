@@ -49,6 +49,9 @@ from ulmus.core.variance.estimates import (
 from ulmus.exceptions import DegenerateFitWarning, NoResidualDofError, NoUndersmoothedFitError, warn
 from ulmus.messages import Message, Setting
 
+# Ratio of the largest to the smallest row weight above which noise differs visibly between rows.
+DIFFERENT_WEIGHTS = 1.5
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -100,8 +103,14 @@ class Fit:
 
     @property
     def mean_weight(self) -> float:
-        """Mean weight of the rows of positive weight: that of a new observation."""
+        """Mean weight of the rows of positive weight: that of a new observation by default."""
         return self.ensemble.regressions[0].smoother.mass / self.n_rows
+
+    @property
+    def weights_differ(self) -> bool:
+        """Whether the rows have so different weights that their mean describes few of them."""
+        low, high = self.scale.weight_range
+        return high > DIFFERENT_WEIGHTS * low
 
     @property
     def gamma(self) -> np.ndarray:
@@ -140,9 +149,13 @@ class Fit:
         pairing = ESTIMATES[self.estimates[0] if estimate is None else estimate].pairing
         return point_parts(self.ensemble, pairing, h, other)
 
-    def noise_variance(self, X: Array) -> np.ndarray:
-        """Variance of a new observation of mean weight around its prediction, shape (p, K)."""
-        return (self.unit_noise(X) * self.ensemble.unit[:, None] ** 2 / self.mean_weight).T
+    def noise_variance(self, X: Array, weight: np.ndarray | None = None) -> np.ndarray:
+        """Variance of a new observation around its prediction, shape (p, K).
+
+        Observations have the weights (p,), or the mean weight of the rows.
+        """
+        weight = np.array([self.mean_weight]) if weight is None else weight
+        return (self.unit_noise(X) * self.ensemble.unit[:, None] ** 2 / weight).T
 
     def unit_noise(self, X: Array) -> np.ndarray:
         """The same at weight 1 and in the fit's units of y, shape (K, p)."""

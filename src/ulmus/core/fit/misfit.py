@@ -104,11 +104,12 @@ def misfit(
     X = dense(taken_rows(data.X, rows))
     inputs, few = mapped(ensemble, X, matrix), residuals[:, rows]
     fitted = ensemble.mean(X)
-    weight = 1.0 if data.root_weight is None else data.root_weight[rows]
-    largest, agreement = neighbour_sums(inputs, few * weight)
+    root = np.ones(len(rows)) if data.root_weight is None else data.root_weight[rows]
+    largest, agreement = neighbour_sums(inputs, few * root)
     gain = np.full(len(few), -np.inf)
     for j in _searched_inputs(relevance, X.shape[1]):
-        gain = np.maximum(gain, step_gain(ensemble, to_numpy(X), data.y[:, rows], few, noise, j))
+        y = data.y[:, rows]
+        gain = np.maximum(gain, step_gain(ensemble, to_numpy(X), y, few, root, noise, j))
     return Misfit(largest, agreement, gain, len(rows), inputs, few, fitted)
 
 
@@ -139,10 +140,13 @@ def step_gain(
     X: np.ndarray,
     y: np.ndarray,
     residuals: np.ndarray,
+    root: np.ndarray,
     noise: np.ndarray,
     j: int,
 ) -> np.ndarray:
     """Reduction of squared errors by a step along input j, in units of the noise, shape (K,).
+
+    ``root`` (n,) are roots of the weights of the rows, and ``noise`` (K,) variances at weight 1.
 
     Rows within the zone of the steepest change are predicted by the fit at the nearer end of the
     zone, with the best location of the step, and compared with their leave-one-out residuals.
@@ -164,11 +168,12 @@ def step_gain(
         if len(zone) < FEWEST_IN_ZONE or beside < BESIDE_SHARE * len(X):
             continue  # the ends of the range are steep by chance
         sides = [ensemble.mean(_moved(X[zone], j, center + side))[k] for side in (-half, half)]
-        if np.mean((sides[1] - sides[0]) ** 2) < LARGE_CHANGE**2 * noise[k]:
+        own = root[zone]
+        if np.mean((own * (sides[1] - sides[0])) ** 2) < LARGE_CHANGE**2 * noise[k]:
             continue
-        left, right = ((y[k, zone] - side) ** 2 for side in sides)
+        left, right = ((own * (y[k, zone] - side)) ** 2 for side in sides)
         splits = np.append(0.0, np.cumsum(left)) + np.append(np.cumsum(right[::-1])[::-1], 0.0)
-        saved = np.sum(residuals[k, zone] ** 2) - np.min(splits)
+        saved = np.sum((own * residuals[k, zone]) ** 2) - np.min(splits)
         gain[k] = saved / noise[k] if noise[k] > 0 else np.inf
     return gain
 

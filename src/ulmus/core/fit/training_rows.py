@@ -50,6 +50,11 @@ class TrainingRows:
         root = self.data.root_weight
         return self.loo.mean(axis=0) * (1.0 if root is None else root)
 
+    def with_copies(self, values: np.ndarray) -> np.ndarray:
+        """Results (K, n) of the rows, where copies have those of the rows that they repeat."""
+        copy_of = self.data.copy_of
+        return values if copy_of is None else values[:, copy_of]
+
     @property
     def calibration_rows(self) -> np.ndarray:
         """Rows of positive weight, without those set aside for the map, shape (n,)."""

@@ -12,7 +12,7 @@ and two variances add up: that of an observation less :math:`c'w`, and :math:`z_
 functional a.
 
 The covariance :math:`\Sigma` is that of rows multiplied by the square roots of their weights; a new
-observation has the mean weight.
+observation has its own weight, or their mean weight.
 """
 
 from __future__ import annotations
@@ -85,14 +85,20 @@ class KrigedPoints(NamedTuple):
     explained: np.ndarray  # (b,): variance of a new observation that the noise of the rows explains
 
 
-def kriged_points(fit: Fit, X: Array, new_locations: Locations, k: int) -> Iterator[KrigedPoints]:
-    """All points X (p, d) at their locations, in chunks, for output k."""
+def kriged_points(
+    fit: Fit, X: Array, new_locations: Locations, k: int, weight: np.ndarray | None = None
+) -> Iterator[KrigedPoints]:
+    """All points X (p, d) at their locations, in chunks, for output k.
+
+    New observations have the weights (p,), or the mean weight of the rows.
+    """
     rows = _KrigingRows(fit, k)
     for points, weights, explained in noise_weights(rows.covariance, rows.locations, new_locations):
-        w = rows.scaled(weights, fit.mean_weight**-0.5)
+        own = np.full(len(points), fit.mean_weight) if weight is None else weight[points]
+        w = scipy.sparse.csr_array(rows.scaled(weights) @ scipy.sparse.diags_array(own**-0.5))
         identity = scipy.sparse.csr_array(scipy.sparse.eye_array(len(points), format="csr"))
         a = Functionals((Piece(_taken(X, points), identity), rows.piece(-w)))
-        yield KrigedPoints(points, a, w.T @ rows.y, explained / fit.mean_weight)
+        yield KrigedPoints(points, a, w.T @ rows.y, explained / own)
 
 
 class LeaveOneOutErrors(NamedTuple):
@@ -163,12 +169,12 @@ class _KrigingRows:
         few = min(len(rows), MAX_CALIBRATION_ROWS)
         return rows[np.linspace(0, len(rows) - 1, few).astype(int)]
 
-    def scaled(self, weights: Any, factor: float = 1.0) -> Any:
+    def scaled(self, weights: Any) -> Any:
         """Weights of the noise as weights of the rows, shape (n, p)."""
         root = self.data.root_weight
         if root is None:
-            return scipy.sparse.csr_array(weights * factor)
-        scale = scipy.sparse.diags_array(root[self.index] * factor)
+            return scipy.sparse.csr_array(weights)
+        scale = scipy.sparse.diags_array(root[self.index])
         return scipy.sparse.csr_array(scale @ weights)
 
     def piece(self, weights: Any) -> Piece:

@@ -83,19 +83,22 @@ def smoothed_noise(fit: Fit, noise: np.ndarray) -> np.ndarray:
     return sigma2 * np.maximum(ratio, ratio**0.25)
 
 
-def prediction_moments(fit: Fit, X: Array, leverage: np.ndarray | None = None) -> PredictionMoments:
-    """Mean and conditional standard deviation at the rows of X; a given leverage is reused."""
+def prediction_moments(
+    fit: Fit, X: Array, leverage: np.ndarray | None = None, weight: np.ndarray | None = None
+) -> PredictionMoments:
+    """Mean and conditional standard deviation at the rows of X; a given leverage is reused.
+
+    New observations have the weights (p,), or the mean weight of the training rows.
+    """
     ensemble = fit.ensemble
     if leverage is None:
         blocks = [ensemble.leverage_of(h) for h in features(ensemble.layer, X)]
         leverage = np.concatenate(blocks, axis=1)
-    noise = fit.unit_noise(X)
-    model = smoothed_noise(fit, noise) * leverage * ensemble.unit[:, None] ** 2
+    model = smoothed_noise(fit, fit.unit_noise(X)) * leverage * ensemble.unit[:, None] ** 2
     if np.any(fit.has_covariance):
         correlated = never_negative(fit.estimates[0], fit.parts(X)).T
         model = np.where(fit.has_covariance[:, None], correlated, model)
-    variance = noise / fit.mean_weight * ensemble.unit[:, None] ** 2 + model
-    sd = _positive_root(variance + fit.map_variance(X))
+    sd = _positive_root(fit.noise_variance(X, weight).T + model + fit.map_variance(X))
     return PredictionMoments(ensemble.mean(X), sd, leverage)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from ulmus.core.arrays.backend import Array, dense, taken_rows, to_numpy
 from ulmus.core.arrays.linalg import svd
+from ulmus.core.data.copies import copies_message
 from ulmus.core.data.scaling import n_extrapolated
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import FULL_LEVERAGE
@@ -103,6 +104,42 @@ def leverage_findings(fit: Fit) -> list[Finding]:
             f"at most {largest:.3g}, over training rows and members.",
             "Members interpolate such rows, whose leave-one-out residuals are unreliable.",
             (*select_alpha(fit), "inspect these rows"),
+        )
+    ]
+
+
+def copy_findings(fit: Fit) -> list[Finding]:
+    """Rows that are copies of others."""
+    if fit.rows is None or not fit.rows.data.n_copies:
+        return []
+    data = fit.rows.data
+    message, share = copies_message(data), data.n_copies / data.n_rows
+    text = f"{message.cause()}."
+    return [finding("duplicate-rows", "warning", share, text, "", message.suggestions)]
+
+
+def weight_findings(fit: Fit, *, known: bool) -> list[Finding]:
+    """Row weights that differ, so that intervals of new rows depend on the weights of these.
+
+    ``known``: whether the rows that the diagnostics are computed from have weights of their own.
+    """
+    if not fit.weights_differ:
+        return []
+    low, high = fit.scale.weight_range
+    message = (
+        f"those of the training rows range from {low:.3g} to {high:.3g}: the standard deviation "
+        f"of the noise differs by a factor of {np.sqrt(high / low):.3g}."
+    )
+    if known:
+        message += " Intervals of new rows require their weights, sample_weight."
+    return [
+        finding(
+            "sample-weight",
+            "ok" if known else "warning",
+            high / low,
+            message,
+            f"All new rows are assumed to have the mean weight, {fit.mean_weight:.3g}.",
+            (Setting("sample_weight", phrase="give the weights of the new rows as {}"),),
         )
     ]
 

@@ -74,7 +74,8 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
     Results agree with those of the model to 1e-6 of their size, for any rows of a batch. A graph
     emits no warnings: points far outside the training range are predicted as by the model, and
     NaN in a row of X makes all results of that row NaN. A model that was fitted in single
-    precision is computed in double precision, and agrees to the three digits that it has.
+    precision is computed in double precision, and agrees to the three digits that it has. After a
+    fit with ``sample_weight``, new observations have the mean weight of the training rows.
 
     The bounds are those of Student's distribution, which assumes Gaussian noise; ``"jackknife+"``
     and the other methods of ``predict_interval`` require the training rows. They are ``estimate``
