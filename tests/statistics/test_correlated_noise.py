@@ -65,7 +65,7 @@ def test_intervals_hold_the_expectation_of_a_fit_to_an_autoregression():
     assert alone_whole < 0.65
 
 
-def test_averages_have_calibrated_errors_behind_a_network_that_can_follow_the_noise():
+def test_averages_are_covered_behind_a_network_that_can_follow_the_noise():
     n, phi = 300, 0.95
     X, half = (np.arange(n)[:, None] + 0.5) / n, np.arange(n) >= n // 2
     root = np.linalg.cholesky(phi ** np.abs(np.subtract.outer(np.arange(n), np.arange(n))))
