@@ -107,3 +107,15 @@ def test_a_part_of_many_rows_makes_the_variogram(monkeypatch):
     part = variogram(e, coords)
     assert part.counts.sum() < 0.3 * full.counts.sum()
     assert part.z == full.z
+
+
+@pytest.mark.parametrize("unit", [1e-140, 1e-90, 1e90, 1e140])
+def test_scores_do_not_depend_on_the_unit_of_residuals(unit):
+    """Fourth powers of residuals overflowed, or were zero, from 1e77 on."""
+    rng = np.random.default_rng(0)
+    e, coords = np.cumsum(rng.standard_normal(60)), rng.uniform(size=(60, 2))
+    one, other = (
+        [serial_correlation(c * e, Locations(n=60)).z, variogram(c * e, coords).z]
+        for c in (1.0, unit)
+    )
+    assert_allclose(other, one, rtol=1e-9)

@@ -122,6 +122,7 @@ def _bins(
 
 def _score(e: np.ndarray, i: np.ndarray, j: np.ndarray) -> tuple[float, float]:
     """Correlation and score of pairs i and j of centred residuals."""
+    e = e / (np.max(np.abs(e), initial=0.0) or 1.0)  # fourth powers over- and underflow
     products, variance = e[i] * e[j], float(np.mean(e**2))
     norm = math.sqrt(float(np.sum(products**2)))
     if variance == 0 or norm == 0:  # also where squares of round-off underflow
