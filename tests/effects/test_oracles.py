@@ -239,7 +239,6 @@ def assert_covariance(C, variance):
     assert_allclose(np.diag(C), variance, rtol=1e-10)
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 @weightings
 @pytest.mark.parametrize("name", ESTIMATES)
 @pytest.mark.parametrize("hc", ["HC3", "HC3-exact", "pooled"])

@@ -14,7 +14,6 @@ from parametrisations import alphas, intercepts, weightings
 from ulmus.core.variance import estimates as registry
 
 # Results of fits with different weights are compared at the mean weight.
-pytestmark = pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 
 ESTIMATES = ["NHo", "BR", "NHe", "S1", "S2", "S3"]
 HC = ["HC0", "HC2", "HC3", "HC3-exact", "pooled"]

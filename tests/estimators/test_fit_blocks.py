@@ -18,7 +18,6 @@ from sklearn.base import clone
 from ulmus.exceptions import DegenerateFitWarning
 
 # Results of fits with different weights are compared at the mean weight.
-pytestmark = pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 
 HCS = ["HC0", "HC2", "HC3", "HC3-exact", "pooled"]
 ROW_ATTRIBUTES = ["leverage_", "loo_residuals_", "loo_predictions_"]

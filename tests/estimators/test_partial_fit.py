@@ -17,7 +17,6 @@ from sklearn.base import clone
 from ulmus.exceptions import NeedsTwoPassesError
 
 # Results of fits with different weights are compared at the mean weight.
-pytestmark = pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 
 
 def unscaled_ensemble(**parameters):

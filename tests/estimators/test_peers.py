@@ -146,7 +146,6 @@ def test_robust_variance_of_one_member_is_statsmodels(data, least_squares, hc, i
     assert_allclose(model.predict_var(data.X_new, "model"), expected, rtol=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 @weightings
 @intercepts
 def test_variance_of_one_member_is_statsmodels(data, least_squares, intercept, weighted):

@@ -11,7 +11,6 @@ from ulmus.exceptions import SampleWeightWarning
 from ulmus.noise import AR1
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
 @pytest.mark.parametrize("factor", [4.0, 1e-60, 1e60])

@@ -286,7 +286,6 @@ def test_predicting_writes_nothing_on_the_model(estimator, data):
         assert_array_equal(values, first[name], err_msg=name)
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 def test_inputs_are_not_changed(estimator, data):
     arrays = [data.X.copy(), data.y.copy(), data.w.copy(), data.X_new.copy()]
     model = estimator.fit(arrays[0], arrays[1], sample_weight=arrays[2])

@@ -87,7 +87,6 @@ def test_points_outside_the_range_warn_with_their_number(data, container):
         assert re.match(mentions("2 of 7 points", "range"), only(record))
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 def test_the_range_is_that_of_the_rows_that_count(data):
     X, w = data.X.copy(), data.w.copy()
     X[7], w[7] = 100.0, 0.0

@@ -26,11 +26,7 @@ from distributed import Client, LocalCluster
 
 import ulmus.dask
 
-pytestmark = [
-    pytest.mark.slow,  # the cluster of processes takes seconds to start
-    # Results of fits with different weights are compared at the mean weight.
-    pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning"),
-]
+pytestmark = pytest.mark.slow  # the cluster of processes takes seconds to start
 
 
 @pytest.fixture(scope="module")

@@ -61,7 +61,6 @@ def test_a_pipeline_passes_weights_on(data):
     assert_array_equal(pipe[-1].coef_, alone.coef_)
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 def test_metadata_routing_carries_weights_and_return_std(data):
     with sklearn.config_context(enable_metadata_routing=True):
         routed = clone(elm).set_fit_request(sample_weight=True)

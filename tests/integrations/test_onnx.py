@@ -263,7 +263,6 @@ def test_one_output_in_two_axes():
     require_agreement(model, mixed_table(40, seed=1)[0])
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 @pytest.mark.parametrize("noise", ["homoskedastic", "heteroskedastic"])
 def test_row_weights(noise):
     X, y = mixed_table(150)

@@ -23,7 +23,6 @@ from ulmus.intervals.bounds import order_quantiles
 # ---------------------------------------------------------------- jackknife by brute force
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 @weightings
 @intercepts
 @alphas
@@ -39,7 +38,6 @@ def test_jackknife_bounds_are_those_of_n_refits(fit_with_oracle, M, alpha, inter
         assert_allclose(ours, expected, rtol=0, atol=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 @weightings
 def test_chunks_of_rows_and_points_change_nothing(fit_with_oracle, monkeypatch, weighted):
     y = np.random.default_rng(0).standard_normal((150, 2))
@@ -79,7 +77,6 @@ def scaled_sample(model, H, h, y, alpha, intercept, w):
     return np.array(f), np.array(errors)
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 @weightings
 @intercepts
 @members
@@ -100,7 +97,6 @@ def test_unequal_sides_leave_half_the_error_on_each(fit_with_oracle):
     assert_allclose(model.predict_interval(X, 0.8), expected, rtol=0, atol=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 @weightings
 def test_quantiles_are_order_statistics_of_scaled_residuals(fit_with_oracle, weighted):
     # 99 rows: the level k/100 is the k-th smallest value, also where 100 * level is not k.

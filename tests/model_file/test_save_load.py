@@ -116,7 +116,6 @@ def path(tmp_path):
 # ---------------------------------------------------------------- what comes back
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [True, False])
 @pytest.mark.parametrize("name", FITS)
@@ -153,7 +152,6 @@ def test_intervals_for_the_function_come_back_to_the_last_bit_without_rows(
     assert_array_equal(*bounds)
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 def test_large_triangles_come_back_to_the_last_bit_without_an_intercept(make_table, path):
     X, y, w, X_new = make_table(40, p=30)
     model = plain_ensemble(4, 110, fit_intercept=False, alpha=0.1, random_state=0).fit(X, y, w)
@@ -161,7 +159,6 @@ def test_large_triangles_come_back_to_the_last_bit_without_an_intercept(make_tab
     assert_same_results(ulmus.load(path), model, X_new)
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 def test_rows_can_be_added_after_a_load(make_table, path):
     X, y, w, X_new = make_table(90)
     parameters = {"variance": "BR", "weight_scale": np.float64(2.0), "n_neurons": np.int64(8)}
@@ -425,7 +422,6 @@ def test_a_killed_process_leaves_a_whole_model(make_table, tmp_path):
 # ---------------------------------------------------------------- skops
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*FITS, "after inference"])
 def test_skops_loads_the_trusted_types(make_table, name):

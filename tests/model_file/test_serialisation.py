@@ -50,7 +50,6 @@ def results(model, X):
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
 @pytest.mark.parametrize("way", [by_fit, by_blocks, compressed, sparse])
 @pytest.mark.parametrize("n", [30, 90], ids=["fewer rows than features", "more"])
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 @pytest.mark.parametrize(
     "how",
     [
@@ -75,7 +74,6 @@ def test_a_fit_comes_back_from_its_arrays(make_table, how, n, way):
             assert_array_equal(values, before[name], err_msg=name)
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 def test_rows_can_be_added_to_a_fit_that_came_back(make_table):
     X, y, w, X_new = make_table(90)
     model = every_estimate_ensemble(variance="BR").partial_fit(X[:50], y[:50], w[:50])
@@ -134,7 +132,6 @@ def test_a_value_cannot_be_changed(name):
         assert FIT_CLASSES[name].__dataclass_params__.frozen
 
 
-@pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 def test_no_inference_changes_a_fit(make_table):
     X, y, w, X_new = make_table(60)
     model = every_estimate_ensemble(noise="heteroskedastic").fit(X, y, w)

@@ -15,7 +15,6 @@ from ulmus.exceptions import BiasWarning, CorrelatedErrorsWarning
 from ulmus.noise import AR1, Clustered, Conley, Exponential, Matern, NeweyWest
 
 # Results of fits with different weights are compared at the mean weight.
-pytestmark = pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,7 @@ from ulmus.tables import from_arrow
 from ulmus.tables.blocks import BlockSource, checked_blocks
 
 # Rows of these tables are correlated, also where a fit assumes independence.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ulmus.exceptions.CorrelatedErrorsWarning"),
-    pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::ulmus.exceptions.CorrelatedErrorsWarning")
 
 SERIES = {
     "rows in steps of one": AR1(),

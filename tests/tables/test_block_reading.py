@@ -14,7 +14,6 @@ from numpy.testing import assert_array_equal
 from ulmus.tables import from_arrow
 
 # Results of fits with different weights are compared at the mean weight.
-pytestmark = pytest.mark.filterwarnings("ignore::ulmus.exceptions.SampleWeightWarning")
 
 # ---------------------------------------------------------------- where blocks come from
 

@@ -174,9 +174,9 @@ frame : pandas.DataFrame
     One row for each estimate, with the columns ``term``, ``contrast``, one for each group
     key or grid, ``estimate``, ``std_error``, ``statistic``, ``p_value``, ``conf_low`` and
     ``conf_high``. ``frame.attrs["covariance"]`` is the joint covariance of the rows (of at
-    most 500, unless intervals or tests require it); ``.of(part)`` selects sorted or selected
-    rows by their labels. With several outputs there is a column ``output``, and covariances
-    between outputs are NaN.
+    most 500, unless intervals or tests require it); ``.of(part)`` is that of sorted or
+    selected rows, by their labels. With several outputs there is a column ``output``, and
+    covariances between outputs are NaN.
 """
 
 

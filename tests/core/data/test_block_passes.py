@@ -52,7 +52,7 @@ def numbers(sums):
     """All numbers of a result that merges, in a row."""
     if isinstance(sums, dict):
         sums = list(sums.values())
-    if isinstance(sums, list):
+    if isinstance(sums, (list, tuple)):
         return np.concatenate([np.empty(0), *(numbers(part) for part in sums)])
     if isinstance(sums, (str, type(None))):
         return np.empty(0)

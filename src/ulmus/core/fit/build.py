@@ -21,7 +21,7 @@ from ulmus.core.ensemble.regression import FittedRows, RegressionSpec, fitted_ro
 from ulmus.core.ensemble.stream import fitted_moments, fitted_stream
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.layer import FEWEST_ROWS, DrawnLayer, MapSearch, MapSource, hidden_layer
-from ulmus.core.fit.refits import MOST_FOLDED_ROWS
+from ulmus.core.fit.refits import MOST_FOLDED_ROWS, fold_importances
 from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.fit.training_rows import RowSums, TrainingRows
 from ulmus.core.input_map.response import map_response
@@ -191,10 +191,15 @@ def _build_rows(
     ensemble, regression = _with_noise_model(
         fitted.ensemble, data, regression, noise_model, RowVariances(training.noise)
     )
-    uncertainty = None
-    if covariance is None and (map_rows is not None or int(np.sum(rows.used)) > MOST_FOLDED_ROWS):
+    uncertainty, importances = None, tuple[np.ndarray, ...]()
+    if map_rows is None and int(np.sum(rows.used)) <= MOST_FOLDED_ROWS:
+        importances = _fold_importances(data, spec, learned_from, search)
+    elif covariance is None:
         uncertainty = _map_uncertainty(ensemble, learned_from, noise_model)
     locations = None if covariance is None else covariance.locations
+    training = replace(
+        training, map_rows=map_rows, locations=locations, fold_importances=importances
+    )
     return Fit(
         ensemble=ensemble,
         spec=replace(spec, regression=regression),
@@ -204,7 +209,7 @@ def _build_rows(
         map_uncertainty=uncertainty,
         noise_model=noise_model,
         noise_covariance=_in_units_of_y(estimates, fitted.ensemble),
-        rows=replace(training, map_rows=map_rows, locations=locations),
+        rows=training,
     )
 
 
@@ -283,6 +288,18 @@ def _with_noise_model(
     if MODELLED.name not in regression.pairings:
         return ensemble, regression
     return with_modelled_noise(ensemble, source, model.varies, variances), regression
+
+
+def _fold_importances(
+    data: RowBlocks, spec: FitSpec, learned_from: MapSource | None, search: MapSearch | None
+) -> tuple[np.ndarray, ...]:
+    """Importances for the maps of folds, where those of all rows were the best start."""
+    if learned_from is None or not learned_from.learned.from_importances:
+        return ()
+    assert search is not None  # as there were importances
+    assert search.importances is not None
+    assert isinstance(spec.layer, LayerSpec)  # a map was learned
+    return fold_importances(data, spec.layer, search.importances)
 
 
 def _map_uncertainty(

@@ -218,14 +218,18 @@ class Fit:
         """
         if self.refits is not None:
             return self.refits.folds
-        relevance = None if self.input_map is None else self.input_map.relevance
-        if relevance is None or self.rows is None:
+        if not self._map_optimised or self.rows is None:
             return ()
         structure = self.covariances[0].structure if self.covariances else None
         n_neurons = self.ensemble.layer.W.shape[1]
         try:
             return refitted_folds(
-                self.rows.data, self.spec, n_neurons, relevance, structure, self.rows.locations
+                self.rows.data,
+                self.spec,
+                n_neurons,
+                self.rows.fold_importances,
+                structure,
+                self.rows.locations,
             )
         except NoResidualDofError as error:
             cause = (

@@ -128,14 +128,17 @@ class Importances(NamedTuple):
     explained: float  # share of the variance that the model explains out of sample
 
 
+# Importances of inputs (n, d') for outputs (n, K); the third argument is the column of the table
+# that each input belongs to, (d',). None if no input matters.
+InputImportances = Callable[[np.ndarray, np.ndarray, np.ndarray], Importances | None]
+
+
 @dataclass(frozen=True)
 class MapSearch:
     """What the search of a map is given besides rows and specification."""
 
     log: Log = quiet  # receives messages of progress
-    # Importances of inputs (n, d') for outputs (n, K), as a start of the search; the third argument
-    # is the column of the table that each input belongs to, (d',). None if no input matters.
-    importances: Callable[[np.ndarray, np.ndarray, np.ndarray], Importances | None] | None = None
+    importances: InputImportances | None = None  # a start of the search
 
 
 def optimises_map(spec: LayerSpec, scale: FeatureScale) -> bool:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse
 
-from ulmus.core.arrays.backend import Array, like, namespace, taken_rows, to_numpy
+from ulmus.core.arrays.backend import Array, dense, like, namespace, taken_rows, to_numpy
 from ulmus.core.data.scaling import checked_feature_scale, feature_scale
 from ulmus.core.data.source import RowBlocks
 from ulmus.core.ensemble.regression import fitted_rows
-from ulmus.core.fit.layer import Importances, MapSearch, hidden_layer
+from ulmus.core.fit.layer import Importances, InputImportances, MapSearch, hidden_layer
 from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.layer.functionals import Functionals, features
 from ulmus.core.layer.hidden_layer import HiddenLayer
@@ -66,24 +66,24 @@ def refitted_folds(
     data: RowBlocks,
     spec: FitSpec,
     n_neurons: int,
-    relevance: np.ndarray,
+    importances: tuple[np.ndarray, ...],
     structure: CovarianceStructure | None,
     locations: Locations | None,
 ) -> tuple[Fold, ...]:
     """For each fold, a fit of all rows behind a map that was optimised without it.
 
-    The relevance (d,) of the columns in the map of all rows is one start of each search. Correlated
-    noise has a covariance structure and locations of the rows.
+    Searches may also start from importances of the columns for each fold. Correlated noise has a
+    covariance structure and locations of the rows.
     """
     assert isinstance(spec.layer, LayerSpec)  # a map was optimised
     layer_spec = replace(spec.layer, n_neurons=n_neurons)
-    search = MapSearch(importances=KnownRelevance(relevance))
     folds = []
-    for rows in fold_rows(data, layer_spec.map_seed):
+    for i, rows in enumerate(fold_rows(data, layer_spec.map_seed)):
         others = _others(data, rows)
         covariance = None
         if structure is not None and locations is not None:
             covariance = CovarianceSpec(structure, locations.taken(others))
+        search = MapSearch(importances=_Known(importances[i])) if importances else None
         layer = _layer_without(data, others, layer_spec, covariance, search)
         fitted = fitted_rows(data, layer, spec.regression.without_estimates)
         ensemble = fitted.ensemble
@@ -94,14 +94,28 @@ def refitted_folds(
 
 
 @dataclass(frozen=True)
-class KnownRelevance:
-    """Importances of inputs from the relevance of their columns in another map."""
+class _Known:
+    """Importances of inputs from those of their columns."""
 
-    relevance: np.ndarray  # (d,): relevance of each column
+    values: np.ndarray  # (d,): importance of each column
 
-    def __call__(self, Z: np.ndarray, y: np.ndarray, origin: np.ndarray) -> Importances:
+    def __call__(self, Z: np.ndarray, y: np.ndarray, origin: np.ndarray) -> Importances | None:
         """Importances of the inputs that belong to the columns ``origin`` (d',)."""
-        return Importances(self.relevance[origin], explained=0.0)
+        values = self.values[origin]
+        return Importances(values, explained=0.0) if np.any(values > 0) else None
+
+
+def fold_importances(
+    data: RowBlocks, spec: LayerSpec, importances: InputImportances
+) -> tuple[np.ndarray, ...]:
+    """For each fold, importances (d,) of the columns that are computed without it."""
+    X, out = to_numpy(dense(data.X)).astype(float), []
+    columns = np.arange(X.shape[1])
+    for rows in fold_rows(data, spec.map_seed):
+        others = _others(data, rows)
+        found = importances(X[others], data.y[:, others].T, columns)
+        out.append(np.zeros(len(columns)) if found is None else found.values)
+    return tuple(out)
 
 
 def _layer_without(
@@ -109,7 +123,7 @@ def _layer_without(
     others: np.ndarray,
     spec: LayerSpec,
     covariance: CovarianceSpec | None,
-    search: MapSearch,
+    search: MapSearch | None,
 ) -> HiddenLayer:
     source = data.taken(others)
     scale = checked_feature_scale(source.reduce(feature_scale))

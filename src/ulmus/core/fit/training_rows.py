@@ -39,6 +39,9 @@ class TrainingRows:
     omega: np.ndarray | None
     map_rows: np.ndarray | None = None  # (n,): rows that the map was optimised on, where not on all
     locations: Locations | None = None  # locations in time or space, where noise is correlated
+    # For each fold importances of the columns in another model, (d,), where these were the best
+    # start of the search of the map.
+    fold_importances: tuple[np.ndarray, ...] = ()
 
     def residuals(self, unit: np.ndarray) -> np.ndarray:
         """Leave-one-out residuals of the ensemble in units (K,) of y, shape (K, n)."""

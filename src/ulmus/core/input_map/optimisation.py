@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import LbfgsInvHessProduct, minimize
@@ -55,6 +55,8 @@ class OptimiserSettings:
 
 
 SETTINGS = OptimiserSettings()
+# Name of the start from importances in another model.
+IMPORTANCES = "importances"
 
 Log = Callable[[str], None]
 
@@ -71,6 +73,7 @@ class LearnedMap:
     value: float  # negative log marginal likelihood, including the prior
     # (d', r): root of the covariance of the log scales, from the Hessian.
     log_scale_root: np.ndarray
+    from_importances: bool = False  # whether importances in another model were the best start
 
 
 def learned_map(
@@ -93,11 +96,12 @@ def learned_scales(
         trial = search = _Search(few, log)
         if few.y.shape[0] < networks.y.shape[0]:
             search = _Search(networks, log)
-        start, value = trial.best_start(trial.common(), importances)
-        if trial is not search and explains_nothing(value, search.d):
+        start = trial.best_start(trial.common(), importances)
+        if trial is not search and explains_nothing(start.value, search.d):
             trial = search
-            start, _ = search.best_start(search.common(), importances)
-        return search.scales(start, math.log(search.size / trial.size))
+            start = search.best_start(search.common(), importances)
+        learned = search.scales(start.scales, math.log(search.size / trial.size))
+        return replace(learned, from_importances=start.name == IMPORTANCES)
 
 
 def explains_nothing(value: float, n_inputs: int) -> bool:
@@ -120,6 +124,14 @@ def learned_matrix(networks: ProbeNetworks, scales: LearnedMap, log: Log) -> Lea
 def _blas_threads(networks: ProbeNetworks) -> threadpool_limits:
     """One BLAS thread if the networks run on several threads."""
     return threadpool_limits(1 if networks.n_threads > 1 else None, user_api="blas")
+
+
+class _Start(NamedTuple):
+    """A start of the search after a few steps."""
+
+    name: str
+    scales: np.ndarray  # (d' + 1,): log scales and log alpha
+    value: float  # negative log marginal likelihood, including the prior
 
 
 class _Search:
@@ -150,21 +162,20 @@ class _Search:
         L = np.full(self.d, math.exp(p[0]))
         return LearnedMap("common", np.diag(L), L, p[1], value, np.zeros((self.d, 0)))
 
-    def best_start(
-        self, common: LearnedMap, importances: np.ndarray | None
-    ) -> tuple[np.ndarray, float]:
+    def best_start(self, common: LearnedMap, importances: np.ndarray | None) -> _Start:
         """Log scales and log alpha after a few steps from each start, the best of them."""
         # If a common scale fits only noise, alpha is so large that gradients vanish.
         log_alpha = min(common.log_alpha, math.log(SETTINGS.alpha_start * self.size))
         common = replace(common, log_alpha=log_alpha)
         starts = {"common scale": np.diag(common.matrix), "gradients": self._by_gradients(common)}
         if importances is not None:
-            starts["importances"] = self._by_importances(importances, log_alpha)
+            starts[IMPORTANCES] = self._by_importances(importances, log_alpha)
         results = []
         for name, L in starts.items():
             start, steps = np.append(np.log(L), common.log_alpha), SETTINGS.start_steps
-            results.append(self._best_scales(start, self.all_inputs, steps, f"from {name}"))
-        return min(results, key=lambda result: result[1])
+            found = self._best_scales(start, self.all_inputs, steps, f"from {name}")
+            results.append(_Start(name, *found))
+        return min(results, key=lambda result: result.value)
 
     def scales(self, start: np.ndarray, more_rows: float) -> LearnedMap:
         """A scale for each input, from a start whose log alpha is shifted by ``more_rows``."""

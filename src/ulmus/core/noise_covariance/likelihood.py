@@ -31,6 +31,7 @@ import numpy as np
 import scipy.linalg
 from scipy.optimize import minimize_scalar
 
+from ulmus.core.arrays.linalg import eigh
 from ulmus.core.noise_covariance.smoothed_space import SmoothedSpace
 from ulmus.core.noise_covariance.whitening import NoiseWhitening
 
@@ -76,7 +77,7 @@ class RestrictedLikelihood:
         products, fixed_log_det = _without_fixed(white.T @ white, self.space.n_fixed)
         root = self.space.odds**0.5
         # Along eigenvectors of the products the ratio enters each term alone.
-        w, vectors = np.linalg.eigh(products[:-1, :-1] * np.outer(root, root))
+        w, vectors = eigh(products[:-1, :-1] * np.outer(root, root))
         w, c2 = np.maximum(w, 0.0), (vectors.T @ (root * products[:-1, -1])) ** 2
         total = float(products[-1, -1])
 

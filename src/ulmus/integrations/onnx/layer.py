@@ -111,18 +111,70 @@ ACTIVATIONS: dict[str, Callable[[GraphBuilder, str], str]] = {
 }
 
 
+# Derivatives of the activations at u, with value g.
+SLOPES: dict[str, Callable[[GraphBuilder, str, str], str]] = {
+    "logistic": lambda graph, u, g: graph("Mul", g, graph("Sub", 1.0, g)),
+    "tanh": lambda graph, u, g: graph("Sub", 1.0, graph.square(g)),
+    "relu": lambda graph, u, g: graph("Cast", graph("Greater", u, 0.0), to=TensorProto.DOUBLE),
+    "erf": lambda graph, u, g: graph("Mul", _rbf(graph, u), 2 / np.sqrt(np.pi)),
+    "cos": lambda graph, u, g: graph("Neg", graph("Sin", u)),
+    "rbf": lambda graph, u, g: graph("Mul", graph("Mul", u, g), -2.0),
+    "identity": lambda graph, u, g: graph("Add", graph("Mul", u, 0.0), 1.0),
+}
+
+
 def features(graph: GraphBuilder, X: str, layer: HiddenLayer) -> str:
     """Hidden features without the constant one, shape (M, p, N), as ``HiddenLayer.__call__``."""
+    u = _pre_activations(graph, layer_inputs(graph, X, layer.inputs), layer)
+    return ACTIVATIONS[str(layer.activation)](graph, u)
+
+
+def _pre_activations(graph: GraphBuilder, inputs: str, layer: HiddenLayer) -> str:
+    """Arguments of the activation (M, p, N) for inputs (p, d') of the layer that are not scaled."""
     if not isinstance(layer.activation, str):
         text = f"activation={layer.activation!r} is a function, which a graph cannot contain"
         raise ValueError(f"{text}; give one by name: {', '.join(map(repr, ACTIVATIONS))}.")
-    W = to_numpy(layer.W).astype(float)
     # The weights are scaled instead of the inputs: onnxruntime merges a matrix product with a
     # division by one number before it, such as the scale of a single input, in single precision.
-    scale = to_numpy(layer.inputs.scale).astype(float)
-    W[:, :, : len(scale)] /= scale
-    u = graph("MatMul", layer_inputs(graph, X, layer.inputs), W.transpose(0, 2, 1))
-    return ACTIVATIONS[layer.activation](graph, graph("Add", u, to_numpy(layer.b)[:, None, :]))
+    W = to_numpy(layer.W).astype(float) / _scale(layer)
+    u = graph("MatMul", inputs, W.transpose(0, 2, 1))
+    return graph("Add", u, to_numpy(layer.b)[:, None, :])
+
+
+def _scale(layer: HiddenLayer) -> np.ndarray:
+    """Scale of each input of the layer, one for expansions, shape (d',)."""
+    scale, out = to_numpy(layer.inputs.scale).astype(float), np.ones(layer.W.shape[2])
+    out[: len(scale)] = scale
+    return out
+
+
+def map_derivatives(
+    graph: GraphBuilder, X: str, layer: HiddenLayer, coefficients: np.ndarray, changes: np.ndarray
+) -> list[str]:
+    """Derivatives of the mean by each change P of the map at the same coefficients (M, N', K).
+
+    Each has the shape (p, K), as ``MapUncertainty.shifts``.
+    """
+    inputs = layer_inputs(graph, X, layer.inputs)
+    u = _pre_activations(graph, inputs, layer)
+    slope = SLOPES[str(layer.activation)](graph, u, ACTIVATIONS[str(layer.activation)](graph, u))
+    W = to_numpy(layer.W).astype(float) / layer.n_members
+    beta = coefficients[:, int(layer.constant) :, :]
+    by_output = []
+    for k in range(beta.shape[2]):
+        weights = W * beta[:, :, k, None]
+        gradient = graph.sum(graph("MatMul", slope, weights), 0)  # (p, d')
+        by_output.append(
+            [
+                graph.sum(
+                    graph("Mul", graph("MatMul", inputs, P / _scale(layer)[:, None]), gradient),
+                    1,
+                    keepdims=True,
+                )
+                for P in changes
+            ]
+        )
+    return [graph.joined(list(parts)) for parts in zip(*by_output, strict=True)]
 
 
 def linear(graph: GraphBuilder, h: str, layer: HiddenLayer, weights: Any) -> str:

@@ -7,7 +7,7 @@ It follows ``intervals/standard_errors.py``, ``core/ensemble/components.py``,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,10 +20,7 @@ from ulmus.core.ridge.member_pairs import PairSums
 from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.integrations.onnx.forms import CoordinateNodes, means
 from ulmus.integrations.onnx.graph import GraphBuilder
-from ulmus.integrations.onnx.layer import features, linear, mean
-
-# Step of difference quotients by the map, in standard deviations of the map.
-MAP_STEP = 1e-4
+from ulmus.integrations.onnx.layer import features, linear, map_derivatives, mean
 
 
 @dataclass(frozen=True)
@@ -121,21 +118,13 @@ def map_variance(graph: GraphBuilder, X: str, fit: Fit) -> str:
 def first_order_map_variance(
     graph: GraphBuilder, X: str, ensemble: Ensemble, uncertainty: MapUncertainty
 ) -> str:
-    """What choosing the map adds to first order, (p, K), as ``MapUncertainty.shifts``.
-
-    Derivatives by the map are central difference quotients between two layers.
-    """
+    """What choosing the map adds to first order, (p, K), as ``MapUncertainty.shifts``."""
     layer, none, terms = ensemble.layer, np.zeros(ensemble.n_outputs), []
     beta = ensemble.ordered([to_numpy(p.smoother.beta) for p in ensemble.regressions], axis=2)
-    W, step = to_numpy(layer.W), MAP_STEP
+    by_layer = map_derivatives(graph, X, layer, beta, uncertainty.changes)
     parts = (to_numpy(uncertainty.slopes), to_numpy(uncertainty.covariances))
-    for P, slope, covariance in zip(uncertainty.changes, *parts, strict=True):
-        after, before = (
-            mean(graph, X, replace(layer, W=W + sign * step * W @ P.T), beta, none)
-            for sign in (1, -1)
-        )
-        by_layer = graph("Mul", graph("Sub", after, before), 1 / (2 * step))
-        whole = graph("Add", by_layer, mean(graph, X, layer, slope + covariance, none))
+    for derivative, slope, covariance in zip(by_layer, *parts, strict=True):
+        whole = graph("Add", derivative, mean(graph, X, layer, slope + covariance, none))
         less = graph.square(mean(graph, X, layer, covariance, none))
         terms.append(graph("Sub", graph.square(whole), less))
     total = graph("Max", graph.added(terms), 0.0)
