@@ -16,7 +16,8 @@ STEP = 1e-5
 
 
 def learned(matrix, structure, log_alpha=LOG_ALPHA):
-    return LearnedMap(structure, matrix, np.diag(matrix), log_alpha, 0.0, np.zeros((d, 0)))
+    undropped = matrix if structure == "full" else np.diag(matrix)
+    return LearnedMap(structure, matrix, undropped, log_alpha, 0.0)
 
 
 MAPS = {"ard": learned(np.diag(SCALES), "ard"), "full": learned(MIXING, "full")}
@@ -134,3 +135,19 @@ def test_dropped_inputs_have_no_entries():
     matrix = np.diag([0.7, 0.0, 0.4])
     assert response._entries(learned(matrix, "ard")).tolist() == [[0, 0], [2, 2]]
     assert len(response._entries(learned(matrix, "full"))) == 4
+
+
+@structures
+def test_the_covariance_of_log_scales_is_the_inverse_curvature_with_all_inputs(structure):
+    networks = sample_probes()
+    found = dataclasses.replace(MAPS[structure], matrix=np.diag([0.7, 0.0, 0.4]))
+    root = response.log_scale_root(networks, found)
+    matrix = SCALES if structure == "ard" else MIXING
+    whole = dataclasses.replace(
+        MAPS[structure], matrix=np.diag(matrix) if matrix.ndim == 1 else matrix
+    )
+    entries = np.repeat(np.arange(d)[:, None], 2, axis=1)
+    each = [response._terms(networks, whole, entries, s, 0) for s in range(S)]
+    information = np.mean([one.information for one in each], axis=0)
+    curvature = information + response._prior_curvature(whole, entries)
+    assert_allclose(root @ root.T, response._inverse(curvature)[:d, :d], rtol=1e-8, atol=1e-10)

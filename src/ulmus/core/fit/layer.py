@@ -24,8 +24,8 @@ from ulmus.core.input_map.optimisation import (
     Log,
     explains_nothing,
     learned_map,
-    relevance,
 )
+from ulmus.core.input_map.relevance import relevance
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
 from ulmus.core.noise_covariance.spec import CovarianceSpec

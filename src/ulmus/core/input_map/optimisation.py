@@ -20,11 +20,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import LbfgsInvHessProduct, minimize
+from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from ulmus.core.arrays.backend import namespace, taken_rows, to_numpy
-from ulmus.core.arrays.linalg import eigh
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
 
 
@@ -71,8 +69,6 @@ class LearnedMap:
     undropped: np.ndarray  # (d',): the map, or its diagonal, before inputs were dropped
     log_alpha: float  # logarithm of the ridge parameter at the optimum
     value: float  # negative log marginal likelihood, including the prior
-    # (d', r): root of the covariance of the log scales, from the Hessian.
-    log_scale_root: np.ndarray
     from_importances: bool = False  # whether importances in another model were the best start
 
 
@@ -141,8 +137,6 @@ class _Search:
         self.networks, self.log = networks, log
         self.d = networks.n_inputs
         self.all_inputs = np.ones(self.d, dtype=bool)
-        # Evaluated points and gradients with a scale for each input, which give the Hessian.
-        self.evaluations: list[tuple[np.ndarray, np.ndarray]] = []
         self.size = networks.feature_size
         if not 0 < self.size < math.inf:
             raise FloatingPointError("the hidden features are constant or not finite")
@@ -160,7 +154,7 @@ class _Search:
         bounds = [SETTINGS.log_scale_bounds]
         p, value = self._minimum(target, start, bounds, SETTINGS.common_steps, "one scale")
         L = np.full(self.d, math.exp(p[0]))
-        return LearnedMap("common", np.diag(L), L, p[1], value, np.zeros((self.d, 0)))
+        return LearnedMap("common", np.diag(L), L, p[1], value)
 
     def best_start(self, common: LearnedMap, importances: np.ndarray | None) -> _Start:
         """Log scales and log alpha after a few steps from each start, the best of them."""
@@ -198,8 +192,7 @@ class _Search:
     def _learned(
         self, p: np.ndarray, value: float, kept: np.ndarray, undropped: np.ndarray
     ) -> LearnedMap:
-        L, root = np.exp(p[:-1]) * kept, _covariance_root(self.evaluations, self.d)
-        return LearnedMap("ard", np.diag(L), undropped, p[-1], value, root)
+        return LearnedMap("ard", np.diag(np.exp(p[:-1]) * kept), undropped, p[-1], value)
 
     def _kept_inputs(self, p: np.ndarray) -> np.ndarray:
         """Inputs after dropping those of smallest scale, at one unit of log likelihood each."""
@@ -218,8 +211,6 @@ class _Search:
             theta, L = p[:-1], np.exp(p[:-1]) * kept
             value, by_map, by_alpha = self.networks.negative_log_likelihood(L, p[-1])
             gradient = np.append(by_map * L + kept * _prior_slope(theta), by_alpha)
-            if math.isfinite(value):
-                self.evaluations.append((p.copy(), gradient))
             return value + _prior(theta[kept]), gradient
 
         return self._minimum(target, start, [SETTINGS.log_scale_bounds] * self.d, steps, name)
@@ -245,7 +236,7 @@ class _Search:
         bounds = [SETTINGS.log_scale_bounds] * d + [mixing] * d * d
         p, value = self._minimum(target, start, bounds, SETTINGS.steps, "full map")
         L = (np.exp(p[:d]) * kept)[:, None] * (eye + p[d:-1].reshape(d, d))
-        return LearnedMap("full", L, L, p[-1], value, scales.log_scale_root)
+        return LearnedMap("full", L, L, p[-1], value)
 
     def _by_gradients(self, common: LearnedMap) -> np.ndarray:
         """Scales in proportion to the root mean squared derivatives of a refitted prediction."""
@@ -302,77 +293,3 @@ def _prior(theta: np.ndarray) -> float:
 
 def _prior_slope(theta: np.ndarray) -> np.ndarray:
     return 2 * theta / (1 + theta**2)
-
-
-def _covariance_root(evaluations: list[tuple[np.ndarray, np.ndarray]], d: int) -> np.ndarray:
-    """Root of the covariance of the log scales: the inverse Hessian after BFGS updates.
-
-    Each change of the gradient between successive points updates one direction; in directions
-    without an update the variance is one, that of the prior.
-    """
-    points, gradients = (np.array(column) for column in zip(*evaluations, strict=True))
-    steps, changes = np.diff(points, axis=0), np.diff(gradients, axis=0)
-    curved = np.sum(steps * changes, axis=1) > 1e-8 * np.sum(steps**2, axis=1)
-    inverse = LbfgsInvHessProduct(steps[curved], changes[curved]).todense()[:d, :d]
-    values, vectors = eigh((inverse + inverse.T) / 2)
-    return vectors * np.sqrt(np.maximum(values, 0))
-
-
-# ------------------------------------------------------------ relevance of the columns
-
-
-def relevance(
-    networks: ProbeNetworks, learned: LearnedMap, origin: np.ndarray, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Relevance of each column of the table, (d,), and its standard deviation.
-
-    The relevance is the total effect of variance-based sensitivity analysis (Jansen, 1999): half
-    the mean squared change of the prediction when the value of a column is exchanged for that of
-    another row, as a share of the sum over columns. Normal scores and indicators change with their
-    column.
-
-    The deviation is over maps drawn around the one before inputs were dropped, from the normal
-    distribution whose covariance is the inverse Hessian. The shares use 1024 pairs of rows, and
-    256 for each drawn map.
-    """
-    rng = np.random.default_rng(seed)
-    n, d = int(networks.Z.shape[0]), int(origin.max()) + 1
-    pairs = tuple(_repeated_rows(rng, n, 1024) for _ in range(2))
-    L = learned.matrix if learned.structure == "full" else np.diag(learned.matrix)
-    best = _shares(networks, L, learned.log_alpha, origin, pairs)
-    few = tuple(rows[:256] for rows in pairs)
-    centre, draws = _shares(networks, L, learned.log_alpha, origin, few), []
-    root = learned.log_scale_root
-    # Twelve maps, or fewer with many columns: at most 600 exchanges.
-    for _ in range(max(2, min(12, 600 // d))):
-        step = np.exp(np.clip(root @ rng.standard_normal(root.shape[1]), -3, 3))
-        L = (step * learned.undropped.T).T
-        draws.append(_shares(networks, L, learned.log_alpha, origin, few))
-    return best, np.sqrt(np.mean((np.array(draws) - centre) ** 2, axis=0))
-
-
-def _repeated_rows(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
-    """Random row numbers, with frequencies that differ by at most one."""
-    return np.concatenate([rng.permutation(n) for _ in range(-(-size // n))])[:size]
-
-
-def _shares(
-    networks: ProbeNetworks,
-    L: np.ndarray,
-    log_alpha: float,
-    origin: np.ndarray,
-    pairs: tuple[np.ndarray, ...],
-) -> np.ndarray:
-    d = int(origin.max()) + 1
-    effect = np.zeros(d)
-    b = networks.coefficients(L, log_alpha)
-    if b is not None:
-        Z, others = (taken_rows(networks.Z, rows) for rows in pairs)
-        xp, predicted = namespace(Z), networks.predictions(Z, L, b)
-        used = L != 0 if L.ndim == 1 else np.any(L != 0, axis=1)
-        for j in np.unique(origin[used]):
-            exchanged = xp.where(xp.asarray(origin == j, device=Z.device), others, Z)
-            change = networks.predictions(exchanged, L, b) - predicted
-            effect[j] = float(to_numpy(xp.mean(change**2)))
-    total = np.sum(effect)
-    return effect / total if total > 0 and np.isfinite(total) else np.full(d, 1 / d)

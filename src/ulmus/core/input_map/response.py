@@ -25,7 +25,7 @@ positive semidefinite, where the search may have ended at a saddle.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -83,6 +83,20 @@ def map_response(networks: ProbeNetworks, learned: LearnedMap) -> MapResponse | 
         cross = np.mean([one.cross for one in parts], axis=0) * root / networks.sd[output]
         by_y[:, output, :] = -inverse[:T] @ cross
     return MapResponse(entries, by_y, effect[:T, :T])
+
+
+def log_scale_root(networks: ProbeNetworks, learned: LearnedMap) -> np.ndarray:
+    """Root (d', r) of the covariance of the log scales before inputs were dropped."""
+    d = networks.n_inputs
+    matrix = learned.undropped if learned.structure == "full" else np.diag(learned.undropped)
+    entries = np.repeat(np.arange(d)[:, None], 2, axis=1)
+    whole = replace(learned, matrix=matrix)
+    total = _prior_curvature(whole, entries)
+    for k in range(int(networks.y.shape[1])):
+        terms = [_terms(networks, whole, entries, s, k) for s in range(networks.n_networks)]
+        total += np.mean([one.information for one in terms if one is not None], axis=0)
+    values, vectors = eigh(_inverse(total)[:d, :d])
+    return vectors * np.sqrt(np.maximum(values, 0))
 
 
 def _entries(learned: LearnedMap) -> np.ndarray:
