@@ -287,6 +287,19 @@ def test_a_stream_omits_what_requires_rows(make_table):
     texts(bare)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_compressed_fit_of_modelled_noise_has_no_range(rng, weighted):
+    X = rng.uniform(-2, 2, (500, 1))
+    y = np.exp(X[:, 0]) * rng.standard_normal(500)
+    weight = rng.uniform(0.5, 2, 500) if weighted else None
+    model = small_ensemble(4, 20, noise="auto").fit(X, y, weight)
+    assert model.summary().noise_range is not None
+    summary = model.compress().summary()
+    assert summary.noise_modelled is True
+    assert summary.noise_range is None
+    texts(summary)
+
+
 def test_a_compressed_fit_omits_more(data):
     summary = small_ensemble(4, 20).fit(data.X, data.y).compress().summary()
     text = texts(summary)

@@ -6,6 +6,7 @@ from messages import mentions
 from models import mapped_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
 
+import ulmus
 from ulmus.core.fit import layer as fit_layer
 from ulmus.core.fit.layer import Importances
 from ulmus.estimators import _fit_methods
@@ -90,3 +91,15 @@ def test_a_fit_that_misses_the_signal_of_trees_says_so(monkeypatch, rng):
     with pytest.warns(DegenerateFitWarning, match=mentions("boosted trees", "random_state")):
         model = mapped_ensemble(2, 20).fit(X, y)
     assert model.fitted_.input_map.missed_signal
+
+
+def test_a_fit_of_little_signal_in_trees_has_a_file(monkeypatch, rng, tmp_path):
+    """The share that trees explain is positive, and too small for a missed signal."""
+    X = rng.standard_normal((150, 8))
+    y = X[:, 0] + 1.5 * rng.standard_normal(150)
+    explained = tree_importances(X, y[:, None], np.arange(8)).explained
+    monkeypatch.setattr(fit_layer, "MISSED_SHARE", 1.1 * explained)
+    mapped_ensemble(2, 20).fit(X, y).save(tmp_path / "model.ulmus")
+    model = ulmus.load(tmp_path / "model.ulmus")
+    assert explained > 0
+    assert model.fitted_.input_map.missed_signal is False

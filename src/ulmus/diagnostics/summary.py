@@ -169,9 +169,9 @@ def _noise_range(fit: Fit) -> Any:
     varies = np.zeros(K, bool) if model is None else model.varies
     if not (fit.weights_differ or np.any(varies)):
         return None if model is None else _one_or_all(fit, [None] * K)
+    if fit.rows is None and fit.noise_model is not None and fit.gap_points.shape[0] == 0:
+        return None  # nothing is left to predict the noise variance at
     noise = _row_noise(fit)
-    if noise.shape[1] == 0:
-        return None
     sd = np.sqrt(noise)
     ranges = [
         (float(np.min(values)), float(np.max(values))) if one or fit.weights_differ else None

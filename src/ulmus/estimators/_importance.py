@@ -46,7 +46,7 @@ def tree_importances(X: np.ndarray, Y: np.ndarray, origin: np.ndarray) -> Import
                 total += _increases(model, X[test], y[test], error) / constant
             errors += error, constant
         if errors[1] > 0:
-            explained = max(explained, 1 - errors[0] / errors[1])
+            explained = max(explained, float(1 - errors[0] / errors[1]))
     return Importances(total, explained) if np.any(total > 0) else None
 
 

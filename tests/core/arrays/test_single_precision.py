@@ -102,3 +102,13 @@ def test_an_unknown_precision(make_table):
     X, y, _, _ = make_table(60)
     with pytest.raises(ValueError, match=mentions("dtype", "'float16'", "'float32'")):
         every_estimate_ensemble(6, dtype="float16").fit(X, y)
+
+
+def test_weighted_tensors_of_single_precision(smooth, torch):
+    X, y, points, model = smooth
+    w = np.random.default_rng(1).uniform(0.5, 2, len(y))
+    expected = clone(model).fit(X, y, w).predict(points)
+    single = clone(model).set_params(dtype="float32")
+    for weight in (w, torch.asarray(w)):
+        ours = single.fit(torch.asarray(X), torch.asarray(y), weight).predict(torch.asarray(points))
+        assert_allclose(to_numpy(ours), expected, rtol=1e-3, atol=1e-3)

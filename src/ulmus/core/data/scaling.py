@@ -110,7 +110,7 @@ def _block_scale(X: Array, root_weight: Array | None) -> FeatureScale:
     xp = namespace(X)
     low, high = to_numpy(xp.min(X, axis=0)), to_numpy(xp.max(X, axis=0))
     X = xp.astype(X, xp.float64)
-    rows = xp.asarray(weight, device=X.device)
+    rows = xp.asarray(weight, dtype=xp.float64, device=X.device)
     with np.errstate(over="ignore"):  # checked_feature_scale raises for such inputs
         mean = (rows @ X) / mass
         deviations = rows @ (X - mean) ** 2
