@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from ulmus import load
 from ulmus.core.ensemble import map_uncertainty as module
 from ulmus.core.ensemble.regression import fitted_rows
-from ulmus.core.fit import build
+from ulmus.core.fit import map_choice
 from ulmus.core.layer.functionals import Functionals, Piece, count
 
 N_ROWS, POINTS = 450, np.random.default_rng(9).uniform(-0.9, 0.9, (6, 3))
@@ -67,13 +67,13 @@ def test_derivatives_along_directions_are_those_of_refits(parameters, weighted):
 def test_the_variance_is_that_of_the_whole_smoother_row(monkeypatch, weighted):
     """2 z'Sigma s + s'Sigma s, with s = J d theta/dy from refits for each entry of the map."""
     monkeypatch.setattr(module, "EFFECT_SHARE", 1.0)
-    calls, uncertainty = [], build.map_uncertainty
+    calls, uncertainty = [], map_choice.map_uncertainty
 
     def recorded(ensemble, answer, sample, noise):
         calls.append((answer, sample))
         return uncertainty(ensemble, answer, sample, noise)
 
-    monkeypatch.setattr(build, "map_uncertainty", recorded)
+    monkeypatch.setattr(map_choice, "map_uncertainty", recorded)
     X, y = table()
     w = np.random.default_rng(1).uniform(0.5, 2, len(y)) if weighted else None
     fit = small().fit(X, y, sample_weight=w).fitted_

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ from ulmus.core.layer.functionals import Functionals, features
 EFFECT_SHARE, MOST_DIRECTIONS = 0.99, 8
 # Changes of a variance below this share of the largest are round-off.
 ROUND_OFF = 1e-10
+# Relative difference of the weights of a sample and of all rows that is round-off.
+SAME_WEIGHT = 1e-6
 # Steps of the inputs in difference quotients, in double and in single precision.
 STEPS = (1e-4, 3e-2)
 
@@ -232,11 +235,19 @@ class _MemberRows:
     Z: Array  # (d', n): inputs of the layer
     root_weight: Array | None  # (n,): roots of the row weights
 
+    @property
+    def to_t(self) -> Array:
+        """Map from features to coordinates, (N', N')."""
+        return self.regression.smoother.to_t[self.m, :, :]
+
+    @cached_property
+    def t(self) -> Array:
+        """Coordinates of the rows, (N', n)."""
+        return self.to_t @ self.h
+
     def covariances(self, along: Array) -> Array:
         """Vectors (r, N', K) whose products with features are covariances with the directions."""
-        to_t = self._to_t
-        t = to_t @ self.h
-        return namespace(t).stack([to_t.T @ (t @ each.T) for each in along])
+        return namespace(along).stack([self.to_t.T @ (self.t @ each.T) for each in along])
 
     def slopes(self, y: Array, gradients: Array, changes: Array) -> Array:
         r"""Derivatives (r, N', K) of the coefficients along changes (r, d', d') of the map.
@@ -244,24 +255,24 @@ class _MemberRows:
         With :math:`G = H'H + \alpha I` they are :math:`G^{-1} (\dot H' r - H' \dot H b)`, solved in
         coordinates t. A sample stands for all rows: its sums are scaled by their weight.
         """
-        xp, to_t, first = namespace(y), self._to_t, self.h.shape[0] - self.slope.shape[0]
+        xp, smoother = namespace(y), self.regression.smoother
+        first = self.h.shape[0] - self.slope.shape[0]
         weight = xp.ones_like(y[0, :]) if self.root_weight is None else self.root_weight**2
-        weight = weight * (self.regression.smoother.mass / float(xp.sum(weight)))
-        t = to_t @ self.h
-        residual = (y - self.regression.smoother.member_beta(self.m).T @ self.h) * weight
+        share = smoother.mass / float(xp.sum(weight))
+        weight = weight * share
+        residual = (y - smoother.member_beta(self.m).T @ self.h) * weight
         sides = []
         for k in range(y.shape[0]):
             back = (self.slope * residual[k, :]) @ self.Z.T
             for P in changes:
                 by_unit = xp.sum(back * (self.W @ P.T), axis=1)
                 changed = weight * xp.sum(self.Z * (P @ gradients[k, ...]), axis=0)
-                sides.append(to_t[:, first:] @ by_unit - t @ changed)
-        gram = self.regression.smoother.member_grams[self.m, :, :]
-        eye = xp.eye(gram.shape[0], dtype=gram.dtype, device=gram.device)
-        solved = xp.linalg.solve(eye - gram + (t * weight) @ t.T, xp.stack(sides, axis=1))
+                sides.append(self.to_t[:, first:] @ by_unit - self.t @ changed)
+        solved = xp.stack(sides, axis=1)
+        if share > 1 + SAME_WEIGHT:
+            # The sample's share in Q'Q replaces Q'Q; of all rows the sum is the identity.
+            gram = smoother.member_grams[self.m, :, :]
+            eye = xp.eye(gram.shape[0], dtype=gram.dtype, device=gram.device)
+            solved = xp.linalg.solve(eye - gram + (self.t * weight) @ self.t.T, solved)
         shape = (-1, y.shape[0], changes.shape[0])
-        return xp.permute_dims(xp.reshape(to_t.T @ solved, shape), (2, 0, 1))
-
-    @property
-    def _to_t(self) -> Array:
-        return self.regression.smoother.to_t[self.m, :, :]
+        return xp.permute_dims(xp.reshape(self.to_t.T @ solved, shape), (2, 0, 1))

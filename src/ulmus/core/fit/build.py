@@ -16,15 +16,14 @@ from ulmus.core.data.scaling import FeatureScale, checked_feature_scale, feature
 from ulmus.core.data.source import OrderedSource, RowBlocks, Source
 from ulmus.core.ensemble.correlated_noise import estimated_covariances, with_correlated_noise
 from ulmus.core.ensemble.ensemble import Ensemble
-from ulmus.core.ensemble.map_uncertainty import MapUncertainty, map_uncertainty
 from ulmus.core.ensemble.regression import FittedRows, RegressionSpec, fitted_rows, sample_scaling
 from ulmus.core.ensemble.stream import fitted_moments, fitted_stream
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.layer import FEWEST_ROWS, DrawnLayer, MapSearch, MapSource, hidden_layer
-from ulmus.core.fit.refits import MOST_FOLDED_ROWS, fold_importances
+from ulmus.core.fit.layer import FEWEST_ROWS, DrawnLayer, MapSearch, hidden_layer
+from ulmus.core.fit.map_choice import importances_of_folds, uncertainty_of_map
+from ulmus.core.fit.refits import MOST_FOLDED_ROWS
 from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.fit.training_rows import RowSums, TrainingRows
-from ulmus.core.input_map.response import map_response
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs, plain_inputs
 from ulmus.core.noise.ordered_rows import ordered_rows, ordered_stream
@@ -193,9 +192,9 @@ def _build_rows(
     )
     uncertainty, importances = None, tuple[np.ndarray, ...]()
     if map_rows is None and int(np.sum(rows.used)) <= MOST_FOLDED_ROWS:
-        importances = _fold_importances(data, spec, learned_from, search)
+        importances = importances_of_folds(data, spec, learned_from, search)
     elif covariance is None:
-        uncertainty = _map_uncertainty(ensemble, learned_from, noise_model)
+        uncertainty = uncertainty_of_map(ensemble, learned_from, noise_model)
     locations = None if covariance is None else covariance.locations
     training = replace(
         training, map_rows=map_rows, locations=locations, fold_importances=importances
@@ -290,37 +289,6 @@ def _with_noise_model(
     return with_modelled_noise(ensemble, source, model.varies, variances), regression
 
 
-def _fold_importances(
-    data: RowBlocks, spec: FitSpec, learned_from: MapSource | None, search: MapSearch | None
-) -> tuple[np.ndarray, ...]:
-    """Importances for the maps of folds, where those of all rows were the best start."""
-    if learned_from is None or not learned_from.learned.from_importances:
-        return ()
-    assert search is not None  # as there were importances
-    assert search.importances is not None
-    assert isinstance(spec.layer, LayerSpec)  # a map was learned
-    return fold_importances(data, spec.layer, search.importances)
-
-
-def _map_uncertainty(
-    ensemble: Ensemble, learned_from: MapSource | None, model: NoiseVarianceModel | None
-) -> MapUncertainty | None:
-    """Uncertainty due to a learned map; None without one."""
-    if learned_from is None:
-        return None
-    response = map_response(learned_from.networks, learned_from.learned)
-    if response is None:
-        return None
-    sample = learned_from.sample
-    sigma2 = ensemble.ordered(
-        [to_numpy(part.noise_variance.sigma2) for part in ensemble.regressions]
-    )
-    noise = np.repeat(sigma2[:, None], sample.y.shape[1], axis=1)
-    if model is not None:
-        noise = np.where(model.varies[:, None], model.variance(sample.X), noise)
-    return map_uncertainty(ensemble, response, sample, noise)
-
-
 def _per_output(fitted: FittedRows, name: str) -> list[np.ndarray]:
     """Recorded results of a regression, (M, n), repeated for each of its outputs, (M, K, n)."""
     parts = zip(fitted.records, fitted.ensemble.regressions, strict=True)
@@ -368,7 +336,7 @@ def _build_stream(
     ensemble, regression = _with_noise_model(ensemble, source, regression, noise_model, variances)
     uncertainty = None
     if covariance is None:
-        uncertainty = _map_uncertainty(ensemble, learned_from, noise_model)
+        uncertainty = uncertainty_of_map(ensemble, learned_from, noise_model)
     return Fit(
         ensemble=ensemble,
         spec=replace(spec, regression=regression),
