@@ -11,7 +11,7 @@ from fit_comparison import assert_same_fit, cut
 from hypothesis import given
 from hypothesis import strategies as st
 from messages import mentions
-from models import every_estimate_ensemble, plain_member
+from models import every_estimate_ensemble, plain_ensemble, plain_member
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
@@ -50,6 +50,19 @@ def test_choosing_alpha_costs_the_same_with_fewer_rows_than_units(make_table, al
     costs = [one.fitted_.choice_variance(X_new) for one in (streamed, whole)]
     assert np.any(costs[1] > 0)
     assert_allclose(*costs, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", ["loo", "gcv"])
+def test_choosing_alpha_costs_the_same_where_units_are_dependent(rng, alpha):
+    """Rectified units that are never or always active on the rows span few directions."""
+    X = rng.standard_normal((200, 1))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(200)
+    model = plain_ensemble(3, 60, alpha=alpha, activation="relu", random_state=0)
+    whole = clone(model).fit(X, y).fitted_
+    assert np.all(whole.ensemble.regressions[0].smoother.rank < 60)
+    streamed = model.fit_blocks(cut(X, y)).fitted_
+    deviations = [one.ensemble.regressions[0].alpha_deviation for one in (streamed, whole)]
+    assert_allclose(*deviations, rtol=1e-6)
 
 
 @pytest.mark.slow

@@ -173,7 +173,7 @@ class FitMethods:
         ``alpha="loo"`` is replaced by generalised cross-validation, as leave-one-out requires a
         second pass; ``fit_blocks`` has neither limit. Heteroskedastic estimates require two
         passes, and have no ``partial_fit``; with ``noise="auto"`` the noise variance is constant.
-        Copies of rows count as rows.
+        Copies of rows count as rows. Standard errors exclude the variance due to learning the map.
 
         Parameters
         ----------

@@ -222,7 +222,7 @@ class ELMEnsembleRegressor(BaseELM):
         Returns
         -------
         variance : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Estimated variance.
+            Estimated variance, without that of the selected alpha and map.
 
         Examples
         --------

@@ -4,13 +4,15 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse
 from models import interaction_table, mapped_ensemble, plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from ulmus import ELMEnsembleRegressor
+from ulmus.core.data.source import RowBlocks
 from ulmus.core.ensemble.regression import fitted_rows
-from ulmus.core.fit.refits import N_FOLDS, out_of_fold
+from ulmus.core.fit.refits import N_FOLDS, out_of_fold, value_order
 from ulmus.core.query.leave_out import leave_one_out_shifts, loo_residuals, out_of_fold_residuals
 from ulmus.model_file.serialisation import from_arrays, to_arrays
 
@@ -21,6 +23,19 @@ LEVELS = [0.5, 0.9]
 def model():
     X, y, _ = interaction_table(60, 6, sd=0.4, n_points=40)
     return mapped_ensemble(3, 60).fit(X, y)
+
+
+def test_folds_of_sparse_rows_are_those_of_dense_ones(rng):
+    """Also where outputs are tied, in any order of the table."""
+    X = np.round(rng.standard_normal((60, 4))) * [1.0, -1.0, 2.0, 0.5]
+    y = np.round(rng.standard_normal((1, 60)))
+    order = rng.permutation(60)
+    expected = value_order(RowBlocks(X, y, None, X))
+    assert_array_equal(value_order(RowBlocks(scipy.sparse.csr_array(X), y, None, X)), expected)
+    shuffled = RowBlocks(scipy.sparse.csr_matrix(X[order]), y[:, order], None, X)
+    found = order[value_order(shuffled)]
+    assert_array_equal(X[found], X[expected])
+    assert_array_equal(np.abs(y - np.median(y))[:, found], np.abs(y - np.median(y))[:, expected])
 
 
 @pytest.mark.slow

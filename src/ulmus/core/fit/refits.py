@@ -159,11 +159,15 @@ def value_order(data: RowBlocks) -> np.ndarray:
     """Rows of positive weight in an order that does not depend on that of the table."""
     used = np.flatnonzero(data.used)
     # Outputs by their distance from the median: invariant to units, sign and origin.
-    columns = [np.abs(y - np.median(y)) for y in data.y[:, used]]
-    if not scipy.sparse.issparse(data.X):
-        # The last key sorts first: outputs decide only where inputs are equal.
-        columns = [*columns, *to_numpy(taken_rows(data.X, used)).T]
-    return used[np.lexsort(columns)]
+    order = np.lexsort([np.abs(y - np.median(y)) for y in data.y[:, used]])
+    X = taken_rows(data.X, used)
+    # The last key sorts first: outputs decide only where inputs are equal.
+    if not scipy.sparse.issparse(X):
+        return used[order[np.lexsort(to_numpy(X)[order].T)]]
+    for column in X.T.tocsr():  # one in memory at a time
+        values = column.toarray().ravel()
+        order = order[np.argsort(values[order], kind="stable")]
+    return used[order]
 
 
 def _others(data: RowBlocks, rows: np.ndarray) -> np.ndarray:

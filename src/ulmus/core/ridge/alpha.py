@@ -223,7 +223,10 @@ def log_alpha_deviation(parts: Spectrum, alpha: float, k: int) -> tuple[float, f
     n = parts.n_rows - parts.n_constants
     # n rows span at most n directions, while the factor of a stream has as many as units.
     values, u2 = to_numpy(parts.s)[:, :n] ** 2, to_numpy(parts.q)[:, :n, k] ** 2
-    beyond = to_numpy(parts.beyond[:, k])
+    # Directions that the units do not span are those beyond them, of which a basis is arbitrary.
+    spanned = to_numpy(parts.kept(alpha))[:, :n]
+    beyond = to_numpy(parts.beyond[:, k]) + np.sum(u2 * ~spanned, axis=1)
+    values, u2 = values * spanned, u2 * spanned
     total = np.sum(u2, axis=1) + beyond
     if not np.all(total > 0):
         return 0.0, 0.0
