@@ -26,6 +26,8 @@ from ulmus.messages import Message, Setting
 RELATIVE_GRID = np.logspace(-14, 2, 65)
 # Smallest share of the rows as residual degrees of freedom.
 SMALLEST_RESIDUAL_SHARE = 1e-3
+# Squared singular values below this share of alpha have no influence on the slope of the score.
+HARDLY_SPANNED = 1e-4
 # Largest number of members used to choose alpha, and about their total number of units: the score
 # of a wide member varies little (benchmarks/core.py compares with the choice of all members).
 ALPHA_MEMBERS = 5
@@ -223,8 +225,9 @@ def log_alpha_deviation(parts: Spectrum, alpha: float, k: int) -> tuple[float, f
     n = parts.n_rows - parts.n_constants
     # n rows span at most n directions, while the factor of a stream has as many as units.
     values, u2 = to_numpy(parts.s)[:, :n] ** 2, to_numpy(parts.q)[:, :n, k] ** 2
-    # Directions that the units do not span are those beyond them, of which a basis is arbitrary.
-    spanned = to_numpy(parts.kept(alpha))[:, :n]
+    # Directions that the units hardly span count as beyond them: their basis is arbitrary, or
+    # round-off in single precision.
+    spanned = values > HARDLY_SPANNED * alpha
     beyond = to_numpy(parts.beyond[:, k]) + np.sum(u2 * ~spanned, axis=1)
     values, u2 = values * spanned, u2 * spanned
     total = np.sum(u2, axis=1) + beyond
