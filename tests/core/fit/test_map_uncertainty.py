@@ -165,8 +165,12 @@ def test_a_sample_stands_for_all_rows(model, monkeypatch):
     few = whole.rows.data.sample(800)
     changes = whole.map_uncertainty.changes
     along = np.zeros((len(changes), 1, 800))
-    parts = list(module.member_features(whole.ensemble, whole.ensemble.layer.inputs(few.X)))
-    slopes, _ = module._member_changes(whole.ensemble, 0, parts[0], few, changes, along)
+    Z = whole.ensemble.layer.inputs(few.X)
+    parts, (few,) = (
+        next(module.member_features(whole.ensemble, Z)),
+        whole.ensemble.units.blocks([few]),
+    )
+    slopes, _ = module._member_changes(whole.ensemble, 0, parts, Z, few, changes, along)
     h = whole.features(POINTS)[0]
     exact = np.einsum("np,rnk->rp", h, whole.map_uncertainty.slopes[:, 0])
     sampled = np.einsum("np,rnk->rp", h, slopes)

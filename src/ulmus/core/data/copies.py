@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.arrays.backend import taken_rows, to_numpy
+from ulmus.core.data.row_hashes import row_hashes, scattered
 from ulmus.core.data.source import RowBlocks
 from ulmus.messages import Message, Setting
 
@@ -43,14 +44,14 @@ def copied_rows(rows: RowBlocks, locations: Sequence[np.ndarray] = ()) -> np.nda
     """
     used = np.flatnonzero(rows.used)
     n, y = len(used), rows.y[:, used]
-    outputs = _keys(y.T)
+    outputs = row_hashes(y.T)
     if n - len(np.unique(outputs)) < max(LEAST_SHARE * n, 1):
         return None
     X = taken_rows(rows.X, used)
     X = X.tocsr() if scipy.sparse.issparse(X) else to_numpy(X)
     places = np.stack([values[used] for values in locations], axis=1) if locations else None
-    inputs = _keys(X) if places is None else _mixed(_keys(X)) ^ _keys(places)
-    _, first, index = np.unique(_mixed(inputs) ^ outputs, return_index=True, return_inverse=True)
+    inputs = row_hashes(X) if places is None else scattered(row_hashes(X)) ^ row_hashes(places)
+    _, first, index = np.unique(scattered(inputs) ^ outputs, return_index=True, return_inverse=True)
     if n - len(first) < LEAST_SHARE * n or len(first) < FEWEST_DISTINCT:
         return None
     n_repeated, n_differing = (_n_repeated(keys) for keys in (inputs, inputs[first]))
@@ -123,33 +124,3 @@ def _columns(X: Any, places: np.ndarray | None, index: np.ndarray) -> Iterator[n
     X = X[index].tocsc()
     for j in range(X.shape[1]):
         yield X[:, [j]].toarray().ravel()
-
-
-# ------------------------------------------------------------ keys
-
-
-def _keys(X: Any) -> np.ndarray:
-    """Hash values of the rows of X (n, d), equal for equal rows, shape (n,)."""
-    if not scipy.sparse.issparse(X):
-        keys = np.zeros(X.shape[0], dtype=np.uint64)
-        for j in range(X.shape[1]):
-            keys += _entry_keys(X[:, j], np.full(1, j))
-        return keys
-    entries = np.where(X.data != 0, _entry_keys(X.data, X.indices), np.uint64(0))
-    # Sums of integers are exact modulo 2^64, and so are their differences.
-    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(entries, dtype=np.uint64)])
-    return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
-
-
-def _entry_keys(values: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Hash values of numbers and the columns that they are in."""
-    bits = (values.astype(float) + 0.0).view(np.uint64)  # without negative zeros
-    return _mixed(bits ^ _mixed(column.astype(np.uint64)))
-
-
-def _mixed(z: np.ndarray) -> np.ndarray:
-    """The finaliser of SplitMix64 (Steele, Lea & Flood, 2014)."""
-    z = z + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))

@@ -21,6 +21,7 @@ import scipy.sparse
 from threadpoolctl import threadpool_limits
 
 from ulmus.core.arrays.backend import Array, like, namespace, row_blocks, taken_rows, to_numpy
+from ulmus.core.data.row_hashes import STEP, scattered
 
 
 class Block(NamedTuple):
@@ -355,12 +356,9 @@ class SamplePass:
 
 
 def _row_keys(numbers: np.ndarray, seed: int) -> np.ndarray:
-    """Hashes of row numbers in [0, 1): SplitMix64 (Steele et al., 2014)."""
-    step = np.uint64(0x9E3779B97F4A7C15)
-    z = (numbers.astype(np.uint64) + np.uint64(1 + (seed % 2**31) * 2**32)) * step
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+    """Hashes of row numbers in [0, 1)."""
+    start = np.uint64((seed % 2**31) * 2**32)
+    return (scattered((numbers.astype(np.uint64) + start) * STEP) >> np.uint64(11)) * 2.0**-53
 
 
 def _smallest(size: int, keys: np.ndarray, block: Block) -> RowSample:

@@ -160,9 +160,11 @@ def map_uncertainty(
     changes = np.zeros((r, d, d))
     changes[:, response.entries[:, 0], response.entries[:, 1]] = change.T
     along = np.einsum("tr,tkn->rkn", coordinate, by_y) * noise
+    Z = ensemble.layer.inputs(sample.X)
+    (in_units,) = ensemble.units.blocks([sample])
     members = [
-        _member_changes(ensemble, m, parts, sample, changes, along)
-        for m, parts in enumerate(member_features(ensemble, ensemble.layer.inputs(sample.X)))
+        _member_changes(ensemble, m, parts, Z, in_units, changes, along)
+        for m, parts in enumerate(member_features(ensemble, Z))
     ]
     xp = namespace(members[0][0])
     slopes, covariances = (xp.stack(list(each), axis=1) for each in zip(*members, strict=True))
@@ -194,20 +196,19 @@ def _member_changes(
     ensemble: Ensemble,
     m: int,
     parts: tuple[Array, Array, Array],
+    Z: Array,
     sample: Block,
     changes: np.ndarray,
     along: np.ndarray,
 ) -> tuple[Array, Array]:
     """Derivatives of a member's coefficients, and its covariances, each (r, N', K).
 
-    ``along`` (r, K, n) are the derivatives of the directions by the outputs times the noise
+    Z (d', n) are the inputs of the layer for a sample with outputs in the fit's units, and
+    ``along`` (r, K, n) the derivatives of the directions by the outputs times the noise
     variances.
     """
     h, slope, W = parts
-    gradients = _gradients(ensemble, m, slope, W)
-    Z = ensemble.layer.inputs(sample.X)
-    (in_units,) = ensemble.units.blocks([sample])
-    y = in_units.y
+    gradients, y = _gradients(ensemble, m, slope, W), sample.y
     slopes, covariances = [], []
     for regression in ensemble.regressions:
         outputs = regression.outputs

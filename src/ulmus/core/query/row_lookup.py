@@ -9,18 +9,15 @@ import numpy.typing as npt
 import scipy.sparse
 
 from ulmus.core.arrays.backend import Array, to_numpy
+from ulmus.core.data.row_hashes import row_hashes, scattered
 from ulmus.core.fit.training_rows import TrainingRows
 
 IntArray = npt.NDArray[np.intp]
-HashArray = npt.NDArray[np.uint64]
 
 NO_ROW = -1
 # Values are equal if they agree to so many bits, 12 decimal digits: transformers that multiply
 # matrices round a row differently in another table.
 BITS = 40
-# Constants of splitmix64 (Steele, Lea & Flood, 2014).
-STEP = np.uint64(0x9E3779B97F4A7C15)
-FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def trained_rows(rows: TrainingRows, X: Array, y: np.ndarray) -> IntArray:
@@ -33,7 +30,8 @@ def trained_rows(rows: TrainingRows, X: Array, y: np.ndarray) -> IntArray:
     inputs = _same_precision(_values(rows.data.X), _values(X))
     outputs = _same_precision(rows.data.y.T, y.T)
     known, given = (
-        _row_hashes(x) + _scattered(_row_hashes(z)) for x, z in zip(inputs, outputs, strict=True)
+        row_hashes(x, _rounded) + scattered(row_hashes(z, _rounded))
+        for x, z in zip(inputs, outputs, strict=True)
     )
     # Sorted by hash, with calibration rows first among equal ones.
     order = np.lexsort((~rows.calibration_rows, known))
@@ -62,28 +60,7 @@ def _is_single(table: Any) -> bool:
         return bool(np.all(values.astype(np.float32) == values))
 
 
-def _row_hashes(table: Any) -> HashArray:
-    """Hash of each row: a sum over its entries other than zero, of a dense or sparse table."""
-    if scipy.sparse.issparse(table):
-        sums = np.append(np.uint64(0), np.cumsum(_entry_hashes(table.data, table.indices)))
-        return sums[table.indptr[1:]] - sums[table.indptr[:-1]]
-    total = np.zeros(len(table), dtype=np.uint64)
-    for j in range(table.shape[1]):
-        total += _entry_hashes(table[:, j], np.array([j]))
-    return total
-
-
-def _entry_hashes(values: np.ndarray, columns: np.ndarray) -> HashArray:
-    """Hash of values in some columns; zero for the value zero."""
-    mantissa, exponent = np.frexp(values.astype(float))
-    rounded = np.ldexp(np.rint(np.ldexp(mantissa, BITS)), exponent - BITS)
-    bits = rounded.view(np.uint64) + columns.astype(np.uint64) * STEP
-    return np.where(values == 0, np.uint64(0), _scattered(bits))
-
-
-def _scattered(bits: HashArray) -> HashArray:
-    """The finaliser of splitmix64, which scatters similar numbers."""
-    bits = bits + STEP
-    for factor, shift in zip(FACTORS, (30, 27), strict=True):
-        bits = (bits ^ (bits >> np.uint64(shift))) * factor
-    return bits ^ (bits >> np.uint64(31))
+def _rounded(values: np.ndarray) -> np.ndarray:
+    """Values to ``BITS`` binary digits."""
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.rint(np.ldexp(mantissa, BITS)), exponent - BITS)
