@@ -295,14 +295,6 @@ class CorrelatedErrorsWarning(UlmusWarning):
     """
 
 
-# Folders whose code is not the user's: this package, scikit-learn and joblib.
-_OTHERS = [find_spec(name) for name in ("sklearn", "joblib")]
-FOLDERS = (
-    str(Path(__file__).parent),
-    *(str(Path(spec.origin).parent) for spec in _OTHERS if spec and spec.origin),
-)
-
-
 class SampleWeightWarning(UlmusWarning):
     """Weights of the training rows differ, and those of new observations were not given.
 
@@ -324,6 +316,14 @@ class SampleWeightWarning(UlmusWarning):
     >>> [one.category is SampleWeightWarning for one in caught]
     [True]
     """
+
+
+# Folders whose code is not the user's: this package, scikit-learn and joblib.
+_OTHERS = [find_spec(name) for name in ("sklearn", "joblib")]
+FOLDERS = (
+    str(Path(__file__).parent),
+    *(str(Path(spec.origin).parent) for spec in _OTHERS if spec and spec.origin),
+)
 
 
 # Where warnings of the present thread or task are collected; None if they are issued.
