@@ -151,7 +151,7 @@ def _target_moments(fit: Fit) -> tuple[np.ndarray, np.ndarray] | tuple[None, Non
     if not ensemble.layer.constant:
         return None, None
     mass = ensemble.regressions[0].smoother.mass
-    first = fit.per_regression(lambda part: part.smoother.q[0, 0, :])
+    first = fit.per_regression(lambda part: part.smoother.constants)
     square = np.maximum(fit.per_regression(lambda part: part.y_square), 0.0)
     return ensemble.shift + unit * first / np.sqrt(mass), unit * np.sqrt(square / mass)
 

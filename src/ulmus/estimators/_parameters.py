@@ -297,7 +297,16 @@ def checked_generator(random_state: Any) -> np.random.Generator:
 # ------------------------------------------------------------ the specification of a fit
 
 # Parameters that may change between calls of partial_fit; the others determine the hidden layer.
-FREE_PARAMETERS = {"alpha", "noise", "variance", "hc", "noise_variance", "n_jobs", "verbose"}
+FREE_PARAMETERS = {
+    "alpha",
+    "noise",
+    "variance",
+    "hc",
+    "noise_variance",
+    "exact",
+    "n_jobs",
+    "verbose",
+}
 
 
 def fit_spec(
@@ -321,6 +330,7 @@ def fit_spec(
         regression=regression,
         min_gain_in_se=noise_assumption(noise).min_gain_in_se,
         tuning_fraction=checked_fraction("tuning_fraction", estimator.tuning_fraction),
+        exact=checked_flag("exact", estimator.exact),
         one_output=one_output,
         parameters=layer_parameters(estimator),
     )

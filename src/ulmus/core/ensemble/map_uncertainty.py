@@ -131,7 +131,7 @@ def _gradients(ensemble: Ensemble, m: int, slope: Array, W: Array) -> Array:
     xp, first = namespace(slope), int(ensemble.layer.constant)
     columns = []
     for regression in ensemble.regressions:
-        beta = regression.smoother.member_beta(m)[first:, :]
+        beta = regression.smoother.beta[m, first:, :]
         columns.append(xp.stack([W.T @ (beta[:, k, None] * slope) for k in range(beta.shape[1])]))
     return ensemble.ordered(columns)
 
@@ -239,7 +239,7 @@ class _MemberRows:
     @property
     def to_t(self) -> Array:
         """Map from features to coordinates, (N', N')."""
-        return self.regression.smoother.to_t[self.m, :, :]
+        return self.regression.exact.to_t[self.m, :, :]
 
     @cached_property
     def t(self) -> Array:
@@ -256,12 +256,12 @@ class _MemberRows:
         With :math:`G = H'H + \alpha I` they are :math:`G^{-1} (\dot H' r - H' \dot H b)`, solved in
         coordinates t. A sample stands for all rows: its sums are scaled by their weight.
         """
-        xp, smoother = namespace(y), self.regression.smoother
+        xp, smoother = namespace(y), self.regression.exact
         first = self.h.shape[0] - self.slope.shape[0]
         weight = xp.ones_like(y[0, :]) if self.root_weight is None else self.root_weight**2
         share = smoother.mass / float(xp.sum(weight))
         weight = weight * share
-        residual = (y - smoother.member_beta(self.m).T @ self.h) * weight
+        residual = (y - smoother.beta[self.m, :, :].T @ self.h) * weight
         sides = []
         for k in range(y.shape[0]):
             back = (self.slope * residual[k, :]) @ self.Z.T

@@ -16,10 +16,23 @@ import numpy as np
 
 from ulmus.core.arrays.backend import Array, dense, taken_rows, to_numpy
 from ulmus.core.data.scaling import FeatureScale
-from ulmus.core.ensemble.components import point_parts, undersmoothed_parts
+from ulmus.core.ensemble.components import (
+    leverages,
+    low_rank_undersmoothed_parts,
+    point_parts,
+    undersmoothed_parts,
+)
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.ensemble.map_uncertainty import MapUncertainty
 from ulmus.core.fit.layer import InputMap
+from ulmus.core.fit.low_rank import (
+    Built,
+    Compact,
+    LowRank,
+    LowRankUndersmoothing,
+    low_rank,
+    low_rank_undersmoothing,
+)
 from ulmus.core.fit.misfit import Misfit, mapped, misfit
 from ulmus.core.fit.refits import (
     MOST_FOLDED_ROWS,
@@ -46,6 +59,7 @@ from ulmus.core.variance.estimates import (
     UndersmoothedParts,
     joined,
 )
+from ulmus.core.variance.quadratic_forms import PairForms
 from ulmus.exceptions import DegenerateFitWarning, NoResidualDofError, NoUndersmoothedFitError, warn
 from ulmus.messages import Message, Setting
 
@@ -75,6 +89,8 @@ class Fit:
     compressed: CompressedRows | None = None  # what replaces the rows of a compressed fit
     # Stored refits; None if they are computed from rows and specification.
     refits: Refits | None = None
+    # What replaces the exact forms, where these are not kept.
+    compact: Compact | None = None
 
     @property
     def estimates(self) -> tuple[str, ...]:
@@ -147,7 +163,55 @@ class Fit:
     ) -> PointParts:
         """The same for features h (M, N', p), or bilinear in them and other features."""
         pairing = ESTIMATES[self.estimates[0] if estimate is None else estimate].pairing
-        return point_parts(self.ensemble, pairing, h, other)
+        low_rank = None if self.low_rank is None else self.low_rank.parts
+        return point_parts(self.ensemble, pairing, h, other, low_rank)
+
+    def leverage(self, X: Array | Functionals) -> np.ndarray:
+        """Squared lengths of the coordinates, mean over members, shape (K, p)."""
+        low_rank = None if self.low_rank is None else self.low_rank.parts
+        blocks = features(self.ensemble.layer, X)
+        return np.concatenate([leverages(self.ensemble, h, low_rank) for h in blocks], axis=1)
+
+    @property
+    def variance_tolerance(self) -> float:
+        """Largest relative error of a standard error that was measured; zero for exact forms."""
+        return 0.0 if self.low_rank is None else self.low_rank.tolerance
+
+    @property
+    def low_rank(self) -> LowRank | None:
+        """Forms of low rank for the variances of predictions, where they replace the exact ones."""
+        if self.compact is not None:
+            return self.compact.forms
+        return None if self._low_rank is None else self._low_rank.forms
+
+    @cached_property
+    def _low_rank(self) -> Built | None:
+        return low_rank(self)
+
+    @cached_property
+    def shift_weights(self) -> tuple[Array, ...] | None:
+        """Weights of the coordinates c in the leave-one-out shifts, (K', blocks, r)."""
+        if self.compact is not None:
+            return self.compact.shift_weights
+        if self._low_rank is None or self.rows is None:
+            return None
+        return self._low_rank.shift_weights(self.ensemble, self.rows)
+
+    @cached_property
+    def low_rank_undersmoothing(self) -> LowRankUndersmoothing | None:
+        """The same for the undersmoothed networks."""
+        if self.compact is not None:
+            return self.compact.undersmoothing
+        return None if self.low_rank is None else low_rank_undersmoothing(self)
+
+    @property
+    def noise_forms(self) -> tuple[PairForms, ...]:
+        """Forms of the noise of the undersmoothed networks, for each regression."""
+        forms = self.undersmoothing.forms
+        if forms is not None:
+            return forms
+        pairing = ESTIMATES[self.estimates[0]].pairing
+        return tuple(part.forms[pairing] for part in self.ensemble.regressions)
 
     def noise_variance(self, X: Array, weight: np.ndarray | None = None) -> np.ndarray:
         """Variance of a new observation around its prediction, shape (p, K).
@@ -318,11 +382,11 @@ class Fit:
 
     def undersmoothed_parts_of(self, h: Array, other: Array | None = None) -> UndersmoothedParts:
         """The same for features h (M, N', p), or bilinear in them and other features."""
-        networks, forms = self.undersmoothing.networks, self.undersmoothing.forms
-        if forms is None:
-            pairing = ESTIMATES[self.estimates[0]].pairing
-            forms = tuple(part.forms[pairing] for part in self.ensemble.regressions)
-        return undersmoothed_parts(self.ensemble, networks, forms, h, other)
+        low_rank = self.low_rank_undersmoothing
+        if low_rank is None:
+            networks = self.undersmoothing.networks
+            return undersmoothed_parts(self.ensemble, networks, self.noise_forms, h, other)
+        return low_rank_undersmoothed_parts(self.ensemble, low_rank.parts, low_rank.dof, h, other)
 
     @cached_property
     def undersmoothing_gap(self) -> float:
@@ -332,6 +396,8 @@ class Fit:
         """
         if self.compressed is not None:
             return self.compressed.undersmoothing_gap
+        if self.compact is not None:
+            return self.compact.undersmoothing_gap
         if self.gap_points.shape[0] == 0:
             return float("nan")
         try:
@@ -374,21 +440,38 @@ class Fit:
 
     # ------------------------------------------------------------ compression
 
-    def compress(self, residual_shape: ResidualShape | None = None) -> Fit:
-        """The same fit with every form in its primal shape, without training rows."""
-        gap, smaller = self.undersmoothing_gap, None
+    def compacted(self) -> Fit:
+        """The same fit with forms of low rank only, if they reach their tolerance."""
+        if self.compact is not None or self.low_rank is None:
+            return self
+        gap, undersmoothed = self.undersmoothing_gap, None
         if not np.isnan(gap):
-            smaller = self.undersmoothing.primal()
+            undersmoothed = self.low_rank_undersmoothing
+            if undersmoothed is None:
+                return self
+        compact = Compact(self.low_rank, self.shift_weights, undersmoothed, gap)
+        noise_model = None if self.noise_model is None else self.noise_model.summary
+        return replace(
+            self, ensemble=self.ensemble.summary, noise_model=noise_model, compact=compact
+        )
+
+    def compress(self, residual_shape: ResidualShape | None = None) -> Fit:
+        """The same fit without training rows: with forms of low rank, or all in primal shape."""
+        fit, smaller = self.compacted(), None
+        gap = fit.undersmoothing_gap
+        if fit.compact is None and not np.isnan(gap):
+            smaller = fit.undersmoothing.primal()
         parts = [
             replace(part, forms={name: pair.primal() for name, pair in part.forms.items()})
-            for part in self.ensemble.regressions
+            for part in fit.ensemble.regressions
         ]
         return replace(
-            self,
-            ensemble=replace(self.ensemble, regressions=tuple(parts)),
-            gap_points=taken_rows(self.gap_points, slice(0)),
+            fit,
+            ensemble=replace(fit.ensemble, regressions=tuple(parts)),
+            gap_points=taken_rows(fit.gap_points, slice(0)),
             rows=None,
             sums=None,
             compressed=CompressedRows(gap, smaller, residual_shape),
             refits=Refits(self.folds, ()) if self.folded else None,
+            compact=None if fit.compact is None else replace(fit.compact, shift_weights=None),
         )

@@ -45,6 +45,8 @@ class FitSpec:
     tuning_fraction: float | None = None
     # Whether the forms of rows in memory keep their coordinates; None chooses the cheaper.
     dual: bool | None = None
+    # Whether variances are computed by the exact forms instead of forms of low rank.
+    exact: bool = False
     one_output: bool = True  # whether y had a single axis
     # The estimator's parameters of the layer as text; rows can be added under the same ones.
     parameters: dict[str, str] = field(default_factory=dict)

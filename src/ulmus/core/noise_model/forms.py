@@ -95,5 +95,5 @@ class ModelledNoisePass:
         return totals
 
     def _empty(self, regression: Regression) -> ModelledSums:
-        smoother = regression.smoother
+        smoother = regression.exact
         return _noise(regression, self.varies).sums(smoother.to_t[:, : smoother.n_strong, :])

@@ -259,7 +259,7 @@ def augmented_regression(
         raise InputError(Message("dense-noise-matrix", text, "hc", "HC3-exact", (hc3,)))
 
     def coordinates(X: Array) -> Array:
-        blocks = [part.smoother.coordinates(h) for h in features(fit.ensemble.layer, X)]
+        blocks = [part.exact.coordinates(h) for h in features(fit.ensemble.layer, X)]
         return namespace(*blocks).concat(blocks, axis=2)
 
     t, q = coordinates(targets), coordinates(candidates) * fit.mean_weight**0.5
@@ -271,7 +271,7 @@ def augmented_regression(
         scale = to_numpy(part.forms[name].scale)[:, None]
         noise = noise / np.where(scale > 0, scale, 1.0)
     at_candidates, at_targets = (
-        MemberPredictions(a, member_values(part.smoother, a)) for a in (q, t)
+        MemberPredictions(a, member_values(part.exact, a)) for a in (q, t)
     )
     noise = like(noise, q)
     return AugmentedRegression(part, forms, estimate, q, noise, at_candidates, at_targets)

@@ -1,0 +1,276 @@
+"""The low-rank forms of a fit: basis points, rank, and the tolerance that they reach.
+
+A fit is evaluated at basis points among and around the training rows. The rank is the smallest at
+which all standard errors at other such points agree with those of the exact forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from ulmus.core.arrays.backend import Array, dense, like, namespace, to_numpy
+from ulmus.core.ensemble.components import (
+    low_rank_undersmoothed_parts,
+    point_parts,
+    undersmoothed_parts,
+)
+from ulmus.core.ensemble.ensemble import Ensemble, Regression
+from ulmus.core.fit.training_rows import TrainingRows
+from ulmus.core.variance.estimates import ESTIMATES, never_negative
+from ulmus.core.variance.low_rank import (
+    LowRankForms,
+    LowRankNetworks,
+    MemberKernel,
+    NetworkKernel,
+    in_single,
+    low_rank_basis,
+    low_rank_forms,
+    low_rank_networks,
+)
+from ulmus.core.variance.quadratic_forms import PairForms, PairwiseForm, RowForm
+
+if TYPE_CHECKING:
+    from ulmus.core.fit.fit import Fit
+
+# Largest relative errors of standard errors: that a rank is chosen for, and that is accepted.
+AIM, TOLERANCE = 0.005, 0.01
+# Smallest number of elements of the exact forms that are replaced: four megabytes.
+FEWEST_ELEMENTS = 2**19
+# Ranks that are compared, and the largest, relative to the products of an exact form per feature.
+RANKS = (32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768)
+CHEAPER = 0.5
+# Training rows among the basis points, other basis points for each effective degree of freedom and
+# their limits, and points of each kind at which the tolerance is measured.
+BASIS_ROWS, POINTS_PER_DOF, FEWEST_POINTS, MOST_POINTS, CHECKED = 700, 2.0, 100, 500, 60
+# Share of the leverage in the kernel of the basis.
+LEVERAGE_SHARE = 0.1
+# Neighbours: along the line to one of the nearest rows, with noise relative to the deviations.
+NEIGHBOURS, NEARBY = 3, 0.05
+# Points outside: rows moved away from the centre of the range by at most this share of it.
+OUTSIDE = 0.2
+SEED = 26
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """Low-rank forms of the regressions of a fit."""
+
+    parts: tuple[LowRankForms, ...]  # forms of each regression
+    tolerance: float  # largest relative error of a standard error at points outside the basis
+
+    @property
+    def rank(self) -> int:
+        """Largest rank of a regression."""
+        return max(part.rank for part in self.parts)
+
+
+@dataclass(frozen=True)
+class LowRankUndersmoothing:
+    """Low-rank forms of the undersmoothed networks of a fit."""
+
+    parts: tuple[tuple[LowRankNetworks, ...], ...]  # of each output of each regression
+    dof: tuple[np.ndarray, ...]  # (K,): degrees of freedom of a group, for each regression
+    tolerance: float  # largest relative error of a standard error at points outside the basis
+
+
+class Built(NamedTuple):
+    """Low-rank forms with the coordinates (M, N', r) of the basis of each regression."""
+
+    forms: LowRank
+    bases: tuple[Array, ...]
+
+    def shift_weights(self, ensemble: Ensemble, rows: TrainingRows) -> tuple[Array, ...]:
+        """Weights of c in the leave-one-out shifts, (K', blocks, r) of each regression."""
+        bases, shifts = zip(ensemble.regressions, self.bases, strict=True), []
+        for part, B in bases:
+            weights = rows.shifts(part.exact, part.outputs, ensemble.layer, B)
+            shifts.append(in_single(like(weights, B)))
+        return tuple(shifts)
+
+
+@dataclass(frozen=True)
+class Compact:
+    """What replaces the exact forms of a fit that does not keep them."""
+
+    forms: LowRank
+    # Weights of c in the leave-one-out shifts, (K', blocks, r) of each regression; None without
+    # rows.
+    shift_weights: tuple[Array, ...] | None
+    undersmoothing: LowRankUndersmoothing | None  # None where there are no such networks
+    # Largest distance between prediction and undersmoothed fit, in standard errors.
+    undersmoothing_gap: float
+
+
+def low_rank(fit: Fit) -> Built | None:
+    """Low-rank forms of a fit; None if they are not cheaper, or do not reach the tolerance."""
+    found = _points(fit)
+    if found is None:
+        return None
+    basis, checked = found
+    h, held = fit.features(basis), fit.features(checked)
+    parts, bases = [], []
+    for part in fit.ensemble.regressions:
+        pairs = part.forms[ESTIMATES[fit.estimates[0]].pairing]
+        kernel = MemberKernel(part.exact, pairs, LEVERAGE_SHARE * _mean_noise(part))
+        projected = low_rank_basis(kernel, h, _largest_rank(part))
+        if projected is None:
+            return None
+        parts.append(low_rank_forms(part.exact, part.forms, kernel, projected))
+        bases.append(kernel.by_member(projected.B))
+    ensemble, names = fit.ensemble, fit.estimates
+    pairings = {ESTIMATES[name].pairing for name in names}
+    exact = {name: point_parts(ensemble, name, held) for name in pairings}
+
+    def error(parts: tuple[LowRankForms, ...]) -> float:
+        errors = []
+        for name in names:
+            one = exact[ESTIMATES[name].pairing]
+            other = point_parts(ensemble, ESTIMATES[name].pairing, held, low_rank=parts)
+            variances = (never_negative(name, each) for each in (other, one))
+            errors += [_error(*variances), _error(1 + other.leverage, 1 + one.leverage)]
+        return max(errors)
+
+    chosen = _smallest(tuple(parts), max(p.rank for p in parts), _leading_forms, error)
+    if chosen is None:
+        return None
+    forms = LowRank(*chosen)
+    shown = zip(bases, forms.parts, strict=True)
+    return Built(forms, tuple(B[:, :, : part.rank] for B, part in shown))
+
+
+def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
+    """The same for the undersmoothed networks."""
+    found = _points(fit)
+    if found is None:
+        return None
+    basis, checked = found
+    h, held = fit.features(basis), fit.features(checked)
+    networks, forms = fit.undersmoothing.networks, fit.noise_forms
+    parts = []
+    for part, network, pairs in zip(fit.ensemble.regressions, networks, forms, strict=True):
+        outputs = []
+        for k in range(len(part.outputs)):
+            form = pairs.forms[k if len(pairs.forms) > 1 else 0]
+            if not isinstance(form, PairwiseForm):
+                return None
+            kernel = NetworkKernel(part.exact, network, form, pairs.scale[k], k)
+            projected = low_rank_basis(kernel, h, _largest_rank(part))
+            if projected is None:
+                return None
+            outputs.append(low_rank_networks(kernel, projected))
+        parts.append(tuple(outputs))
+    exact = undersmoothed_parts(fit.ensemble, networks, forms, held)
+    dof = tuple(network.dof for network in networks)
+
+    def error(parts: tuple[tuple[LowRankNetworks, ...], ...]) -> float:
+        other = low_rank_undersmoothed_parts(fit.ensemble, parts, dof, held)
+        return _error(other.variance, exact.variance)
+
+    rank = max(int(one.C.shape[0]) for outputs in parts for one in outputs)
+    chosen = _smallest(tuple(parts), rank, _leading_networks, error)
+    return None if chosen is None else LowRankUndersmoothing(chosen[0], dof, chosen[1])
+
+
+def _error(approximate: np.ndarray, exact: np.ndarray) -> float:
+    """Largest relative error of roots of variances; infinite where it is not a number."""
+    ratio = np.divide(approximate, exact, out=np.ones_like(exact), where=exact > 0)
+    error = np.max(np.abs(np.sqrt(np.maximum(ratio, 0.0)) - 1), initial=0.0)
+    return float(error) if np.isfinite(error) else np.inf
+
+
+Parts = TypeVar("Parts", bound=tuple[Any, ...])
+
+
+def _smallest(
+    parts: Parts, rank: int, leading: Callable[[Parts, int], Parts], error: Callable[[Parts], float]
+) -> tuple[Parts, float] | None:
+    """Parts of the smallest rank that reaches the aim, or of the largest one, and their error."""
+    last = np.inf
+    for r in (*(r for r in RANKS if r < rank), rank):
+        few = leading(parts, r)
+        last = error(few)
+        if last <= AIM:
+            return few, last
+    return (parts, last) if last <= TOLERANCE else None
+
+
+def _leading_forms(parts: tuple[LowRankForms, ...], r: int) -> tuple[LowRankForms, ...]:
+    return tuple(part.leading(r) for part in parts)
+
+
+def _leading_networks(
+    parts: tuple[tuple[LowRankNetworks, ...], ...], r: int
+) -> tuple[tuple[LowRankNetworks, ...], ...]:
+    return tuple(tuple(one.leading(r) for one in outputs) for outputs in parts)
+
+
+def _mean_noise(part: Regression) -> Array:
+    return namespace(part.noise_variance.residual).mean(part.noise_variance.residual)
+
+
+def _products(part: Regression) -> float:
+    """Products of the exact form of a regression for each feature of a point."""
+    M, N, _ = part.exact.to_t.shape
+    pairs: PairForms = next(iter(part.forms.values()))
+    form = pairs.shared
+    return 2 * N + (form.Q.shape[2] if isinstance(form, RowForm) else M * N / 2)
+
+
+def _largest_rank(part: Regression) -> int:
+    return int(CHEAPER * _products(part))
+
+
+# ------------------------------------------------------------ points
+
+
+def _points(fit: Fit) -> tuple[Array, Array] | None:
+    """Basis points, and points outside the basis, or None where the exact forms are kept."""
+    width, few = fit.ensemble.layer.width, fit.ensemble.regressions
+    forms = [form for part in few for pair in part.forms.values() for form in pair.forms]
+    if fit.spec.exact or fit.noise_covariance is not None or not forms:
+        return None
+    if not all(isinstance(form, PairwiseForm) for form in forms):
+        return None
+    if width * min(_products(part) for part in few) < FEWEST_ELEMENTS:
+        return None
+    X = fit.gap_points if fit.rows is None else fit.rows.data.sample(BASIS_ROWS + CHECKED).X
+    X = to_numpy(dense(X)).astype(float)
+    if X.shape[0] < 2 * CHECKED:
+        return None
+    rng = np.random.default_rng(SEED)
+    order = rng.permutation(X.shape[0])
+    checked, rows = X[order[:CHECKED]], X[order[CHECKED:]]
+    n = int(np.clip(POINTS_PER_DOF * float(np.max(fit.gamma)), FEWEST_POINTS, MOST_POINTS))
+    around = Surroundings(X, to_numpy(fit.scale.low), to_numpy(fit.scale.high))
+    basis = np.concatenate([rows, around.neighbours(n // 2, rng), around.outside(n // 2, rng)])
+    others = around.neighbours(CHECKED, rng), around.outside(CHECKED, rng)
+    both = (basis, np.concatenate([checked, *others]))
+    first, second = (like(each, fit.ensemble.layer.b) for each in both)
+    return first, second
+
+
+class Surroundings:
+    """Random points around some training rows."""
+
+    def __init__(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+        self.X, self.deviations = X, X.std(axis=0)
+        self.center = 0.5 * (low + high)
+        scaled = X / np.where(self.deviations > 0, self.deviations, 1.0)
+        self.near = KDTree(scaled).query(scaled, min(NEIGHBOURS + 1, len(X)))[1]
+
+    def neighbours(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Points between rows and their nearest rows, with noise, shape (n, d)."""
+        i, j = rng.integers(len(self.X), size=n), rng.integers(1, self.near.shape[1], size=n)
+        from_row = self.X[self.near[i, j]] - self.X[i]
+        noise = NEARBY * self.deviations * rng.standard_normal((n, self.X.shape[1]))
+        return self.X[i] + rng.random((n, 1)) * from_row + noise
+
+    def outside(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows moved away from the centre of the range, by up to a tenth of it, shape (n, d)."""
+        from_center = self.X[rng.integers(len(self.X), size=n)] - self.center
+        return self.center + from_center * (1 + OUTSIDE * rng.random(from_center.shape))
