@@ -164,7 +164,7 @@ def _undersmoothed_output(
 
     def groups(coordinates: Array) -> Array:
         """Predictions of the groups, shape (G, 1, p)."""
-        members = member_values(regression.smoother, coordinates)[:, k, :]
+        members = member_values(regression.exact, coordinates)[:, k, :]
         sums = [xp.sum(members[few, :], axis=0) for few in network.groups(members.shape[0])]
         return xp.stack(sums)[:, None, :]
 

@@ -86,9 +86,7 @@ def _dual_forms(noise: CorrelatedRowNoise, regression: Regression, fits: Ordered
     blocks = [(rows.t, rows.residual) for rows in fits]
     xp = namespace(regression.exact.q)
     t, residual = (xp.concat(list(arrays), axis=2) for arrays in zip(*blocks, strict=True))
-    return noise.dual(
-        RowFit(regression.exact, t, residual, None), regression.noise_variance.sigma2
-    )
+    return noise.dual(RowFit(regression.exact, t, residual, None), regression.noise_variance.sigma2)
 
 
 def _primal_forms(

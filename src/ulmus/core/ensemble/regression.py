@@ -205,8 +205,8 @@ def regression_noise(
         choice = np.asarray(choice)[list(regression.outputs)]
     path = None
     if spec.pilot and form is not None:
-        path = first_group_path(regression.smoother, regression.y_square, form.stacked)
-    return noise_variance(choice, regression.smoother, path)
+        path = first_group_path(regression.exact, regression.y_square, form.stacked)
+    return noise_variance(choice, regression.exact, path)
 
 
 def _with_primal_forms(
@@ -252,7 +252,7 @@ def _with_dual_forms(
     parts, records = [], []
     for regression, total in zip(ensemble.regressions, totals.parts, strict=True):
         arrays = total.records.joined()
-        row_fit = RowFit(regression.smoother, arrays.pop("t"), arrays.pop("residual"), None)
+        row_fit = RowFit(regression.exact, arrays.pop("t"), arrays.pop("residual"), None)
         common = row_form(row_fit.t, COMMON)
         variance = regression_noise(regression, spec, common)
         forms: dict[str, PairForms] = {}
@@ -352,7 +352,7 @@ class SecondPass:
         return totals
 
     def _empty(self, regression: Regression) -> RegressionSums:
-        to_t = regression.smoother.to_t[:, : regression.smoother.n_strong, :]
+        to_t = regression.exact.to_t[:, : regression.exact.n_strong, :]
         pairs = PairGram.zeros(to_t.shape[1], self.groups, like=to_t) if self.groups else None
         sums = [noise.sums(to_t, len(regression.outputs)) for noise in self.noises]
         return RegressionSums(pairs, sums, RowRecords([]))

@@ -26,10 +26,12 @@ from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.ensemble.map_uncertainty import MapUncertainty
 from ulmus.core.fit.layer import InputMap
 from ulmus.core.fit.low_rank import (
-    Built,
     Compact,
     LowRank,
+    LowRankBasis,
+    LowRankShifts,
     LowRankUndersmoothing,
+    large_forms,
     low_rank,
     low_rank_undersmoothing,
 )
@@ -40,6 +42,7 @@ from ulmus.core.fit.refits import (
     Refits,
     held_out_folds,
     map_shifts,
+    refitted,
     refitted_folds,
 )
 from ulmus.core.fit.residual_distribution import ResidualShape
@@ -163,14 +166,18 @@ class Fit:
     ) -> PointParts:
         """The same for features h (M, N', p), or bilinear in them and other features."""
         pairing = ESTIMATES[self.estimates[0] if estimate is None else estimate].pairing
-        low_rank = None if self.low_rank is None else self.low_rank.parts
-        return point_parts(self.ensemble, pairing, h, other, low_rank)
+        if self.low_rank is not None:
+            return point_parts(self.ensemble, pairing, h, other, self.low_rank.parts)
+        return point_parts(self.exact_ensemble, pairing, h, other)
 
     def leverage(self, X: Array | Functionals) -> np.ndarray:
         """Squared lengths of the coordinates, mean over members, shape (K, p)."""
-        low_rank = None if self.low_rank is None else self.low_rank.parts
-        blocks = features(self.ensemble.layer, X)
-        return np.concatenate([leverages(self.ensemble, h, low_rank) for h in blocks], axis=1)
+        blocks, low_rank = features(self.ensemble.layer, X), self.low_rank
+        if low_rank is not None:
+            parts = [leverages(self.ensemble, h, low_rank.parts) for h in blocks]
+        else:
+            parts = [leverages(self.exact_ensemble, h) for h in blocks]
+        return np.concatenate(parts, axis=1)
 
     @property
     def variance_tolerance(self) -> float:
@@ -185,24 +192,30 @@ class Fit:
         return None if self._low_rank is None else self._low_rank.forms
 
     @cached_property
-    def _low_rank(self) -> Built | None:
+    def _low_rank(self) -> LowRankBasis | None:
         return low_rank(self)
 
     @cached_property
-    def shift_weights(self) -> tuple[Array, ...] | None:
-        """Weights of the coordinates c in the leave-one-out shifts, (K', blocks, r)."""
-        if self.compact is not None:
-            return self.compact.shift_weights
-        if self._low_rank is None or self.rows is None:
+    def low_rank_shifts(self) -> tuple[LowRankShifts, ...] | None:
+        """Leave-one-out shifts of each regression in low-rank coordinates, where these are used."""
+        if self.low_rank is None or self.rows is None:
             return None
-        return self._low_rank.shift_weights(self.ensemble, self.rows)
+        basis = self._low_rank
+        return None if basis is None else basis.shifts(self.exact_ensemble, self.rows)
 
     @cached_property
     def low_rank_undersmoothing(self) -> LowRankUndersmoothing | None:
-        """The same for the undersmoothed networks."""
-        if self.compact is not None:
+        """The forms of low rank of the undersmoothed networks."""
+        if self.compact is not None and self.compact.undersmoothing is not None:
             return self.compact.undersmoothing
         return None if self.low_rank is None else low_rank_undersmoothing(self)
+
+    @cached_property
+    def exact_ensemble(self) -> Ensemble:
+        """The ensemble with exact forms: computed again from the rows if they are not kept."""
+        if self.compact is None or self.rows is None:
+            return self.ensemble
+        return refitted(self)
 
     @property
     def noise_forms(self) -> tuple[PairForms, ...]:
@@ -211,7 +224,7 @@ class Fit:
         if forms is not None:
             return forms
         pairing = ESTIMATES[self.estimates[0]].pairing
-        return tuple(part.forms[pairing] for part in self.ensemble.regressions)
+        return tuple(part.forms[pairing] for part in self.exact_ensemble.regressions)
 
     def noise_variance(self, X: Array, weight: np.ndarray | None = None) -> np.ndarray:
         """Variance of a new observation around its prediction, shape (p, K).
@@ -368,7 +381,7 @@ class Fit:
         """Networks of the same members with a smaller ridge parameter."""
         if self.compressed is None:
             data, omega = (None, None) if self.rows is None else (self.rows.data, self.rows.omega)
-            return undersmoothing(self.ensemble, self.estimates[0], data, omega)
+            return undersmoothing(self.exact_ensemble, self.estimates[0], data, omega)
         if self.compressed.undersmoothing is None:
             return undersmoothing(self.ensemble, self.estimates[0])
         return self.compressed.undersmoothing
@@ -385,7 +398,7 @@ class Fit:
         low_rank = self.low_rank_undersmoothing
         if low_rank is None:
             networks = self.undersmoothing.networks
-            return undersmoothed_parts(self.ensemble, networks, self.noise_forms, h, other)
+            return undersmoothed_parts(self.exact_ensemble, networks, self.noise_forms, h, other)
         return low_rank_undersmoothed_parts(self.ensemble, low_rank.parts, low_rank.dof, h, other)
 
     @cached_property
@@ -396,8 +409,6 @@ class Fit:
         """
         if self.compressed is not None:
             return self.compressed.undersmoothing_gap
-        if self.compact is not None:
-            return self.compact.undersmoothing_gap
         if self.gap_points.shape[0] == 0:
             return float("nan")
         try:
@@ -441,15 +452,12 @@ class Fit:
     # ------------------------------------------------------------ compression
 
     def compacted(self) -> Fit:
-        """The same fit with forms of low rank only, if they reach their tolerance."""
-        if self.compact is not None or self.low_rank is None:
+        """The same fit without exact forms, if these are large and follow from its rows."""
+        if self.compact is not None or self.rows is None or not large_forms(self):
             return self
-        gap, undersmoothed = self.undersmoothing_gap, None
-        if not np.isnan(gap):
-            undersmoothed = self.low_rank_undersmoothing
-            if undersmoothed is None:
-                return self
-        compact = Compact(self.low_rank, self.shift_weights, undersmoothed, gap)
+        return self._without_forms(Compact(self.low_rank, None))
+
+    def _without_forms(self, compact: Compact) -> Fit:
         noise_model = None if self.noise_model is None else self.noise_model.summary
         return replace(
             self, ensemble=self.ensemble.summary, noise_model=noise_model, compact=compact
@@ -457,10 +465,14 @@ class Fit:
 
     def compress(self, residual_shape: ResidualShape | None = None) -> Fit:
         """The same fit without training rows: with forms of low rank, or all in primal shape."""
-        fit, smaller = self.compacted(), None
-        gap = fit.undersmoothing_gap
-        if fit.compact is None and not np.isnan(gap):
-            smaller = fit.undersmoothing.primal()
+        smaller, gap = None, self.undersmoothing_gap
+        unavailable = bool(np.isnan(gap))
+        undersmoothed = None if unavailable else self.low_rank_undersmoothing
+        if self.low_rank is not None and (unavailable or undersmoothed is not None):
+            fit = self._without_forms(Compact(self.low_rank, undersmoothed))
+        else:
+            fit = replace(self, ensemble=self.exact_ensemble, compact=None)
+            smaller = None if unavailable else self.undersmoothing.primal()
         parts = [
             replace(part, forms={name: pair.primal() for name, pair in part.forms.items()})
             for part in fit.ensemble.regressions
@@ -473,5 +485,4 @@ class Fit:
             sums=None,
             compressed=CompressedRows(gap, smaller, residual_shape),
             refits=Refits(self.folds, ()) if self.folded else None,
-            compact=None if fit.compact is None else replace(fit.compact, shift_weights=None),
         )

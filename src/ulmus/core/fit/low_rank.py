@@ -27,7 +27,6 @@ from ulmus.core.variance.low_rank import (
     LowRankNetworks,
     MemberKernel,
     NetworkKernel,
-    in_single,
     low_rank_basis,
     low_rank_forms,
     low_rank_networks,
@@ -42,8 +41,8 @@ AIM, TOLERANCE = 0.005, 0.01
 # Smallest number of elements of the exact forms that are replaced: four megabytes.
 FEWEST_ELEMENTS = 2**19
 # Ranks that are compared, and the largest, relative to the products of an exact form per feature.
-RANKS = (32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768)
-CHEAPER = 0.5
+RANKS = (32, 48, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 448)
+MOST_RANK, CHEAPER = 512, 0.35
 # Training rows among the basis points, other basis points for each effective degree of freedom and
 # their limits, and points of each kind at which the tolerance is measured.
 BASIS_ROWS, POINTS_PER_DOF, FEWEST_POINTS, MOST_POINTS, CHECKED = 700, 2.0, 100, 500, 60
@@ -78,35 +77,46 @@ class LowRankUndersmoothing:
     tolerance: float  # largest relative error of a standard error at points outside the basis
 
 
-class Built(NamedTuple):
+class LowRankShifts(NamedTuple):
+    """Leave-one-out shifts of a regression: weights times the coordinates of its forms."""
+
+    forms: LowRankForms
+    weights: Array  # (K', blocks, r), in the fit's units of y
+
+    def of(self, h: Array) -> np.ndarray:
+        """Changes of predictions by leaving out each block, (K', blocks, p)."""
+        c = self.forms.coordinates(h)
+        return to_numpy(like(self.weights, c) @ c)
+
+
+class LowRankBasis(NamedTuple):
     """Low-rank forms with the coordinates (M, N', r) of the basis of each regression."""
 
     forms: LowRank
     bases: tuple[Array, ...]
 
-    def shift_weights(self, ensemble: Ensemble, rows: TrainingRows) -> tuple[Array, ...]:
-        """Weights of c in the leave-one-out shifts, (K', blocks, r) of each regression."""
-        bases, shifts = zip(ensemble.regressions, self.bases, strict=True), []
-        for part, B in bases:
-            weights = rows.shifts(part.exact, part.outputs, ensemble.layer, B)
-            shifts.append(in_single(like(weights, B)))
-        return tuple(shifts)
+    def shifts(self, ensemble: Ensemble, rows: TrainingRows) -> tuple[LowRankShifts, ...]:
+        """Leave-one-out shifts of each regression."""
+        parts = zip(ensemble.regressions, self.forms.parts, self.bases, strict=True)
+        return tuple(
+            LowRankShifts(forms, rows.shifts(part.exact, part.outputs, ensemble.layer, B))
+            for part, forms, B in parts
+        )
 
 
 @dataclass(frozen=True)
 class Compact:
-    """What replaces the exact forms of a fit that does not keep them."""
+    """What replaces the exact forms of a fit that does not keep them.
 
-    forms: LowRank
-    # Weights of c in the leave-one-out shifts, (K', blocks, r) of each regression; None without
-    # rows.
-    shift_weights: tuple[Array, ...] | None
-    undersmoothing: LowRankUndersmoothing | None  # None where there are no such networks
-    # Largest distance between prediction and undersmoothed fit, in standard errors.
-    undersmoothing_gap: float
+    A fit with training rows computes the exact forms from these where they are required.
+    """
+
+    forms: LowRank | None  # None where they do not reach the tolerance
+    # None where they are computed from the rows, or there are no such networks.
+    undersmoothing: LowRankUndersmoothing | None
 
 
-def low_rank(fit: Fit) -> Built | None:
+def low_rank(fit: Fit) -> LowRankBasis | None:
     """Low-rank forms of a fit; None if they are not cheaper, or do not reach the tolerance."""
     found = _points(fit)
     if found is None:
@@ -114,7 +124,7 @@ def low_rank(fit: Fit) -> Built | None:
     basis, checked = found
     h, held = fit.features(basis), fit.features(checked)
     parts, bases = [], []
-    for part in fit.ensemble.regressions:
+    for part in fit.exact_ensemble.regressions:
         pairs = part.forms[ESTIMATES[fit.estimates[0]].pairing]
         kernel = MemberKernel(part.exact, pairs, LEVERAGE_SHARE * _mean_noise(part))
         projected = low_rank_basis(kernel, h, _largest_rank(part))
@@ -122,7 +132,7 @@ def low_rank(fit: Fit) -> Built | None:
             return None
         parts.append(low_rank_forms(part.exact, part.forms, kernel, projected))
         bases.append(kernel.by_member(projected.B))
-    ensemble, names = fit.ensemble, fit.estimates
+    ensemble, names = fit.exact_ensemble, fit.estimates
     pairings = {ESTIMATES[name].pairing for name in names}
     exact = {name: point_parts(ensemble, name, held) for name in pairings}
 
@@ -140,7 +150,7 @@ def low_rank(fit: Fit) -> Built | None:
         return None
     forms = LowRank(*chosen)
     shown = zip(bases, forms.parts, strict=True)
-    return Built(forms, tuple(B[:, :, : part.rank] for B, part in shown))
+    return LowRankBasis(forms, tuple(B[:, :, : part.rank] for B, part in shown))
 
 
 def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
@@ -152,7 +162,7 @@ def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
     h, held = fit.features(basis), fit.features(checked)
     networks, forms = fit.undersmoothing.networks, fit.noise_forms
     parts = []
-    for part, network, pairs in zip(fit.ensemble.regressions, networks, forms, strict=True):
+    for part, network, pairs in zip(fit.exact_ensemble.regressions, networks, forms, strict=True):
         outputs = []
         for k in range(len(part.outputs)):
             form = pairs.forms[k if len(pairs.forms) > 1 else 0]
@@ -164,7 +174,7 @@ def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
                 return None
             outputs.append(low_rank_networks(kernel, projected))
         parts.append(tuple(outputs))
-    exact = undersmoothed_parts(fit.ensemble, networks, forms, held)
+    exact = undersmoothed_parts(fit.exact_ensemble, networks, forms, held)
     dof = tuple(network.dof for network in networks)
 
     def error(parts: tuple[tuple[LowRankNetworks, ...], ...]) -> float:
@@ -222,35 +232,40 @@ def _products(part: Regression) -> float:
 
 
 def _largest_rank(part: Regression) -> int:
-    return int(CHEAPER * _products(part))
+    return min(MOST_RANK, int(CHEAPER * _products(part)))
 
 
 # ------------------------------------------------------------ points
 
 
+def large_forms(fit: Fit) -> bool:
+    """Whether the exact forms are so large that others replace them, in memory or in a file."""
+    parts = fit.exact_ensemble.regressions
+    forms = [form for part in parts for pair in part.forms.values() for form in pair.forms]
+    if fit.spec.exact or fit.noise_covariance is not None or not forms:
+        return False
+    if not all(isinstance(form, PairwiseForm) for form in forms):
+        return False
+    return fit.ensemble.layer.width * min(map(_products, parts)) >= FEWEST_ELEMENTS
+
+
 def _points(fit: Fit) -> tuple[Array, Array] | None:
     """Basis points, and points outside the basis, or None where the exact forms are kept."""
-    width, few = fit.ensemble.layer.width, fit.ensemble.regressions
-    forms = [form for part in few for pair in part.forms.values() for form in pair.forms]
-    if fit.spec.exact or fit.noise_covariance is not None or not forms:
+    if not large_forms(fit):
         return None
-    if not all(isinstance(form, PairwiseForm) for form in forms):
-        return None
-    if width * min(_products(part) for part in few) < FEWEST_ELEMENTS:
-        return None
-    X = fit.gap_points if fit.rows is None else fit.rows.data.sample(BASIS_ROWS + CHECKED).X
-    X = to_numpy(dense(X)).astype(float)
+    sample = fit.gap_points if fit.rows is None else fit.rows.data.sample(BASIS_ROWS + CHECKED).X
+    X = to_numpy(dense(sample)).astype(float)
     if X.shape[0] < 2 * CHECKED:
         return None
     rng = np.random.default_rng(SEED)
-    order = rng.permutation(X.shape[0])
-    checked, rows = X[order[:CHECKED]], X[order[CHECKED:]]
-    n = int(np.clip(POINTS_PER_DOF * float(np.max(fit.gamma)), FEWEST_POINTS, MOST_POINTS))
+    X = X[rng.permutation(X.shape[0])]
+    # All rows of a small table are in the basis, so that those that are checked are too.
+    n_rows = X.shape[0] if fit.n_rows == X.shape[0] else X.shape[0] - CHECKED
+    n = int(np.clip(POINTS_PER_DOF * float(np.max(fit.gamma)), FEWEST_POINTS, MOST_POINTS)) // 2
     around = Surroundings(X, to_numpy(fit.scale.low), to_numpy(fit.scale.high))
-    basis = np.concatenate([rows, around.neighbours(n // 2, rng), around.outside(n // 2, rng)])
-    others = around.neighbours(CHECKED, rng), around.outside(CHECKED, rng)
-    both = (basis, np.concatenate([checked, *others]))
-    first, second = (like(each, fit.ensemble.layer.b) for each in both)
+    basis = X[:n_rows], around.neighbours(n, rng), around.outside(n, rng)
+    checked = X[-CHECKED:], around.neighbours(CHECKED, rng), around.outside(CHECKED, rng)
+    first, second = (like(np.concatenate(p), fit.ensemble.layer.b) for p in (basis, checked))
     return first, second
 
 

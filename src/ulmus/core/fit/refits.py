@@ -10,6 +10,7 @@ choice.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -17,6 +18,7 @@ import scipy.sparse
 from ulmus.core.arrays.backend import Array, dense, like, namespace, taken_rows, to_numpy
 from ulmus.core.data.scaling import checked_feature_scale, feature_scale
 from ulmus.core.data.source import RowBlocks
+from ulmus.core.ensemble.ensemble import Ensemble
 from ulmus.core.ensemble.regression import fitted_rows
 from ulmus.core.fit.layer import Importances, InputImportances, MapSearch, hidden_layer
 from ulmus.core.fit.spec import FitSpec, LayerSpec
@@ -25,12 +27,41 @@ from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.core.noise_covariance.structure import CovarianceStructure
+from ulmus.core.noise_model.forms import RowVariances, with_modelled_noise
+from ulmus.core.ridge.member_pairs import COMMON, MODELLED
+
+if TYPE_CHECKING:
+    from ulmus.core.fit.fit import Fit
 
 # Folds, each excluded from optimising a map once.
 N_FOLDS = 5
 # Largest number of rows for which folds enter the error bars. Above it the influence of a row on
 # the map is small (benchmarks/coverage.py, part "tuned"), and five optimisations are expensive.
 MOST_FOLDED_ROWS = 400
+
+
+def refitted(fit: Fit) -> Ensemble:
+    """The ensemble of a fit in memory with its forms, computed again from the rows.
+
+    Layer, ridge parameters and noise variances are those of the fit.
+    """
+    assert fit.rows is not None  # the caller's condition
+    data, spec, parts = fit.rows.data, fit.spec.regression, []
+    dual = data.n_rows < fit.ensemble.layer.width if fit.spec.dual is None else fit.spec.dual
+    for part in fit.ensemble.regressions:
+        rows = replace(data, y=data.y[list(part.outputs), :])
+        again = fitted_rows(
+            rows, fit.ensemble.layer, replace(spec, alpha=part.smoother.alpha), dual=dual
+        )
+        (regression,) = again.ensemble.regressions
+        forms, common = dict(regression.forms), regression.forms.get(COMMON.name)
+        if common is not None:
+            forms[COMMON.name] = replace(common, scale=part.noise_variance.sigma2)
+        parts.append(replace(part, smoother=regression.smoother, forms=forms))
+    ensemble, model = replace(fit.ensemble, regressions=tuple(parts)), fit.noise_model
+    if model is None or MODELLED.name not in spec.pairings:
+        return ensemble
+    return with_modelled_noise(ensemble, data, model.varies, RowVariances(fit.rows.noise))
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array, like, namespace, taken_rows, to_numpy
-from ulmus.core.data.cv_blocks import block_starts
+from ulmus.core.arrays.backend import Array, taken_rows
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.refits import out_of_fold
 from ulmus.core.fit.training_rows import TrainingRows
-from ulmus.core.layer.functionals import features
 from ulmus.core.variance.estimates import Shifts, never_negative
 
 # Largest array of training rows times points; training features are recomputed for each chunk.
@@ -170,15 +168,14 @@ def leave_one_out_shifts(fit: Fit, rows: TrainingRows, X: Array) -> Iterator[Lea
 
 def _shifts(fit: Fit, rows: TrainingRows, X: Array) -> np.ndarray:
     """f(x) - f_{-i}(x) in the units of y, shape (K, n, p)."""
-    ensemble, low_rank, weights = fit.ensemble, fit.low_rank, fit.shift_weights
-    h, parts = fit.features(X), []
-    for i, part in enumerate(ensemble.regressions):
-        if low_rank is None or weights is None:
+    h, low_rank = fit.features(X), fit.low_rank_shifts
+    if low_rank is not None:
+        ensemble, parts = fit.ensemble, [shifts.of(h) for shifts in low_rank]
+    else:
+        ensemble, parts = fit.exact_ensemble, []
+        for part in ensemble.regressions:
             t = part.exact.coordinates(h)
             parts.append(rows.shifts(part.exact, part.outputs, ensemble.layer, t))
-        else:
-            c = low_rank.parts[i].coordinates(h)
-            parts.append(to_numpy(like(weights[i], c) @ c))
     out = ensemble.ordered(parts) * ensemble.unit[:, None, None]
     return out if rows.data.block_ids is None else out[:, rows.data.block_index, :]
 

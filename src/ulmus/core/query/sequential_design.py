@@ -75,7 +75,7 @@ def next_points(fit: Fit, candidates: Array, targets: Array, n: int) -> DesignCh
     if n < 1:
         text = "is not a number of measurements"
         raise InputError(Message("invalid-n", text, "n", n, ("use n >= 1",)))
-    ensemble, square = fit.ensemble, fit.ensemble.unit**2
+    ensemble, square = fit.exact_ensemble, fit.ensemble.unit**2
     regressions = [
         augmented_regression(fit, part, candidates, targets) for part in ensemble.regressions
     ]
@@ -270,9 +270,7 @@ def augmented_regression(
         # Outputs of constant noise have a form in units of its variance.
         scale = to_numpy(part.forms[name].scale)[:, None]
         noise = noise / np.where(scale > 0, scale, 1.0)
-    at_candidates, at_targets = (
-        MemberPredictions(a, member_values(part.exact, a)) for a in (q, t)
-    )
+    at_candidates, at_targets = (MemberPredictions(a, member_values(part.exact, a)) for a in (q, t))
     noise = like(noise, q)
     return AugmentedRegression(part, forms, estimate, q, noise, at_candidates, at_targets)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array, dense, taken_rows, to_numpy
-from ulmus.core.arrays.linalg import svd
+from ulmus.core.arrays.backend import Array, dense, taken_rows
 from ulmus.core.data.copies import copies_message
 from ulmus.core.data.scaling import n_extrapolated
 from ulmus.core.fit.fit import Fit
