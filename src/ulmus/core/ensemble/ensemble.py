@@ -14,7 +14,7 @@ import numpy as np
 from ulmus.core.arrays.backend import Array, like, namespace, to_numpy, transposed
 from ulmus.core.data.scaling import OutputUnits
 from ulmus.core.data.source import Block
-from ulmus.core.layer.functionals import Functionals, count, features
+from ulmus.core.layer.functionals import Functionals, Points, count, features
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise.constant import NoiseVariance
 from ulmus.core.ridge.residuals import RowFit, row_fit
@@ -141,7 +141,7 @@ class Ensemble:
         shift = self.shift[:, None] * to_numpy(self.layer.shares(h))
         return shift + self.unit[:, None] * self.ordered(parts)
 
-    def alpha_shifts(self, X: Array | Functionals) -> np.ndarray:
+    def alpha_shifts(self, X: Points) -> np.ndarray:
         """Shifts of predictions that yield their covariance due to the choice of alpha, (2, K, p).
 
         The covariance is the product of the first shifts of two predictions less that of the

@@ -37,7 +37,7 @@ from ulmus.core.arrays.linalg import eigh
 from ulmus.core.data.source import Block
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.input_map.response import MapResponse
-from ulmus.core.layer.functionals import Functionals, features
+from ulmus.core.layer.functionals import Functionals, PointBlock, Points, features
 
 # Directions of the map: as many as have this share of the effect on predictions, and not more than
 # the limit.
@@ -60,7 +60,7 @@ class MapUncertainty:
     # (r, M, N', K): vectors whose products with features are the covariances b.
     covariances: Array
 
-    def shifts(self, ensemble: Ensemble, X: Array | Functionals) -> np.ndarray:
+    def shifts(self, ensemble: Ensemble, X: Points) -> np.ndarray:
         """a + b and b at the rows of X, or for functionals, in the units of y, (2, r, K, p)."""
         layer, r = ensemble.layer, len(self.changes)
         xp = namespace(self.slopes)
@@ -72,10 +72,11 @@ class MapUncertainty:
         out[0] += self._by_layer(ensemble, X)
         return out * ensemble.unit[:, None]
 
-    def _by_layer(self, ensemble: Ensemble, X: Array | Functionals) -> np.ndarray:
+    def _by_layer(self, ensemble: Ensemble, X: Points) -> np.ndarray:
         """Derivatives of functionals along each direction at the same coefficients, (r, K, p)."""
         if isinstance(X, Functionals):
             return self._by_layer_of_functionals(ensemble, X)
+        X = X.X if isinstance(X, PointBlock) else X
         layer, blocks = ensemble.layer, []
         for rows in row_blocks(X.shape[0], layer.width, layer.W):
             Z = layer.inputs(dense(taken_rows(X, rows)))
@@ -132,7 +133,7 @@ def _gradients(ensemble: Ensemble, m: int, slope: Array, W: Array) -> Array:
     columns = []
     for regression in ensemble.regressions:
         beta = regression.smoother.beta[m, first:, :]
-        columns.append(xp.stack([W.T @ (beta[:, k, None] * slope) for k in range(beta.shape[1])]))
+        columns.append(xp.stack([(W * beta[:, k, None]).T @ slope for k in range(beta.shape[1])]))
     return ensemble.ordered(columns)
 
 

@@ -49,7 +49,7 @@ from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.core.fit.spec import FitSpec
 from ulmus.core.fit.training_rows import CompressedRows, RowSums, TrainingRows
 from ulmus.core.fit.undersmoothed_fit import Undersmoothing, undersmoothing
-from ulmus.core.layer.functionals import Functionals, count, features
+from ulmus.core.layer.functionals import Functionals, Points, count, features
 from ulmus.core.noise_covariance.diagnostics import NeighbourCorrelation
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.hac import HACEstimate
@@ -157,7 +157,7 @@ class Fit:
         """Prediction at the rows of X, or of functionals, shape (K, p)."""
         return self.ensemble.mean(X)
 
-    def parts(self, X: Array | Functionals, estimate: str | None = None) -> PointParts:
+    def parts(self, X: Points, estimate: str | None = None) -> PointParts:
         """Mean, spread and both means of the form at rows of X or of functionals, each (p, K)."""
         return joined([self.parts_of(h, estimate) for h in features(self.ensemble.layer, X)])
 
@@ -241,20 +241,20 @@ class Fit:
         residual = self.per_regression(lambda part: part.noise_variance.residual)
         return np.repeat(residual[:, None], X.shape[0], axis=1)
 
-    def choice_variance(self, X: Array | Functionals) -> np.ndarray:
+    def choice_variance(self, X: Points) -> np.ndarray:
         """Variance of the prediction due to the choice of alpha and map, shape (p, K)."""
         return self.choice_shifts(X).variance
 
-    def choice_shifts(self, X: Array | Functionals) -> ChoiceShifts:
+    def choice_shifts(self, X: Points) -> ChoiceShifts:
         """Shifts of the prediction from which that variance and its covariances follow."""
         added, subtracted = self.ensemble.alpha_shifts(X)
         return ChoiceShifts(Shifts(added[None], subtracted[None]), self.map_shifts(X))
 
-    def map_variance(self, X: Array | Functionals) -> np.ndarray:
+    def map_variance(self, X: Points) -> np.ndarray:
         """Variance of the prediction due to the choice of the map, shape (K, p)."""
         return self.map_shifts(X).variance
 
-    def map_shifts(self, X: Array | Functionals) -> Shifts:
+    def map_shifts(self, X: Points) -> Shifts:
         """Shifts of the prediction due to the map: of each fold, or to first order, (s, K, p)."""
         none = np.zeros((1, self.ensemble.n_outputs, count(X)))
         if self.folded:

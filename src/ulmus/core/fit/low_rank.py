@@ -43,15 +43,16 @@ FEWEST_ELEMENTS = 2**19
 # Ranks that are compared, and the largest, relative to the products of an exact form per feature.
 RANKS = (32, 48, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 448)
 MOST_RANK, CHEAPER = 512, 0.35
-# Training rows among the basis points, other basis points for each effective degree of freedom and
-# their limits, and points of each kind at which the tolerance is measured.
-BASIS_ROWS, POINTS_PER_DOF, FEWEST_POINTS, MOST_POINTS, CHECKED = 700, 2.0, 100, 500, 60
+# Basis points for each effective degree of freedom, and their least and largest number: training
+# rows, points between neighbours, and points outside. Points of each kind that are checked.
+KINDS = (3.0, 300, 700), (1.0, 100, 250), (1.0, 100, 250)
+CHECKED = 60
 # Share of the leverage in the kernel of the basis.
 LEVERAGE_SHARE = 0.1
 # Neighbours: along the line to one of the nearest rows, with noise relative to the deviations.
-NEIGHBOURS, NEARBY = 3, 0.05
+NEAREST, NEARBY = 3, 0.05
 # Points outside: rows moved away from the centre of the range by at most this share of it.
-OUTSIDE = 0.2
+BEYOND = 0.2
 SEED = 26
 
 
@@ -127,11 +128,11 @@ def low_rank(fit: Fit) -> LowRankBasis | None:
     for part in fit.exact_ensemble.regressions:
         pairs = part.forms[ESTIMATES[fit.estimates[0]].pairing]
         kernel = MemberKernel(part.exact, pairs, LEVERAGE_SHARE * _mean_noise(part))
-        projected = low_rank_basis(kernel, h, _largest_rank(part))
-        if projected is None:
+        B = low_rank_basis(kernel, h, _largest_rank(part))
+        if B is None:
             return None
-        parts.append(low_rank_forms(part.exact, part.forms, kernel, projected))
-        bases.append(kernel.by_member(projected.B))
+        parts.append(low_rank_forms(kernel, part.forms, B))
+        bases.append(kernel.by_member(B))
     ensemble, names = fit.exact_ensemble, fit.estimates
     pairings = {ESTIMATES[name].pairing for name in names}
     exact = {name: point_parts(ensemble, name, held) for name in pairings}
@@ -169,10 +170,10 @@ def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
             if not isinstance(form, PairwiseForm):
                 return None
             kernel = NetworkKernel(part.exact, network, form, pairs.scale[k], k)
-            projected = low_rank_basis(kernel, h, _largest_rank(part))
-            if projected is None:
+            B = low_rank_basis(kernel, h, _largest_rank(part))
+            if B is None:
                 return None
-            outputs.append(low_rank_networks(kernel, projected))
+            outputs.append(low_rank_networks(kernel, B))
         parts.append(tuple(outputs))
     exact = undersmoothed_parts(fit.exact_ensemble, networks, forms, held)
     dof = tuple(network.dof for network in networks)
@@ -253,7 +254,9 @@ def _points(fit: Fit) -> tuple[Array, Array] | None:
     """Basis points, and points outside the basis, or None where the exact forms are kept."""
     if not large_forms(fit):
         return None
-    sample = fit.gap_points if fit.rows is None else fit.rows.data.sample(BASIS_ROWS + CHECKED).X
+    gamma = float(np.max(fit.gamma))
+    n, near, outside = (int(np.clip(each * gamma, *ends)) for each, *ends in KINDS)
+    sample = fit.gap_points if fit.rows is None else fit.rows.data.sample(n + CHECKED).X
     X = to_numpy(dense(sample)).astype(float)
     if X.shape[0] < 2 * CHECKED:
         return None
@@ -261,9 +264,8 @@ def _points(fit: Fit) -> tuple[Array, Array] | None:
     X = X[rng.permutation(X.shape[0])]
     # All rows of a small table are in the basis, so that those that are checked are too.
     n_rows = X.shape[0] if fit.n_rows == X.shape[0] else X.shape[0] - CHECKED
-    n = int(np.clip(POINTS_PER_DOF * float(np.max(fit.gamma)), FEWEST_POINTS, MOST_POINTS)) // 2
     around = Surroundings(X, to_numpy(fit.scale.low), to_numpy(fit.scale.high))
-    basis = X[:n_rows], around.neighbours(n, rng), around.outside(n, rng)
+    basis = X[:n_rows], around.neighbours(near, rng), around.outside(outside, rng)
     checked = X[-CHECKED:], around.neighbours(CHECKED, rng), around.outside(CHECKED, rng)
     first, second = (like(np.concatenate(p), fit.ensemble.layer.b) for p in (basis, checked))
     return first, second
@@ -276,7 +278,7 @@ class Surroundings:
         self.X, self.deviations = X, X.std(axis=0)
         self.center = 0.5 * (low + high)
         scaled = X / np.where(self.deviations > 0, self.deviations, 1.0)
-        self.near = KDTree(scaled).query(scaled, min(NEIGHBOURS + 1, len(X)))[1]
+        self.near = KDTree(scaled).query(scaled, min(NEAREST + 1, len(X)))[1]
 
     def neighbours(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Points between rows and their nearest rows, with noise, shape (n, d)."""
@@ -288,4 +290,4 @@ class Surroundings:
     def outside(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Rows moved away from the centre of the range, by up to a tenth of it, shape (n, d)."""
         from_center = self.X[rng.integers(len(self.X), size=n)] - self.center
-        return self.center + from_center * (1 + OUTSIDE * rng.random(from_center.shape))
+        return self.center + from_center * (1 + BEYOND * rng.random(from_center.shape))

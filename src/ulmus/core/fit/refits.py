@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse
 
-from ulmus.core.arrays.backend import Array, dense, like, namespace, taken_rows, to_numpy
+from ulmus.core.arrays.backend import dense, like, namespace, taken_rows, to_numpy
 from ulmus.core.data.scaling import checked_feature_scale, feature_scale
 from ulmus.core.data.source import RowBlocks
 from ulmus.core.ensemble.ensemble import Ensemble
 from ulmus.core.ensemble.regression import fitted_rows
 from ulmus.core.fit.layer import Importances, InputImportances, MapSearch, hidden_layer
 from ulmus.core.fit.spec import FitSpec, LayerSpec
-from ulmus.core.layer.functionals import Functionals, features
+from ulmus.core.layer.functionals import Points, features
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.spec import CovarianceSpec
@@ -74,7 +74,7 @@ class Fold:
     coefficients: np.ndarray  # (M, N', K): coefficients of the features, in the units of y
     shift: np.ndarray  # (K,): constant of each output
 
-    def mean(self, X: Array | Functionals) -> np.ndarray:
+    def mean(self, X: Points) -> np.ndarray:
         """Prediction at the rows of X, or of functionals, shape (K, p)."""
         layer, parts = self.layer, []
         M, width, K = self.coefficients.shape
@@ -214,7 +214,7 @@ def out_of_fold(folds: tuple[Fold, ...], residuals: np.ndarray) -> np.ndarray:
     return out
 
 
-def map_shifts(folds: tuple[Fold, ...], X: Array | Functionals) -> np.ndarray:
+def map_shifts(folds: tuple[Fold, ...], X: Points) -> np.ndarray:
     """Deviations of the folds' predictions from their mean, in the units of y, (folds, K, p).
 
     Their squares sum to the variance due to the choice of the map: the sample variance between

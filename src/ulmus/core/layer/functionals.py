@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,6 +105,32 @@ class Functionals:
         return total
 
 
+class PointBlock(NamedTuple):
+    """Some points with their features in a layer, which are computed once for several results."""
+
+    X: Array  # (b, d): the points
+    layer: HiddenLayer
+    h: Array  # (M, N', b): their features
+
+    def features(self, layer: HiddenLayer) -> Array:
+        """Features in the same layer or in another one, shape (M, N', b)."""
+        return self.h if layer is self.layer else layer(self.X)
+
+
+# What predictions are evaluated at.
+Points = Array | Functionals | PointBlock
+
+
+def point_blocks(layer: HiddenLayer, points: Array | Functionals) -> Iterator[Points]:
+    """Blocks of points with their features; functionals, which cache theirs, as they are."""
+    if isinstance(points, Functionals):
+        yield points
+        return
+    for rows in row_blocks(points.shape[0], layer.width, layer.W):
+        X = taken_rows(points, rows)
+        yield PointBlock(X, layer, layer(X))
+
+
 def _product(h: Array, weights: Any) -> Array:
     """Features (w, b) times sparse weights (b, q), shape (w, q)."""
     # Above two percent nonzero weights, a dense product is faster.
@@ -113,13 +139,18 @@ def _product(h: Array, weights: Any) -> Array:
     return h @ like(weights.toarray(), h)
 
 
-def count(points: Array | Functionals) -> int:
+def count(points: Points) -> int:
     """Number of points or functionals."""
+    if isinstance(points, PointBlock):
+        return int(points.X.shape[0])
     return points.count if isinstance(points, Functionals) else int(points.shape[0])
 
 
-def features(layer: HiddenLayer, points: Array | Functionals) -> Iterator[Array]:
+def features(layer: HiddenLayer, points: Points) -> Iterator[Array]:
     """Features (M, N', b) of points (p, d) or functionals, in portions."""
+    if isinstance(points, PointBlock):
+        yield points.features(layer)
+        return
     if isinstance(points, Functionals):
         yield from points.features(layer)
         return

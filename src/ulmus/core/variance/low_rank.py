@@ -21,14 +21,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from ulmus.core.arrays.backend import (
     Array,
     contracted,
-    double_precision,
     like,
     namespace,
     to_numpy,
@@ -42,6 +41,8 @@ from ulmus.core.variance.undersmoothing import UndersmoothedNetworks
 
 # Eigenvalues below this share of the largest, in double and in single precision, are round-off.
 ROUND_OFF = (1e-12, 1e-5)
+# Part of the kernel, in units of the variance, that is negligible at a basis point.
+NEGLIGIBLE = 1e-5
 
 
 def in_single(array: Array) -> Array:
@@ -123,17 +124,26 @@ class LowRankForms:
         return LowRankForms(self.C[:r, :], self.lengths[:r, :r], pairs)
 
 
-def low_rank_forms(
-    smoother: Smoother, forms: dict[str, PairForms], kernel: MemberKernel, basis: Basis
-) -> LowRankForms:
-    """All forms of a regression in the coordinates of a basis."""
-    M, B = smoother.n_members, kernel.by_member(basis.B)
-    pairs = {}
+def low_rank_forms(kernel: MemberKernel, forms: dict[str, PairForms], basis: Array) -> LowRankForms:
+    """All forms of a regression in the coordinates of a basis (M N', r)."""
+    M, B, pairs = kernel.smoother.n_members, kernel.by_member(basis), {}
+    scaled = basis * (kernel.leverage / M)
     for name, pair in forms.items():
-        means = [PAIRINGS[name].means(form.sums(B, B), M) for form in pair.forms]
-        single, distinct = (namespace(B).stack(list(a)) for a in zip(*means, strict=True))
-        pairs[name] = LowRankPairs(in_single(single), in_single(distinct), pair.scale)
-    return LowRankForms(in_single(basis.C), in_single(basis.B.T @ basis.B / M), pairs)
+        single, distinct = [], []
+        for form, share in zip(pair.forms, kernel.shares(pair), strict=True):
+            assert isinstance(form, PairwiseForm)  # others have no basis
+            sums = form.applied(B)
+            if pair is kernel.pairs:
+                scaled = scaled + share * _flat(sums.single + sums.distinct)
+            products = PairSums(*(contracted(B, a, joint=True) for a in sums))
+            means = PAIRINGS[name].means(products, M)
+            single.append(means.single)
+            distinct.append(means.distinct)
+        xp = namespace(basis)
+        first, second = (in_single(xp.stack(each)) for each in (single, distinct))
+        pairs[name] = LowRankPairs(first, second, pair.scale)
+    C = kernel.adjoint(scaled).T
+    return LowRankForms(in_single(C), in_single(basis.T @ basis / M), pairs)
 
 
 @dataclass(frozen=True)
@@ -176,11 +186,12 @@ class LowRankNetworks:
         return like(self.null_space, self.groups)
 
 
-def low_rank_networks(kernel: NetworkKernel, basis: Basis) -> LowRankNetworks:
-    """The undersmoothed networks of an output in the coordinates of a basis."""
-    noise, null_space = kernel.parts(basis.B)
+def low_rank_networks(kernel: NetworkKernel, basis: Array) -> LowRankNetworks:
+    """The undersmoothed networks of an output in the coordinates of a basis (w, r)."""
+    noise, null_space = kernel.parts(basis)
+    C = kernel.adjoint(kernel.applied(basis)).T
     return LowRankNetworks(
-        in_single(basis.C), kernel.group_coefficients, in_single(noise), in_single(null_space)
+        in_single(C), kernel.group_coefficients, in_single(noise), in_single(null_space)
     )
 
 
@@ -199,25 +210,12 @@ class Kernel(Protocol):
     def gram(self, t: Array) -> Array:
         """The kernel of all pairs of functionals, shape (p, p)."""
 
-    def applied(self, t: Array) -> Array:
-        """The matrix of the kernel times coordinates (w, p)."""
 
-    def adjoint(self, a: Array) -> Array:
-        """Vectors (M N', p) whose products with features are those of a with coordinates."""
+def low_rank_basis(kernel: Kernel, h: Array, rank: int) -> Array | None:
+    """Stacked coordinates (w, r) of a basis, from the features h (M, N', p) of basis points.
 
-
-class Basis(NamedTuple):
-    """Projection on the leading eigenvectors of a kernel at basis points."""
-
-    B: Array  # (w, r): stacked coordinates of the basis
-    C: Array  # (r, M N'): map from features to the coordinates c
-
-
-def low_rank_basis(kernel: Kernel, h: Array, rank: int) -> Basis | None:
-    """Basis of at most the given rank from the features h (M, N', p) of basis points.
-
-    A point is weighted by the inverse of its variance, so that relative errors are alike. None if
-    the kernel is zero.
+    A point is weighted by the inverse of its variance, so that relative errors are alike. The rank
+    is at most the given one, and no larger than all points require. None if the kernel is zero.
     """
     t = kernel.coordinates(h)
     gram = kernel.gram(t)
@@ -225,13 +223,18 @@ def low_rank_basis(kernel: Kernel, h: Array, rank: int) -> Basis | None:
     variance = xp.linalg.diagonal(gram) + kernel.spread(h)
     w = xp.where(variance > 0, variance, xp.ones_like(variance)) ** -0.5
     values, vectors = eigh(gram * w * w[:, None])
-    least = ROUND_OFF[0 if double_precision(gram) else 1] * float(values[-1])
-    kept = min(rank, int(np.sum(to_numpy(values) > max(least, 0.0))))
-    if not kept:
-        return None
-    values, vectors = xp.flip(values[-kept:], axis=0), xp.flip(vectors[:, -kept:], axis=1)
-    B = t @ (w[:, None] * vectors / values**0.5)
-    return Basis(B, kernel.adjoint(kernel.applied(B)).T)
+    values, vectors = xp.flip(values, axis=0), xp.flip(vectors, axis=1)
+    kept = min(rank, _sufficient_rank(to_numpy(values), to_numpy(vectors)))
+    values, vectors = values[:kept], vectors[:, :kept]
+    return t @ (w[:, None] * vectors / values**0.5) if kept else None
+
+
+def _sufficient_rank(values: np.ndarray, vectors: np.ndarray) -> int:
+    """Number of leading eigenvectors that leave a negligible part of the kernel at every point."""
+    real = values > ROUND_OFF[0 if values.dtype == np.float64 else 1] * values[0]
+    missing = np.cumsum((vectors**2 * np.maximum(values, 0.0))[:, ::-1], axis=1)[:, ::-1]
+    needed = int(np.count_nonzero(np.max(missing, axis=0) > NEGLIGIBLE))
+    return min(needed, int(np.count_nonzero(real)))
 
 
 @dataclass(frozen=True)
@@ -259,30 +262,20 @@ class MemberKernel:
 
     def gram(self, t: Array) -> Array:
         """The kernel of all pairs of functionals, shape (p, p)."""
-        by_member = self.by_member(t)
-        total = sum(s * form.total(by_member, by_member) for s, form in self._terms)
+        by_member, shares = self.by_member(t), self.shares(self.pairs)
+        terms = zip(shares, self.pairs.forms, strict=True)
+        total = sum(share * form.total(by_member, by_member) for share, form in terms)
         return total + (self.leverage / self.smoother.n_members) * (t.T @ t)
-
-    def applied(self, t: Array) -> Array:
-        """The matrix of the kernel times coordinates (M N', p)."""
-        total, by_member = t * (self.leverage / self.smoother.n_members), self.by_member(t)
-        for s, form in self._terms:
-            sums = form.applied(by_member)
-            total = total + s * _flat(sums.single + sums.distinct)
-        return total
 
     def adjoint(self, a: Array) -> Array:
         """Vectors (M N', p) whose products with features are those of a with coordinates."""
         return _flat(transposed(self.smoother.to_t) @ self.by_member(a))
 
-    @property
-    def _terms(self) -> list[tuple[Array, PairwiseForm]]:
-        """The forms with their shares, mean over outputs."""
-        forms, scale = self.pairs.forms, self.pairs.scale
-        xp, K, M = namespace(scale), scale.shape[0], self.smoother.n_members
-        shares = [xp.sum(scale)] if len(forms) == 1 else [scale[k] for k in range(K)]
-        terms = zip(shares, forms, strict=True)
-        return [(s / (K * M**2), one) for s, one in terms if isinstance(one, PairwiseForm)]
+    def shares(self, pairs: PairForms) -> list[Array]:
+        """Factors of some forms in the mean variance of the outputs."""
+        K, M, scale = pairs.scale.shape[0], self.smoother.n_members, pairs.scale
+        whole = [namespace(scale).sum(scale)] if len(pairs.forms) == 1 else list(scale)
+        return [share / (K * M**2) for share in whole]
 
 
 @dataclass(frozen=True)
