@@ -19,6 +19,7 @@ from ulmus.estimators._predicting import Predicting
 from ulmus.estimators._presentation import Presentation
 from ulmus.estimators._saving import Saving
 from ulmus.estimators._validation import checked_table, require_dense
+from ulmus.estimators._verbose import prints_progress
 from ulmus.exceptions import InputError
 from ulmus.intervals.distribution import without_rows
 from ulmus.messages import Message
@@ -51,6 +52,7 @@ class BaseELM(
         raise NotImplementedError
 
     @shared_docs
+    @prints_progress
     def check(self, X: Any = None, y: Any = None, *, sample_weight: Any = None) -> DiagnosticReport:
         """Diagnostics: calibration of the intervals, and adequacy of the fit.
 

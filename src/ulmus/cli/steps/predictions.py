@@ -14,6 +14,7 @@ import pyarrow as pa
 from ulmus.cli import options
 from ulmus.cli.console import Console
 from ulmus.exceptions import NoUndersmoothedFitError
+from ulmus.progress import stage
 from ulmus.tables.cells import number_of
 from ulmus.tables.files import TableFile
 from ulmus.tables.writers import require_supported_types, table_writer
@@ -91,14 +92,14 @@ class PredictedTable:
         require_supported_types(output, fields)
         n_written = n_excluded = 0
         total = max(1, self.table.n_cells // len(self.table.names))
-        counting = self.console.counting("Predicting", total)
-        with table_writer(output, schema) as writer, counting as advance:
+        working, stages = self.console.working("Predicting"), stage(f"Predicting {total:,} rows")
+        with table_writer(output, schema) as writer, working, stages as done:
             for rows, n_read in self._blocks():
                 n_rows = 0 if rows is None else rows.num_rows
                 if rows is not None:
                     writer.write_table(rows.cast(schema))
                 n_written, n_excluded = n_written + n_rows, n_excluded + n_read - n_rows
-                advance(n_read)
+                done((n_written + n_excluded) / total)
             if n_written == 0:
                 raise ValueError(f"{self.table.path} has no complete rows; nothing was written.")
         return {"rows": n_written, "rows_excluded": n_excluded, "columns": schema.names}

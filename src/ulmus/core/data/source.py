@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from ulmus.core.arrays.backend import Array, like, namespace, row_blocks, taken_rows, to_numpy
 from ulmus.core.data.row_hashes import STEP, scattered
+from ulmus.progress import stage
 
 
 class Block(NamedTuple):
@@ -89,13 +90,32 @@ class OrderedSource(Source, Protocol):
         """The same rows without cross-validation blocks."""
 
 
-def reduced(row_pass: RowPass, blocks: Iterable[Block], n_threads: int = 1) -> Any:
+def reduced(
+    row_pass: RowPass, blocks: Iterable[Block], n_threads: int = 1, n_rows: int | None = None
+) -> Any:
     """Run a pass over blocks, on one or more threads, and merge the results.
 
     Threads take blocks from one queue and run single-threaded matrix products. Rows of the same
-    cross-validation block are passed together.
+    cross-validation block are passed together. The share of the rows that are read is reported if
+    their number is given.
     """
-    blocks = regroup_blocks(blocks)
+    with stage(getattr(row_pass, "title", "Reading rows")) as done:
+        return _reduced(row_pass, regroup_blocks(_counted(blocks, n_rows, done)), n_threads)
+
+
+def _counted(
+    blocks: Iterable[Block], n_rows: int | None, done: Callable[[float], None]
+) -> Iterator[Block]:
+    """The blocks, while the share of the rows that were passed on is reported."""
+    n_read = 0
+    for block in blocks:
+        yield block
+        n_read += block.y.shape[1]
+        if n_rows:
+            done(n_read / n_rows)
+
+
+def _reduced(row_pass: RowPass, blocks: Iterable[Block], n_threads: int) -> Any:
     if n_threads == 1:
         return row_pass(blocks)
     queue = _Queue(iter(blocks))
@@ -173,7 +193,7 @@ class RowBlocks:
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""
-        return reduced(row_pass, self, self.n_threads)
+        return reduced(row_pass, self, self.n_threads, self.n_rows)
 
     def for_width(self, width: int) -> RowBlocks:
         """The same rows in blocks sized for ``width`` hidden features."""
@@ -328,7 +348,7 @@ class RowSample:
 class SamplePass:
     """Samples rows of positive weight."""
 
-    title: ClassVar[str] = "sample of rows"
+    title: ClassVar[str] = "Sampling rows"
 
     size: int
     seed: int

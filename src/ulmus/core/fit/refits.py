@@ -25,6 +25,7 @@ from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.core.noise_covariance.structure import CovarianceStructure
+from ulmus.progress import stage
 
 # Folds, each excluded from optimising a map once.
 N_FOLDS = 5
@@ -62,6 +63,7 @@ class Refits:
     held_out: tuple[Fold, ...]  # regressions without the fold, with its held-out residuals
 
 
+@stage("Refits for error bars, each without a fifth of the rows")
 def refitted_folds(
     data: RowBlocks,
     spec: FitSpec,
@@ -132,6 +134,7 @@ def _layer_without(
     return hidden_layer(source, spec, scale, data.reference, covariance, search).layer
 
 
+@stage("Refits for held-out residuals")
 def held_out_folds(data: RowBlocks, spec: FitSpec, folds: tuple[Fold, ...]) -> tuple[Fold, ...]:
     """The same folds, excluded from the regressions as well."""
     return tuple(_held_out(data, spec, fold) for fold in folds)
