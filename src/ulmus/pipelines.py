@@ -170,6 +170,10 @@ class PipelineInference(Effects, JointInference):
         """A table after the transformers."""
         return self.pipe[:-1].transform(X) if len(self.pipe.steps) > 1 else X
 
+    @property
+    def _n_threads(self) -> int:
+        return self._model._n_threads
+
     def _inference_fit(self) -> Fit:
         return self._model.fitted_
 

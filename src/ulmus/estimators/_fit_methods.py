@@ -21,6 +21,7 @@ from ulmus.estimators import _validation as check
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._importance import tree_importances
 from ulmus.estimators._parameters import fit_spec, needs_residuals, require_same_layer
+from ulmus.estimators._threads import threaded
 from ulmus.exceptions import (
     CorrelatedErrorsWarning,
     DegenerateFitWarning,
@@ -45,6 +46,7 @@ class FitMethods:
     """Methods that fit an estimator; a fit that fails leaves the previous one usable."""
 
     @shared_docs
+    @threaded
     def fit(
         self,
         X: Any,
@@ -106,6 +108,7 @@ class FitMethods:
         return self._adopt(fresh, fit, covariance)
 
     @shared_docs
+    @threaded
     def fit_blocks(self, blocks: Any, *, time: Any = None, groups: Any = None) -> Self:
         """Fit a table that comes in blocks of rows and need not fit into memory.
 
@@ -153,7 +156,6 @@ class FitMethods:
             first,
             check.checked_reference(fresh, first.X),
             width=first.X.shape[1],
-            n_threads=check.n_threads(fresh),
             progress=progress_bar if fresh.verbose else no_progress,
         )
         fresh._set_features(first.X.shape[1], first.names)
@@ -164,6 +166,7 @@ class FitMethods:
         return self._adopt(fresh, fit, covariance)
 
     @available_if(_one_pass_suffices)  # type: ignore[untyped-decorator]
+    @threaded
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add rows to the fit without keeping them.
 

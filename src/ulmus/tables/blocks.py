@@ -177,7 +177,6 @@ class BlockSource:
     first: CheckedBlock  # the first block, whose columns every block must have
     reference: Array  # an array of the library, dtype and device of the computation
     width: int = 1  # hidden features of a row, which determine the number of rows of a block
-    n_threads: int = 1  # threads of a pass
     # Wraps the blocks of a pass to display its progress.
     progress: Callable[[Iterable[Any], str], Iterable[Any]] = no_progress
     fingerprints: list[Fingerprint] = field(default_factory=list)  # that of the first complete pass
@@ -235,7 +234,7 @@ class BlockSource:
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""
         title = getattr(row_pass, "title", "reading")
-        return reduced(row_pass, self.blocks(title), self.n_threads)
+        return reduced(row_pass, self.blocks(title))
 
     def sample(self, n_rows: int) -> Block:
         """The first rows of positive weight."""

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.arrays.backend import Array, dense, like, namespace, taken_rows, to_numpy
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.scaling import checked_feature_scale, feature_scale
 from ulmus.core.data.source import RowBlocks
 from ulmus.core.ensemble.regression import fitted_rows
@@ -77,8 +78,10 @@ def refitted_folds(
     """
     assert isinstance(spec.layer, LayerSpec)  # a map was optimised
     layer_spec = replace(spec.layer, n_neurons=n_neurons)
-    folds = []
-    for i, rows in enumerate(fold_rows(data, layer_spec.map_seed)):
+    parts = fold_rows(data, layer_spec.map_seed)
+
+    def refitted(i: int) -> Fold:
+        rows = parts[i]
         others = _others(data, rows)
         covariance = None
         if structure is not None and locations is not None:
@@ -89,8 +92,9 @@ def refitted_folds(
         ensemble = fitted.ensemble
         loo = ensemble.ordered([record["loo"] for record in fitted.records], axis=1)
         residuals = loo[:, :, rows].mean(axis=0) * ensemble.unit[:, None]
-        folds.append(Fold(rows, residuals, layer, ensemble.coefficients, ensemble.shift))
-    return tuple(folds)
+        return Fold(rows, residuals, layer, ensemble.coefficients, ensemble.shift)
+
+    return tuple(mapped(refitted, range(len(parts))))
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,7 @@ def _layer_without(
 
 def held_out_folds(data: RowBlocks, spec: FitSpec, folds: tuple[Fold, ...]) -> tuple[Fold, ...]:
     """The same folds, excluded from the regressions as well."""
-    return tuple(_held_out(data, spec, fold) for fold in folds)
+    return tuple(mapped(lambda fold: _held_out(data, spec, fold), folds))
 
 
 def _held_out(data: RowBlocks, spec: FitSpec, fold: Fold) -> Fold:
