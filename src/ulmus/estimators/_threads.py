@@ -25,11 +25,13 @@ def n_threads(n_jobs: Any) -> int:
     return int(effective_n_jobs(n_jobs))
 
 
-def threaded(method: Callable[Concatenate[Any, P], Result]) -> Callable[Concatenate[Any, P], Result]:
+def threaded(
+    method: Callable[Concatenate[Any, P], Result],
+) -> Callable[Concatenate[Any, P], Result]:
     """Run a method of an estimator on its number of threads, with BLAS on one."""
 
     @wraps(method)
-    def run(self: Any, *args: P.args, **kwargs: P.kwargs) -> Result:
+    def run(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Result:
         with thread_pool(self._n_threads):
             return method(self, *args, **kwargs)
 

@@ -21,7 +21,7 @@ from ulmus.core.data.source import RowBlocks
 from ulmus.core.ensemble.regression import fitted_rows
 from ulmus.core.fit.layer import Importances, InputImportances, MapSearch, hidden_layer
 from ulmus.core.fit.spec import FitSpec, LayerSpec
-from ulmus.core.layer.functionals import Functionals, features
+from ulmus.core.layer.functionals import Functionals, by_features
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.spec import CovarianceSpec
@@ -46,13 +46,15 @@ class Fold:
 
     def mean(self, X: Array | Functionals) -> np.ndarray:
         """Prediction at the rows of X, or of functionals, shape (K, p)."""
-        layer, parts = self.layer, []
+        layer = self.layer
         M, width, K = self.coefficients.shape
         weights = like(self.coefficients.reshape(M * width, K).T / M, layer.W)
-        for h in features(layer, X):
+
+        def mean_of(h: Array) -> np.ndarray:
             shift = self.shift[:, None] * to_numpy(layer.shares(h))
-            parts.append(to_numpy(weights @ namespace(h).reshape(h, (M * width, -1))) + shift)
-        return np.concatenate(parts, axis=1)
+            return to_numpy(weights @ namespace(h).reshape(h, (M * width, -1))) + shift
+
+        return np.concatenate(by_features(mean_of, layer, X), axis=1)
 
 
 @dataclass(frozen=True)
@@ -113,13 +115,15 @@ def fold_importances(
     data: RowBlocks, spec: LayerSpec, importances: InputImportances
 ) -> tuple[np.ndarray, ...]:
     """For each fold, importances (d,) of the columns that are computed without it."""
-    X, out = to_numpy(dense(data.X)).astype(float), []
+    X = to_numpy(dense(data.X)).astype(float)
     columns = np.arange(X.shape[1])
-    for rows in fold_rows(data, spec.map_seed):
+
+    def of_fold(rows: np.ndarray) -> np.ndarray:
         others = _others(data, rows)
         found = importances(X[others], data.y[:, others].T, columns)
-        out.append(np.zeros(len(columns)) if found is None else found.values)
-    return tuple(out)
+        return np.zeros(len(columns)) if found is None else found.values
+
+    return tuple(mapped(of_fold, fold_rows(data, spec.map_seed)))
 
 
 def _layer_without(
@@ -196,5 +200,5 @@ def map_shifts(folds: tuple[Fold, ...], X: Array | Functionals) -> np.ndarray:
     times the true ones, without it 0.9 to 1.3 times.
     """
     # Squares of the units of y may exceed single precision.
-    means = np.stack([fold.mean(X) for fold in folds]).astype(float)
+    means = np.stack(mapped(lambda fold: fold.mean(X), folds)).astype(float)
     return (means - means.mean(axis=0)) / np.sqrt(len(folds) - 1)
