@@ -6,12 +6,17 @@ Results do not depend on it.
 
 from __future__ import annotations
 
+import itertools
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Progress(Protocol):
@@ -47,9 +52,11 @@ _RECEIVER: ContextVar[_Receiver] = ContextVar("receiver", default=_NOBODY)
 
 @contextmanager
 def reported_to(progress: Progress | None) -> Iterator[None]:
-    """Report stages of the present thread or task; None leaves the receiver unchanged."""
-    receiver = _RECEIVER.get() if progress is None else _Receiver(progress, False)
-    token = _RECEIVER.set(receiver)
+    """Report the stages of the present thread or task, unless a caller receives them already."""
+    if progress is None or _RECEIVER.get() is not _NOBODY:
+        yield
+        return
+    token = _RECEIVER.set(_Receiver(progress, in_stage=False))
     try:
         yield
     finally:
@@ -75,6 +82,20 @@ def stage(name: str) -> Iterator[Callable[[float], None]]:
         _RECEIVER.reset(token)
 
 
+def counted(
+    task: Callable[[Item], Result], n_tasks: int, done: Callable[[float], None]
+) -> Callable[[Item], Result]:
+    """A task that reports which share of all tasks is done, on any number of threads."""
+    numbers = itertools.count(1)
+
+    def counting(item: Item) -> Result:
+        result = task(item)
+        done(next(numbers) / n_tasks)
+        return result
+
+    return counting
+
+
 def detail(text: str) -> None:
     """Report a result of a step within the present stage."""
     _RECEIVER.get().progress.detail(text)
@@ -82,16 +103,21 @@ def detail(text: str) -> None:
 
 @dataclass
 class Lines:
-    """Writes a line for each stage with the seconds since the start, and others while it lasts."""
+    """Writes a line for each stage, and others while it lasts; each with the time since the start.
+
+    With ``patience``, only stages that last so many seconds are written, from another thread.
+    """
 
     write: Callable[[str], None]
     details: bool = False  # whether details are written
+    patience: float = 0.0  # seconds
     interval: float = 10.0  # seconds between lines of the same stage
     clock: Callable[[], float] = time.monotonic
     _start: float = field(init=False)
     _stage: str = field(init=False, default="")
     _stage_start: float = field(init=False, default=0.0)
     _written: float = field(init=False, default=0.0)
+    _timer: threading.Timer | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._start = self.clock()
@@ -100,8 +126,14 @@ class Lines:
         """Write the name of a new stage, and the share that is done of one that takes long."""
         now = self.clock() - self._start
         if stage != self._stage:
+            self.close()
             self._stage, self._stage_start = stage, now
-            self._line(now, stage)
+            if self.patience:
+                self._timer = threading.Timer(self.patience, self._line, (now, stage))
+                self._timer.daemon = True
+                self._timer.start()
+            else:
+                self._line(now, stage)
         elif share and now - self._written >= self.interval:
             left = (now - self._stage_start) * (1 - share) / share
             self._line(now, f"{stage}: {share:.0%}, about {left:.0f} s left")
@@ -110,6 +142,12 @@ class Lines:
         """Write a detail, if they are wanted."""
         if self.details:
             self._line(self.clock() - self._start, f"  {text}")
+
+    def close(self) -> None:
+        """End the present stage."""
+        self._stage = ""
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _line(self, now: float, text: str) -> None:
         self._written = now

@@ -31,6 +31,8 @@ from ulmus.messages import ANY, Message, Setting
 from ulmus.progress import Lines, reported_to
 
 FAILURE, BAD_INPUT = 1, 2
+# Seconds that a stage must last to be worth a line where there is no terminal.
+PATIENCE = 2.0
 # Options whose names differ from the Python parameter.
 RENAMED = {"target": "interval_target"}
 # System errors about a path that the user named.
@@ -96,7 +98,10 @@ class Console:
         else:
             with reported_to(self._lines):
                 self._lines.report(title, None)
-                yield
+                try:
+                    yield
+                finally:
+                    self._lines.close()
 
     @cached_property
     def _stderr(self) -> RichConsole:
@@ -104,7 +109,7 @@ class Console:
 
     @cached_property
     def _lines(self) -> Lines:
-        return Lines(self.error)
+        return Lines(self.error, patience=PATIENCE)
 
     @contextmanager
     def handle_errors(self) -> Iterator[None]:

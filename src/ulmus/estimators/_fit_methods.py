@@ -21,7 +21,7 @@ from ulmus.estimators import _validation as check
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._importance import tree_importances
 from ulmus.estimators._parameters import fit_spec, needs_residuals, require_same_layer
-from ulmus.estimators._verbose import prints_progress
+from ulmus.estimators._threads import threaded
 from ulmus.exceptions import (
     CorrelatedErrorsWarning,
     DegenerateFitWarning,
@@ -47,7 +47,7 @@ class FitMethods:
     """Methods that fit an estimator; a fit that fails leaves the previous one usable."""
 
     @shared_docs
-    @prints_progress
+    @threaded
     def fit(
         self,
         X: Any,
@@ -109,7 +109,7 @@ class FitMethods:
         return self._adopt(fresh, fit, covariance)
 
     @shared_docs
-    @prints_progress
+    @threaded
     def fit_blocks(self, blocks: Any, *, time: Any = None, groups: Any = None) -> Self:
         """Fit a table that comes in blocks of rows and need not fit into memory.
 
@@ -157,7 +157,6 @@ class FitMethods:
             first,
             check.checked_reference(fresh, first.X),
             width=first.X.shape[1],
-            n_threads=check.n_threads(fresh),
         )
         fresh._set_features(first.X.shape[1], first.names)
         spec = fit_spec(fresh, first.X.shape[1], first.y.shape[0], first.one_output)
@@ -167,7 +166,7 @@ class FitMethods:
         return self._adopt(fresh, fit, covariance)
 
     @available_if(_one_pass_suffices)  # type: ignore[untyped-decorator]
-    @prints_progress
+    @threaded
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add rows to the fit without keeping them.
 

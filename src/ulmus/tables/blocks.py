@@ -162,7 +162,6 @@ class BlockSource:
     first: CheckedBlock  # the first block, whose columns every block must have
     reference: Array  # an array of the library, dtype and device of the computation
     width: int = 1  # hidden features of a row, which determine the number of rows of a block
-    n_threads: int = 1  # threads of a pass
     fingerprints: list[Fingerprint] = field(default_factory=list)  # that of the first complete pass
     # (n,): cross-validation block of each row, in the order of reading; None for leave-one-out.
     block_ids: np.ndarray | None = None
@@ -219,7 +218,7 @@ class BlockSource:
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""
         n_rows = self.fingerprints[0].n_rows if self.fingerprints else None
-        return reduced(row_pass, self.blocks(), self.n_threads, n_rows)
+        return reduced(row_pass, self.blocks(), n_rows)
 
     def sample(self, n_rows: int) -> Block:
         """The first rows of positive weight."""

@@ -36,5 +36,6 @@ def load_model(path: Path, columns: ModelColumns) -> TableModel:
     """The model of a file, whose columns were read before."""
     model = load(path)
     estimator = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    estimator.set_params(n_jobs=-1)
     encoder = TableEncoder.from_schema(columns.schema)
     return TableModel(Pipeline([("columns", encoder), ("model", estimator)]), columns)

@@ -51,7 +51,7 @@ def train(
     config: TrainConfig, parameters: dict[str, Any], stream: bool | None, console: Console
 ) -> TrainResult:
     """Fit in memory or block by block; by default, large tables are read in blocks."""
-    table, model = config.table, ELMEnsembleRegressor(**parameters)
+    table, model = config.table, ELMEnsembleRegressor(n_jobs=-1, **parameters)
     if table.is_large if stream is None else stream:
         console.note(
             f"{table.path} has about {table.n_cells:,} cells and is read in blocks: training rows "
@@ -113,8 +113,7 @@ def _train_in_blocks(config: TrainConfig, model: Any, console: Console) -> Train
         return (block for block, _ in pieces())
 
     noise = config.locations.noise(config.noise, schema.features)
-    # Blocks in parallel use more cores than the products of one block.
-    model.set_params(noise=noise, n_jobs=-1)
+    model.set_params(noise=noise)
     arguments = _joined_locations(config, schema, pieces)
     with console.working("Fitting, block by block"):
         model.fit_blocks(blocks, **arguments)

@@ -11,16 +11,15 @@ import operator
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import scipy.sparse
-from threadpoolctl import threadpool_limits
 
 from ulmus.core.arrays.backend import Array, like, namespace, row_blocks, taken_rows, to_numpy
+from ulmus.core.arrays.threads import available_threads, mapped
 from ulmus.core.data.row_hashes import STEP, scattered
 from ulmus.progress import stage
 
@@ -90,17 +89,14 @@ class OrderedSource(Source, Protocol):
         """The same rows without cross-validation blocks."""
 
 
-def reduced(
-    row_pass: RowPass, blocks: Iterable[Block], n_threads: int = 1, n_rows: int | None = None
-) -> Any:
-    """Run a pass over blocks, on one or more threads, and merge the results.
+def reduced(row_pass: RowPass, blocks: Iterable[Block], n_rows: int | None = None) -> Any:
+    """Run a pass over blocks, on the available threads, and merge the results.
 
-    Threads take blocks from one queue and run single-threaded matrix products. Rows of the same
-    cross-validation block are passed together. The share of the rows that are read is reported if
-    their number is given.
+    Threads take blocks from one queue. Rows of the same cross-validation block are passed together.
+    The share of the rows that are read is reported if their number is given.
     """
     with stage(getattr(row_pass, "title", "Reading rows")) as done:
-        return _reduced(row_pass, regroup_blocks(_counted(blocks, n_rows, done)), n_threads)
+        return _reduced(row_pass, regroup_blocks(_counted(blocks, n_rows, done)))
 
 
 def _counted(
@@ -115,7 +111,8 @@ def _counted(
             done(n_read / n_rows)
 
 
-def _reduced(row_pass: RowPass, blocks: Iterable[Block], n_threads: int) -> Any:
+def _reduced(row_pass: RowPass, blocks: Iterable[Block]) -> Any:
+    n_threads = available_threads()
     if n_threads == 1:
         return row_pass(blocks)
     queue = _Queue(iter(blocks))
@@ -124,8 +121,7 @@ def _reduced(row_pass: RowPass, blocks: Iterable[Block], n_threads: int) -> Any:
         first = next(queue, None)
         return None if first is None else row_pass(itertools.chain([first], queue))
 
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
-        parts = [part for part in pool.map(share, range(n_threads)) if part is not None]
+    parts = [part for part in mapped(share, range(n_threads)) if part is not None]
     return reduce(operator.add, parts) if parts else row_pass(())
 
 
@@ -153,7 +149,6 @@ class RowBlocks:
     root_weight: Array | None
     reference: Array  # an array of the library, dtype and device of the computation
     width: int = 1  # hidden features of a row, which determine the number of rows of a block
-    n_threads: int = 1  # threads of a pass
     # (n,): cross-validation block of each row; None for leave-one-out.
     block_ids: np.ndarray | None = None
     # (n,): for each row the row that it is a copy of, itself if none; None without copies.
@@ -193,7 +188,7 @@ class RowBlocks:
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""
-        return reduced(row_pass, self, self.n_threads, self.n_rows)
+        return reduced(row_pass, self, self.n_rows)
 
     def for_width(self, width: int) -> RowBlocks:
         """The same rows in blocks sized for ``width`` hidden features."""
