@@ -17,6 +17,7 @@ from ulmus.core.variance.estimates import (
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._base import BaseELM
 from ulmus.estimators._docstrings import shared_docs
+from ulmus.estimators._threads import threaded
 from ulmus.exceptions import DegenerateFitWarning, InputError, warn
 from ulmus.messages import Message, Setting, invalid
 
@@ -158,6 +159,7 @@ class ELMEnsembleRegressor(BaseELM):
             warn(message, DegenerateFitWarning)
 
     @shared_docs
+    @threaded
     def variance_components(self, X: Any, estimate: str | None = None) -> VarianceComponents:
         """Components of the variance of a prediction.
 
@@ -185,6 +187,7 @@ class ELMEnsembleRegressor(BaseELM):
         return VarianceComponents(*(self._output(a, X) for a in components(parts)))
 
     @shared_docs
+    @threaded
     def member_correlation(self, X: Any, estimate: str | None = None) -> MemberCorrelation:
         """Correlation between the predictions of two members, and its upper bound.
 
@@ -209,6 +212,7 @@ class ELMEnsembleRegressor(BaseELM):
         return MemberCorrelation(*(self._output(a, X) for a in correlation(parts)))
 
     @shared_docs
+    @threaded
     def variance_at(self, X: Any, n_estimators: int, estimate: str | None = None) -> Any:
         """Variance of the prediction of an ensemble of another size.
 
@@ -236,6 +240,7 @@ class ELMEnsembleRegressor(BaseELM):
         return self._output(variance_at(parts, n_members), X)
 
     @shared_docs
+    @threaded
     def suggest_n_estimators(self, X: Any, tolerance: float = 0.05, quantile: float = 0.9) -> int:
         """Number of members beyond which the variance hardly decreases.
 

@@ -336,7 +336,7 @@ class EnsembleSums:
 class SecondPass:
     """Forms and results of rows, from the leverages and residuals of the fitted members."""
 
-    title: ClassVar[str] = "residuals and their sums"
+    title: ClassVar[str] = "Residuals and standard errors"
 
     ensemble: Ensemble  # the fitted members
     groups: list[slice]  # groups of the first members whose products are summed; none if empty

@@ -31,6 +31,7 @@ from ulmus.core.layer.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting
+from ulmus.progress import stage
 
 MAP_STRUCTURES = ("ard", "full", "auto")
 # "auto" optimises a full matrix from this many rows per entry.
@@ -237,6 +238,7 @@ def _input_map(
         return replace(identity, failure=str(error)), 1.0, None
 
 
+@stage("Learning the input map")
 def _optimised(
     spec: LayerSpec, sample: _MapSample, inputs: Inputs, search: MapSearch
 ) -> tuple[InputMap, float, MapSource] | None:

@@ -77,7 +77,7 @@ class EnsembleModelledSums:
 class ModelledNoisePass:
     """Products of the coordinates of rows, weighted by their noise variances."""
 
-    title: ClassVar[str] = "noise model: standard errors"
+    title: ClassVar[str] = "Noise model: standard errors"
 
     ensemble: Ensemble
     varies: np.ndarray  # (K,): outputs whose variance varies
