@@ -22,8 +22,8 @@ from ulmus.core.data.source import Block, row_keys
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.ridge.member_pairs import COMMON, PairGram, Pairing, PairSums, member_groups
 
-# Rows of a sample for each hidden unit of a member, and the fewest rows. Standard errors differ from
-# exact ones by 1 percent, those of "S3" by 2 (tests/core/ridge/test_sampled_pairs.py).
+# Rows of a sample for each hidden unit of a member, and the fewest rows. Standard errors are within
+# 1 percent of the exact ones, those of "S3" within 2 (tests/core/ridge/test_sampled_pairs.py).
 SAMPLED_ROWS, FEWEST_SAMPLED = 5, 2000
 # Larger shares of the rows are not worth a sample.
 LARGEST_SHARE = 0.5
