@@ -65,18 +65,20 @@ class Refits:
 def refitted_folds(
     data: RowBlocks,
     spec: FitSpec,
-    n_neurons: int,
+    layer: HiddenLayer,
     importances: tuple[np.ndarray, ...],
     structure: CovarianceStructure | None,
     locations: Locations | None,
 ) -> tuple[Fold, ...]:
     """For each fold, a fit of all rows behind a map that was optimised without it.
 
+    It has as many members and units as the layer of the fit.
     Searches may also start from importances of the columns for each fold. Correlated noise has a
     covariance structure and locations of the rows.
     """
     assert isinstance(spec.layer, LayerSpec)  # a map was optimised
-    layer_spec = replace(spec.layer, n_neurons=n_neurons)
+    n_members, n_neurons = layer.b.shape
+    layer_spec = replace(spec.layer, n_members=n_members, n_neurons=n_neurons)
     folds = []
     for i, rows in enumerate(fold_rows(data, layer_spec.map_seed)):
         others = _others(data, rows)
