@@ -13,7 +13,7 @@ Documented = TypeVar("Documented")
 
 PARAGRAPHS = r"""
 n_neurons : int or "auto", default="auto"
-    Number of hidden units N of a member. ``"auto"`` is 150 plus three times the effective
+    Number of hidden units N of a member. ``"auto"`` is 200 plus three times the effective
     degrees of freedom that were found with the map, at least 100, at most 20 times the square
     root of the number of rows, and less for very many rows; on a GPU, 40 times that root and at
     most 8000.
