@@ -8,7 +8,7 @@ import numpy as np
 
 from ulmus.core.arrays.backend import Array, FloatArray
 from ulmus.core.fit.fit import Fit
-from ulmus.core.layer.functionals import Functionals, point_blocks
+from ulmus.core.layer.functionals import Functionals, Points, by_points
 from ulmus.core.query.joint_covariance import bilinear, outer_sums, semidefinite
 from ulmus.core.variance.estimates import PointParts, joined, model_variance, never_negative
 from ulmus.exceptions import NegativeVarianceWarning, warn
@@ -38,11 +38,12 @@ def prediction_variance(
     Negative estimates are replaced, with a warning.
     """
     name = fit.estimates[0] if estimate is None else estimate
-    blocks = [
-        (fit.parts(block, name), fit.choice_variance(block))
-        for block in point_blocks(fit.ensemble.layer, X)
-    ]
-    parts, choice = zip(*blocks, strict=True)
+
+    def both(points: Points) -> tuple[PointParts, FloatArray]:
+        return fit.parts(points, name), fit.choice_variance(points)
+
+    fit.prepare()
+    parts, choice = zip(*by_points(both, fit.ensemble.layer, X), strict=True)
     return _variance(joined(list(parts)), np.concatenate(choice), name)
 
 

@@ -243,7 +243,7 @@ def large_forms(fit: Fit) -> bool:
     """Whether the exact forms are so large that others replace them, in memory or in a file."""
     parts = fit.exact_ensemble.regressions
     forms = [form for part in parts for pair in part.forms.values() for form in pair.forms]
-    if fit.spec.exact or fit.noise_covariance is not None or not forms:
+    if fit.spec.regression.exact or fit.noise_covariance is not None or not forms:
         return False
     if not all(isinstance(form, PairwiseForm) for form in forms):
         return False
@@ -255,7 +255,7 @@ def _points(fit: Fit) -> tuple[Array, Array] | None:
     if not large_forms(fit):
         return None
     gamma = float(np.max(fit.gamma))
-    n, near, outside = (int(np.clip(each * gamma, *ends)) for each, *ends in KINDS)
+    n, near, outside = (int(min(max(a * gamma, low), high)) for a, low, high in KINDS)
     sample = fit.gap_points if fit.rows is None else fit.rows.data.sample(n + CHECKED).X
     X = to_numpy(dense(sample)).astype(float)
     if X.shape[0] < 2 * CHECKED:

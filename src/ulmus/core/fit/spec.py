@@ -15,8 +15,9 @@ class LayerSpec:
     """How a hidden layer is drawn, and how the map of its inputs is optimised."""
 
     seed: int  # seed of all members; the first of them stay the same when members are added
-    n_members: int  # number of members
-    n_neurons: int | None  # units of a member; None for a number that grows with the rows
+    # Numbers of members and of units of each; None for those of ``SizeRule``.
+    n_members: int | None
+    n_neurons: int | None
     units: UnitDistribution  # distribution of the hidden weights and biases
     # (d', d'): no map, the structure of a map that is optimised ("ard", "full", "auto"), or the
     # map.
@@ -45,8 +46,6 @@ class FitSpec:
     tuning_fraction: float | None = None
     # Whether the forms of rows in memory keep their coordinates; None chooses the cheaper.
     dual: bool | None = None
-    # Whether variances are computed by the exact forms instead of forms of low rank.
-    exact: bool = False
     one_output: bool = True  # whether y had a single axis
     # The estimator's parameters of the layer as text; rows can be added under the same ones.
     parameters: dict[str, str] = field(default_factory=dict)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.cv_blocks import block_starts
-from ulmus.core.data.source import RowBlocks
+from ulmus.core.data.source import Block, RowBlocks, regroup_blocks
 from ulmus.core.ensemble.regression import SampleScaling
 from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.core.fit.undersmoothed_fit import Undersmoothing
@@ -72,7 +73,8 @@ class TrainingRows:
         xp, M, block_index = namespace(t), smoother.n_members, self.data.block_index
         flat = xp.reshape(t, (-1, t.shape[2]))
         out = np.zeros((len(outputs), self.data.n_blocks, t.shape[2]))
-        for block in self.data:
+
+        def add(block: Block) -> None:
             index, Q = block.rows, smoother.coordinates(layer(block.X))
             starts = block_starts(block_index[index])
             for j, k in enumerate(outputs):
@@ -81,7 +83,9 @@ class TrainingRows:
                     L = L * block.root_weight**2
                 shifts = xp.reshape(Q * L[:, None, :], (-1, Q.shape[2])).T @ flat
                 by_block = np.add.reduceat(to_numpy(shifts), starts, axis=0)
-                out[j, block_index[index][starts], :] += by_block
+                out[j, block_index[index][starts], :] = by_block
+
+        mapped(add, regroup_blocks(self.data))
         return out
 
     @property

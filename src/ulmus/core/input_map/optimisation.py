@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
 
@@ -87,17 +86,16 @@ def learned_scales(
     networks: ProbeNetworks, log: Log, importances: np.ndarray | None = None
 ) -> LearnedMap:
     """A scale for each input."""
-    with _blas_threads(networks):
-        few = networks.fewer_rows(SETTINGS.start_rows)
-        trial = search = _Search(few, log)
-        if few.y.shape[0] < networks.y.shape[0]:
-            search = _Search(networks, log)
-        start = trial.best_start(trial.common(), importances)
-        if trial is not search and explains_nothing(start.value, search.d):
-            trial = search
-            start = search.best_start(search.common(), importances)
-        learned = search.scales(start.scales, math.log(search.size / trial.size))
-        return replace(learned, from_importances=start.name == IMPORTANCES)
+    few = networks.fewer_rows(SETTINGS.start_rows)
+    trial = search = _Search(few, log)
+    if few.y.shape[0] < networks.y.shape[0]:
+        search = _Search(networks, log)
+    start = trial.best_start(trial.common(), importances)
+    if trial is not search and explains_nothing(start.value, search.d):
+        trial = search
+        start = search.best_start(search.common(), importances)
+    learned = search.scales(start.scales, math.log(search.size / trial.size))
+    return replace(learned, from_importances=start.name == IMPORTANCES)
 
 
 def explains_nothing(value: float, n_inputs: int) -> bool:
@@ -107,19 +105,12 @@ def explains_nothing(value: float, n_inputs: int) -> bool:
 
 def refitted_scales(networks: ProbeNetworks, start: LearnedMap, log: Log) -> LearnedMap:
     """Scales of the inputs of a map, optimised from it for other weights of the rows."""
-    with _blas_threads(networks):
-        return _Search(networks, log).kept_scales(start)
+    return _Search(networks, log).kept_scales(start)
 
 
 def learned_matrix(networks: ProbeNetworks, scales: LearnedMap, log: Log) -> LearnedMap:
     """A full matrix, from learned scales."""
-    with _blas_threads(networks):
-        return _Search(networks, log).matrix(scales)
-
-
-def _blas_threads(networks: ProbeNetworks) -> threadpool_limits:
-    """One BLAS thread if the networks run on several threads."""
-    return threadpool_limits(1 if networks.n_threads > 1 else None, user_api="blas")
+    return _Search(networks, log).matrix(scales)
 
 
 class _Start(NamedTuple):

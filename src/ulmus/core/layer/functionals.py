@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace, row_blocks, taken_rows
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.layer.hidden_layer import HiddenLayer
 
 Rows = slice | np.ndarray
+Result = TypeVar("Result")
 
 # Largest array of features of functionals, which is also cached.
 CHUNK_ELEMENTS = 2**26
@@ -121,14 +123,18 @@ class PointBlock(NamedTuple):
 Points = Array | Functionals | PointBlock
 
 
-def point_blocks(layer: HiddenLayer, points: Array | Functionals) -> Iterator[Points]:
-    """Blocks of points with their features; functionals, which cache theirs, as they are."""
+def by_points(
+    task: Callable[[Points], Result], layer: HiddenLayer, points: Array | Functionals
+) -> list[Result]:
+    """Results of a task for blocks of points with their features, or for functionals."""
     if isinstance(points, Functionals):
-        yield points
-        return
-    for rows in row_blocks(points.shape[0], layer.width, layer.W):
+        return [task(points)]
+
+    def of_rows(rows: slice) -> Result:
         X = taken_rows(points, rows)
-        yield PointBlock(X, layer, layer(X))
+        return task(PointBlock(X, layer, layer(X)))
+
+    return mapped(of_rows, row_blocks(points.shape[0], layer.width, layer.W))
 
 
 def _product(h: Array, weights: Any) -> Array:
@@ -146,16 +152,16 @@ def count(points: Points) -> int:
     return points.count if isinstance(points, Functionals) else int(points.shape[0])
 
 
-def features(layer: HiddenLayer, points: Points) -> Iterator[Array]:
-    """Features (M, N', b) of points (p, d) or functionals, in portions."""
+def by_features(
+    task: Callable[[Array], Result], layer: HiddenLayer, points: Points
+) -> list[Result]:
+    """Results of a task for the features (M, N', b) of each block of points or functionals."""
     if isinstance(points, PointBlock):
-        yield points.features(layer)
-        return
+        return [task(points.features(layer))]
     if isinstance(points, Functionals):
-        yield from points.features(layer)
-        return
-    for rows in row_blocks(points.shape[0], layer.width, layer.W):
-        yield layer(taken_rows(points, rows))
+        return [task(h) for h in points.features(layer)]
+    blocks = row_blocks(points.shape[0], layer.width, layer.W)
+    return mapped(lambda rows: task(layer(taken_rows(points, rows))), blocks)
 
 
 def portions(layer: HiddenLayer, points: Array | Functionals) -> list[slice]:
