@@ -36,8 +36,9 @@ from ulmus.core.variance.quadratic_forms import PairForms, PairwiseForm, RowForm
 if TYPE_CHECKING:
     from ulmus.core.fit.fit import Fit
 
-# Largest relative errors of standard errors: that a rank is chosen for, and that is accepted.
-AIM, TOLERANCE = 0.005, 0.01
+# Largest relative errors of standard errors at the points that are checked: the one that a rank is
+# chosen for, which leaves room for other points, and the one that is accepted.
+AIM, TOLERANCE = 0.002, 0.01
 # Smallest number of elements of the exact forms that are replaced: four megabytes.
 FEWEST_ELEMENTS = 2**19
 # Ranks that are compared, and the largest, relative to the products of an exact form per feature.
@@ -45,8 +46,8 @@ RANKS = (32, 48, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 448)
 MOST_RANK, CHEAPER = 512, 0.35
 # Basis points for each effective degree of freedom, and their least and largest number: training
 # rows, points between neighbours, and points outside. Points of each kind that are checked.
-KINDS = (3.0, 300, 700), (1.0, 100, 250), (1.0, 100, 250)
-CHECKED = 60
+KINDS = (3.0, 300, 700), (1.0, 100, 250), (2.0, 200, 400)
+CHECKED = 80
 # Share of the leverage in the kernel of the basis.
 LEVERAGE_SHARE = 0.1
 # Neighbours: along the line to one of the nearest rows, with noise relative to the deviations.
