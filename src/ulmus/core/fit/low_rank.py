@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from scipy.spatial import KDTree
 
-from ulmus.core.arrays.backend import Array, dense, like, namespace, to_numpy
+from ulmus.core.arrays.backend import Array, dense, like, namespace, taken_rows, to_numpy
 from ulmus.core.ensemble.components import (
     low_rank_undersmoothed_parts,
     point_parts,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # Largest relative errors of standard errors at the points that are checked: the one that a rank is
 # chosen for, which leaves room for other points, and the one that is accepted.
-AIM, TOLERANCE = 0.002, 0.01
+AIM, TOLERANCE = 0.005, 0.01
 # Smallest number of elements of the exact forms that are replaced: four megabytes.
 FEWEST_ELEMENTS = 2**19
 # Ranks that are compared, and the largest, relative to the products of an exact form per feature.
@@ -147,7 +147,9 @@ def low_rank(fit: Fit) -> LowRankBasis | None:
             errors += [_error(*variances), _error(1 + other.leverage, 1 + one.leverage)]
         return max(errors)
 
-    chosen = _smallest(tuple(parts), max(p.rank for p in parts), _leading_forms, error)
+    chosen = _smallest(
+        tuple(parts), max(p.rank for p in parts), _leading_forms, _rounded_forms, error
+    )
     if chosen is None:
         return None
     forms = LowRank(*chosen)
@@ -184,7 +186,7 @@ def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
         return _error(other.variance, exact.variance)
 
     rank = max(int(one.C.shape[0]) for outputs in parts for one in outputs)
-    chosen = _smallest(tuple(parts), rank, _leading_networks, error)
+    chosen = _smallest(tuple(parts), rank, _leading_networks, _rounded_networks, error)
     return None if chosen is None else LowRankUndersmoothing(chosen[0], dof, chosen[1])
 
 
@@ -199,26 +201,46 @@ Parts = TypeVar("Parts", bound=tuple[Any, ...])
 
 
 def _smallest(
-    parts: Parts, rank: int, leading: Callable[[Parts, int], Parts], error: Callable[[Parts], float]
+    parts: Parts,
+    rank: int,
+    leading: Callable[[Parts, int], Parts],
+    rounded: Callable[[Parts], Parts],
+    error: Callable[[Parts], float],
 ) -> tuple[Parts, float] | None:
     """Parts of the smallest rank that reaches the aim, or of the largest one, and their error."""
-    last = np.inf
+    found = None
     for r in (*(r for r in RANKS if r < rank), rank):
         few = leading(parts, r)
-        last = error(few)
-        if last <= AIM:
-            return few, last
-    return (parts, last) if last <= TOLERANCE else None
+        reached = error(few)
+        if reached <= TOLERANCE:
+            found = few, reached
+        if reached <= AIM:
+            break
+    if found is None:
+        return None
+    # Where single precision does not resolve small differences of the features, double is used.
+    single = rounded(found[0])
+    reached = error(single)
+    return (single, reached) if reached <= TOLERANCE else found
 
 
 def _leading_forms(parts: tuple[LowRankForms, ...], r: int) -> tuple[LowRankForms, ...]:
     return tuple(part.leading(r) for part in parts)
 
 
-def _leading_networks(
-    parts: tuple[tuple[LowRankNetworks, ...], ...], r: int
-) -> tuple[tuple[LowRankNetworks, ...], ...]:
+def _rounded_forms(parts: tuple[LowRankForms, ...]) -> tuple[LowRankForms, ...]:
+    return tuple(part.rounded() for part in parts)
+
+
+Networks = tuple[tuple[LowRankNetworks, ...], ...]
+
+
+def _leading_networks(parts: Networks, r: int) -> Networks:
     return tuple(tuple(one.leading(r) for one in outputs) for outputs in parts)
+
+
+def _rounded_networks(parts: Networks) -> Networks:
+    return tuple(tuple(one.rounded() for one in outputs) for outputs in parts)
 
 
 def _mean_noise(part: Regression) -> Array:
@@ -257,19 +279,33 @@ def _points(fit: Fit) -> tuple[Array, Array] | None:
         return None
     gamma = float(np.max(fit.gamma))
     n, near, outside = (int(min(max(a * gamma, low), high)) for a, low, high in KINDS)
-    sample = fit.gap_points if fit.rows is None else fit.rows.data.sample(n + CHECKED).X
-    X = to_numpy(dense(sample)).astype(float)
+    rng = np.random.default_rng(SEED)
+    X = _training_inputs(fit, n + CHECKED, rng)
     if X.shape[0] < 2 * CHECKED:
         return None
-    rng = np.random.default_rng(SEED)
-    X = X[rng.permutation(X.shape[0])]
     # All rows of a small table are in the basis, so that those that are checked are too.
-    n_rows = X.shape[0] if fit.n_rows == X.shape[0] else X.shape[0] - CHECKED
+    n_rows = X.shape[0] if X.shape[0] == fit.n_rows else X.shape[0] - CHECKED
     around = Surroundings(X, to_numpy(fit.scale.low), to_numpy(fit.scale.high))
     basis = X[:n_rows], around.neighbours(near, rng), around.outside(outside, rng)
     checked = X[-CHECKED:], around.neighbours(CHECKED, rng), around.outside(CHECKED, rng)
     first, second = (like(np.concatenate(p), fit.ensemble.layer.b) for p in (basis, checked))
     return first, second
+
+
+def _training_inputs(fit: Fit, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Inputs of at most n training rows, the isolated ones first, (n, d).
+
+    The basis does not span an isolated row unless it contains it. Half of the rows are those of
+    largest leverage, and the others are drawn at random.
+    """
+    if fit.rows is None:
+        X = to_numpy(dense(fit.gap_points)).astype(float)
+        return X[rng.permutation(len(X))[:n]]
+    used = np.flatnonzero(fit.rows.data.used)
+    order = np.argsort(-np.max(fit.rows.leverage[:, used], axis=0), kind="stable")
+    isolated, others = np.split(used[order], [min(n // 2, len(used))])
+    chosen = np.concatenate([isolated, rng.permutation(others)])[:n]
+    return to_numpy(dense(taken_rows(fit.rows.data.X, chosen))).astype(float)
 
 
 class Surroundings:

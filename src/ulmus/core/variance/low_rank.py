@@ -12,14 +12,13 @@ of t(x) on the span of the basis points in the metric of K. The forms become
 
 .. math:: K_f(x, x') \approx c(x)' G_f\, c(x'), \qquad G_f = B' K_f B.
 
-If a form is positive semidefinite, so is its G. C and G are stored in single precision, in which
-their errors are far below the tolerance of the approximation, and multiplied in the precision of
-the features.
+If a form is positive semidefinite, so is its G. C and G are in single precision where this
+suffices.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -51,6 +50,23 @@ def in_single(array: Array) -> Array:
     return xp.astype(array, xp.float32)
 
 
+def bilinear(G: Array, c: Array, e: Array | None, reference: Array) -> Array:
+    """c'Gc of each column of c (r, p), shape (p,), or c'Ge of all pairs, (p, p').
+
+    The latter is computed in the precision of ``reference``, in which covariances are
+    semidefinite.
+    """
+    if e is None:
+        return like(contracted(c, G @ c, joint=False), reference)
+    c, G, e = (like(a, reference) for a in (c, G, c if e is c else e))
+    return contracted(c, G @ e, joint=True)
+
+
+def _coordinates(C: Array, h: Array) -> Array:
+    """Coordinates c of features h (M, N', p), shape (r, p)."""
+    return C @ like(namespace(h).reshape(h, (C.shape[1], -1)), C)
+
+
 # ------------------------------------------------------------ forms
 
 
@@ -64,30 +80,21 @@ class LowRankPairs:
 
     def means(self, c: Array, e: Array | None = None) -> PairSums:
         """Means for coordinates c (r, p), with themselves or with e (r, p'), each (K, ...)."""
-        return PairSums(self._mean(self._single, c, e), self._mean(self._distinct, c, e))
+        return PairSums(self._mean(self.single, c, e), self._mean(self.distinct, c, e))
 
     def _mean(self, G: Array, c: Array, e: Array | None) -> Array:
         xp, K = namespace(c), self.scale.shape[0]
-        parts = [bilinear(G[f, :, :], c, e) for f in range(G.shape[0])]
+        parts = [bilinear(G[f, :, :], c, e, self.scale) for f in range(G.shape[0])]
         stacked = xp.stack(parts * (K if len(parts) == 1 else 1))
         return stacked * xp.reshape(self.scale, (-1, *[1] * (stacked.ndim - 1)))
-
-    @cached_property
-    def _single(self) -> Array:
-        return like(self.single, self.scale)
-
-    @cached_property
-    def _distinct(self) -> Array:
-        return like(self.distinct, self.scale)
 
     def leading(self, r: int) -> LowRankPairs:
         """The same in the first r coordinates."""
         return LowRankPairs(self.single[:, :r, :r], self.distinct[:, :r, :r], self.scale)
 
-
-def bilinear(G: Array, c: Array, e: Array | None) -> Array:
-    """c'Gc of each column of c (r, p), shape (p,), or c'Ge of all pairs, (p, p')."""
-    return contracted(c, G @ (c if e is None else e), joint=e is not None)
+    def rounded(self) -> LowRankPairs:
+        """The same in single precision."""
+        return replace(self, single=in_single(self.single), distinct=in_single(self.distinct))
 
 
 @dataclass(frozen=True)
@@ -105,23 +112,22 @@ class LowRankForms:
 
     def coordinates(self, h: Array) -> Array:
         """Coordinates c of features h (M, N', p), shape (r, p)."""
-        C = self._C if self._C.dtype == h.dtype else like(self.C, h)
-        return C @ namespace(h).reshape(h, (C.shape[1], -1))
+        return _coordinates(self.C, h)
 
     def leverage(self, c: Array) -> Array:
         """Squared lengths t't, mean over members, shape (p,)."""
-        xp = namespace(c)
-        return xp.clip(bilinear(like(self.lengths, c), c, None), min=0.0)
-
-    @cached_property
-    def _C(self) -> Array:
-        scale = next(iter(self.pairs.values())).scale
-        return like(self.C, scale)
+        lengths = bilinear(self.lengths, c, None, c)
+        return namespace(c).clip(lengths, min=0.0)
 
     def leading(self, r: int) -> LowRankForms:
         """The same with the first r coordinates."""
         pairs = {name: one.leading(r) for name, one in self.pairs.items()}
         return LowRankForms(self.C[:r, :], self.lengths[:r, :r], pairs)
+
+    def rounded(self) -> LowRankForms:
+        """The same in single precision."""
+        pairs = {name: one.rounded() for name, one in self.pairs.items()}
+        return LowRankForms(in_single(self.C), in_single(self.lengths), pairs)
 
 
 def low_rank_forms(kernel: MemberKernel, forms: dict[str, PairForms], basis: Array) -> LowRankForms:
@@ -140,10 +146,8 @@ def low_rank_forms(kernel: MemberKernel, forms: dict[str, PairForms], basis: Arr
             single.append(means.single)
             distinct.append(means.distinct)
         xp = namespace(basis)
-        first, second = (in_single(xp.stack(each)) for each in (single, distinct))
-        pairs[name] = LowRankPairs(first, second, pair.scale)
-    C = kernel.adjoint(scaled).T
-    return LowRankForms(in_single(C), in_single(basis.T @ basis / M), pairs)
+        pairs[name] = LowRankPairs(xp.stack(single), xp.stack(distinct), pair.scale)
+    return LowRankForms(kernel.adjoint(scaled).T, basis.T @ basis / M, pairs)
 
 
 @dataclass(frozen=True)
@@ -157,13 +161,17 @@ class LowRankNetworks:
 
     def leading(self, r: int) -> LowRankNetworks:
         """The same with the first r coordinates."""
-        return LowRankNetworks(
-            self.C[:r, :], self.groups, self.noise[:r, :r], self.null_space[:r, :r]
-        )
+        noise, null_space = self.noise[:r, :r], self.null_space[:r, :r]
+        return LowRankNetworks(self.C[:r, :], self.groups, noise, null_space)
+
+    def rounded(self) -> LowRankNetworks:
+        """The same in single precision, apart from the predictions of the groups."""
+        matrices = (in_single(a) for a in (self.noise, self.null_space))
+        return LowRankNetworks(in_single(self.C), self.groups, *matrices)
 
     def coordinates(self, h: Array) -> Array:
         """Coordinates c of features h (M, N', p), shape (r, p)."""
-        return self._C @ namespace(h).reshape(h, (self.C.shape[1], -1))
+        return _coordinates(self.C, h)
 
     def predictions(self, h: Array) -> Array:
         """Predictions of the groups, shape (G, 1, p)."""
@@ -171,28 +179,15 @@ class LowRankNetworks:
 
     def variances(self, c: Array, e: Array | None = None) -> tuple[Array, Array]:
         """Variance due to noise and in the null space, or covariances, (p,) or (p, p')."""
-        return bilinear(self._noise, c, e), bilinear(self._null_space, c, e)
-
-    @cached_property
-    def _C(self) -> Array:
-        return like(self.C, self.groups)
-
-    @cached_property
-    def _noise(self) -> Array:
-        return like(self.noise, self.groups)
-
-    @cached_property
-    def _null_space(self) -> Array:
-        return like(self.null_space, self.groups)
+        noise, null_space = (bilinear(G, c, e, self.groups) for G in (self.noise, self.null_space))
+        return noise, null_space
 
 
 def low_rank_networks(kernel: NetworkKernel, basis: Array) -> LowRankNetworks:
     """The undersmoothed networks of an output in the coordinates of a basis (w, r)."""
     noise, null_space = kernel.parts(basis)
     C = kernel.adjoint(kernel.applied(basis)).T
-    return LowRankNetworks(
-        in_single(C), kernel.group_coefficients, in_single(noise), in_single(null_space)
-    )
+    return LowRankNetworks(C, kernel.group_coefficients, noise, null_space)
 
 
 # ------------------------------------------------------------ kernels and their basis
