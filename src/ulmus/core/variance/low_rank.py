@@ -179,7 +179,7 @@ def low_rank_networks(kernel: NetworkKernel, basis: Array) -> LowRankNetworks:
 # ------------------------------------------------------------ kernels and their basis
 
 
-class Kernel(Protocol):
+class VarianceKernel(Protocol):
     """A bilinear form of functionals with stacked coordinates (w, p)."""
 
     def coordinates(self, h: Array) -> Array:
@@ -192,7 +192,7 @@ class Kernel(Protocol):
         """The kernel of all pairs of functionals, shape (p, p)."""
 
 
-def low_rank_basis(kernel: Kernel, h: Array, rank: int) -> Array | None:
+def low_rank_basis(kernel: VarianceKernel, h: Array, rank: int) -> Array | None:
     """Stacked coordinates (w, r) of a basis, from the features h (M, N', p) of basis points.
 
     A point is weighted by the inverse of its variance, so that relative errors are alike. The rank
