@@ -131,7 +131,11 @@ def svd(A: Array) -> tuple[Array, Array, Array]:
     if min(A.shape[-2:]) > CARD_SVD_SIZE and not is_on_host(A):
         return _svd_by_gram(A)
     try:
-        U, s, Vt = xp.linalg.svd(A, full_matrices=False)
+        if isinstance(A, np.ndarray):
+            parts = mapped(lambda each: np.linalg.svd(each, full_matrices=False), A)
+            U, s, Vt = (np.stack(arrays) for arrays in zip(*parts, strict=True))
+        else:
+            U, s, Vt = xp.linalg.svd(A, full_matrices=False)
         return U, s, Vt
     except Exception as error:
         _require_failed_convergence(error)
