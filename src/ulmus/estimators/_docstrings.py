@@ -83,8 +83,11 @@ dtype : {"float64", "float32"}, default="float64"
     replaced by ``"residual"``, and there are no confidence intervals for the function. Results
     are returned in the precision of the points.
 n_jobs : int, default=None
-    Number of threads that share the blocks of rows in a fit; -1 for all cores. With None,
-    blocks are processed sequentially and matrix products use the threads of the BLAS.
+    Number of threads of each method, by the conventions of joblib: -1 for all cores; None is 1,
+    unless ``joblib.parallel_config`` sets another number. Threads share the networks from which
+    the map is learned, the folds, the members, and the blocks of rows and points. Results are
+    the same up to rounding. While a method runs, BLAS has one thread in the whole process,
+    because its own threads are slow wherever another process is busy.
 verbose : int, default=0
     Whether to log the progress of a fit: the marginal likelihood of the map and, in
     ``fit_blocks``, the number of blocks.
