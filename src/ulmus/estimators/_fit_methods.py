@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from ulmus.core.data.copies import copied_rows, copies_message
 from ulmus.core.fit.build import build, update
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.layer import MapSearch, quiet
+from ulmus.core.fit.layer import MapSearch
 from ulmus.core.fit.training_rows import FULL_LEVERAGE
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.reml import FEWEST_LEFT
@@ -33,7 +33,8 @@ from ulmus.messages import Message, Setting, named
 from ulmus.noise.assumptions import noise_assumption
 from ulmus.noise.locations import default_block_ids, location_columns_of
 from ulmus.noise.suggestions import CORRELATED_NOISE
-from ulmus.tables.blocks import BlockSource, block_reader, checked_blocks, no_progress, progress_bar
+from ulmus.progress import detail
+from ulmus.tables.blocks import BlockSource, block_reader, checked_blocks
 from ulmus.tables.frames import column
 
 
@@ -156,7 +157,6 @@ class FitMethods:
             first,
             check.checked_reference(fresh, first.X),
             width=first.X.shape[1],
-            progress=progress_bar if fresh.verbose else no_progress,
         )
         fresh._set_features(first.X.shape[1], first.names)
         spec = fit_spec(fresh, first.X.shape[1], first.y.shape[0], first.one_output)
@@ -234,7 +234,7 @@ class FitMethods:
 
     @property
     def _map_search(self) -> MapSearch:
-        return MapSearch(print_progress if self.verbose else quiet, tree_importances)
+        return MapSearch(detail, tree_importances)
 
     def _set_features(self, n_features: int, names: Any) -> None:
         self.n_features_in_ = n_features
@@ -265,12 +265,7 @@ class FitMethods:
         warn_about_fit(fit, self.noise)
 
 
-# ------------------------------------------------------------ progress and warnings
-
-
-def print_progress(text: str) -> None:
-    """Print progress of the optimisation of the map."""
-    print(f"input map: {text}")
+# ------------------------------------------------------------ warnings
 
 
 def warn_about_fit(fit: Fit, noise: Any) -> None:

@@ -1,4 +1,4 @@
-"""Threads of an estimator's methods, by its parameter ``n_jobs``."""
+"""Threads and progress of an estimator's methods, by its parameters ``n_jobs`` and ``verbose``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from joblib import effective_n_jobs
 from ulmus.core.arrays.threads import thread_pool
 from ulmus.exceptions import InputError
 from ulmus.messages import invalid
+from ulmus.progress import Lines, Progress, reported_to
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -25,14 +26,22 @@ def n_threads(n_jobs: Any) -> int:
     return int(effective_n_jobs(n_jobs))
 
 
+def printed_progress(verbose: int) -> Progress | None:
+    """What prints a line for each stage, and details for ``verbose`` above 1; None for 0."""
+    return Lines(print, details=verbose > 1) if verbose else None
+
+
 def threaded(
     method: Callable[Concatenate[Any, P], Result],
 ) -> Callable[Concatenate[Any, P], Result]:
-    """Run a method of an estimator on its number of threads, with BLAS on one."""
+    """Run a method of an estimator on its number of threads, with BLAS on one.
+
+    Its stages are printed if the estimator is verbose.
+    """
 
     @wraps(method)
     def run(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Result:
-        with thread_pool(self._n_threads):
+        with thread_pool(self._n_threads), reported_to(self._progress):
             return method(self, *args, **kwargs)
 
     return run

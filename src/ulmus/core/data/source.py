@@ -21,6 +21,7 @@ import scipy.sparse
 from ulmus.core.arrays.backend import Array, like, namespace, row_blocks, taken_rows, to_numpy
 from ulmus.core.arrays.threads import available_threads, mapped
 from ulmus.core.data.row_hashes import STEP, scattered
+from ulmus.progress import stage
 
 
 class Block(NamedTuple):
@@ -88,12 +89,30 @@ class OrderedSource(Source, Protocol):
         """The same rows without cross-validation blocks."""
 
 
-def reduced(row_pass: RowPass, blocks: Iterable[Block]) -> Any:
+def reduced(row_pass: RowPass, blocks: Iterable[Block], n_rows: int | None = None) -> Any:
     """Run a pass over blocks, on the available threads, and merge the results.
 
     Threads take blocks from one queue. Rows of the same cross-validation block are passed together.
+    The share of the rows that are read is reported if their number is given.
     """
-    blocks, n_threads = regroup_blocks(blocks), available_threads()
+    with stage(getattr(row_pass, "title", "Reading rows")) as done:
+        return _reduced(row_pass, regroup_blocks(_counted(blocks, n_rows, done)))
+
+
+def _counted(
+    blocks: Iterable[Block], n_rows: int | None, done: Callable[[float], None]
+) -> Iterator[Block]:
+    """The blocks, while the share of the rows that were passed on is reported."""
+    n_read = 0
+    for block in blocks:
+        yield block
+        n_read += block.y.shape[1]
+        if n_rows:
+            done(n_read / n_rows)
+
+
+def _reduced(row_pass: RowPass, blocks: Iterable[Block]) -> Any:
+    n_threads = available_threads()
     if n_threads == 1:
         return row_pass(blocks)
     queue = _Queue(iter(blocks))
@@ -169,7 +188,7 @@ class RowBlocks:
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""
-        return reduced(row_pass, self)
+        return reduced(row_pass, self, self.n_rows)
 
     def for_width(self, width: int) -> RowBlocks:
         """The same rows in blocks sized for ``width`` hidden features."""
@@ -324,7 +343,7 @@ class RowSample:
 class SamplePass:
     """Samples rows of positive weight."""
 
-    title: ClassVar[str] = "sample of rows"
+    title: ClassVar[str] = "Sampling rows"
 
     size: int
     seed: int
@@ -335,20 +354,22 @@ class SamplePass:
         for block in blocks:
             used = first_rows([block], block.y.shape[1]) if block.n_observed else None
             if used is not None:
-                sample = sample + _smallest(self.size, self._keys(used), used)
+                sample = sample + _smallest(self.size, row_keys(used, self.seed), used)
         return sample
 
-    def _keys(self, block: Block) -> np.ndarray:
-        n = block.y.shape[1]
-        if block.rows is not None:
-            return _row_keys(block.rows, self.seed)
-        some = to_numpy(block.y[0, :: max(1, n // 256)])
-        content = zlib.crc32(np.argsort(some, kind="stable").astype(np.int64).tobytes())
-        # The first row distinguishes blocks whose outputs have the same ranks.
-        row = taken_rows(block.X, slice(0, 1))
-        row = row.toarray() if scipy.sparse.issparse(row) else to_numpy(row)
-        content = zlib.crc32(np.frexp(row.astype(float))[0].tobytes(), content)
-        return np.random.default_rng([self.seed, content, n]).random(n)
+
+def row_keys(block: Block, seed: int) -> np.ndarray:
+    """Random keys of the rows of a block in [0, 1), shape (n,)."""
+    n = block.y.shape[1]
+    if block.rows is not None:
+        return _row_keys(block.rows, seed)
+    some = to_numpy(block.y[0, :: max(1, n // 256)])
+    content = zlib.crc32(np.argsort(some, kind="stable").astype(np.int64).tobytes())
+    # The first row distinguishes blocks whose outputs have the same ranks.
+    row = taken_rows(block.X, slice(0, 1))
+    row = row.toarray() if scipy.sparse.issparse(row) else to_numpy(row)
+    content = zlib.crc32(np.frexp(row.astype(float))[0].tobytes(), content)
+    return np.random.default_rng([seed, content, n]).random(n)
 
 
 def _row_keys(numbers: np.ndarray, seed: int) -> np.ndarray:

@@ -27,6 +27,7 @@ from ulmus.core.input_map.marginal_likelihood import probe_networks
 from ulmus.core.input_map.optimisation import learned_map
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import Inputs
+from ulmus.progress import stage
 
 # Members and their units: log variances are smooth functions of the inputs.
 NOISE_MEMBERS, NOISE_UNITS = 5, 100
@@ -89,6 +90,7 @@ class NoiseVarianceModel:
         return np.where(np.isfinite(flat), flat, varying)
 
 
+@stage("Noise model")
 def selected_noise_model(
     rows: RowBlocks,
     inputs: Inputs,
