@@ -4,6 +4,7 @@ import contextvars
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import joblib
 import numpy as np
@@ -218,6 +219,7 @@ def test_n_jobs_follows_joblib():
         assert n_threads(1) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_workers_of_joblib_do_not_multiply(backend):
     jobs = [joblib.delayed(n_threads)(None) for _ in range(2)]
@@ -278,6 +280,7 @@ def test_a_fit_that_fails_restores_the_threads(make_table, monkeypatch):
     assert blas_threads() == 2
 
 
+@pytest.mark.slow
 def test_fits_in_several_threads_are_the_same(make_table):
     X, y, w, X_new = make_table(80)
     expected = mapped_ensemble(3, 20).fit(X, y, w).predict_interval(X_new)
@@ -292,13 +295,16 @@ def test_fits_in_several_threads_are_the_same(make_table):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_rows", [120, 700])
-def test_results_do_not_depend_on_n_jobs(make_table, n_rows):
+@pytest.mark.parametrize(
+    ("ensemble", "n_rows"),
+    [(partial(mapped_ensemble, 4, 60), 120), (partial(every_estimate_ensemble, 4), 1200)],
+    ids=["map and folds", "several blocks"],
+)
+def test_results_do_not_depend_on_n_jobs(make_table, ensemble, n_rows):
     X, y, w, X_new = make_table(n_rows)
-    expected = mapped_ensemble(4, 60, n_jobs=1).fit(X, y, w)
+    expected = ensemble(n_jobs=1).fit(X, y, w)
     for n_jobs in (2, -1):
-        ours = mapped_ensemble(4, 60, n_jobs=n_jobs).fit(X, y, w)
-        assert_same_fit(ours, expected, X_new)
+        assert_same_fit(ensemble(n_jobs=n_jobs).fit(X, y, w), expected, X_new)
 
 
 def test_the_configuration_of_joblib_is_respected(make_table, watched):
@@ -309,6 +315,7 @@ def test_the_configuration_of_joblib_is_respected(make_table, watched):
     assert watched["mean"] >= {(1, 2)}
 
 
+@pytest.mark.slow
 def test_cross_validation_in_processes_uses_one_thread_each(make_table):
     X, y, _, _ = make_table(60)
 
