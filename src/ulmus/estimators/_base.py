@@ -45,7 +45,7 @@ class BaseELM(
 ):
     """Fit, predictions, intervals and effects; subclasses define the parameters."""
 
-    def _n_members(self) -> int:
+    def _n_members(self) -> int | None:
         raise NotImplementedError
 
     def _variance_choice(self) -> Any:

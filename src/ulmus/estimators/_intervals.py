@@ -57,7 +57,7 @@ class Intervals(Kriging):
             alpha, and is ``"jackknife+"`` where no map is learned. ``"gaussian"`` is the mean
             plus and minus a Student quantile times the standard deviation. ``"auto"`` is
             jackknife+ with residuals divided by their standard deviations, and with unequal tails
-            if these are skewed; with at least 5000 rows and 20 for each degree of freedom, it
+            if these are skewed; with at least 1000 rows and 5 for each degree of freedom, it
             neglects the shift of the prediction by single rows. With too few rows for a level
             (fewer than 19 for 95 %) it is the wider of the Student interval and the widest
             jackknife+ interval, with a warning, and without training rows (after ``compress``) it

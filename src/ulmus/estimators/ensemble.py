@@ -41,9 +41,10 @@ class ELMEnsembleRegressor(BaseELM):
 
     Parameters
     ----------
-    n_estimators : int, default=8
+    n_estimators : int or "auto", default="auto"
         Number of members M. With an integer ``random_state``, a larger ensemble contains the
-        members of a smaller one.
+        members of a smaller one. ``"auto"`` is 5 to 8, so that all members have about 3000 hidden
+        units, and down to 3 where many rows make members expensive; on a GPU, 8.
     {n_neurons, alpha, activation, weight_distribution, weight_scale, input_map, expand_inputs}
     {tuning_fraction, fit_intercept, standardize, noise}
     variance : str or list of str, default="auto"
@@ -98,7 +99,7 @@ class ELMEnsembleRegressor(BaseELM):
 
     def __init__(
         self,
-        n_estimators: int = 8,
+        n_estimators: int | str = "auto",
         n_neurons: int | str = "auto",
         *,
         alpha: float | str = "loo",
@@ -141,8 +142,8 @@ class ELMEnsembleRegressor(BaseELM):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _n_members(self) -> int:
-        return check.checked_count("n_estimators", self.n_estimators)
+    def _n_members(self) -> int | None:
+        return check.checked_members(self.n_estimators)
 
     def _variance_choice(self) -> Any:
         return self.variance

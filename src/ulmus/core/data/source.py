@@ -354,20 +354,22 @@ class SamplePass:
         for block in blocks:
             used = first_rows([block], block.y.shape[1]) if block.n_observed else None
             if used is not None:
-                sample = sample + _smallest(self.size, self._keys(used), used)
+                sample = sample + _smallest(self.size, row_keys(used, self.seed), used)
         return sample
 
-    def _keys(self, block: Block) -> np.ndarray:
-        n = block.y.shape[1]
-        if block.rows is not None:
-            return _row_keys(block.rows, self.seed)
-        some = to_numpy(block.y[0, :: max(1, n // 256)])
-        content = zlib.crc32(np.argsort(some, kind="stable").astype(np.int64).tobytes())
-        # The first row distinguishes blocks whose outputs have the same ranks.
-        row = taken_rows(block.X, slice(0, 1))
-        row = row.toarray() if scipy.sparse.issparse(row) else to_numpy(row)
-        content = zlib.crc32(np.frexp(row.astype(float))[0].tobytes(), content)
-        return np.random.default_rng([self.seed, content, n]).random(n)
+
+def row_keys(block: Block, seed: int) -> np.ndarray:
+    """Random keys of the rows of a block in [0, 1), shape (n,)."""
+    n = block.y.shape[1]
+    if block.rows is not None:
+        return _row_keys(block.rows, seed)
+    some = to_numpy(block.y[0, :: max(1, n // 256)])
+    content = zlib.crc32(np.argsort(some, kind="stable").astype(np.int64).tobytes())
+    # The first row distinguishes blocks whose outputs have the same ranks.
+    row = taken_rows(block.X, slice(0, 1))
+    row = row.toarray() if scipy.sparse.issparse(row) else to_numpy(row)
+    content = zlib.crc32(np.frexp(row.astype(float))[0].tobytes(), content)
+    return np.random.default_rng([seed, content, n]).random(n)
 
 
 def _row_keys(numbers: np.ndarray, seed: int) -> np.ndarray:

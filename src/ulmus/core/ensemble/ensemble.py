@@ -67,6 +67,11 @@ class Ensemble:
         return self.layer.n_members
 
     @property
+    def n_rows(self) -> int:
+        """Number of training rows of positive weight."""
+        return self.regressions[0].smoother.n_rows
+
+    @property
     def n_outputs(self) -> int:
         """Number of outputs."""
         return int(self.units.unit.shape[0])

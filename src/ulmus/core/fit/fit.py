@@ -223,12 +223,11 @@ class Fit:
         if not self._map_optimised or self.rows is None:
             return ()
         structure = self.covariances[0].structure if self.covariances else None
-        n_neurons = self.ensemble.layer.W.shape[1]
         try:
             return refitted_folds(
                 self.rows.data,
                 self.spec,
-                n_neurons,
+                self.ensemble.layer,
                 self.rows.fold_importances,
                 structure,
                 self.rows.locations,

@@ -69,18 +69,20 @@ class Refits:
 def refitted_folds(
     data: RowBlocks,
     spec: FitSpec,
-    n_neurons: int,
+    layer: HiddenLayer,
     importances: tuple[np.ndarray, ...],
     structure: CovarianceStructure | None,
     locations: Locations | None,
 ) -> tuple[Fold, ...]:
     """For each fold, a fit of all rows behind a map that was optimised without it.
 
+    It has as many members and units as the layer of the fit.
     Searches may also start from importances of the columns for each fold. Correlated noise has a
     covariance structure and locations of the rows.
     """
     assert isinstance(spec.layer, LayerSpec)  # a map was optimised
-    layer_spec = replace(spec.layer, n_neurons=n_neurons)
+    n_members, n_neurons = layer.b.shape
+    layer_spec = replace(spec.layer, n_members=n_members, n_neurons=n_neurons)
     parts = fold_rows(data, layer_spec.map_seed)
 
     def refitted(i: int) -> Fold:
@@ -90,12 +92,12 @@ def refitted_folds(
         if structure is not None and locations is not None:
             covariance = CovarianceSpec(structure, locations.taken(others))
         search = MapSearch(importances=_Known(importances[i])) if importances else None
-        layer = _layer_without(data, others, layer_spec, covariance, search)
-        fitted = fitted_rows(data, layer, spec.regression.without_estimates)
+        behind_map = _layer_without(data, others, layer_spec, covariance, search)
+        fitted = fitted_rows(data, behind_map, spec.regression.without_estimates)
         ensemble = fitted.ensemble
         loo = ensemble.ordered([record["loo"] for record in fitted.records], axis=1)
         residuals = loo[:, :, rows].mean(axis=0) * ensemble.unit[:, None]
-        return Fold(rows, residuals, layer, ensemble.coefficients, ensemble.shift)
+        return Fold(rows, residuals, behind_map, ensemble.coefficients, ensemble.shift)
 
     with stage("Refits for error bars, each without a fifth of the rows") as done:
         return tuple(mapped(counted(refitted, len(parts), done), range(len(parts))))
