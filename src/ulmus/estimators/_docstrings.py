@@ -72,6 +72,11 @@ noise_variance : "pilot", "residual" or float, default="pilot"
     Estimate of ``noise_variance_``. ``"residual"`` is the paper's estimate, which includes the
     squared bias of the fit; ``"pilot"`` uses the residuals of an undersmoothed fit. A number is
     taken as known, and not allowed with noise whose covariance is estimated.
+exact : bool, default=False
+    Whether variances are computed by the exact forms. By default they are computed by forms of
+    low rank where these are cheaper and their standard errors agree with the exact ones to one
+    percent at points among, between and 10 % outside the rows (``variance_tolerance_``);
+    predictions, alpha and the spread of the members are exact in either case.
 random_state : int, RandomState, Generator or None, default=None
     Seed of the hidden weights.
 device : str, default=None
@@ -123,6 +128,9 @@ rank_ : ndarray of shape (M,)
 undersmoothing_gap_ : float
     Largest distance between the prediction and an undersmoothed fit, in standard errors. Noise
     alone results in two to four; a larger value indicates bias.
+variance_tolerance_ : float
+    Largest relative error of standard errors by forms of low rank, at points among the training
+    rows, between neighbours, and up to 10 % outside their range; zero with exact forms.
 variance_estimates_ : tuple of str
     Computed variance estimates, the default first.
 leverage_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
