@@ -19,13 +19,9 @@ from ulmus.core.data.source import Block, SamplePass, Source
 from ulmus.core.fit.spec import LayerSpec
 from ulmus.core.input_map.correlated_noise import MAX_WHITENED_ROWS, learned_map_correlated
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, probe_networks
-from ulmus.core.input_map.optimisation import (
-    LearnedMap,
-    Log,
-    explains_nothing,
-    learned_map,
-)
+from ulmus.core.input_map.optimisation import explains_nothing, learned_map
 from ulmus.core.input_map.relevance import relevance
+from ulmus.core.input_map.search import LearnedMap, Log
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
 from ulmus.core.noise_covariance.spec import CovarianceSpec
@@ -252,7 +248,7 @@ def _optimised(
         ranked = search.importances(to_numpy(probes.Z), to_numpy(probes.y), inputs.origin)
     values = None if ranked is None else ranked.values
     if sample.covariance is None:
-        found = learned_map(probes, structure, search.log, values)
+        found, probes = learned_map(probes, structure, search.log, values)
     else:
         found, probes = learned_map_correlated(
             probes, structure, sample.covariance, search.log, values
@@ -264,7 +260,7 @@ def _optimised(
         *relevance(probes, found, inputs.origin, spec.map_seed),
         missed_signal=missed and explains_nothing(found.value, probes.n_inputs),
     )
-    dof_share = probes.dof_share(found.matrix, found.log_alpha)
+    dof_share = probes.dof(found.matrix, found.log_alpha) / n_units
     return input_map, dof_share, MapSource(sample.block.taken(probes.order), probes, found)
 
 

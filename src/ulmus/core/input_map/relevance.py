@@ -6,7 +6,7 @@ import numpy as np
 
 from ulmus.core.arrays.backend import namespace, taken_rows, to_numpy
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
-from ulmus.core.input_map.optimisation import LearnedMap
+from ulmus.core.input_map.search import LearnedMap
 from ulmus.core.input_map.response import log_scale_root
 
 

@@ -153,7 +153,8 @@ def noise_scales(inputs: Inputs, sample: Block) -> np.ndarray | None:
             return None
         # Products of few units are slower on several threads.
         with threadpool_limits(1, user_api="blas"):
-            scales = np.diag(learned_map(probes, "ard", lambda _: None).matrix)
+            learned, _ = learned_map(probes, "ard", lambda _: None)
+        scales = np.diag(learned.matrix)
     except (FloatingPointError, np.linalg.LinAlgError):
         return None
     steps = [STEPS_OF_SCALE * math.log(s) if s > 0 else -math.inf for s in scales]
