@@ -19,9 +19,9 @@ from ulmus.core.data.source import Block, SamplePass, Source
 from ulmus.core.fit.spec import LayerSpec
 from ulmus.core.input_map.correlated_noise import MAX_WHITENED_ROWS, learned_map_correlated
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, probe_networks
-from ulmus.core.input_map.optimisation import explains_nothing, learned_map
+from ulmus.core.input_map.optimisation import learned_map
 from ulmus.core.input_map.relevance import relevance
-from ulmus.core.input_map.search import LearnedMap, Log
+from ulmus.core.input_map.settings import LearnedMap, Log, explains_nothing
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
 from ulmus.core.noise_covariance.spec import CovarianceSpec

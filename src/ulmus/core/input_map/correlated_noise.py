@@ -20,7 +20,7 @@ from ulmus.core.arrays.backend import like, to_numpy
 from ulmus.core.arrays.linalg import cholesky
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, Weighting
 from ulmus.core.input_map.optimisation import learned_matrix, learned_scales, refitted_scales
-from ulmus.core.input_map.search import LearnedMap, Log
+from ulmus.core.input_map.settings import LearnedMap, Log
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.reml import FEWEST_LEFT, covariance_estimate
 from ulmus.core.noise_covariance.smoothed_space import smoothed_directions

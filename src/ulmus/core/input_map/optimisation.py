@@ -24,7 +24,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
-from ulmus.core.input_map.search import IMPORTANCES, SETTINGS, LearnedMap, Log, Search, mixed
+from ulmus.core.input_map.search import Search, mixed
+from ulmus.core.input_map.settings import SETTINGS, LearnedMap, Log, explains_nothing
+from ulmus.core.input_map.starts import best_start
 
 
 class _Rough(NamedTuple):
@@ -57,7 +59,7 @@ def learned_map(
     if structure == "full":
         with _blas_threads(networks):
             rough = _rough_scales(networks, log, importances)
-            few = networks.smaller(SETTINGS.matrix_rows, rough.units(SETTINGS.matrix_rows), 1)
+            few = _last(networks, rough, SETTINGS.matrix_rows)
             scales = _finished(rough, few, log)
             networks = _last(networks, rough)
         return learned_matrix(networks, scales, few.n_units, log), networks
@@ -74,42 +76,40 @@ def learned_scales(
         return _finished(rough, networks, log), networks
 
 
-def _last(networks: ProbeNetworks, rough: _Rough) -> ProbeNetworks:
+def _last(networks: ProbeNetworks, rough: _Rough, most_rows: int | None = None) -> ProbeNetworks:
+    """Networks for the last steps on all rows, or on about ``most_rows``."""
     n = int(networks.y.shape[0])
-    return networks.smaller(n, rough.units(n), 1)
+    rows = n if most_rows is None else min(n, most_rows)
+    return networks.smaller(rows, rough.units(rows), 2 if n <= SETTINGS.rows_of_two else 1)
 
 
 def _rough_scales(networks: ProbeNetworks, log: Log, importances: np.ndarray | None) -> _Rough:
     """Scales by a small network on a few rows."""
     d, n = networks.n_inputs, int(networks.y.shape[0])
-    rows = max(SETTINGS.small_rows, SETTINGS.rows_for_input * d)
+    least = max(SETTINGS.small_rows, SETTINGS.rows_for_input * d)
     units = max(SETTINGS.small_units, SETTINGS.units_for_input * d)
-    search = Search(networks.smaller(rows, units, 1), log)
-    start = search.best_start(search.common(), importances)
-    if search.networks.y.shape[0] < n and explains_nothing(start.value, d):
-        search = Search(networks.smaller(n, 2 * units, 1), log)
-        start = search.best_start(search.common(), importances)
-    found = start.scales, search.all_inputs, SETTINGS.small_steps, "scales of a small network"
-    p, _ = search.best_scales(*found)
-    small = search.networks
-    return _Rough(
-        p[:-1],
-        p[-1] - math.log(small.n_units),
-        small.dof(np.exp(p[:-1]), p[-1]),
-        int(small.y.shape[0]),
-        start.name == IMPORTANCES,
-    )
+    for rows, units in ((least, units), (n, 2 * units)):
+        few = networks.smaller(rows, units, networks.n_networks)
+        search = Search(few.smaller(n, units, 1), log)
+        start, required = best_start(search, few, importances)
+        if few.y.shape[0] == n or not explains_nothing(start.value, d):
+            break
+    small, p = search.networks, start.scales
+    dof = small.dof(np.exp(p[:-1]), p[-1])
+    if dof > SETTINGS.saturation * small.n_units and small.n_units < networks.n_units:
+        search = Search(networks.smaller(rows, 2 * small.n_units, 1), log)
+        p[-1] += math.log(search.networks.n_units / small.n_units)
+        found = p, search.all_inputs, SETTINGS.small_steps, "scales of a larger network"
+        small, p = search.networks, search.best_scales(*found)[0]
+        dof = small.dof(np.exp(p[:-1]), p[-1])
+    log_alpha = p[-1] - math.log(small.n_units)
+    return _Rough(p[:-1], log_alpha, dof, int(small.y.shape[0]), required)
 
 
 def _finished(rough: _Rough, networks: ProbeNetworks, log: Log) -> LearnedMap:
     start = rough.start(networks)
     learned = Search(networks, log, log_alpha=start[-1]).scales(start)
     return replace(learned, from_importances=rough.from_importances)
-
-
-def explains_nothing(value: float, n_inputs: int) -> bool:
-    """Whether a negative log marginal likelihood is about that of a constant function."""
-    return value > -SETTINGS.least_gain * n_inputs
 
 
 def refitted_scales(networks: ProbeNetworks, start: LearnedMap, log: Log) -> LearnedMap:
@@ -126,7 +126,7 @@ def learned_matrix(
     theta = np.log(np.where(kept, np.diag(scales.matrix), 1.0))
     p = np.concatenate([theta, np.zeros(d * d), [scales.log_alpha - math.log(n_units)]])
     value = math.inf
-    few = networks.smaller(SETTINGS.matrix_rows, n_units, 1)
+    few = networks.smaller(SETTINGS.matrix_rows, n_units, networks.n_networks)
     with _blas_threads(networks):
         for part, steps in ((few, SETTINGS.matrix_steps), (networks, SETTINGS.last_matrix_steps)):
             p[-1] += math.log(part.n_units)

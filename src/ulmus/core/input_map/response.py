@@ -8,7 +8,7 @@ the map, :math:`L \to (I + P) L`, the implicit function theorem gives
           \frac{\partial^2 E}{\partial\theta \, \partial y},
           \qquad \theta = (P, \log\alpha).
 
-With the vectors v of ``information``, the residuals r and :math:`A = I - H (H'H + \alpha I)^{-1} H'`,
+With the vectors v, the residuals r and the matrix A of ``information``,
 
 .. math:: \frac{\partial^2 E}{\partial\theta \, \partial y} =
           -\frac{Av}{s^2} + \frac{r \, (r'v)}{n s^4}.
@@ -29,7 +29,8 @@ from ulmus.core.arrays.backend import namespace, to_numpy
 from ulmus.core.arrays.linalg import eigh
 from ulmus.core.input_map.information import average_information, derivatives, information
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
-from ulmus.core.input_map.search import SETTINGS, LearnedMap
+from ulmus.core.input_map.search import for_curvature
+from ulmus.core.input_map.settings import SETTINGS, LearnedMap
 
 # Entries that mix inputs are held fixed where there are more of them.
 MOST_ENTRIES = 400
@@ -85,9 +86,11 @@ def log_scale_root(networks: ProbeNetworks, learned: LearnedMap) -> np.ndarray:
     """Root (d', r) of the covariance of the log scales before inputs were dropped."""
     d, L = networks.n_inputs, learned.undropped
     entries = np.repeat(np.arange(d)[:, None], 2, axis=1)
-    total = information(networks, L, learned.log_alpha, entries, relative=True)
-    if total is None:
+    few, log_alpha, factor = for_curvature(networks, learned.log_alpha)
+    found = information(few, L, log_alpha, entries, relative=True)
+    if found is None:
         return np.zeros((d, 0))
+    total = factor * found
     whole = replace(learned, matrix=L if learned.structure == "full" else np.diag(L))
     values, vectors = eigh(_inverse(total + _prior_curvature(whole, entries))[:d, :d])
     return vectors * np.sqrt(np.maximum(values, 0))

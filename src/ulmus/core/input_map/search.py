@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -18,94 +16,25 @@ from scipy.optimize import minimize
 from ulmus.core.arrays.linalg import eigh
 from ulmus.core.input_map.information import information
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
+from ulmus.core.input_map.settings import SETTINGS, LearnedMap, Log
 
-
-@dataclass(frozen=True)
-class OptimiserSettings:
-    """Bounds, priors and steps of the search, as measured in benchmarks/maps.py."""
-
-    log_scale_bounds: tuple[float, float] = (-6.0, 5.0)  # bounds of log scales
-    mixing_bound: float = 4.0  # bound of entries that mix inputs
-    mixing_precision: float = 30.0  # prior precision of these entries
-    # Bounds and start of alpha, relative to the mean sum of squares of a feature.
-    alpha_bounds: tuple[float, float] = (1e-7, 100.0)
-    alpha_start: float = 1e-2
-    # Single precision is used from this alpha on, and bounds it there by a quarter.
-    single_alpha: float = 2e-5
-    # The small network on which starts are compared: rows and units, and both for each input.
-    small_rows: int = 500
-    small_units: int = 128
-    rows_for_input: int = 8
-    units_for_input: int = 4
-    common_steps: int = 12  # L-BFGS iterations for a common scale
-    start_steps: int = 15  # for each start
-    small_steps: int = 40  # from the best start
-    # The last networks: units for each degree of freedom of the small one, which grows with the
-    # number of rows to this power.
-    units_for_dof: float = 4.0
-    dof_growth: float = 1 / 3
-    steps: int = 12
-    dropped_steps: int = 6  # after inputs were dropped
-    matrix_rows: int = 2000  # rows on which most steps of a full matrix are taken
-    matrix_steps: int = 50
-    last_matrix_steps: int = 12
-    gain: float = 0.1  # gain in log marginal likelihood at which L-BFGS stops
-    # Gain in log likelihood over a constant, for each input, below which a start explains nothing.
-    least_gain: float = 2.0
-    gradient_refits: int = 3  # refits for the start by gradients
-    # Squared scales of that start are in proportion to these powers of the importances, and have
-    # these means.
-    importance_powers: tuple[float, ...] = (1.0, 2.0, 4.0)
-    importance_sizes: tuple[float, ...] = (1.0, 4.0)
-    # Shares of inputs tried for dropping.
-    dropped_shares: tuple[float, ...] = (0.2, 0.35, 0.5, 0.6, 0.7, 0.8, 0.9)
-    # Least curvature in a coordinate, and most entries whose information is computed.
-    least_information: float = 1.0
-    most_entries: int = 400
-
-
-SETTINGS = OptimiserSettings()
-# Name of the start from importances in another model.
-IMPORTANCES = "importances"
-
-Log = Callable[[str], None]
 # Value and gradient at parameters.
 Target = Callable[[np.ndarray], tuple[float, np.ndarray]]
-
-
-@dataclass(frozen=True)
-class LearnedMap:
-    """A map of the inputs with its marginal likelihood."""
-
-    # ``"common"`` for one scale, ``"ard"`` for a scale for each input, or ``"full"``.
-    structure: str
-    matrix: np.ndarray  # (d', d'): the map L: hidden units are functions of z L
-    undropped: np.ndarray  # (d',): the map, or its diagonal, before inputs were dropped
-    log_alpha: float  # logarithm of the ridge parameter at the optimum
-    value: float  # negative log marginal likelihood, including the prior
-    from_importances: bool = False  # whether importances in another model were the best start
-
-
-class Start(NamedTuple):
-    """A start of the search after a few steps."""
-
-    name: str
-    scales: np.ndarray  # (d' + 1,): log scales and log alpha
-    value: float  # negative log marginal likelihood, including the prior
 
 
 class Search:
     """Optimisations of the marginal likelihood on the same rows."""
 
     def __init__(self, networks: ProbeNetworks, log: Log, *, log_alpha: float = -math.inf) -> None:
-        """Single precision is used where ``log_alpha``, at the start, is large enough for it."""
+        """Single precision is used for many features where ``log_alpha``, at the start, allows it."""
         self.log, self.d = log, networks.n_inputs
         self.all_inputs = np.ones(self.d, dtype=bool)
         self.size = networks.feature_size
         if not 0 < self.size < math.inf:
             raise FloatingPointError("the hidden features are constant or not finite")
         low, high = SETTINGS.alpha_bounds
-        single = log_alpha > math.log(SETTINGS.single_alpha * self.size)
+        single = networks.y.shape[0] * networks.n_units > SETTINGS.single_size
+        single &= log_alpha > math.log(SETTINGS.single_alpha * self.size)
         if single:
             low = SETTINGS.single_alpha / 4
         self.networks = networks.single if single else networks
@@ -113,8 +42,8 @@ class Search:
 
     # ------------------------------------------------------------ scales
 
-    def common(self) -> LearnedMap:
-        """One scale for all inputs."""
+    def common(self) -> tuple[float, float]:
+        """One scale for all inputs, and log alpha."""
 
         def target(p: np.ndarray) -> tuple[float, np.ndarray]:
             L = np.full(self.d, math.exp(p[0]))
@@ -123,24 +52,8 @@ class Search:
 
         start = np.array([0.0, math.log(SETTINGS.alpha_start * self.size)])
         bounds = [SETTINGS.log_scale_bounds]
-        p, value = self._minimum(target, start, bounds, SETTINGS.common_steps, "one scale")
-        L = np.full(self.d, math.exp(p[0]))
-        return LearnedMap("common", np.diag(L), L, p[1], value)
-
-    def best_start(self, common: LearnedMap, importances: np.ndarray | None) -> Start:
-        """Log scales and log alpha after a few steps from each start, the best of them."""
-        # If a common scale fits only noise, alpha is so large that gradients vanish.
-        log_alpha = min(common.log_alpha, math.log(SETTINGS.alpha_start * self.size))
-        common = replace(common, log_alpha=log_alpha)
-        starts = {"common scale": np.diag(common.matrix), "gradients": self._by_gradients(common)}
-        if importances is not None:
-            starts[IMPORTANCES] = self._by_importances(importances, log_alpha)
-        results = []
-        for name, L in starts.items():
-            start, steps = np.append(np.log(L), common.log_alpha), SETTINGS.start_steps
-            found = self.best_scales(start, self.all_inputs, steps, f"from {name}")
-            results.append(Start(name, *found))
-        return min(results, key=lambda result: result.value)
+        p, _ = self._minimum(target, start, bounds, SETTINGS.common_steps, "one scale")
+        return math.exp(p[0]), float(p[1])
 
     def scales(self, start: np.ndarray) -> LearnedMap:
         """A scale for each input, from a start near the maximum."""
@@ -211,39 +124,11 @@ class Search:
         bounds = [SETTINGS.log_scale_bounds] * d + [mixing] * d * d
         return self._minimum(target, p, bounds, steps, "full map", self._matrix_root(p, kept))
 
-    # ------------------------------------------------------------ starts
-
-    def _by_gradients(self, common: LearnedMap) -> np.ndarray:
-        """Scales in proportion to the root mean squared derivatives of a refitted prediction."""
-        L = np.diag(common.matrix)
-        total = np.sum(L**2)
-        for _ in range(SETTINGS.gradient_refits):
-            size = self.networks.gradient_size(L, common.log_alpha)
-            if size is None or not np.sum(size) > 0 or not np.all(np.isfinite(size)):
-                break
-            L = _proportional(size, total)
-        return L
-
-    def _by_importances(self, importances: np.ndarray, log_alpha: float) -> np.ndarray:
-        """The best of scales that differ in size and in contrast between the inputs."""
-        candidates = {}
-        for power in SETTINGS.importance_powers:
-            for size in SETTINGS.importance_sizes:
-                L = _proportional(importances**power, size * self.d)
-                candidates[self.networks.value(L, log_alpha)] = L
-        return candidates[min(candidates)]
-
     # ------------------------------------------------------------ curvature
-
-    def _few(self) -> tuple[ProbeNetworks, float]:
-        """A smaller network for the curvature, and the factor from its rows to all."""
-        few = self.networks.smaller(SETTINGS.small_rows, SETTINGS.small_units, 1)
-        return few, self.networks.y.shape[0] / few.y.shape[0]
 
     def _scale_root(self, p: np.ndarray, kept: np.ndarray) -> np.ndarray | None:
         entries = np.repeat(np.flatnonzero(kept)[:, None], 2, axis=1)
-        few, factor = self._few()
-        log_alpha = p[-1] - math.log(self.networks.n_units / few.n_units)
+        few, log_alpha, factor = for_curvature(self.networks, p[-1])
         found = information(few, np.exp(p[:-1]) * kept, log_alpha, entries, relative=True)
         if found is None:
             return None
@@ -259,8 +144,7 @@ class Search:
         if d * len(rows) > SETTINGS.most_entries:
             return None
         entries = np.array([(i, j) for i in rows for j in range(d)])
-        few, factor = self._few()
-        L, log_alpha = mixed(p, kept), p[-1] - math.log(self.networks.n_units / few.n_units)
+        L, (few, log_alpha, factor) = mixed(p, kept), for_curvature(self.networks, p[-1])
         found = information(few, L, log_alpha, entries, relative=False)
         if found is None:
             return None
@@ -303,6 +187,18 @@ class Search:
         return p, value
 
 
+def scales_value(networks: ProbeNetworks, p: np.ndarray) -> float:
+    """Criterion of log scales and log alpha (d' + 1,) by some networks."""
+    return networks.value(np.exp(p[:-1]), p[-1]) + _prior(p[:-1])
+
+
+def for_curvature(networks: ProbeNetworks, log_alpha: float) -> tuple[ProbeNetworks, float, float]:
+    """A smaller network for curvatures, its log alpha, and the factor from its rows to all."""
+    few = networks.smaller(SETTINGS.curvature_rows, SETTINGS.curvature_units, 1)
+    log_alpha += math.log(few.n_units / networks.n_units)
+    return few, log_alpha, float(networks.y.shape[0] / few.y.shape[0])
+
+
 def _minimum_near(
     target: Target, start: np.ndarray, bounds: np.ndarray, steps: int, root: np.ndarray
 ) -> tuple[np.ndarray, float, int]:
@@ -332,7 +228,7 @@ def _minimum_near(
 
 
 def mixed(p: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """The map diag(e^theta) (I + F) of parameters (theta, F, log alpha) with rows of inputs kept."""
+    """The map diag(e^theta) (I + F) of parameters (theta, F, log alpha) and inputs kept."""
     d = len(kept)
     return (np.exp(p[:d]) * kept)[:, None] * (np.eye(d) + p[d:-1].reshape(d, d))
 
@@ -341,13 +237,6 @@ def _inverse_root(curvature: np.ndarray) -> np.ndarray:
     """Root of the inverse of a curvature (T, T), whose eigenvalues are bounded below."""
     values, vectors = eigh(0.5 * (curvature + curvature.T))
     return vectors / np.sqrt(np.maximum(values, 0) + SETTINGS.least_information)
-
-
-def _proportional(size: np.ndarray, total: float) -> np.ndarray:
-    """Scales (d',) whose squares are in proportion to non-negative sizes and sum to a total."""
-    low, high = SETTINGS.log_scale_bounds
-    L = np.sqrt(total * (size / np.sum(size) + 1e-6 / len(size)))
-    return np.clip(L, math.exp(low), math.exp(high))
 
 
 def _prior(theta: np.ndarray) -> float:
