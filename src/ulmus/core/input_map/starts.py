@@ -49,7 +49,10 @@ def best_start(
     found = [after_steps("a common scale", common)]
     found += [after_steps(IMPORTANCES, L) for L in ranked[:1]]
     if len(found) == 1 or not _agree(*found) or explains_nothing(found[0].value, search.d):
-        found.append(after_steps("a larger scale", SETTINGS.larger_scale * common))
+        ratio, unit = SETTINGS.larger_scale, np.ones(search.d)
+        # A common scale that is large may be a maximum of this network alone.
+        larger = unit if scale > ratio else ratio * common
+        found.append(after_steps("another scale", larger))
         found.append(after_steps("gradients", _by_gradients(search, common, log_alpha)))
         found += [after_steps(IMPORTANCES, L) for L in ranked[1:]]
     unranked = min(one.value for one in found if not one.ranked)
