@@ -23,6 +23,7 @@ from ulmus.estimators._inference_source import point_blocks
 from ulmus.estimators._joint_inference import JointInference
 from ulmus.exceptions import ExtrapolationWarning
 from ulmus.model_file import save
+from ulmus.progress import Progress
 from ulmus.tables import Schema, TableEncoder
 from ulmus.tables.frames import default_feature_names
 
@@ -169,6 +170,14 @@ class PipelineInference(Effects, JointInference):
     def _transformed(self, X: Any) -> Any:
         """A table after the transformers."""
         return self.pipe[:-1].transform(X) if len(self.pipe.steps) > 1 else X
+
+    @property
+    def _n_threads(self) -> int:
+        return self._model._n_threads
+
+    @property
+    def _progress(self) -> Progress | None:
+        return self._model._progress
 
     def _inference_fit(self) -> Fit:
         return self._model.fitted_

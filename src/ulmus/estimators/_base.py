@@ -18,6 +18,7 @@ from ulmus.estimators._joint_inference import JointInference
 from ulmus.estimators._predicting import Predicting
 from ulmus.estimators._presentation import Presentation
 from ulmus.estimators._saving import Saving
+from ulmus.estimators._threads import threaded
 from ulmus.estimators._validation import checked_table, require_dense
 from ulmus.exceptions import InputError
 from ulmus.intervals.distribution import without_rows
@@ -44,13 +45,14 @@ class BaseELM(
 ):
     """Fit, predictions, intervals and effects; subclasses define the parameters."""
 
-    def _n_members(self) -> int:
+    def _n_members(self) -> int | None:
         raise NotImplementedError
 
     def _variance_choice(self) -> Any:
         raise NotImplementedError
 
     @shared_docs
+    @threaded
     def check(self, X: Any = None, y: Any = None, *, sample_weight: Any = None) -> DiagnosticReport:
         """Diagnostics: calibration of the intervals, and adequacy of the fit.
 
@@ -111,6 +113,7 @@ class BaseELM(
         return diagnostic_report(self.fitted_, X, outputs, names=names, weight=weight)
 
     @shared_docs
+    @threaded
     def compress(self) -> Self:
         """Drop the training rows, so that size and cost of predictions do not depend on n_samples.
 

@@ -13,9 +13,10 @@ Documented = TypeVar("Documented")
 
 PARAGRAPHS = r"""
 n_neurons : int or "auto", default="auto"
-    Number of hidden units N of a member. ``"auto"`` is 20 times the square root of the number
-    of rows, at least 100 and at most 900, and less for very many rows; on a GPU, 40 times and
-    at most 8000.
+    Number of hidden units N of a member. ``"auto"`` is 200 plus three times the effective
+    degrees of freedom that were found with the map, at least 100, at most 20 times the square
+    root of the number of rows, and less for very many rows; on a GPU, 40 times that root and at
+    most 8000.
 alpha : float, "loo", "block-loo" or "gcv", default="loo"
     Ridge parameter; 0 is ordinary least squares. ``"loo"`` minimises the exact leave-one-out
     error of the prediction and ``"gcv"`` the generalised cross-validation score, both computed
@@ -86,8 +87,9 @@ n_jobs : int, default=None
     Number of threads that share the blocks of rows in a fit; -1 for all cores. With None,
     blocks are processed sequentially and matrix products use the threads of the BLAS.
 verbose : int, default=0
-    Whether to log the progress of a fit: the marginal likelihood of the map and, in
-    ``fit_blocks``, the number of blocks.
+    With 1, the stages of a fit are printed, and those of the refits that the first error bars of
+    small tables require: a line for each stage, with the seconds since the start. With 2, the
+    marginal likelihood at each step of the search for the map as well.
 fitted_ : Fit
     The fit, an immutable value from which all other attributes are computed.
 alpha_ : float or ndarray of shape (n_outputs,)

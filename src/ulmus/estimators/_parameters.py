@@ -12,6 +12,7 @@ import numpy as np
 from ulmus.core.ensemble.regression import RegressionSpec
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.layer import MAP_STRUCTURES
+from ulmus.core.fit.sizes import HOST
 from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.layer.hidden_layer import ACTIVATIONS, DISTRIBUTIONS, HiddenLayer, UnitDistribution
 from ulmus.core.layer.inputs import EXPANSIONS
@@ -111,6 +112,13 @@ def checked_neurons(value: Any) -> int | None:
     return None if isinstance(value, str) else checked_count("n_neurons", value)
 
 
+def checked_members(value: Any) -> int | None:
+    """Return a number of members, or None for one that suits the rows."""
+    if isinstance(value, str) and value != "auto":
+        raise InputError(invalid("n_estimators", "must be a whole number >= 1 or 'auto'", value))
+    return None if isinstance(value, str) else checked_count("n_estimators", value)
+
+
 def checked_input_map(value: Any, activation: Any) -> Any:
     """Return None, the name of a way to learn a map, or a square matrix."""
     if value is None:
@@ -190,8 +198,12 @@ def checked_noise_variance(value: Any, n_outputs: int, noise: Any) -> str | np.n
     return known
 
 
-def resolved_estimates(variance: Any, noise: Any, n_members: int) -> tuple[str, ...]:
-    """Return the names of the estimates to compute, the default one first."""
+def resolved_estimates(variance: Any, noise: Any, n_members: int | None) -> tuple[str, ...]:
+    """Return the names of the estimates to compute, the default one first.
+
+    ``n_members`` is None for a number that suits the rows, and then allows every estimate.
+    """
+    n_members = HOST.members_of_many if n_members is None else n_members
     single = n_members == 1
     assumption, independent = noise_assumption(noise), INDEPENDENT["homoskedastic"]
     default = assumption.estimates[single]

@@ -17,6 +17,7 @@ from ulmus.core.variance.estimates import (
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._base import BaseELM
 from ulmus.estimators._docstrings import shared_docs
+from ulmus.estimators._threads import threaded
 from ulmus.exceptions import DegenerateFitWarning, InputError, warn
 from ulmus.messages import Message, Setting, invalid
 
@@ -40,9 +41,10 @@ class ELMEnsembleRegressor(BaseELM):
 
     Parameters
     ----------
-    n_estimators : int, default=8
+    n_estimators : int or "auto", default="auto"
         Number of members M. With an integer ``random_state``, a larger ensemble contains the
-        members of a smaller one.
+        members of a smaller one. ``"auto"`` is 5 to 8, so that all members have about 3000 hidden
+        units, and down to 3 where many rows make members expensive; on a GPU, 8.
     {n_neurons, alpha, activation, weight_distribution, weight_scale, input_map, expand_inputs}
     {tuning_fraction, fit_intercept, standardize, noise}
     variance : str or list of str, default="auto"
@@ -97,7 +99,7 @@ class ELMEnsembleRegressor(BaseELM):
 
     def __init__(
         self,
-        n_estimators: int = 8,
+        n_estimators: int | str = "auto",
         n_neurons: int | str = "auto",
         *,
         alpha: float | str = "loo",
@@ -140,8 +142,8 @@ class ELMEnsembleRegressor(BaseELM):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _n_members(self) -> int:
-        return check.checked_count("n_estimators", self.n_estimators)
+    def _n_members(self) -> int | None:
+        return check.checked_members(self.n_estimators)
 
     def _variance_choice(self) -> Any:
         return self.variance
@@ -158,6 +160,7 @@ class ELMEnsembleRegressor(BaseELM):
             warn(message, DegenerateFitWarning)
 
     @shared_docs
+    @threaded
     def variance_components(self, X: Any, estimate: str | None = None) -> VarianceComponents:
         """Components of the variance of a prediction.
 
@@ -185,6 +188,7 @@ class ELMEnsembleRegressor(BaseELM):
         return VarianceComponents(*(self._output(a, X) for a in components(parts)))
 
     @shared_docs
+    @threaded
     def member_correlation(self, X: Any, estimate: str | None = None) -> MemberCorrelation:
         """Correlation between the predictions of two members, and its upper bound.
 
@@ -209,6 +213,7 @@ class ELMEnsembleRegressor(BaseELM):
         return MemberCorrelation(*(self._output(a, X) for a in correlation(parts)))
 
     @shared_docs
+    @threaded
     def variance_at(self, X: Any, n_estimators: int, estimate: str | None = None) -> Any:
         """Variance of the prediction of an ensemble of another size.
 
@@ -236,6 +241,7 @@ class ELMEnsembleRegressor(BaseELM):
         return self._output(variance_at(parts, n_members), X)
 
     @shared_docs
+    @threaded
     def suggest_n_estimators(self, X: Any, tolerance: float = 0.05, quantile: float = 0.9) -> int:
         """Number of members beyond which the variance hardly decreases.
 

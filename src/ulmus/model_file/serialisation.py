@@ -17,6 +17,7 @@ from ulmus.core.arrays.backend import Array, is_foreign, like, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.misfit import Misfit
 from ulmus.core.ridge.member_pairs import PairGram
+from ulmus.core.ridge.sampled_pairs import SampledPairs
 from ulmus.core.variance.quadratic_forms import JackknifeForm, RegeneratedForm, RowForm
 from ulmus.model_file.field_types import construct, field_hints
 from ulmus.noise.structures import NOISE_STRUCTURES
@@ -59,7 +60,9 @@ def reachable_dataclasses(*roots: type) -> dict[str, type]:
 
 
 #: Classes of a fit. Forms are named, as fields that accept any of them have no narrower hint.
-FIT_CLASSES = reachable_dataclasses(Fit, JackknifeForm, PairGram, RegeneratedForm, RowForm)
+FIT_CLASSES = reachable_dataclasses(
+    Fit, JackknifeForm, PairGram, RegeneratedForm, RowForm, SampledPairs
+)
 
 #: What ``skops.io.load(path, trusted=SKOPS_TRUSTED_TYPES)`` must trust to load a fitted estimator:
 #: the classes of ulmus, and SciPy's sparse arrays for fits to them.

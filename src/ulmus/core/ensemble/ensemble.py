@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace, to_numpy, transposed
 from ulmus.core.data.scaling import OutputUnits
 from ulmus.core.data.source import Block
-from ulmus.core.layer.functionals import Functionals, count, features
+from ulmus.core.layer.functionals import Functionals, by_features, count
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise.constant import NoiseVariance
 from ulmus.core.ridge.residuals import RowFit, row_fit
@@ -66,6 +67,11 @@ class Ensemble:
         return self.layer.n_members
 
     @property
+    def n_rows(self) -> int:
+        """Number of training rows of positive weight."""
+        return self.regressions[0].smoother.n_rows
+
+    @property
     def n_outputs(self) -> int:
         """Number of outputs."""
         return int(self.units.unit.shape[0])
@@ -97,7 +103,7 @@ class Ensemble:
 
     def mean(self, X: Array | Functionals) -> np.ndarray:
         """Prediction at the rows of X, or of functionals, shape (K, p)."""
-        return np.concatenate([self.mean_of(h) for h in features(self.layer, X)], axis=1)
+        return np.concatenate(by_features(self.mean_of, self.layer, X), axis=1)
 
     def mean_of(self, h: Array) -> np.ndarray:
         """Prediction for features h (M, N', p), shape (K, p)."""
@@ -127,7 +133,7 @@ class Ensemble:
         if not any(np.any(regression.alpha_deviation > 0) for regression in self.regressions):
             return np.zeros((2, self.n_outputs, count(X)))
         vectors = [regression.alpha_vectors for regression in self.regressions]
-        shifts = [self._alpha_shifts(vectors, h) for h in features(self.layer, X)]
+        shifts = by_features(partial(self._alpha_shifts, vectors), self.layer, X)
         # Squares of their units may exceed single precision.
         return np.concatenate(shifts, axis=2).astype(float) * self.unit[:, None]
 

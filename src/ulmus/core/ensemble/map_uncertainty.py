@@ -16,7 +16,6 @@ effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,10 +33,11 @@ from ulmus.core.arrays.backend import (
     to_numpy,
 )
 from ulmus.core.arrays.linalg import eigh
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.source import Block
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.input_map.response import MapResponse
-from ulmus.core.layer.functionals import Functionals, features
+from ulmus.core.layer.functionals import Functionals, by_features
 
 # Directions of the map: as many as have this share of the effect on predictions, and not more than
 # the limit.
@@ -66,7 +66,7 @@ class MapUncertainty:
         xp = namespace(self.slopes)
         both = xp.stack([self.slopes + self.covariances, self.covariances])
         weights = xp.reshape(xp.permute_dims(both, (0, 1, 4, 2, 3)), (-1, layer.width))
-        parts = [weights @ xp.reshape(h, (layer.width, -1)) for h in features(layer, X)]
+        parts = by_features(lambda h: weights @ xp.reshape(h, (layer.width, -1)), layer, X)
         linear = to_numpy(xp.concat(parts, axis=1)) / layer.n_members
         out = linear.reshape(2, r, ensemble.n_outputs, -1)
         out[0] += self._by_layer(ensemble, X)
@@ -76,10 +76,12 @@ class MapUncertainty:
         """Derivatives of functionals along each direction at the same coefficients, (r, K, p)."""
         if isinstance(X, Functionals):
             return self._by_layer_of_functionals(ensemble, X)
-        layer, blocks = ensemble.layer, []
-        for rows in row_blocks(X.shape[0], layer.width, layer.W):
-            Z = layer.inputs(dense(taken_rows(X, rows)))
-            blocks.append(self._of_inputs(ensemble, Z))
+        layer = ensemble.layer
+
+        def of_rows(rows: slice) -> np.ndarray:
+            return self._of_inputs(ensemble, layer.inputs(dense(taken_rows(X, rows))))
+
+        blocks = mapped(of_rows, row_blocks(X.shape[0], layer.width, layer.W))
         return np.concatenate(blocks, axis=2)
 
     def _by_layer_of_functionals(self, ensemble: Ensemble, X: Functionals) -> np.ndarray:
@@ -110,7 +112,8 @@ class MapUncertainty:
     def _of_inputs(self, ensemble: Ensemble, Z: Array) -> np.ndarray:
         """Derivatives along each direction at inputs Z (d', b) of the layer, (r, K, b)."""
         total: Any = 0.0
-        for m, (_, slope, W) in enumerate(member_features(ensemble, Z)):
+        for m in range(ensemble.n_members):
+            _, slope, W = member_features(ensemble, m, Z)
             total = total + _gradients(ensemble, m, slope, W)
         total = total / ensemble.n_members
         changes = like(self.changes, Z)
@@ -118,12 +121,10 @@ class MapUncertainty:
         return np.stack([to_numpy(part) for part in parts])
 
 
-def member_features(ensemble: Ensemble, Z: Array) -> Iterator[tuple[Array, Array, Array]]:
-    """For each member its features (N', b), slopes of its units (N, b) and weights (N, d')."""
-    layer = ensemble.layer
-    for m in range(layer.n_members):
-        h, slope = layer.members(slice(m, m + 1)).with_slopes(Z)
-        yield h[0, ...], slope[0, ...], layer.W[m, :, :]
+def member_features(ensemble: Ensemble, m: int, Z: Array) -> tuple[Array, Array, Array]:
+    """A member's features (N', b), slopes of its units (N, b) and weights (N, d')."""
+    h, slope = ensemble.layer.members(slice(m, m + 1)).with_slopes(Z)
+    return h[0, ...], slope[0, ...], ensemble.layer.W[m, :, :]
 
 
 def _gradients(ensemble: Ensemble, m: int, slope: Array, W: Array) -> Array:
@@ -162,10 +163,10 @@ def map_uncertainty(
     along = np.einsum("tr,tkn->rkn", coordinate, by_y) * noise
     Z = ensemble.layer.inputs(sample.X)
     (in_units,) = ensemble.units.blocks([sample])
-    members = [
-        _member_changes(ensemble, m, parts, Z, in_units, changes, along)
-        for m, parts in enumerate(member_features(ensemble, Z))
-    ]
+    members = mapped(
+        lambda m: _member_changes(ensemble, m, Z, in_units, changes, along),
+        range(ensemble.n_members),
+    )
     xp = namespace(members[0][0])
     slopes, covariances = (xp.stack(list(each), axis=1) for each in zip(*members, strict=True))
     return MapUncertainty(changes, slopes, covariances)
@@ -195,7 +196,6 @@ def _directions(scaled: np.ndarray, effect: np.ndarray) -> tuple[np.ndarray, np.
 def _member_changes(
     ensemble: Ensemble,
     m: int,
-    parts: tuple[Array, Array, Array],
     Z: Array,
     sample: Block,
     changes: np.ndarray,
@@ -207,7 +207,7 @@ def _member_changes(
     ``along`` (r, K, n) the derivatives of the directions by the outputs times the noise
     variances.
     """
-    h, slope, W = parts
+    h, slope, W = member_features(ensemble, m, Z)
     gradients, y = _gradients(ensemble, m, slope, W), sample.y
     slopes, covariances = [], []
     for regression in ensemble.regressions:

@@ -6,6 +6,7 @@ features (``ridge/moments.py``), leave-one-out errors (``ridge/alpha.py``), and 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -22,10 +23,11 @@ from ulmus.core.noise.constant import NoiseVariance, noise_variance
 from ulmus.core.noise.per_row import PerRowNoise
 from ulmus.core.ridge.alpha import chosen_alphas
 from ulmus.core.ridge.factor import Factor, factor_of_moments, factor_of_rows
-from ulmus.core.ridge.member_pairs import COMMON, PairGram, lone_members, member_groups
+from ulmus.core.ridge.member_pairs import COMMON, lone_members, member_groups
 from ulmus.core.ridge.moments import FirstPass
 from ulmus.core.ridge.preconditioner import Whitening, sample_rows, sample_whitening
 from ulmus.core.ridge.residuals import RowFit, pooled_omega
+from ulmus.core.ridge.sampled_pairs import ALL_ROWS, AllPairs, PairSampling, pair_sampling
 from ulmus.core.ridge.smoother import Smoother, smoother
 from ulmus.core.variance.estimates import CONSTANT_NOISE, ESTIMATES
 from ulmus.core.variance.quadratic_forms import PairForms, PairwiseForm, common_forms, row_form
@@ -48,6 +50,8 @@ class RegressionSpec:
     noise_variance: str | np.ndarray = "residual"
     hc: str = "HC2"  # correction of squared residuals in the heteroskedastic estimates
     estimates: tuple[str, ...] = ()  # names in ``ESTIMATES``, the default first
+    # Whether products between members are summed over all rows, however many there are.
+    exact: bool = False
 
     @property
     def pairings(self) -> set[str]:
@@ -214,9 +218,14 @@ def _with_primal_forms(
 ) -> FittedRows:
     """Noise variances and forms by products of coordinates, summed over the rows."""
     constant, noises = spec.constant_noise, spec.residual_noises
-    M, n_neurons = ensemble.n_members, ensemble.layer.W.shape[1]
-    groups = [slice(0, M)] if constant else member_groups(M, n_neurons)[:1] if spec.pilot else []
-    totals = rows.reduce(SecondPass(ensemble, groups, noises, names))
+    M, n_neurons = ensemble.layer.b.shape
+    sampling = pair_sampling(ensemble.n_rows, ensemble.layer, exact=spec.exact)
+    groups = list[slice]()
+    if constant:
+        groups = sampling.groups(M, n_neurons)
+    elif spec.pilot:
+        groups = member_groups(M, n_neurons)[:1]
+    totals = rows.reduce(SecondPass(ensemble, groups, noises, names, sampling))
     parts = []
     for regression, total in zip(ensemble.regressions, totals.parts, strict=True):
         pairs = total.pairs_of(regression.smoother)
@@ -301,7 +310,7 @@ def _in_order(parts: list[Array], order: np.ndarray | None) -> Array:
 class RegressionSums:
     """Sums over rows of a regression: products of pairs, forms, and results of single rows."""
 
-    pairs: PairGram | None
+    pairs: AllPairs | None
     forms: list[NoiseSums]
     records: RowRecords
 
@@ -310,15 +319,15 @@ class RegressionSums:
         forms: list[NoiseSums] = [a + b for a, b in zip(self.forms, other.forms, strict=True)]
         pairs = None
         if self.pairs is not None and other.pairs is not None:
-            pairs = self.pairs + other.pairs
+            pairs = operator.add(self.pairs, other.pairs)
         return RegressionSums(pairs, forms, self.records + other.records)
 
-    def pairs_of(self, fit: Smoother) -> PairGram | None:
+    def pairs_of(self, fit: Smoother) -> AllPairs | None:
         """The products of pairs, with those within members from the smoother."""
         if self.pairs is None:
             return None
-        N = self.pairs.single.shape[1]
-        return PairGram(fit.member_grams[: len(self.pairs.upper), :N, :N], self.pairs.upper)
+        M, N, _ = self.pairs.single.shape
+        return self.pairs.with_single(fit.member_grams[:M, :N, :N])
 
 
 @dataclass
@@ -336,34 +345,49 @@ class EnsembleSums:
 class SecondPass:
     """Forms and results of rows, from the leverages and residuals of the fitted members."""
 
-    title: ClassVar[str] = "residuals and their sums"
+    title: ClassVar[str] = "Residuals and standard errors"
 
     ensemble: Ensemble  # the fitted members
     groups: list[slice]  # groups of the first members whose products are summed; none if empty
     noises: list[ResidualNoise]  # noises whose forms are summed
     records: tuple[str, ...]  # names of the results of single rows that are recorded
+    # Rows that enter products between members of different groups.
+    sampling: PairSampling = ALL_ROWS
 
     def __call__(self, blocks: Iterable[Block]) -> EnsembleSums:
         """Sums over the blocks."""
         totals = EnsembleSums([self._empty(regression) for regression in self.ensemble.regressions])
         for block, fits in self.ensemble.row_fits(blocks):
+            sampled = self.sampling.rows(block)
             for total, fit in zip(totals.parts, fits, strict=True):
-                self._add(total, fit, block.rows)
+                self._add(total, fit, block.rows, sampled)
         return totals
 
     def _empty(self, regression: Regression) -> RegressionSums:
         to_t = regression.smoother.to_t[:, : regression.smoother.n_strong, :]
-        pairs = PairGram.zeros(to_t.shape[1], self.groups, like=to_t) if self.groups else None
-        sums = [noise.sums(to_t, len(regression.outputs)) for noise in self.noises]
+        (M, N, _), sampling, pairs = to_t.shape, self.sampling, None
+        if self.groups:
+            # Sums over the first groups alone are over all rows.
+            between = sampling if self.groups[-1].stop == M else ALL_ROWS
+            pairs = between.zeros(N, self.groups, like=to_t)
+        groups, K = sampling.groups(*regression.smoother.center.shape), len(regression.outputs)
+        sums = [noise.sums(to_t, K, groups, sampling) for noise in self.noises]
         return RegressionSums(pairs, sums, RowRecords([]))
 
-    def _add(self, total: RegressionSums, fit: RowFit, numbers: np.ndarray | None) -> None:
+    def _add(
+        self,
+        total: RegressionSums,
+        fit: RowFit,
+        numbers: np.ndarray | None,
+        sampled: np.ndarray | None,
+    ) -> None:
         rows = fit.weighted
         for sums in total.forms:
-            sums.add(rows)
+            sums.add(rows, sampled)
         if total.pairs is not None:
             # Products within members follow from the smoother.
-            total.pairs.add_pairs(rows.t[: len(total.pairs.upper), :, :])
+            t = rows.t[: total.pairs.single.shape[0], :, :]
+            self.sampling.add_pairs(total.pairs, t, sampled)
         if self.records:
             assert numbers is not None  # only rows in memory are recorded
             total.records.parts.append((numbers, recorded(fit, rows, self.records)))

@@ -18,34 +18,42 @@ from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.ridge.factor import factor_of_moments
 from ulmus.core.ridge.member_pairs import COMMON, lone_members, member_groups
 from ulmus.core.ridge.moments import FirstPass, Moments
+from ulmus.core.ridge.sampled_pairs import ALL_ROWS, PairSampling
 from ulmus.core.variance.quadratic_forms import common_forms
 
 
 def fitted_stream(
-    source: Source, layer: HiddenLayer, spec: RegressionSpec, scaling: SampleScaling
+    source: Source,
+    layer: HiddenLayer,
+    spec: RegressionSpec,
+    scaling: SampleScaling,
+    sampling: PairSampling = ALL_ROWS,
 ) -> Ensemble:
     """Fit rows that are not kept."""
     source = source.for_width(layer.width)
-    groups = _first_groups(layer, spec)
-    moments = source.reduce(FirstPass(scaling.whitening, scaling.units, groups))
+    first = _first_pass(layer, spec, sampling)
+    moments = source.reduce(FirstPass(scaling.whitening, scaling.units, *first))
     ensemble = fitted_moments(moments, scaling, layer, spec, source)
     if spec.residual_noises:
-        totals = source.reduce(SecondPass(ensemble, [], spec.residual_noises, ()))
+        totals = source.reduce(SecondPass(ensemble, [], spec.residual_noises, (), sampling))
         ensemble = with_residual_noises(ensemble, totals, spec.residual_noises)
     return ensemble
 
 
-def _first_groups(layer: HiddenLayer, spec: RegressionSpec) -> list[slice]:
-    """Groups of members whose pairs the first pass sums over.
+def _first_pass(
+    layer: HiddenLayer, spec: RegressionSpec, sampling: PairSampling
+) -> tuple[list[slice], PairSampling]:
+    """Groups of members whose pairs the first pass sums over, and the sample of other pairs.
 
-    Those of constant noise are all members, those of the pilot its group.
+    Estimates of constant noise require all pairs, the pilot those of its group.
     """
+    M, n_neurons = layer.b.shape
     if spec.constant_noise:
-        return [slice(0, layer.n_members)]
+        return sampling.groups(M, n_neurons), sampling
     if spec.pilot:
-        group = member_groups(layer.n_members, layer.W.shape[1])[0]
-        return [group, *lone_members(layer.n_members, group.stop)]
-    return lone_members(layer.n_members)
+        group = member_groups(M, n_neurons)[0]
+        return [group, *lone_members(M, group.stop)], ALL_ROWS
+    return lone_members(M), ALL_ROWS
 
 
 def fitted_moments(

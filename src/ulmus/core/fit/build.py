@@ -34,6 +34,7 @@ from ulmus.core.noise_model.stream import streamed_noise_model
 from ulmus.core.ridge.member_pairs import MODELLED
 from ulmus.core.ridge.moments import FirstPass
 from ulmus.core.ridge.preconditioner import sample_rows
+from ulmus.core.ridge.sampled_pairs import pair_sampling
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting
 
@@ -286,7 +287,10 @@ def _with_noise_model(
         return ensemble, regression.with_constant_noise
     if MODELLED.name not in regression.pairings:
         return ensemble, regression
-    return with_modelled_noise(ensemble, source, model.varies, variances), regression
+    modelled = with_modelled_noise(
+        ensemble, source, model.varies, variances, exact=regression.exact
+    )
+    return modelled, regression
 
 
 def _per_output(fitted: FittedRows, name: str) -> list[np.ndarray]:
@@ -319,7 +323,8 @@ def _build_stream(
     sample = source.sample(sample_rows(layer.n_units))
     scaling = sample_scaling(sample, layer)
     regression = _by_blocks(spec.regression, covariance)
-    ensemble, estimates = fitted_stream(source, layer, regression, scaling), None
+    sampling = pair_sampling(scale.n_rows, layer, exact=regression.exact)
+    ensemble, estimates = fitted_stream(source, layer, regression, scaling, sampling), None
     if covariance is not None:
         assert isinstance(source, OrderedSource)  # others are refused before rows are read
         ordered = ordered_stream(source.in_order, covariance.used_locations)
@@ -327,7 +332,7 @@ def _build_stream(
         # A stream keeps no leave-one-out residuals, so that only the choice of alpha uses blocks.
         if spec.regression.alpha == "loo" and all(one.independent for one in estimates):
             regression, source = spec.regression, source.without_blocks()
-            ensemble = fitted_stream(source, layer, regression, scaling)
+            ensemble = fitted_stream(source, layer, regression, scaling, sampling)
         ensemble = with_correlated_noise(ensemble, ordered, estimates, regression.hc, dual=False)
     noise_model = variances = None
     if spec.min_gain_in_se is not None:

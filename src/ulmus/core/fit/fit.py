@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.core.fit.spec import FitSpec
 from ulmus.core.fit.training_rows import CompressedRows, RowSums, TrainingRows
 from ulmus.core.fit.undersmoothed_fit import Undersmoothing, undersmoothing
-from ulmus.core.layer.functionals import Functionals, count, features
+from ulmus.core.layer.functionals import Functionals, by_features, count
 from ulmus.core.noise_covariance.diagnostics import NeighbourCorrelation
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.hac import HACEstimate
@@ -140,7 +140,9 @@ class Fit:
 
     def parts(self, X: Array | Functionals, estimate: str | None = None) -> PointParts:
         """Mean, spread and both means of the form at rows of X or of functionals, each (p, K)."""
-        return joined([self.parts_of(h, estimate) for h in features(self.ensemble.layer, X)])
+        return joined(
+            by_features(partial(self.parts_of, estimate=estimate), self.ensemble.layer, X)
+        )
 
     def parts_of(
         self, h: Array, estimate: str | None = None, other: Array | None = None
@@ -221,12 +223,11 @@ class Fit:
         if not self._map_optimised or self.rows is None:
             return ()
         structure = self.covariances[0].structure if self.covariances else None
-        n_neurons = self.ensemble.layer.W.shape[1]
         try:
             return refitted_folds(
                 self.rows.data,
                 self.spec,
-                n_neurons,
+                self.ensemble.layer,
                 self.rows.fold_importances,
                 structure,
                 self.rows.locations,
@@ -311,7 +312,9 @@ class Fit:
 
     def undersmoothed_parts(self, X: Array | Functionals) -> UndersmoothedParts:
         """Mean and variance of the undersmoothed networks at rows of X or of functionals."""
-        parts = [self.undersmoothed_parts_of(h) for h in features(self.ensemble.layer, X)]
+        # Factored once, before the blocks of points.
+        _ = self.undersmoothing
+        parts = by_features(self.undersmoothed_parts_of, self.ensemble.layer, X)
         columns = zip(*(part[:4] for part in parts), strict=True)
         mean, spread, noise, null_space = (np.concatenate(a) for a in columns)
         return parts[0]._replace(mean=mean, spread=spread, noise=noise, null_space=null_space)

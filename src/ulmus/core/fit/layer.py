@@ -16,6 +16,7 @@ import scipy.sparse
 from ulmus.core.arrays.backend import Array, is_on_host, like, to_numpy
 from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.data.source import Block, SamplePass, Source
+from ulmus.core.fit.sizes import FEWEST_UNITS, dof_of_more_rows, size_rule
 from ulmus.core.fit.spec import LayerSpec
 from ulmus.core.input_map.correlated_noise import MAX_WHITENED_ROWS, learned_map_correlated
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, probe_networks
@@ -27,6 +28,7 @@ from ulmus.core.layer.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting
+from ulmus.progress import stage
 
 MAP_STRUCTURES = ("ard", "full", "auto")
 # "auto" optimises a full matrix from this many rows per entry.
@@ -49,20 +51,6 @@ class Effort:
 HOST_EFFORT, GPU_EFFORT = Effort(rows=4000, units=512), Effort(rows=10_000, units=1024)
 
 
-class UnitBudget(NamedTuple):
-    """Bounds on the units of a member."""
-
-    growth: float  # units for each square root of the number of rows
-    most: int  # largest number of units
-    products: float  # multiplications of all members together
-    # The same where the probe networks used less than IDLE_SHARE of their units as degrees of
-    # freedom.
-    idle_products: float
-
-
-HOST_UNITS, GPU_UNITS = UnitBudget(20, 900, 2.4e12, 0.6e12), UnitBudget(40, 8000, 1e14, 1e14)
-IDLE_SHARE = 0.15
-FEWEST_UNITS = 100
 # Importances in another model are a start of the search from this many inputs.
 FEWEST_RANKED = 6
 # Share of the variance that another model explains, above which a map that explains nothing has
@@ -168,14 +156,15 @@ def hidden_layer(
         if sparse:
             dense = like(sample.block.X.toarray(), reference)
             sample = replace(sample, block=sample.block._replace(X=dense))
-    input_map, dof_share, map_source = _input_map(
-        spec, sample if optimises else None, inputs, search
-    )
-    n_neurons = spec.n_neurons
+    input_map, dof, map_source = _input_map(spec, sample if optimises else None, inputs, search)
+    rule = size_rule(reference)
+    n_neurons, n_members = spec.n_neurons, spec.n_members
     if n_neurons is None:
-        n_neurons = auto_neurons(scale.n_rows, spec.n_members, reference, dof_share)
+        n_neurons = rule.units(scale.n_rows, dof)
+    if n_members is None:
+        n_members = rule.members(scale.n_rows, n_neurons)
     layer = drawn_layer(
-        np.random.SeedSequence(spec.seed).spawn(spec.n_members),
+        np.random.SeedSequence(spec.seed).spawn(n_members),
         n_neurons,
         _units(spec, inputs),
         inputs,
@@ -218,21 +207,22 @@ def _expansions(spec: LayerSpec, scale: FeatureScale) -> tuple[str, ...]:
 
 def _input_map(
     spec: LayerSpec, sample: _MapSample | None, inputs: Inputs, search: MapSearch
-) -> tuple[InputMap | None, float, MapSource | None]:
-    """The map, the share of degrees of freedom in the units of the probe networks, and these."""
+) -> tuple[InputMap | None, float | None, MapSource | None]:
+    """The map, the degrees of freedom if it was optimised, and what it was learned from."""
     if spec.input_map is None:
-        return None, 1.0, None
+        return None, None, None
     if not isinstance(spec.input_map, str):
-        return InputMap(_checked_map(spec.input_map, len(inputs.origin)), "given"), 1.0, None
+        return InputMap(_checked_map(spec.input_map, len(inputs.origin)), "given"), None, None
     if sample is None:
-        return None, 1.0, None
+        return None, None, None
     identity = InputMap(np.eye(len(inputs.origin)), "common")
     try:
-        return _optimised(spec, sample, inputs, search) or (identity, 1.0, None)
+        return _optimised(spec, sample, inputs, search) or (identity, None, None)
     except (FloatingPointError, np.linalg.LinAlgError) as error:
-        return replace(identity, failure=str(error)), 1.0, None
+        return replace(identity, failure=str(error)), None, None
 
 
+@stage("Learning the input map")
 def _optimised(
     spec: LayerSpec, sample: _MapSample, inputs: Inputs, search: MapSearch
 ) -> tuple[InputMap, float, MapSource] | None:
@@ -260,8 +250,9 @@ def _optimised(
         *relevance(probes, found, inputs.origin, spec.map_seed),
         missed_signal=missed and explains_nothing(found.value, probes.n_inputs),
     )
-    dof_share = probes.dof(found.matrix, found.log_alpha) / n_units
-    return input_map, dof_share, MapSource(sample.block.taken(probes.order), probes, found)
+    dof = probes.dof(found.matrix, found.log_alpha)
+    dof = dof_of_more_rows(dof, probes.Z.shape[0], sample.n_rows)
+    return input_map, dof, MapSource(sample.block.taken(probes.order), probes, found)
 
 
 def map_structure(spec: LayerSpec, n_inputs: int, n_rows: int) -> str:
@@ -269,14 +260,6 @@ def map_structure(spec: LayerSpec, n_inputs: int, n_rows: int) -> str:
     if spec.input_map != "auto":
         return str(spec.input_map)
     return "full" if n_rows >= ROWS_PER_ENTRY * n_inputs**2 else "ard"
-
-
-def auto_neurons(n_rows: int, n_members: int, reference: Array, dof_share: float = 1.0) -> int:
-    """Hidden units of a member for a number of rows, within the budget of multiplications."""
-    budget = HOST_UNITS if is_on_host(reference) else GPU_UNITS
-    products = budget.products if dof_share > IDLE_SHARE else budget.idle_products
-    affordable = np.sqrt(products / max(n_rows, 1)) / n_members
-    return int(max(FEWEST_UNITS, min(budget.growth * np.sqrt(n_rows), budget.most, affordable)))
 
 
 def _checked_map(matrix: np.ndarray, n_inputs: int) -> np.ndarray:

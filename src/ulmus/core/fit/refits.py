@@ -15,16 +15,18 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.arrays.backend import Array, dense, like, namespace, taken_rows, to_numpy
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.scaling import checked_feature_scale, feature_scale
 from ulmus.core.data.source import RowBlocks
 from ulmus.core.ensemble.regression import fitted_rows
 from ulmus.core.fit.layer import Importances, InputImportances, MapSearch, hidden_layer
 from ulmus.core.fit.spec import FitSpec, LayerSpec
-from ulmus.core.layer.functionals import Functionals, features
+from ulmus.core.layer.functionals import Functionals, by_features
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.core.noise_covariance.structure import CovarianceStructure
+from ulmus.progress import counted, stage
 
 # Folds, each excluded from optimising a map once.
 N_FOLDS = 5
@@ -45,13 +47,15 @@ class Fold:
 
     def mean(self, X: Array | Functionals) -> np.ndarray:
         """Prediction at the rows of X, or of functionals, shape (K, p)."""
-        layer, parts = self.layer, []
+        layer = self.layer
         M, width, K = self.coefficients.shape
         weights = like(self.coefficients.reshape(M * width, K).T / M, layer.W)
-        for h in features(layer, X):
+
+        def mean_of(h: Array) -> np.ndarray:
             shift = self.shift[:, None] * to_numpy(layer.shares(h))
-            parts.append(to_numpy(weights @ namespace(h).reshape(h, (M * width, -1))) + shift)
-        return np.concatenate(parts, axis=1)
+            return to_numpy(weights @ namespace(h).reshape(h, (M * width, -1))) + shift
+
+        return np.concatenate(by_features(mean_of, layer, X), axis=1)
 
 
 @dataclass(frozen=True)
@@ -65,32 +69,38 @@ class Refits:
 def refitted_folds(
     data: RowBlocks,
     spec: FitSpec,
-    n_neurons: int,
+    layer: HiddenLayer,
     importances: tuple[np.ndarray, ...],
     structure: CovarianceStructure | None,
     locations: Locations | None,
 ) -> tuple[Fold, ...]:
     """For each fold, a fit of all rows behind a map that was optimised without it.
 
+    It has as many members and units as the layer of the fit.
     Searches may also start from importances of the columns for each fold. Correlated noise has a
     covariance structure and locations of the rows.
     """
     assert isinstance(spec.layer, LayerSpec)  # a map was optimised
-    layer_spec = replace(spec.layer, n_neurons=n_neurons)
-    folds = []
-    for i, rows in enumerate(fold_rows(data, layer_spec.map_seed)):
+    n_members, n_neurons = layer.b.shape
+    layer_spec = replace(spec.layer, n_members=n_members, n_neurons=n_neurons)
+    parts = fold_rows(data, layer_spec.map_seed)
+
+    def refitted(i: int) -> Fold:
+        rows = parts[i]
         others = _others(data, rows)
         covariance = None
         if structure is not None and locations is not None:
             covariance = CovarianceSpec(structure, locations.taken(others))
         search = MapSearch(importances=_Known(importances[i])) if importances else None
-        layer = _layer_without(data, others, layer_spec, covariance, search)
-        fitted = fitted_rows(data, layer, spec.regression.without_estimates)
+        behind_map = _layer_without(data, others, layer_spec, covariance, search)
+        fitted = fitted_rows(data, behind_map, spec.regression.without_estimates)
         ensemble = fitted.ensemble
         loo = ensemble.ordered([record["loo"] for record in fitted.records], axis=1)
         residuals = loo[:, :, rows].mean(axis=0) * ensemble.unit[:, None]
-        folds.append(Fold(rows, residuals, layer, ensemble.coefficients, ensemble.shift))
-    return tuple(folds)
+        return Fold(rows, residuals, behind_map, ensemble.coefficients, ensemble.shift)
+
+    with stage("Refits for error bars, each without a fifth of the rows") as done:
+        return tuple(mapped(counted(refitted, len(parts), done), range(len(parts))))
 
 
 @dataclass(frozen=True)
@@ -109,13 +119,15 @@ def fold_importances(
     data: RowBlocks, spec: LayerSpec, importances: InputImportances
 ) -> tuple[np.ndarray, ...]:
     """For each fold, importances (d,) of the columns that are computed without it."""
-    X, out = to_numpy(dense(data.X)).astype(float), []
+    X = to_numpy(dense(data.X)).astype(float)
     columns = np.arange(X.shape[1])
-    for rows in fold_rows(data, spec.map_seed):
+
+    def of_fold(rows: np.ndarray) -> np.ndarray:
         others = _others(data, rows)
         found = importances(X[others], data.y[:, others].T, columns)
-        out.append(np.zeros(len(columns)) if found is None else found.values)
-    return tuple(out)
+        return np.zeros(len(columns)) if found is None else found.values
+
+    return tuple(mapped(of_fold, fold_rows(data, spec.map_seed)))
 
 
 def _layer_without(
@@ -132,9 +144,10 @@ def _layer_without(
     return hidden_layer(source, spec, scale, data.reference, covariance, search).layer
 
 
+@stage("Refits for held-out residuals")
 def held_out_folds(data: RowBlocks, spec: FitSpec, folds: tuple[Fold, ...]) -> tuple[Fold, ...]:
     """The same folds, excluded from the regressions as well."""
-    return tuple(_held_out(data, spec, fold) for fold in folds)
+    return tuple(mapped(lambda fold: _held_out(data, spec, fold), folds))
 
 
 def _held_out(data: RowBlocks, spec: FitSpec, fold: Fold) -> Fold:
@@ -192,5 +205,5 @@ def map_shifts(folds: tuple[Fold, ...], X: Array | Functionals) -> np.ndarray:
     times the true ones, without it 0.9 to 1.3 times.
     """
     # Squares of the units of y may exceed single precision.
-    means = np.stack([fold.mean(X) for fold in folds]).astype(float)
+    means = np.stack(mapped(lambda fold: fold.mean(X), folds)).astype(float)
     return (means - means.mean(axis=0)) / np.sqrt(len(folds) - 1)

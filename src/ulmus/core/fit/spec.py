@@ -15,8 +15,9 @@ class LayerSpec:
     """How a hidden layer is drawn, and how the map of its inputs is optimised."""
 
     seed: int  # seed of all members; the first of them stay the same when members are added
-    n_members: int  # number of members
-    n_neurons: int | None  # units of a member; None for a number that grows with the rows
+    # Numbers of members and of units of each; None for those of ``SizeRule``.
+    n_members: int | None
+    n_neurons: int | None
     units: UnitDistribution  # distribution of the hidden weights and biases
     # (d', d'): no map, the structure of a map that is optimised ("ard", "full", "auto"), or the
     # map.

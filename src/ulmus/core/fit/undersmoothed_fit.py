@@ -29,6 +29,7 @@ from ulmus.core.variance.quadratic_forms import (
 from ulmus.core.variance.undersmoothing import UndersmoothedNetworks, undersmoothed_networks
 from ulmus.exceptions import NoUndersmoothedFitError
 from ulmus.messages import Message, Setting
+from ulmus.progress import stage
 
 EXPECTATION = Setting("target", "expectation")
 
@@ -48,6 +49,7 @@ class Undersmoothing:
         return replace(self, forms=tuple(pair.primal() for pair in self.forms))
 
 
+@stage("Undersmoothed networks")
 def undersmoothing(
     ensemble: Ensemble,
     estimate: str,

@@ -20,15 +20,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_info
 
-from ulmus.core.arrays.backend import Array, is_on_host, like, namespace, to_numpy
+from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
 from ulmus.core.arrays.linalg import cholesky, inverted_triangle
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.source import Block
 from ulmus.core.input_map.probe_regression import ProbeRegression, probe_regression, ridge_gram
 from ulmus.core.layer.hidden_layer import UnitDistribution, named
@@ -70,7 +69,6 @@ class ProbeNetworks:
     b: Array  # (S, N): biases
     activation: str | Callable[[Array], Array]  # A name in ``ACTIVATIONS``
     centred: bool  # whether features are centred, for an intercept
-    n_threads: int = 1  # number of threads, one network each
     # (n,): index of each row in the sample.
     order: np.ndarray = field(default_factory=lambda: np.arange(0))
     # (K',): standard deviation of each output of the sample, in the units of y; zero for outputs
@@ -226,11 +224,8 @@ class ProbeNetworks:
         return to_numpy(xp.sum(xp.mean(mean**2, axis=1), axis=0))
 
     def _each(self, task: Callable[[int], Any]) -> list[Any]:
-        """Results of a function for each network, on ``n_threads`` threads."""
-        if self.n_threads == 1:
-            return [task(s) for s in range(self.n_networks)]
-        with ThreadPoolExecutor(self.n_threads) as pool:
-            return list(pool.map(task, range(self.n_networks)))
+        """Results of a function for each network."""
+        return mapped(task, range(self.n_networks))
 
     def features(self, s: int, L: np.ndarray) -> tuple[Array, Array]:
         """Weighted and centred features (n, N) of one network, and slopes of the activation."""
@@ -297,8 +292,7 @@ def probe_networks(
     weighting = None if root is None else Weighting(xp.take(root, index, axis=0))
     drawn = [law.sobol_member(seed, Z.shape[1], n_units) for seed in seeds]
     W, b = (like(np.stack(parts), Z) for parts in zip(*drawn, strict=True))
-    n_threads = _free_threads(Z, len(seeds))
-    return ProbeNetworks(Z, y, weighting, W, b, law.activation, centred, n_threads, order, sd)
+    return ProbeNetworks(Z, y, weighting, W, b, law.activation, centred, order, sd)
 
 
 def _standardised_outputs(
@@ -330,11 +324,3 @@ def _standardised_outputs(
 def _rounded(values: Array) -> Array:
     """Values to 36 binary digits: the search would amplify differences in the last digits."""
     return namespace(values).round(values * 2.0**36) / 2.0**36
-
-
-def _free_threads(Z: Array, n_networks: int) -> int:
-    """Number of threads for the networks: that of BLAS, on the host."""
-    if not is_on_host(Z):
-        return 1
-    products = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-    return min(n_networks, max(products, default=1))

@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
 from ulmus.core.input_map.search import Search, mixed
@@ -56,24 +55,21 @@ def learned_map(
     These are the first networks with as many units as the map needs. Importances (d',) of the
     inputs in another model are non-negative.
     """
-    if structure == "full":
-        with _blas_threads(networks):
-            rough = _rough_scales(networks, log, importances)
-            few = _last(networks, rough, SETTINGS.matrix_rows)
-            scales = _finished(rough, few, log)
-            networks = _last(networks, rough)
-        return learned_matrix(networks, scales, few.n_units, log), networks
-    return learned_scales(networks, log, importances)
+    if structure != "full":
+        return learned_scales(networks, log, importances)
+    rough = _rough_scales(networks, log, importances)
+    few, networks = _last(networks, rough, SETTINGS.matrix_rows), _last(networks, rough)
+    scales = _finished(rough, few, log)
+    return learned_matrix(networks, scales, few.n_units, log), networks
 
 
 def learned_scales(
     networks: ProbeNetworks, log: Log, importances: np.ndarray | None = None
 ) -> tuple[LearnedMap, ProbeNetworks]:
     """A scale for each input, and the networks that it was optimised on."""
-    with _blas_threads(networks):
-        rough = _rough_scales(networks, log, importances)
-        networks = _last(networks, rough)
-        return _finished(rough, networks, log), networks
+    rough = _rough_scales(networks, log, importances)
+    networks = _last(networks, rough)
+    return _finished(rough, networks, log), networks
 
 
 def _last(networks: ProbeNetworks, rough: _Rough, most_rows: int | None = None) -> ProbeNetworks:
@@ -87,17 +83,17 @@ def _rough_scales(networks: ProbeNetworks, log: Log, importances: np.ndarray | N
     """Scales by a small network on a few rows."""
     d, n = networks.n_inputs, int(networks.y.shape[0])
     least = max(SETTINGS.small_rows, SETTINGS.rows_for_input * d)
-    units = max(SETTINGS.small_units, SETTINGS.units_for_input * d)
-    for rows, units in ((least, units), (n, 2 * units)):
+    few_units = max(SETTINGS.small_units, SETTINGS.units_for_input * d)
+    for rows, units in ((least, few_units), (n, 2 * few_units)):
         few = networks.smaller(rows, units, networks.n_networks)
-        search = Search(few.smaller(n, units, 1), log)
+        search = Search(few.smaller(n, units, 2 if n <= SETTINGS.rows_of_two_small else 1), log)
         start, required = best_start(search, few, importances)
         if few.y.shape[0] == n or not explains_nothing(start.value, d):
             break
     small, p = search.networks, start.scales
     dof = small.dof(np.exp(p[:-1]), p[-1])
     if dof > SETTINGS.saturation * small.n_units and small.n_units < networks.n_units:
-        search = Search(networks.smaller(rows, 2 * small.n_units, 1), log)
+        search = Search(networks.smaller(rows, 2 * small.n_units, small.n_networks), log)
         p[-1] += math.log(search.networks.n_units / small.n_units)
         found = p, search.all_inputs, SETTINGS.small_steps, "scales of a larger network"
         small, p = search.networks, search.best_scales(*found)[0]
@@ -114,8 +110,7 @@ def _finished(rough: _Rough, networks: ProbeNetworks, log: Log) -> LearnedMap:
 
 def refitted_scales(networks: ProbeNetworks, start: LearnedMap, log: Log) -> LearnedMap:
     """Scales of the inputs of a map, optimised from it for other weights of the rows."""
-    with _blas_threads(networks):
-        return Search(networks, log).kept_scales(start)
+    return Search(networks, log).kept_scales(start)
 
 
 def learned_matrix(
@@ -127,17 +122,11 @@ def learned_matrix(
     p = np.concatenate([theta, np.zeros(d * d), [scales.log_alpha - math.log(n_units)]])
     value = math.inf
     few = networks.smaller(SETTINGS.matrix_rows, n_units, networks.n_networks)
-    with _blas_threads(networks):
-        for part, steps in ((few, SETTINGS.matrix_steps), (networks, SETTINGS.last_matrix_steps)):
-            p[-1] += math.log(part.n_units)
-            search = Search(part, log, log_alpha=p[-1])
-            p, value = search.matrix(p, kept, steps)
-            log_alpha = p[-1]
-            p[-1] -= math.log(part.n_units)
+    for part, steps in ((few, SETTINGS.matrix_steps), (networks, SETTINGS.last_matrix_steps)):
+        p[-1] += math.log(part.n_units)
+        search = Search(part, log, log_alpha=p[-1])
+        p, value = search.matrix(p, kept, steps)
+        log_alpha = p[-1]
+        p[-1] -= math.log(part.n_units)
     L = mixed(p, kept)
     return LearnedMap("full", L, L, log_alpha, value, scales.from_importances)
-
-
-def _blas_threads(networks: ProbeNetworks) -> threadpool_limits:
-    """One BLAS thread if the networks run on several threads."""
-    return threadpool_limits(1 if networks.n_threads > 1 else None, user_api="blas")

@@ -26,7 +26,7 @@ class Search:
     """Optimisations of the marginal likelihood on the same rows."""
 
     def __init__(self, networks: ProbeNetworks, log: Log, *, log_alpha: float = -math.inf) -> None:
-        """Single precision is used for many features where ``log_alpha``, at the start, allows it."""
+        """Single precision is used for many features where ``log_alpha`` at the start allows it."""
         self.log, self.d = log, networks.n_inputs
         self.all_inputs = np.ones(self.d, dtype=bool)
         self.size = networks.feature_size
@@ -51,7 +51,7 @@ class Search:
             return value, np.array([by_map @ L, by_alpha])
 
         start = np.array([0.0, math.log(SETTINGS.alpha_start * self.size)])
-        bounds = [SETTINGS.log_scale_bounds]
+        bounds = [(SETTINGS.log_scale_bounds[0], SETTINGS.reach)]
         p, _ = self._minimum(target, start, bounds, SETTINGS.common_steps, "one scale")
         return math.exp(p[0]), float(p[1])
 
@@ -72,9 +72,19 @@ class Search:
         return self._learned(p, value, kept, np.where(kept, np.exp(p[:-1]), earlier.undropped))
 
     def best_scales(
-        self, start: np.ndarray, kept: np.ndarray, steps: int, name: str, *, near: bool = False
+        self,
+        start: np.ndarray,
+        kept: np.ndarray,
+        steps: int,
+        name: str,
+        *,
+        near: bool = False,
+        most: float = math.inf,
     ) -> tuple[np.ndarray, float]:
-        """Log scales of the inputs kept and log alpha after a number of steps, and their value."""
+        """Log scales of the inputs kept and log alpha after a number of steps, and their value.
+
+        ``near`` says that the start is near the maximum; ``most`` is an upper bound of log scales.
+        """
 
         def target(p: np.ndarray) -> tuple[float, np.ndarray]:
             theta, L = p[:-1], np.exp(p[:-1]) * kept
@@ -82,9 +92,9 @@ class Search:
             gradient = np.append(by_map * L + kept * _prior_slope(theta), by_alpha)
             return value + _prior(theta[kept]), gradient
 
-        bounds, root = [SETTINGS.log_scale_bounds] * self.d, None
-        if near:
-            root = self._scale_root(start, kept)
+        low, high = SETTINGS.log_scale_bounds
+        bounds = [(low, min(high, most))] * self.d
+        root = self._scale_root(start, kept) if near else None
         return self._minimum(target, start, bounds, steps, name, root)
 
     def _learned(

@@ -18,8 +18,8 @@ class OptimiserSettings:
     # Bounds and start of alpha, relative to the mean sum of squares of a feature.
     alpha_bounds: tuple[float, float] = (1e-7, 100.0)
     alpha_start: float = 1e-2
-    # Single precision is used from this alpha on, which is bounded there by a quarter, and from this
-    # number of rows times units.
+    # Single precision is used from this alpha on, a quarter of which is its bound there, and from
+    # this number of rows times units.
     single_alpha: float = 2e-5
     single_size: int = 2**17
     # The small network on which starts are compared: rows and units, and both for each input.
@@ -29,6 +29,8 @@ class OptimiserSettings:
     units_for_input: int = 2
     common_steps: int = 12  # L-BFGS iterations for a common scale
     start_steps: int = 15  # for each start
+    # Largest log scale in steps from a common scale: longer ones may leap over a maximum.
+    reach: float = 3.0
     small_steps: int = 40  # from the best start
     # Degrees of freedom, as a share of the units, from which the small network is too small.
     saturation: float = 0.6
@@ -36,8 +38,10 @@ class OptimiserSettings:
     # number of rows to this power.
     units_for_dof: float = 4.0
     dof_growth: float = 1 / 3
-    # Two of them up to this number of rows: maps follow the units of one where rows are few.
+    # Maps follow the units of a network where rows are few: up to these numbers of rows, there are
+    # two last networks, and two small ones.
     rows_of_two: int = 2000
+    rows_of_two_small: int = 250
     steps: int = 50
     dropped_steps: int = 25  # after inputs were dropped
     matrix_rows: int = 2000  # rows on which most steps of a full matrix are taken

@@ -41,18 +41,15 @@ def best_start(
         powers = SETTINGS.importance_starts
         ranked = [_proportional(importances**power, size * search.d) for power, size in powers]
 
-    def after_steps(name: str, L: np.ndarray) -> Start:
+    def after_steps(name: str, L: np.ndarray, most: float = math.inf) -> Start:
         p, steps = np.append(np.log(L), log_alpha), SETTINGS.start_steps
-        found = search.best_scales(p, search.all_inputs, steps, f"from {name}")
+        found = search.best_scales(p, search.all_inputs, steps, f"from {name}", most=most)
         return Start(name, *found, ranked=name == IMPORTANCES)
 
-    found = [after_steps("a common scale", common)]
+    found = [after_steps("common scale", common, SETTINGS.reach)]
     found += [after_steps(IMPORTANCES, L) for L in ranked[:1]]
     if len(found) == 1 or not _agree(*found) or explains_nothing(found[0].value, search.d):
-        ratio, unit = SETTINGS.larger_scale, np.ones(search.d)
-        # A common scale that is large may be a maximum of this network alone.
-        larger = unit if scale > ratio else ratio * common
-        found.append(after_steps("another scale", larger))
+        found.append(after_steps("another scale", SETTINGS.larger_scale * common))
         found.append(after_steps("gradients", _by_gradients(search, common, log_alpha)))
         found += [after_steps(IMPORTANCES, L) for L in ranked[1:]]
     unranked = min(one.value for one in found if not one.ranked)

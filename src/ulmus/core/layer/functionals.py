@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace, row_blocks, taken_rows
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.layer.hidden_layer import HiddenLayer
 
 Rows = slice | np.ndarray
+Result = TypeVar("Result")
 
 # Largest array of features of functionals, which is also cached.
 CHUNK_ELEMENTS = 2**26
@@ -118,13 +120,14 @@ def count(points: Array | Functionals) -> int:
     return points.count if isinstance(points, Functionals) else int(points.shape[0])
 
 
-def features(layer: HiddenLayer, points: Array | Functionals) -> Iterator[Array]:
-    """Features (M, N', b) of points (p, d) or functionals, in portions."""
+def by_features(
+    task: Callable[[Array], Result], layer: HiddenLayer, points: Array | Functionals
+) -> list[Result]:
+    """Results of a task for the features (M, N', b) of each block of points or functionals."""
     if isinstance(points, Functionals):
-        yield from points.features(layer)
-        return
-    for rows in row_blocks(points.shape[0], layer.width, layer.W):
-        yield layer(taken_rows(points, rows))
+        return [task(h) for h in points.features(layer)]
+    blocks = row_blocks(points.shape[0], layer.width, layer.W)
+    return mapped(lambda rows: task(layer(taken_rows(points, rows))), blocks)
 
 
 def portions(layer: HiddenLayer, points: Array | Functionals) -> list[slice]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
 from ulmus.core.arrays.backend import Array
 from ulmus.core.noise.constant import ConstantNoise
 from ulmus.core.noise.correlated import CorrelatedRowNoise
@@ -19,6 +21,7 @@ from ulmus.core.noise.modelled import ModelledNoise
 from ulmus.core.noise.per_row import PerRowNoise
 from ulmus.core.ridge.member_pairs import COMMON, CORRELATED, MODELLED, OTHERS, OWN
 from ulmus.core.ridge.residuals import RowFit
+from ulmus.core.ridge.sampled_pairs import PairSampling
 from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.core.variance.quadratic_forms import PairForms
 
@@ -26,8 +29,8 @@ from ulmus.core.variance.quadratic_forms import PairForms
 class NoiseSums(Protocol):
     """Sums over rows of which forms are made; they merge with ``+`` unless rows are ordered."""
 
-    def add(self, rows: RowFit) -> None:
-        """Add weighted rows."""
+    def add(self, rows: RowFit, sampled: np.ndarray | None = None) -> None:
+        """Add weighted rows, of which some enter the sample of a :class:`PairSampling`."""
 
     def forms(self, n_rows: int, sigma2: Array) -> PairForms:
         """The forms, as variances."""
@@ -56,7 +59,9 @@ class Noise(Protocol):
 class ResidualNoise(Noise, Protocol):
     """A noise assumption whose forms are sums over rows and their residuals."""
 
-    def sums(self, like: Array, n_outputs: int) -> NoiseSums:
+    def sums(
+        self, like: Array, n_outputs: int, groups: list[slice], sampling: PairSampling
+    ) -> NoiseSums:
         """Empty sums for forms without training rows."""
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import add
 from typing import ClassVar
 
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace
-from ulmus.core.ridge.member_pairs import COMMON, MODELLED, PairGram
+from ulmus.core.ridge.member_pairs import COMMON, MODELLED
+from ulmus.core.ridge.sampled_pairs import AllPairs, PairSampling
 from ulmus.core.variance.quadratic_forms import Form, PairForms, RowForm, row_form
 
 
@@ -41,13 +43,12 @@ class ModelledNoise:
         ]
         return self.pair_forms(each, rows, sigma2)
 
-    def sums(self, like: Array) -> ModelledSums:
+    def sums(self, like: Array, groups: list[slice], sampling: PairSampling) -> ModelledSums:
         """Empty sums over rows for coordinates of the shape (M, N', n) of ``like``."""
-        every = [slice(0, like.shape[0])]
         grams = [
-            PairGram.zeros(like.shape[1], every, like=like) if one else None for one in self.varies
+            sampling.zeros(like.shape[1], groups, like=like) if one else None for one in self.varies
         ]
-        return ModelledSums(grams)
+        return ModelledSums(grams, sampling)
 
     def pair_forms(self, forms: Sequence[Form | None], common: Form, sigma2: Array) -> PairForms:
         """Forms of each output, those of constant noise where it has none."""
@@ -61,15 +62,17 @@ class ModelledNoise:
 class ModelledSums:
     """Products of the rows of each output whose variance varies; they merge with ``+``."""
 
-    grams: list[PairGram | None]
+    grams: list[AllPairs | None]
+    sampling: PairSampling
 
-    def add(self, t: Array, variance: Array) -> None:
-        """Add weighted rows t (M, N', b) of noise variances (K, b)."""
+    def add(self, t: Array, variance: Array, sampled: np.ndarray | None) -> None:
+        """Add weighted rows t (M, N', b) of noise variances (K, b), of which some are sampled."""
         for gram, each in zip(self.grams, variance, strict=True):
             if gram is not None:
-                gram.add(t * like(each, t) ** 0.5)
+                self.sampling.add(gram, t * like(each, t) ** 0.5, sampled)
 
     def __add__(self, other: ModelledSums) -> ModelledSums:
         """Sums over the rows of both."""
         pairs = zip(self.grams, other.grams, strict=True)
-        return ModelledSums([None if a is None or b is None else a + b for a, b in pairs])
+        both = [None if a is None or b is None else add(a, b) for a, b in pairs]
+        return ModelledSums(both, self.sampling)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import add
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ulmus.core.arrays.backend import Array, namespace
-from ulmus.core.ridge.member_pairs import OWN, PAIRINGS, PairGram
+from ulmus.core.ridge.member_pairs import OWN, PAIRINGS
 from ulmus.core.ridge.residuals import RowFit, member_omega, pooled_omega
+from ulmus.core.ridge.sampled_pairs import AllPairs, PairSampling
 from ulmus.core.variance.quadratic_forms import Form, JackknifeForm, PairForms, row_form
 
 
@@ -47,11 +51,12 @@ class PerRowNoise:
             forms.append(form)
         return PairForms(self.pairing, tuple(forms), namespace(sigma2).ones_like(sigma2))
 
-    def sums(self, like: Array, n_outputs: int) -> PerRowSums:
+    def sums(
+        self, like: Array, n_outputs: int, groups: list[slice], sampling: PairSampling
+    ) -> PerRowSums:
         """Empty sums over rows for coordinates of the shape (M, N, n) of ``like``."""
-        every = [slice(0, like.shape[0])]
-        grams = [PairGram.zeros(like.shape[1], every, like=like) for _ in range(n_outputs)]
-        return PerRowSums(self, grams)
+        grams = [sampling.zeros(like.shape[1], groups, like=like) for _ in range(n_outputs)]
+        return PerRowSums(self, grams, sampling)
 
 
 @dataclass
@@ -59,28 +64,30 @@ class PerRowSums:
     """Sums over rows of which primal forms are made; they merge with ``+``."""
 
     noise: PerRowNoise
-    grams: list[PairGram]
+    grams: list[AllPairs]
+    sampling: PairSampling
     c: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.c = self.c or [0.0] * len(self.grams)
 
-    def add(self, rows: RowFit) -> None:
-        """Add weighted rows."""
+    def add(self, rows: RowFit, sampled: np.ndarray | None = None) -> None:
+        """Add weighted rows, of which some are sampled."""
         pairing, omega = PAIRINGS[self.noise.pairing], row_omega(self.noise.hc, rows)
         for k, gram in enumerate(self.grams):
             if self.noise.hc == "pooled" and pairing is OWN:
                 # All members share omega: both factors are multiplied by its root.
-                gram.add(rows.t * omega[0, k, :] ** 0.5)
+                self.sampling.add(gram, rows.t * omega[0, k, :] ** 0.5, sampled)
             else:
-                gram.add(rows.t, pairing, omega[:, k, :])
+                self.sampling.add(gram, rows.t, sampled, pairing, omega[:, k, :])
             if self.noise.exact:
                 self.c[k] = self.c[k] + rows.t @ rows.loo[:, k, :].T
 
     def __add__(self, other: PerRowSums) -> PerRowSums:
         """Sums over the rows of both."""
-        grams = [a + b for a, b in zip(self.grams, other.grams, strict=True)]
-        return PerRowSums(self.noise, grams, [a + b for a, b in zip(self.c, other.c, strict=True)])
+        grams = [add(a, b) for a, b in zip(self.grams, other.grams, strict=True)]
+        c = [a + b for a, b in zip(self.c, other.c, strict=True)]
+        return PerRowSums(self.noise, grams, self.sampling, c)
 
     def forms(self, n_rows: int, sigma2: Array) -> PairForms:
         """The forms, after all rows."""

@@ -12,6 +12,7 @@ from ulmus.core.data.source import Block, Source
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.noise.modelled import ModelledNoise, ModelledSums
 from ulmus.core.ridge.member_pairs import COMMON
+from ulmus.core.ridge.sampled_pairs import PairSampling, pair_sampling
 from ulmus.core.variance.quadratic_forms import PairForms, RowForm
 
 # Noise variances (K, n) of a block of training rows, each by a model fitted without the row.
@@ -30,9 +31,17 @@ class RowVariances:
 
 
 def with_modelled_noise(
-    ensemble: Ensemble, source: Source, varies: np.ndarray, variances: BlockVariances
+    ensemble: Ensemble,
+    source: Source,
+    varies: np.ndarray,
+    variances: BlockVariances,
+    *,
+    exact: bool,
 ) -> Ensemble:
-    """The same ensemble with the forms of noise whose variance varies for some outputs (K,)."""
+    """The same ensemble with the forms of noise whose variance varies for some outputs (K,).
+
+    ``exact``: pairs of members are summed over all rows.
+    """
     stored = [regression.forms[COMMON.name].shared for regression in ensemble.regressions]
     parts: list[PairForms] = []
     if isinstance(variances, RowVariances) and all(isinstance(one, RowForm) for one in stored):
@@ -42,7 +51,8 @@ def with_modelled_noise(
             assert isinstance(rows, RowForm)
             parts.append(noise.dual(rows, variance, sigma2))
     else:
-        totals = source.reduce(ModelledNoisePass(ensemble, varies, variances)).parts
+        sampling = pair_sampling(ensemble.n_rows, ensemble.layer, exact=exact)
+        totals = source.reduce(ModelledNoisePass(ensemble, varies, variances, sampling)).parts
         for regression, common, sums in zip(ensemble.regressions, stored, totals, strict=True):
             sigma2 = regression.noise_variance.sigma2
             parts.append(_noise(regression, varies).pair_forms(sums.grams, common, sigma2))
@@ -77,23 +87,26 @@ class EnsembleModelledSums:
 class ModelledNoisePass:
     """Products of the coordinates of rows, weighted by their noise variances."""
 
-    title: ClassVar[str] = "noise model: standard errors"
+    title: ClassVar[str] = "Noise model: standard errors"
 
     ensemble: Ensemble
     varies: np.ndarray  # (K,): outputs whose variance varies
     variances: BlockVariances
+    sampling: PairSampling
 
     def __call__(self, blocks: Iterable[Block]) -> EnsembleModelledSums:
         """Sums over the blocks."""
         regressions = self.ensemble.regressions
         totals = EnsembleModelledSums([self._empty(regression) for regression in regressions])
         for block in blocks:
-            variance = self.variances(block)
+            variance, sampled = self.variances(block), self.sampling.rows(block)
             ((_, fits),) = self.ensemble.row_fits([block])
             for sums, fit, regression in zip(totals.parts, fits, regressions, strict=True):
-                sums.add(fit.weighted.t, _taken(variance, regression))
+                sums.add(fit.weighted.t, _taken(variance, regression), sampled)
         return totals
 
     def _empty(self, regression: Regression) -> ModelledSums:
         smoother = regression.smoother
-        return _noise(regression, self.varies).sums(smoother.to_t[:, : smoother.n_strong, :])
+        like = smoother.to_t[:, : smoother.n_strong, :]
+        groups = self.sampling.groups(*smoother.center.shape)
+        return _noise(regression, self.varies).sums(like, groups, self.sampling)

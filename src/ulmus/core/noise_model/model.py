@@ -18,7 +18,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ulmus.core.arrays.backend import Array, dense, namespace, to_numpy
 from ulmus.core.data.source import Block, RowBlocks, SamplePass
@@ -28,6 +27,7 @@ from ulmus.core.input_map.marginal_likelihood import probe_networks
 from ulmus.core.input_map.optimisation import learned_map
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import Inputs
+from ulmus.progress import stage
 
 # Members and their units: log variances are smooth functions of the inputs.
 NOISE_MEMBERS, NOISE_UNITS = 5, 100
@@ -90,6 +90,7 @@ class NoiseVarianceModel:
         return np.where(np.isfinite(flat), flat, varying)
 
 
+@stage("Noise model")
 def selected_noise_model(
     rows: RowBlocks,
     inputs: Inputs,
@@ -151,9 +152,7 @@ def noise_scales(inputs: Inputs, sample: Block) -> np.ndarray | None:
         probes = probe_networks(block, plain, NOISE_DISTRIBUTION, [SEED], MAP_UNITS, centred=True)
         if probes is None:
             return None
-        # Products of few units are slower on several threads.
-        with threadpool_limits(1, user_api="blas"):
-            learned, _ = learned_map(probes, "ard", lambda _: None)
+        learned, _ = learned_map(probes, "ard", lambda _: None)
         scales = np.diag(learned.matrix)
     except (FloatingPointError, np.linalg.LinAlgError):
         return None

@@ -17,11 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace, taken_rows, to_numpy
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.cv_blocks import block_starts
+from ulmus.core.data.source import Block, regroup_blocks
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.refits import out_of_fold
 from ulmus.core.fit.training_rows import TrainingRows
-from ulmus.core.layer.functionals import features
+from ulmus.core.layer.functionals import by_features
 from ulmus.core.variance.estimates import Shifts, never_negative
 
 # Largest array of training rows times points; training features are recomputed for each chunk.
@@ -92,8 +94,7 @@ def prediction_moments(
     """
     ensemble = fit.ensemble
     if leverage is None:
-        blocks = [ensemble.leverage_of(h) for h in features(ensemble.layer, X)]
-        leverage = np.concatenate(blocks, axis=1)
+        leverage = np.concatenate(by_features(ensemble.leverage_of, ensemble.layer, X), axis=1)
     model = smoothed_noise(fit, fit.unit_noise(X)) * leverage * ensemble.unit[:, None] ** 2
     if np.any(fit.has_covariance):
         correlated = never_negative(fit.estimates[0], fit.parts(X)).T
@@ -177,7 +178,8 @@ def _shifts(fit: Fit, rows: TrainingRows, X: Array) -> np.ndarray:
     coordinates = [part.smoother.coordinates(h) for part in ensemble.regressions]
     block_index = rows.data.block_index
     out = np.zeros((K, rows.data.n_blocks, X.shape[0]))
-    for block in rows.data:
+
+    def add(block: Block) -> None:
         index, features = block.rows, fit.features(block.X)
         starts = block_starts(block_index[index])
         block_of_start = block_index[index][starts]
@@ -189,7 +191,9 @@ def _shifts(fit: Fit, rows: TrainingRows, X: Array) -> np.ndarray:
                 if block.root_weight is not None:
                     L = L * block.root_weight**2
                 shifts = xp.reshape(Q * L[:, None, :], (-1, Q.shape[2])).T @ flat
-                out[k, block_of_start, :] += np.add.reduceat(to_numpy(shifts), starts, axis=0)
+                out[k, block_of_start, :] = np.add.reduceat(to_numpy(shifts), starts, axis=0)
+
+    mapped(add, regroup_blocks(rows.data))
     return out if rows.data.block_ids is None else out[:, block_index, :]
 
 

@@ -31,7 +31,7 @@ import numpy as np
 from ulmus.core.arrays.backend import Array, column_sums, like, namespace, to_numpy, transposed
 from ulmus.core.ensemble.ensemble import Regression, mean_and_spread, member_values
 from ulmus.core.fit.fit import Fit
-from ulmus.core.layer.functionals import features
+from ulmus.core.layer.functionals import by_features
 from ulmus.core.ridge.member_pairs import COMMON, PAIRINGS, Pairing, PairSums
 from ulmus.core.variance.estimates import ESTIMATES, PointParts, model_variance, never_negative
 from ulmus.core.variance.quadratic_forms import PairwiseForm, row_form
@@ -259,7 +259,7 @@ def augmented_regression(
         raise InputError(Message("dense-noise-matrix", text, "hc", "HC3-exact", (hc3,)))
 
     def coordinates(X: Array) -> Array:
-        blocks = [part.smoother.coordinates(h) for h in features(fit.ensemble.layer, X)]
+        blocks = by_features(part.smoother.coordinates, fit.ensemble.layer, X)
         return namespace(*blocks).concat(blocks, axis=2)
 
     t, q = coordinates(targets), coordinates(candidates) * fit.mean_weight**0.5

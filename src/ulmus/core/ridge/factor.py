@@ -21,6 +21,7 @@ from ulmus.core.data.source import Block
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.ridge.moments import Moments
 from ulmus.core.ridge.preconditioner import Whitening, bordered, centred_units
+from ulmus.progress import stage
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Factor:
         )
 
 
+@stage("Fitting networks: factors of the features")
 def factor_of_rows(layer: HiddenLayer, rows: Block) -> Factor:
     """Factors from all rows in memory."""
     parts = [_factor_of_rows(some, rows) for some in layer.portions(rows.X.shape[0])]

@@ -148,8 +148,14 @@ class PairGram:
             out[after, here] = row.T
         return out
 
+    def with_single(self, single: Array) -> PairGram:
+        """The same with other sums within members."""
+        return PairGram(single, self.upper)
+
     def add_pairs(self, A: Array) -> None:
         """Add the rows A, shape (M, N, b), to the sums over distinct pairs."""
+        if not any(row.shape[1] for row in self.upper):
+            return
         A = self._leading(A)
         if is_on_host(A) or A.shape[1] > SPAN_UNITS:
             self._add_by_member(A, None)
@@ -180,7 +186,7 @@ class PairGram:
             if v is not None:
                 mean = (0.5 * (v[m, :] + v[partners, :]))[:, None, :]
                 rest = product_into(scaled[partners, :, :], rest, mean)
-            row += A[m, :, :] @ xp.reshape(rest, (-1, b)).T
+            row += A[m, :, :] @ xp.reshape(rest, (row.shape[1], b)).T
 
     def _add_by_span(self, A: Array, v: Array | None) -> Array:
         """Add all products of a group as one product and its transpose, which is faster on a GPU.
@@ -214,9 +220,9 @@ class PairGram:
         single = contracted(t, self.single @ right, joint=joint)
         distinct = namespace(t).zeros_like(single)
         for m, row in enumerate(self.upper[:-1]):
-            distinct += contracted(t[m, :, :], row @ _after(right, m), joint=joint)
+            distinct += contracted(t[m, :, :], row @ _partners(right, m, row), joint=joint)
             if joint and not own:
-                distinct += contracted(row @ _after(t, m), right[m, :, :], joint=True)
+                distinct += contracted(row @ _partners(t, m, row), right[m, :, :], joint=True)
         if own:  # the terms of (l, m) are the transposed terms of (m, l)
             distinct = distinct + (distinct.T if joint else distinct)
         return PairSums(single, distinct)
@@ -232,8 +238,9 @@ class PairGram:
         single, distinct = xp.zeros_like(every), xp.zeros_like(every)
         single[:, :N, :] = self.single @ t
         for m, row in enumerate(self.upper[:-1]):
-            distinct[m, :N, :] += row @ _after(t, m)
-            distinct[m + 1 :, :N, :] += xp.reshape(row.T @ t[m, :, :], (-1, N, t.shape[2]))
+            distinct[m, :N, :] += row @ _partners(t, m, row)
+            products = xp.reshape(row.T @ t[m, :, :], (row.shape[1] // N, N, t.shape[2]))
+            distinct[m + 1 : m + 1 + products.shape[0], :N, :] += products
         return PairSums(single, distinct)
 
     def by_pair(self, t: Array) -> Array:
@@ -243,7 +250,7 @@ class PairGram:
         terms = xp.zeros((M, M, p), dtype=t.dtype, device=t.device)
         for m, row in enumerate(self.upper):
             terms[m, m, :] = column_sums(t[m, :, :], self.single[m, :, :] @ t[m, :, :])
-            for k in range(m + 1, M):
+            for k in range(m + 1, m + 1 + row.shape[1] // N):
                 block = row[:, (k - m - 1) * N : (k - m) * N]
                 terms[m, k, :] = column_sums(t[m, :, :], block @ t[k, :, :])
                 terms[k, m, :] = terms[m, k, :]
@@ -273,9 +280,10 @@ def _members(group: slice) -> range:
     return range(group.start, group.stop)
 
 
-def _after(t: Array, m: int) -> Array:
-    """The members after m, stacked, shape (rest, p)."""
-    return namespace(t).reshape(t[m + 1 :, :, :], (-1, t.shape[2]))
+def _partners(t: Array, m: int, row: Array) -> Array:
+    """The members after m of its group, whose blocks are in ``row``, stacked, shape (rest, p)."""
+    _, N, p = t.shape
+    return namespace(t).reshape(t[m + 1 : m + 1 + row.shape[1] // N, :, :], (row.shape[1], p))
 
 
 def own_products(A: Array, v: Array | None = None) -> Array:

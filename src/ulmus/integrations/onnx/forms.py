@@ -14,6 +14,7 @@ import numpy as np
 
 from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.ridge.member_pairs import COMMON, MODELLED, OWN, PAIRINGS, PairGram, PairSums
+from ulmus.core.ridge.sampled_pairs import SampledPairs
 from ulmus.core.variance.quadratic_forms import JackknifeForm, PairForms, RowForm
 from ulmus.integrations.onnx.graph import GraphBuilder
 
@@ -57,7 +58,10 @@ def sums(graph: GraphBuilder, form: Any, where: CoordinateNodes) -> PairSums:
     factor = row_factor(form) if isinstance(form, RowForm) else None
     if factor is not None:
         return row_sums(graph, form, factor, where)
-    return gram_sums(graph, form.primal(), where)
+    form = form.primal()
+    if isinstance(form, SampledPairs):
+        return sampled_sums(graph, form, where)
+    return gram_sums(graph, form, where)
 
 
 def row_factor(form: RowForm) -> np.ndarray | None:
@@ -90,18 +94,28 @@ def gram_sums(graph: GraphBuilder, form: PairGram, where: CoordinateNodes) -> Pa
     """Sums by matrices, the upper half of them, as ``PairGram.sums``."""
     where = where.leading(graph, form.single.shape[1])
     single, side = own_sums(graph, form.single, where), where.n_units
-    if where.n_members == 1:
-        return PairSums(single, graph("Mul", single, 0.0))
-    stacked = where.stacked(graph)
-    products = []
-    for m, row in enumerate(form.upper[:-1]):
-        edges = m * side, (m + 1) * side, where.n_members * side
+    stacked, products = where.stacked(graph), []
+    for m, row in enumerate(form.upper):
+        if row.shape[1] == 0:
+            continue
+        edges = m * side, (m + 1) * side, (m + 1) * side + row.shape[1]
         own, after = (
             graph("Slice", stacked, *(np.array([v]) for v in (a, b, 1))) for a, b in pairwise(edges)
         )
         product = graph("MatMul", own, to_numpy(row).astype(float))
         products.append(_row_sum(graph, graph("Mul", product, after)))
+    if not products:
+        return PairSums(single, graph("Mul", single, 0.0))
     return PairSums(single, graph("Mul", graph.added(products), 2.0))
+
+
+def sampled_sums(graph: GraphBuilder, form: SampledPairs, where: CoordinateNodes) -> PairSums:
+    """Sums over distinct pairs from a sample of rows, as ``SampledPairs.sums``."""
+    own = gram_sums(graph, form.groups, where)
+    within, every = (gram_sums(graph, gram, where) for gram in (form.within, form.sample))
+    excess = graph("Sub", graph.added(list(own)), graph.added(list(within)))
+    total = graph.added([*every, graph("Mul", excess, float(form.n_groups))])
+    return PairSums(own.single, graph("Sub", total, own.single))
 
 
 def own_sums(graph: GraphBuilder, single: Any, where: CoordinateNodes) -> str:
