@@ -31,7 +31,7 @@ LARGEST_SHARE = 0.5
 SEED = 2
 
 
-@dataclass
+@dataclass(frozen=True)
 class SampledPairs:
     """Sums of :class:`PairGram` for all pairs of members, estimated from two of them."""
 
