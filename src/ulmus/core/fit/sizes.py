@@ -48,13 +48,13 @@ class SizeRule:
     def n_members(self, n_rows: int, n_units: int) -> int:
         """Members of ``n_units`` units each."""
         least, usual, most = self.members
-        cheap = int(self.cheap_products / (max(n_rows, 1) * n_units**2))
-        return max(least, min(most, max(usual, self.total // n_units), cheap))
+        cheap = self.cheap_products / (max(n_rows, 1) * n_units**2)
+        return int(max(least, min(most, max(usual, self.total // n_units), cheap)))
 
 
 HOST = SizeRule(2.0, 200, 20.0, 134.0, 4000, 1e11, 3e9, 3000, (3, 6, 8))
 # A GPU multiplies so fast that neither number is worth saving.
-GPU = SizeRule(math.inf, 0, 40.0, math.inf, 8000, 1.25e13, math.inf, 0, (8, 8, 8))
+GPU = SizeRule(0.0, 8000, 40.0, math.inf, 8000, 1.25e13, math.inf, 0, (8, 8, 8))
 
 
 def size_rule(reference: Array) -> SizeRule:
