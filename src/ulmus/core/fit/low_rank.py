@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 # Largest accepted error of a standard error, relative to the exact one.
 TOLERANCE = 0.01
+# The same of the standard deviation of a new observation that scales residuals, which depends on
+# the leverage: at isolated points it needs many more coordinates than a standard error.
+SCALE_TOLERANCE = 0.03
 # Smallest number of elements of the exact forms that are replaced: four megabytes.
 FEWEST_ELEMENTS = 2**19
 # Largest rank, and largest rank relative to the products of an exact form per feature.
@@ -141,9 +144,9 @@ def low_rank(fit: Fit) -> LowRankBasis | None:
         for name in names:
             one = exact[ESTIMATES[name].pairing]
             other = point_parts(ensemble, ESTIMATES[name].pairing, held, low_rank=parts)
-            variances = (never_negative(name, each) for each in (other, one))
-            errors += [_error(*variances), _error(1 + other.leverage, 1 + one.leverage)]
-        return max(errors)
+            errors.append(_error(*(never_negative(name, each) for each in (other, one))))
+        scale = _error(1 + other.leverage, 1 + one.leverage)
+        return max(errors) if scale <= SCALE_TOLERANCE else np.inf
 
     chosen = _accepted(tuple(parts), tuple(part.rounded() for part in parts), error)
     if chosen is None:
