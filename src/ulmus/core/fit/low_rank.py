@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 TOLERANCE = 0.01
 # The same of the standard deviation of a new observation that scales residuals, which depends on
 # the leverage: at isolated points it needs many more coordinates than a standard error.
-SCALE_TOLERANCE = 0.03
+SCALE_TOLERANCE = 0.05
 # Smallest number of elements of the exact forms that are replaced: four megabytes.
 FEWEST_ELEMENTS = 2**19
 # Largest rank, and largest rank relative to the products of an exact form per feature.

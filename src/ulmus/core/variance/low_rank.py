@@ -41,7 +41,7 @@ from ulmus.core.variance.undersmoothing import UndersmoothedNetworks
 # Eigenvalues below this share of the largest, in double and in single precision, are round-off.
 ROUND_OFF = (1e-12, 1e-5)
 # Part of the kernel, in units of the variance, that is negligible at a basis point.
-NEGLIGIBLE = 1e-4
+NEGLIGIBLE = 1e-3
 
 
 def in_single(array: Array) -> Array:
