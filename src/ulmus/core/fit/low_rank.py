@@ -6,7 +6,7 @@ forms are used if standard errors at other such points agree with those of the e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -49,6 +49,8 @@ MOST_RANK, CHEAPER = 512, 0.35
 # rows, points between neighbours, and points outside. Points of each kind that are checked.
 KINDS = (3.0, 300, 700), (1.0, 100, 250), (2.0, 200, 400)
 CHECKED = 60
+# Largest number of rows that may all be basis points.
+MOST_ROWS = 1500
 # Share of the leverage in the kernel of the basis.
 LEVERAGE_SHARE = 0.1
 # Neighbours: along the line to one of the nearest rows, with noise relative to the deviations.
@@ -121,10 +123,18 @@ class Compact:
 
 def low_rank(fit: Fit) -> LowRankBasis | None:
     """Low-rank forms of a fit; None if they are not cheaper, or do not reach the tolerance."""
-    found = _points(fit)
-    if found is None:
-        return None
-    basis, checked = found
+    attempts = (_low_rank(fit, *points) for points in _points(fit))
+    return next((found for found in attempts if found is not None), None)
+
+
+def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
+    """The same for the undersmoothed networks."""
+    attempts = (_low_rank_undersmoothing(fit, *points) for points in _points(fit))
+    return next((found for found in attempts if found is not None), None)
+
+
+def _low_rank(fit: Fit, basis: Array, checked: Array) -> LowRankBasis | None:
+    """The forms for some basis points and points outside the basis."""
     h, held = fit.features(basis), fit.features(checked)
     parts, bases = [], []
     for part in fit.exact_ensemble.regressions:
@@ -155,12 +165,10 @@ def low_rank(fit: Fit) -> LowRankBasis | None:
     return LowRankBasis(forms, tuple(bases))
 
 
-def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
+def _low_rank_undersmoothing(
+    fit: Fit, basis: Array, checked: Array
+) -> LowRankUndersmoothing | None:
     """The same for the undersmoothed networks."""
-    found = _points(fit)
-    if found is None:
-        return None
-    basis, checked = found
     h, held = fit.features(basis), fit.features(checked)
     networks, forms = fit.undersmoothing.networks, fit.noise_forms
     parts = []
@@ -239,23 +247,29 @@ def large_forms(fit: Fit) -> bool:
     return fit.ensemble.layer.width * min(map(_products, parts)) >= FEWEST_ELEMENTS
 
 
-def _points(fit: Fit) -> tuple[Array, Array] | None:
-    """Basis points, and points outside the basis, or None where the exact forms are kept."""
+def _points(fit: Fit) -> Iterator[tuple[Array, Array]]:
+    """Basis points, and points outside the basis: from some of the rows, then from all of few.
+
+    None where the exact forms are kept. In a design of few values, rows outside the basis may have
+    components of their own.
+    """
     if not large_forms(fit):
-        return None
+        return
     gamma = float(np.max(fit.gamma))
     n, near, outside = (int(min(max(a * gamma, low), high)) for a, low, high in KINDS)
-    rng = np.random.default_rng(SEED)
-    X = _training_inputs(fit, n + CHECKED, rng)
-    if X.shape[0] < 2 * CHECKED:
-        return None
-    # All rows of a small table are in the basis, so that those that are checked are too.
-    n_rows = X.shape[0] if X.shape[0] == fit.n_rows else X.shape[0] - CHECKED
-    around = Surroundings(X, to_numpy(fit.scale.low), to_numpy(fit.scale.high))
-    basis = X[:n_rows], around.neighbours(near, rng), around.outside(outside, rng)
-    checked = X[-CHECKED:], around.neighbours(CHECKED, rng), around.outside(CHECKED, rng)
-    first, second = (like(np.concatenate(p), fit.ensemble.layer.b) for p in (basis, checked))
-    return first, second
+    again = n + CHECKED < fit.n_rows <= MOST_ROWS and fit.rows is not None
+    for n_rows in (n + CHECKED, fit.n_rows) if again else (n + CHECKED,):
+        rng = np.random.default_rng(SEED)
+        X = _training_inputs(fit, n_rows, rng)
+        if X.shape[0] < 2 * CHECKED:
+            return
+        # Where all rows are in the basis, those that are checked are too.
+        few = X if X.shape[0] == fit.n_rows else X[:-CHECKED]
+        around = Surroundings(X, to_numpy(fit.scale.low), to_numpy(fit.scale.high))
+        basis = few, around.neighbours(near, rng), around.outside(outside, rng)
+        checked = X[-CHECKED:], around.neighbours(CHECKED, rng), around.outside(CHECKED, rng)
+        first, second = (like(np.concatenate(p), fit.ensemble.layer.b) for p in (basis, checked))
+        yield first, second
 
 
 def _training_inputs(fit: Fit, n: int, rng: np.random.Generator) -> np.ndarray:

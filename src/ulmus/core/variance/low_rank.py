@@ -195,8 +195,8 @@ class VarianceKernel(Protocol):
 def low_rank_basis(kernel: VarianceKernel, h: Array, rank: int) -> Array | None:
     """Stacked coordinates (w, r) of a basis, from the features h (M, N', p) of basis points.
 
-    A point is weighted by the inverse of its variance, so that relative errors are alike. The rank
-    is at most the given one, and no larger than all points require. None if the kernel is zero.
+    A point is weighted by the inverse of its variance, so that relative errors are alike. None if
+    the points require more than the given rank, or the kernel is zero.
     """
     t = kernel.coordinates(h)
     gram = kernel.gram(t)
@@ -205,9 +205,10 @@ def low_rank_basis(kernel: VarianceKernel, h: Array, rank: int) -> Array | None:
     w = xp.where(variance > 0, variance, xp.ones_like(variance)) ** -0.5
     values, vectors = eigh(gram * w * w[:, None])
     values, vectors = xp.flip(values, axis=0), xp.flip(vectors, axis=1)
-    kept = min(rank, _sufficient_rank(to_numpy(values), to_numpy(vectors)))
-    values, vectors = values[:kept], vectors[:, :kept]
-    return t @ (w[:, None] * vectors / values**0.5) if kept else None
+    kept = _sufficient_rank(to_numpy(values), to_numpy(vectors))
+    if not 0 < kept <= rank:
+        return None
+    return t @ (w[:, None] * vectors[:, :kept] / values[:kept] ** 0.5)
 
 
 def _sufficient_rank(values: np.ndarray, vectors: np.ndarray) -> int:
