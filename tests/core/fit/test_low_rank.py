@@ -8,7 +8,6 @@ import pytest
 import ulmus
 from ulmus import ELMEnsembleRegressor
 from ulmus.core.fit.low_rank import TOLERANCE
-from ulmus.core.variance import low_rank
 from ulmus.core.variance.low_rank import (
     MemberKernel,
     NetworkKernel,
@@ -204,12 +203,11 @@ def small():
     return model.fit(X, y), X
 
 
-def test_full_rank_reproduces_every_form_at_the_basis_points(small, monkeypatch):
-    monkeypatch.setattr(low_rank, "NEGLIGIBLE", 0.0)
+def test_full_rank_reproduces_every_form_at_the_basis_points(small):
     fit, h = small[0].fitted_, small[0].fitted_.features(small[1])
     (part,) = fit.ensemble.regressions
     kernel = MemberKernel(part.exact, part.forms["common"], 0.1)
-    basis = low_rank_basis(kernel, h, 75)
+    basis = low_rank_basis(kernel, h, 80, 0.0)
     t = kernel.coordinates(h)
     gram = np.sum(kernel.gram(t)), kernel.gram(t)
     forms = low_rank_forms(kernel, part.forms, basis)

@@ -38,8 +38,19 @@ if TYPE_CHECKING:
 
 # Largest accepted error of a standard error, relative to the exact one.
 TOLERANCE = 0.01
-# The same of the standard deviation of a new observation that scales residuals, which depends on
-# the leverage: at isolated points it needs many more coordinates than a standard error.
+
+
+class Level(NamedTuple):
+    """What a basis may miss."""
+
+    negligible: float  # part of the variance at a basis point
+    tolerance: float  # largest accepted error of a standard error
+
+
+# A small basis where it is accurate, else a larger one.
+LEVELS = (Level(1e-3, 0.003), Level(1e-5, TOLERANCE))
+# Largest accepted error of the standard deviation of a new observation that scales residuals, which
+# depends on the leverage: at isolated points it needs many more coordinates than a standard error.
 SCALE_TOLERANCE = 0.05
 # Smallest number of elements of the exact forms that are replaced: four megabytes.
 FEWEST_ELEMENTS = 2**19
@@ -48,7 +59,7 @@ MOST_RANK, CHEAPER = 512, 0.35
 # Basis points for each effective degree of freedom, and their least and largest number: training
 # rows, points between neighbours, and points outside. Points of each kind that are checked.
 KINDS = (3.0, 300, 700), (1.0, 100, 250), (2.0, 200, 400)
-CHECKED = 60
+CHECKED = 100
 # Largest number of rows that may all be basis points.
 MOST_ROWS = 1500
 # Share of the leverage in the kernel of the basis.
@@ -80,6 +91,13 @@ class LowRankUndersmoothing:
     parts: tuple[tuple[LowRankNetworks, ...], ...]  # of each output of each regression
     dof: tuple[np.ndarray, ...]  # (K,): degrees of freedom of a group, for each regression
     tolerance: float  # largest relative error of a standard error at points outside the basis
+
+
+class Points(NamedTuple):
+    """Points at which the forms are built and compared."""
+
+    basis: Array  # (p, d)
+    checked: Array  # (q, d): points outside the basis
 
 
 class LowRankShifts(NamedTuple):
@@ -123,24 +141,24 @@ class Compact:
 
 def low_rank(fit: Fit) -> LowRankBasis | None:
     """Low-rank forms of a fit; None if they are not cheaper, or do not reach the tolerance."""
-    attempts = (_low_rank(fit, *points) for points in _points(fit))
+    attempts = (_low_rank(fit, *attempt) for attempt in _attempts(fit))
     return next((found for found in attempts if found is not None), None)
 
 
 def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
     """The same for the undersmoothed networks."""
-    attempts = (_low_rank_undersmoothing(fit, *points) for points in _points(fit))
+    attempts = (_low_rank_undersmoothing(fit, *attempt) for attempt in _attempts(fit))
     return next((found for found in attempts if found is not None), None)
 
 
-def _low_rank(fit: Fit, basis: Array, checked: Array) -> LowRankBasis | None:
-    """The forms for some basis points and points outside the basis."""
-    h, held = fit.features(basis), fit.features(checked)
+def _low_rank(fit: Fit, points: Points, level: Level) -> LowRankBasis | None:
+    """The forms for some points and a level of accuracy."""
+    h, held = (fit.features(X) for X in points)
     parts, bases = [], []
     for part in fit.exact_ensemble.regressions:
         pairs = part.forms[ESTIMATES[fit.estimates[0]].pairing]
         kernel = MemberKernel(part.exact, pairs, LEVERAGE_SHARE * _mean_noise(part))
-        B = low_rank_basis(kernel, h, _largest_rank(part))
+        B = low_rank_basis(kernel, h, _largest_rank(part), level.negligible)
         if B is None:
             return None
         parts.append(low_rank_forms(kernel, part.forms, B))
@@ -158,7 +176,9 @@ def _low_rank(fit: Fit, basis: Array, checked: Array) -> LowRankBasis | None:
         scale = _error(1 + other.leverage, 1 + one.leverage)
         return max(errors) if scale <= SCALE_TOLERANCE else np.inf
 
-    chosen = _accepted(tuple(parts), tuple(part.rounded() for part in parts), error)
+    chosen = _accepted(
+        tuple(parts), tuple(part.rounded() for part in parts), error, level.tolerance
+    )
     if chosen is None:
         return None
     forms = LowRank(*chosen)
@@ -166,10 +186,10 @@ def _low_rank(fit: Fit, basis: Array, checked: Array) -> LowRankBasis | None:
 
 
 def _low_rank_undersmoothing(
-    fit: Fit, basis: Array, checked: Array
+    fit: Fit, points: Points, level: Level
 ) -> LowRankUndersmoothing | None:
     """The same for the undersmoothed networks."""
-    h, held = fit.features(basis), fit.features(checked)
+    h, held = (fit.features(X) for X in points)
     networks, forms = fit.undersmoothing.networks, fit.noise_forms
     parts = []
     for part, network, pairs in zip(fit.exact_ensemble.regressions, networks, forms, strict=True):
@@ -179,7 +199,7 @@ def _low_rank_undersmoothing(
             if not isinstance(form, PairwiseForm):
                 return None
             kernel = NetworkKernel(part.exact, network, form, pairs.scale[k], k)
-            B = low_rank_basis(kernel, h, _largest_rank(part))
+            B = low_rank_basis(kernel, h, _largest_rank(part), level.negligible)
             if B is None:
                 return None
             outputs.append(low_rank_networks(kernel, B))
@@ -192,7 +212,7 @@ def _low_rank_undersmoothing(
         return _error(other.variance, exact.variance)
 
     single = tuple(tuple(one.rounded() for one in outputs) for outputs in parts)
-    chosen = _accepted(tuple(parts), single, error)
+    chosen = _accepted(tuple(parts), single, error, level.tolerance)
     return None if chosen is None else LowRankUndersmoothing(chosen[0], dof, chosen[1])
 
 
@@ -207,12 +227,12 @@ Parts = TypeVar("Parts")
 
 
 def _accepted(
-    exact: Parts, single: Parts, error: Callable[[Parts], float]
+    exact: Parts, single: Parts, error: Callable[[Parts], float], tolerance: float
 ) -> tuple[Parts, float] | None:
     """The first of parts in single and in double precision within the tolerance, and its error."""
     for parts in (single, exact):
         reached = error(parts)
-        if reached <= TOLERANCE:
+        if reached <= tolerance:
             return parts, reached
     return None
 
@@ -247,18 +267,19 @@ def large_forms(fit: Fit) -> bool:
     return fit.ensemble.layer.width * min(map(_products, parts)) >= FEWEST_ELEMENTS
 
 
-def _points(fit: Fit) -> Iterator[tuple[Array, Array]]:
-    """Basis points, and points outside the basis: from some of the rows, then from all of few.
+def _attempts(fit: Fit) -> Iterator[tuple[Points, Level]]:
+    """Points and levels that are tried in turn; none where the exact forms are kept.
 
-    None where the exact forms are kept. In a design of few values, rows outside the basis may have
-    components of their own.
+    Basis points are chosen from some of the rows, and then from all of few: in a design of few
+    values, each row may have a component of its own.
     """
     if not large_forms(fit):
         return
     gamma = float(np.max(fit.gamma))
     n, near, outside = (int(min(max(a * gamma, low), high)) for a, low, high in KINDS)
     again = n + CHECKED < fit.n_rows <= MOST_ROWS and fit.rows is not None
-    for n_rows in (n + CHECKED, fit.n_rows) if again else (n + CHECKED,):
+    choices = [(n + CHECKED, LEVELS), *([(fit.n_rows, LEVELS[1:])] if again else [])]
+    for n_rows, levels in choices:
         rng = np.random.default_rng(SEED)
         X = _training_inputs(fit, n_rows, rng)
         if X.shape[0] < 2 * CHECKED:
@@ -269,7 +290,7 @@ def _points(fit: Fit) -> Iterator[tuple[Array, Array]]:
         basis = few, around.neighbours(near, rng), around.outside(outside, rng)
         checked = X[-CHECKED:], around.neighbours(CHECKED, rng), around.outside(CHECKED, rng)
         first, second = (like(np.concatenate(p), fit.ensemble.layer.b) for p in (basis, checked))
-        yield first, second
+        yield from ((Points(first, second), level) for level in levels)
 
 
 def _training_inputs(fit: Fit, n: int, rng: np.random.Generator) -> np.ndarray:

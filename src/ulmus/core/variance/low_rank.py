@@ -40,8 +40,6 @@ from ulmus.core.variance.undersmoothing import UndersmoothedNetworks
 
 # Eigenvalues below this share of the largest, in double and in single precision, are round-off.
 ROUND_OFF = (1e-12, 1e-5)
-# Part of the kernel, in units of the variance, that is negligible at a basis point.
-NEGLIGIBLE = 1e-3
 
 
 def in_single(array: Array) -> Array:
@@ -192,11 +190,12 @@ class VarianceKernel(Protocol):
         """The kernel of all pairs of functionals, shape (p, p)."""
 
 
-def low_rank_basis(kernel: VarianceKernel, h: Array, rank: int) -> Array | None:
+def low_rank_basis(kernel: VarianceKernel, h: Array, rank: int, negligible: float) -> Array | None:
     """Stacked coordinates (w, r) of a basis, from the features h (M, N', p) of basis points.
 
-    A point is weighted by the inverse of its variance, so that relative errors are alike. None if
-    the points require more than the given rank, or the kernel is zero.
+    A point is weighted by the inverse of its variance, so that relative errors are alike. The
+    part of the kernel beyond the basis is negligible at every point, in units of the variance. None
+    if the points require more than the given rank, or the kernel is zero.
     """
     t = kernel.coordinates(h)
     gram = kernel.gram(t)
@@ -205,17 +204,17 @@ def low_rank_basis(kernel: VarianceKernel, h: Array, rank: int) -> Array | None:
     w = xp.where(variance > 0, variance, xp.ones_like(variance)) ** -0.5
     values, vectors = eigh(gram * w * w[:, None])
     values, vectors = xp.flip(values, axis=0), xp.flip(vectors, axis=1)
-    kept = _sufficient_rank(to_numpy(values), to_numpy(vectors))
+    kept = _sufficient_rank(to_numpy(values), to_numpy(vectors), negligible)
     if not 0 < kept <= rank:
         return None
     return t @ (w[:, None] * vectors[:, :kept] / values[:kept] ** 0.5)
 
 
-def _sufficient_rank(values: np.ndarray, vectors: np.ndarray) -> int:
+def _sufficient_rank(values: np.ndarray, vectors: np.ndarray, negligible: float) -> int:
     """Number of leading eigenvectors that leave a negligible part of the kernel at every point."""
     real = values > ROUND_OFF[0 if values.dtype == np.float64 else 1] * values[0]
     missing = np.cumsum((vectors**2 * np.maximum(values, 0.0))[:, ::-1], axis=1)[:, ::-1]
-    needed = int(np.count_nonzero(np.max(missing, axis=0) > NEGLIGIBLE))
+    needed = int(np.count_nonzero(np.max(missing, axis=0) > negligible))
     return min(needed, int(np.count_nonzero(real)))
 
 
