@@ -35,8 +35,8 @@ class Whitening:
 
 
 def sample_rows(n_units: int) -> int:
-    """Sample size: 10 rows per unit, and down to 5 above 20,000 rows, where QR dominates."""
-    return min(10 * n_units, max(5 * n_units, 20_000))
+    """Sample size: 10 rows per unit, and down to 3 above 5,000 rows, where QR dominates."""
+    return min(10 * n_units, max(3 * n_units, 5000))
 
 
 def scaled_rows(features: Array, root_weight: Array | None) -> Array:
