@@ -13,10 +13,10 @@ Documented = TypeVar("Documented")
 
 PARAGRAPHS = r"""
 n_neurons : int or "auto", default="auto"
-    Number of hidden units N of a member. ``"auto"`` is 200 plus three times the effective
-    degrees of freedom that were found with the map, at least 100, at most 20 times the square
-    root of the number of rows, and less for very many rows; on a GPU, 40 times that root and at
-    most 8000.
+    Number of hidden units N of a member. ``"auto"`` is 200 plus twice the effective degrees of
+    freedom that were found with the map, at least 100, and at most 20 times the square root of
+    the number of rows, or less for thousands of rows; on a GPU, 40 times that root and at most
+    8000.
 alpha : float, "loo", "block-loo" or "gcv", default="loo"
     Ridge parameter; 0 is ordinary least squares. ``"loo"`` minimises the exact leave-one-out
     error of the prediction and ``"gcv"`` the generalised cross-validation score, both computed
@@ -72,6 +72,11 @@ noise_variance : "pilot", "residual" or float, default="pilot"
     Estimate of ``noise_variance_``. ``"residual"`` is the paper's estimate, which includes the
     squared bias of the fit; ``"pilot"`` uses the residuals of an undersmoothed fit. A number is
     taken as known, and not allowed with noise whose covariance is estimated.
+exact : bool, default=False
+    Whether variances are computed by the exact forms. By default they are computed by forms of
+    low rank where these are cheaper and their standard errors agree with the exact ones to one
+    percent at points among, between and 10 % outside the rows (``variance_tolerance_``);
+    predictions, alpha and the spread of the members are exact in either case.
 random_state : int, RandomState, Generator or None, default=None
     Seed of the hidden weights.
 device : str, default=None
@@ -123,6 +128,9 @@ rank_ : ndarray of shape (M,)
 undersmoothing_gap_ : float
     Largest distance between the prediction and an undersmoothed fit, in standard errors. Noise
     alone results in two to four; a larger value indicates bias.
+variance_tolerance_ : float
+    Largest relative error of standard errors by forms of low rank, at points among the training
+    rows, between neighbours, and up to 10 % outside their range; zero with exact forms.
 variance_estimates_ : tuple of str
     Computed variance estimates, the default first.
 leverage_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)

@@ -17,7 +17,8 @@ from ulmus.core.arrays.backend import Array, is_on_host, like, namespace, to_num
 from ulmus.core.arrays.threads import mapped
 
 # Sizes above which triangular matrices are multiplied by halves, on the host and on a GPU.
-HOST_TRIANGLE, CARD_TRIANGLE = 128, 1024
+HOST_TRIANGLE = 128
+CARD_TRIANGLE = 1024
 # Size above which a GPU computes singular values from the Gram matrix: ten times faster, without
 # values below 1e-8 of the largest.
 CARD_SVD_SIZE = 512

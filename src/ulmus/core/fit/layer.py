@@ -16,17 +16,13 @@ import scipy.sparse
 from ulmus.core.arrays.backend import Array, is_on_host, like, to_numpy
 from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.data.source import Block, SamplePass, Source
-from ulmus.core.fit.sizes import FEWEST_UNITS, dof_of_more_rows, size_rule
+from ulmus.core.fit.sizes import FEWEST_UNITS, dof_of_function, size_rule
 from ulmus.core.fit.spec import LayerSpec
 from ulmus.core.input_map.correlated_noise import MAX_WHITENED_ROWS, learned_map_correlated
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, probe_networks
-from ulmus.core.input_map.optimisation import (
-    LearnedMap,
-    Log,
-    explains_nothing,
-    learned_map,
-)
+from ulmus.core.input_map.optimisation import learned_map
 from ulmus.core.input_map.relevance import relevance
+from ulmus.core.input_map.settings import LearnedMap, Log, explains_nothing
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
 from ulmus.core.noise_covariance.spec import CovarianceSpec
@@ -164,9 +160,9 @@ def hidden_layer(
     rule = size_rule(reference)
     n_neurons, n_members = spec.n_neurons, spec.n_members
     if n_neurons is None:
-        n_neurons = rule.units(scale.n_rows, dof)
+        n_neurons = rule.n_units(scale.n_rows, dof)
     if n_members is None:
-        n_members = rule.members(scale.n_rows, n_neurons)
+        n_members = rule.n_members(scale.n_rows, n_neurons)
     layer = drawn_layer(
         np.random.SeedSequence(spec.seed).spawn(n_members),
         n_neurons,
@@ -242,7 +238,7 @@ def _optimised(
         ranked = search.importances(to_numpy(probes.Z), to_numpy(probes.y), inputs.origin)
     values = None if ranked is None else ranked.values
     if sample.covariance is None:
-        found = learned_map(probes, structure, search.log, values)
+        found, probes = learned_map(probes, structure, search.log, values)
     else:
         found, probes = learned_map_correlated(
             probes, structure, sample.covariance, search.log, values
@@ -254,8 +250,8 @@ def _optimised(
         *relevance(probes, found, inputs.origin, spec.map_seed),
         missed_signal=missed and explains_nothing(found.value, probes.n_inputs),
     )
-    dof = n_units * probes.dof_share(found.matrix, found.log_alpha)
-    dof = dof_of_more_rows(dof, probes.Z.shape[0], sample.n_rows)
+    dof = probes.dof(found.matrix, found.log_alpha)
+    dof = dof_of_function(dof, probes.n_units, probes.Z.shape[0], sample.n_rows)
     return input_map, dof, MapSource(sample.block.taken(probes.order), probes, found)
 
 

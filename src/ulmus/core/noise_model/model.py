@@ -76,6 +76,11 @@ class NoiseVarianceModel:
         """Outputs whose variance is not constant, shape (K,)."""
         return ~np.isfinite(self.flat)
 
+    @property
+    def summary(self) -> NoiseVarianceModel:
+        """The model without the coordinates of points in its ensembles."""
+        return replace(self, logs=tuple(one and one.summary for one in self.logs))
+
     def variance(self, X: Array) -> np.ndarray:
         """Noise variance at the rows of X, shape (K, p)."""
         zeros = np.zeros((1, X.shape[0]))
@@ -152,7 +157,8 @@ def noise_scales(inputs: Inputs, sample: Block) -> np.ndarray | None:
         probes = probe_networks(block, plain, NOISE_DISTRIBUTION, [SEED], MAP_UNITS, centred=True)
         if probes is None:
             return None
-        scales = np.diag(learned_map(probes, "ard", lambda _: None).matrix)
+        learned, _ = learned_map(probes, "ard", lambda _: None)
+        scales = np.diag(learned.matrix)
     except (FloatingPointError, np.linalg.LinAlgError):
         return None
     steps = [STEPS_OF_SCALE * math.log(s) if s > 0 else -math.inf for s in scales]
