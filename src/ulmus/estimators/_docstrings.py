@@ -87,9 +87,9 @@ n_jobs : int, default=None
     Number of threads that share the blocks of rows in a fit; -1 for all cores. With None,
     blocks are processed sequentially and matrix products use the threads of the BLAS.
 verbose : int, default=0
-    With 1, the stages of a fit are printed, and those of the refits that the first error bars of
-    small tables require: a line for each stage, with the seconds since the start. With 2, the
-    marginal likelihood at each step of the search for the map as well.
+    With 1, the stages of a fit are printed, and those of the refits that the first error bars
+    of small tables require: a line for each stage, with the seconds since the start. With 2,
+    the marginal likelihood at each step of the search for the map as well.
 fitted_ : Fit
     The fit, an immutable value from which all other attributes are computed.
 alpha_ : float or ndarray of shape (n_outputs,)
