@@ -7,6 +7,7 @@ from typing import Any
 
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._parameters import checked_choice, checked_noise
+from ulmus.estimators._threads import n_threads
 from ulmus.model_file import save
 
 
@@ -15,6 +16,7 @@ class Saving:
 
     noise: Any
     dtype: Any
+    n_jobs: Any
 
     @shared_docs
     def save(self, path: str | os.PathLike[str], *, rows: bool = True) -> None:
@@ -57,3 +59,4 @@ class Saving:
         """Refuse parameters of a file that predictions depend on and that ``fit`` would refuse."""
         checked_choice("dtype", self.dtype, ("float64", "float32"))
         checked_noise(self.noise)
+        n_threads(self.n_jobs)

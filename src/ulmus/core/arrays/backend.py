@@ -16,6 +16,7 @@ from array_api_compat import (
 )
 from numpy.typing import NDArray
 
+from ulmus.core.arrays.threads import mapped
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting
 
@@ -141,10 +142,11 @@ def row_products(left: Array, right: Array) -> Array:
 
 def member_products(left: Array, right: Array) -> Array:
     """Sums over rows for each member, (M, N, b) and (M, R, b) to (M, N, R)."""
-    xp = array_namespace(left)
-    if is_on_host(left):
-        return left @ xp.permute_dims(right, (0, 2, 1))
-    return xp.stack([row_products(left[m, :, :], right[m, :, :]) for m in range(left.shape[0])])
+
+    def product(m: int) -> Array:
+        return row_products(left[m, :, :], right[m, :, :])
+
+    return array_namespace(left).stack(mapped(product, range(left.shape[0])))
 
 
 def contracted(a: Array, b: Array, *, joint: bool) -> Array:

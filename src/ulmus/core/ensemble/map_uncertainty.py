@@ -37,7 +37,7 @@ from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.source import Block
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.input_map.response import MapResponse
-from ulmus.core.layer.functionals import Functionals, by_features
+from ulmus.core.layer.functionals import Functionals, PointBlock, Points, by_features
 
 # Directions of the map: as many as have this share of the effect on predictions, and not more than
 # the limit.
@@ -60,7 +60,7 @@ class MapUncertainty:
     # (r, M, N', K): vectors whose products with features are the covariances b.
     covariances: Array
 
-    def shifts(self, ensemble: Ensemble, X: Array | Functionals) -> np.ndarray:
+    def shifts(self, ensemble: Ensemble, X: Points) -> np.ndarray:
         """a + b and b at the rows of X, or for functionals, in the units of y, (2, r, K, p)."""
         layer, r = ensemble.layer, len(self.changes)
         xp = namespace(self.slopes)
@@ -72,11 +72,11 @@ class MapUncertainty:
         out[0] += self._by_layer(ensemble, X)
         return out * ensemble.unit[:, None]
 
-    def _by_layer(self, ensemble: Ensemble, X: Array | Functionals) -> np.ndarray:
+    def _by_layer(self, ensemble: Ensemble, X: Points) -> np.ndarray:
         """Derivatives of functionals along each direction at the same coefficients, (r, K, p)."""
         if isinstance(X, Functionals):
             return self._by_layer_of_functionals(ensemble, X)
-        layer = ensemble.layer
+        layer, X = ensemble.layer, X.X if isinstance(X, PointBlock) else X
 
         def of_rows(rows: slice) -> np.ndarray:
             return self._of_inputs(ensemble, layer.inputs(dense(taken_rows(X, rows))))
@@ -132,8 +132,8 @@ def _gradients(ensemble: Ensemble, m: int, slope: Array, W: Array) -> Array:
     xp, first = namespace(slope), int(ensemble.layer.constant)
     columns = []
     for regression in ensemble.regressions:
-        beta = regression.smoother.member_beta(m)[first:, :]
-        columns.append(xp.stack([W.T @ (beta[:, k, None] * slope) for k in range(beta.shape[1])]))
+        beta = regression.smoother.beta[m, first:, :]
+        columns.append(xp.stack([(W * beta[:, k, None]).T @ slope for k in range(beta.shape[1])]))
     return ensemble.ordered(columns)
 
 
@@ -239,7 +239,7 @@ class _MemberRows:
     @property
     def to_t(self) -> Array:
         """Map from features to coordinates, (N', N')."""
-        return self.regression.smoother.to_t[self.m, :, :]
+        return self.regression.exact.to_t[self.m, :, :]
 
     @cached_property
     def t(self) -> Array:
@@ -256,12 +256,12 @@ class _MemberRows:
         With :math:`G = H'H + \alpha I` they are :math:`G^{-1} (\dot H' r - H' \dot H b)`, solved in
         coordinates t. A sample stands for all rows: its sums are scaled by their weight.
         """
-        xp, smoother = namespace(y), self.regression.smoother
+        xp, smoother = namespace(y), self.regression.exact
         first = self.h.shape[0] - self.slope.shape[0]
         weight = xp.ones_like(y[0, :]) if self.root_weight is None else self.root_weight**2
         share = smoother.mass / float(xp.sum(weight))
         weight = weight * share
-        residual = (y - smoother.member_beta(self.m).T @ self.h) * weight
+        residual = (y - smoother.beta[self.m, :, :].T @ self.h) * weight
         sides = []
         for k in range(y.shape[0]):
             back = (self.slope * residual[k, :]) @ self.Z.T

@@ -49,7 +49,7 @@ class SizeRule:
 
 
 # A GPU multiplies so fast that units are not limited by degrees of freedom.
-HOST = SizeRule(200, 3.0, 20.0, 4000, 1e11, 3000, 3, 5, 8)
+HOST = SizeRule(200, 3.0, 20.0, 4000, 1e11, 3000, 3, 6, 8)
 GPU = SizeRule(0, math.inf, 40.0, 8000, 1.25e13, 0, 8, 8, 8)
 
 

@@ -12,7 +12,7 @@ import scipy.sparse
 from scipy.special import ndtri
 from scipy.stats.qmc import Sobol
 
-from ulmus.core.arrays.backend import Array, dense, erf, like, logistic, namespace
+from ulmus.core.arrays.backend import Array, dense, erf, is_on_host, like, logistic, namespace
 from ulmus.core.layer.inputs import Inputs
 from ulmus.exceptions import InputError
 from ulmus.messages import ANY, Message, Setting
@@ -151,8 +151,9 @@ class HiddenLayer:
         return replace(self, W=self.W[few, :, :], b=self.b[few, :])
 
     def portions(self, n_rows: int) -> Iterator[HiddenLayer]:
-        """Members in portions, so that the features of ``n_rows`` rows fit in memory."""
-        size = max(1, PORTION_ELEMENTS // max(1, n_rows * self.n_units))
+        """Members in portions: one on the host, as many as fit in memory on a GPU."""
+        on_host = is_on_host(self.W)
+        size = 1 if on_host else max(1, PORTION_ELEMENTS // max(1, n_rows * self.n_units))
         for start in range(0, self.n_members, size):
             yield self.members(slice(start, min(start + size, self.n_members)))
 
