@@ -67,7 +67,10 @@ def errors(found: Array, exact: Array) -> str:
 def points(fit: Fit, X: Array) -> dict[str, Array]:
     """Points by kind."""
     rng = np.random.default_rng(7)
-    around, center = Surroundings(X, fit.scale.low, fit.scale.high), (fit.scale.low + fit.scale.high) / 2
+    around, center = (
+        Surroundings(X, fit.scale.low, fit.scale.high),
+        (fit.scale.low + fit.scale.high) / 2,
+    )
     rows = X[rng.permutation(len(X))[:500]]
     return {
         "rows": rows,
@@ -125,12 +128,12 @@ def cost(folder: Path | None) -> Iterator[str | Row]:
     process = GaussianProcessRegressor(kernel, optimizer=None).fit(X, y)
     build = seconds(lambda: model.fitted_.low_rank)
     yield Row("forms of low rank, built once, n=1000", build, "s", "in the fit", "<=", 0.15)
-    tasks = [
-        lambda one=one: one.predict(new, return_std=True) for one in (model, exact, process)
-    ]
+    tasks = [lambda one=one: one.predict(new, return_std=True) for one in (model, exact, process)]
     low, full, peer = best_times(*tasks, lambda: None, turns=3)[1][:3] / len(new) * 1e3
     source = f"{low:.3f} ms / {peer:.3f} ms a point; exact forms {full:.3f} ms"
-    yield Row("predict(return_std=True) over a Gaussian process", low / peer, "ratio", source, "<=", 1)
+    yield Row(
+        "predict(return_std=True) over a Gaussian process", low / peer, "ratio", source, "<=", 1
+    )
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "model.ulmus"
         for rows, limit in ((True, 4.0), (False, None)):
@@ -151,7 +154,9 @@ def graph(model: ELMEnsembleRegressor, X: Array) -> Iterator[Row]:
     content = to_onnx(model).SerializeToString()
     session = onnxruntime.InferenceSession(content, options)
     wall = best_times(lambda: session.run(None, {"X": X}), turns=5).min()
-    yield Row("ONNX with errors, 1000 points", wall, "s", f"{len(content) / 1e6:.0f} MB", "<=", 0.15)
+    yield Row(
+        "ONNX with errors, 1000 points", wall, "s", f"{len(content) / 1e6:.0f} MB", "<=", 0.15
+    )
 
 
 PARTS = {"agreement": agreement, "cost": cost}

@@ -36,7 +36,9 @@ def with_exact_forms(model):
     other = ulmus.ELMEnsembleRegressor(**{**model.get_params(), "exact": True})
     other.__dict__.update(model.__dict__)
     fit = model.fitted_
-    other.fitted_ = replace(fit, spec=replace(fit.spec, regression=replace(fit.spec.regression, exact=True)))
+    other.fitted_ = replace(
+        fit, spec=replace(fit.spec, regression=replace(fit.spec.regression, exact=True))
+    )
     return other
 
 

@@ -20,13 +20,9 @@ from ulmus.core.fit.sizes import FEWEST_UNITS, dof_of_more_rows, size_rule
 from ulmus.core.fit.spec import LayerSpec
 from ulmus.core.input_map.correlated_noise import MAX_WHITENED_ROWS, learned_map_correlated
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, probe_networks
-from ulmus.core.input_map.optimisation import (
-    LearnedMap,
-    Log,
-    explains_nothing,
-    learned_map,
-)
+from ulmus.core.input_map.optimisation import learned_map
 from ulmus.core.input_map.relevance import relevance
+from ulmus.core.input_map.settings import LearnedMap, Log, explains_nothing
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
 from ulmus.core.noise_covariance.spec import CovarianceSpec
@@ -242,7 +238,7 @@ def _optimised(
         ranked = search.importances(to_numpy(probes.Z), to_numpy(probes.y), inputs.origin)
     values = None if ranked is None else ranked.values
     if sample.covariance is None:
-        found = learned_map(probes, structure, search.log, values)
+        found, probes = learned_map(probes, structure, search.log, values)
     else:
         found, probes = learned_map_correlated(
             probes, structure, sample.covariance, search.log, values
@@ -254,7 +250,7 @@ def _optimised(
         *relevance(probes, found, inputs.origin, spec.map_seed),
         missed_signal=missed and explains_nothing(found.value, probes.n_inputs),
     )
-    dof = n_units * probes.dof_share(found.matrix, found.log_alpha)
+    dof = probes.dof(found.matrix, found.log_alpha)
     dof = dof_of_more_rows(dof, probes.Z.shape[0], sample.n_rows)
     return input_map, dof, MapSource(sample.block.taken(probes.order), probes, found)
 

@@ -157,7 +157,8 @@ def noise_scales(inputs: Inputs, sample: Block) -> np.ndarray | None:
         probes = probe_networks(block, plain, NOISE_DISTRIBUTION, [SEED], MAP_UNITS, centred=True)
         if probes is None:
             return None
-        scales = np.diag(learned_map(probes, "ard", lambda _: None).matrix)
+        learned, _ = learned_map(probes, "ard", lambda _: None)
+        scales = np.diag(learned.matrix)
     except (FloatingPointError, np.linalg.LinAlgError):
         return None
     steps = [STEPS_OF_SCALE * math.log(s) if s > 0 else -math.inf for s in scales]
