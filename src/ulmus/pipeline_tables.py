@@ -126,20 +126,21 @@ class PipelineTable:
 
 @dataclass(frozen=True)
 class EncodedTable(PipelineTable):
-    """A table for an encoder and a model: only columns that change are encoded again.
-
-    ``valid`` validates encoded rows.
-    """
+    """A table for an encoder and a model: only columns that change are encoded again."""
 
     schema: Schema
-    encoded: np.ndarray  # (n, d): the table after the encoder
+    encoded: np.ndarray  # (n, d): the valid points of the table
 
     def _changed(self, rows: Rows, changes: Changes) -> Any:
-        """Encoded rows after changes, as a data frame."""
+        """Encoded rows after changes, shape (b, d)."""
         import pandas as pd
 
         X, origins = self.encoded[rows].copy(), np.array(self.schema.origins)
         for name, value in changes.items():
             values = pd.Series([value] if np.ndim(value) == 0 else value[rows])
             X[:, origins == name] = self.schema.encoded_column(name, values)
-        return pd.DataFrame(X, columns=list(self.schema.features))
+        return X
+
+    def _points_of(self, block: Array) -> Array:
+        """The same rows: those of a table, and what the encoder returns, are valid."""
+        return block

@@ -202,8 +202,8 @@ class PipelineInference(Effects, JointInference):
         encoded = first.transform(inputs)  # also warns once of unknown categories in all rows
         if len(self.pipe.steps) > 2:
             return PipelineTable(data, inputs, features, self._valid, first.schema_)
-        valid = self._model._valid_points
-        return EncodedTable(data, inputs, features, valid, first.schema_, np.asarray(encoded))
+        points = self._model._valid_points(encoded)
+        return EncodedTable(data, inputs, features, self._valid, first.schema_, points)
 
     def _valid(self, X: Any) -> Array:
         return self._model._valid_points(self._transformed(X))

@@ -44,6 +44,11 @@ def test_encoded_rows_are_those_of_the_changed_table(table, rows, changes):
     assert_array_equal(encoded.points(rows, changes), plain.points(rows, changes))
 
 
+def test_infinite_values_are_refused(table):
+    with pytest.raises(ValueError, match="column 't' contains infinity"):
+        table[0].points(slice(0, 5), {"t": np.inf})
+
+
 def test_an_unknown_category_is_refused(table):
     with pytest.raises(ValueError, match="'d' is not a category of 'kind'"):
         table[0].points(slice(0, 5), {"kind": "d"})
