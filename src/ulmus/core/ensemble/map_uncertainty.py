@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -76,7 +75,9 @@ class MapUncertainty:
         """Derivatives of functionals along each direction at the same coefficients, (r, K, p)."""
         if isinstance(X, Functionals):
             return self._by_layer_of_functionals(ensemble, X)
-        layer, X = ensemble.layer, X.X if isinstance(X, PointBlock) else X
+        layer = ensemble.layer
+        if isinstance(X, PointBlock):
+            return self._of_inputs(ensemble, layer.inputs(dense(X.X)), X.features(layer))
 
         def of_rows(rows: slice) -> np.ndarray:
             return self._of_inputs(ensemble, layer.inputs(dense(taken_rows(X, rows))))
@@ -109,15 +110,18 @@ class MapUncertainty:
         before = self._of_inputs(ensemble, Z - step * change)
         return (after - before) / (2 * to_numpy(step))
 
-    def _of_inputs(self, ensemble: Ensemble, Z: Array) -> np.ndarray:
-        """Derivatives along each direction at inputs Z (d', b) of the layer, (r, K, b)."""
-        total: Any = 0.0
-        for m in range(ensemble.n_members):
-            _, slope, W = member_features(ensemble, m, Z)
-            total = total + _gradients(ensemble, m, slope, W)
-        total = total / ensemble.n_members
-        changes = like(self.changes, Z)
-        parts = [namespace(Z).sum(Z * (P @ total), axis=1) for P in changes]
+    def _of_inputs(self, ensemble: Ensemble, Z: Array, h: Array | None = None) -> np.ndarray:
+        """Derivatives along each direction at inputs Z (d', b) with features h, (r, K, b)."""
+        layer, xp, columns = ensemble.layer, namespace(Z), []
+        slope = layer.slopes(Z, h)
+        flat = xp.reshape(slope, (-1, slope.shape[2]))
+        for regression in ensemble.regressions:
+            beta = regression.smoother.beta[:, int(layer.constant) :, :] / layer.n_members
+            weights = layer.W[:, :, None, :] * beta[:, :, :, None]
+            stacked = xp.reshape(weights, (flat.shape[0], -1)).T @ flat
+            columns.append(xp.reshape(stacked, (beta.shape[2], -1, stacked.shape[1])))
+        total, changes = ensemble.ordered(columns), like(self.changes, Z)
+        parts = [xp.sum(Z * (P @ total), axis=1) for P in changes]
         return np.stack([to_numpy(part) for part in parts])
 
 
