@@ -123,6 +123,7 @@ class MapSearch:
 
     log: Log = quiet  # receives messages of progress
     importances: InputImportances | None = None  # a start of the search
+    relevance: bool = True  # whether relevances are computed
 
 
 def optimises_map(spec: LayerSpec, scale: FeatureScale) -> bool:
@@ -243,6 +244,8 @@ def _optimised(
         found, probes = learned_map_correlated(
             probes, structure, sample.covariance, search.log, values
         )
+    if not search.relevance:
+        return InputMap(found.matrix, found.structure), None, None
     missed = ranked is not None and ranked.explained > MISSED_SHARE
     input_map = InputMap(
         found.matrix,
