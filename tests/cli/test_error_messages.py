@@ -265,7 +265,9 @@ def test_a_closed_standard_output_is_no_failure(place):
         output = place / f"closed{len(options)}.csv"
         code = (
             "import sys; sys.stdout = None\n"
+            "from ulmus.cli import console\n"
             "from ulmus.cli.app import app\n"
+            "console.PATIENCE = 600.0\n"
             f"app({[*map(str, predict(*options, output=output))]!r})"
         )
         process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
