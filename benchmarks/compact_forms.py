@@ -9,8 +9,8 @@ measures the model file and the ONNX graph.
 """
 
 import os
-import warnings
 import tempfile
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +60,8 @@ def with_exact_forms(model: ELMEnsembleRegressor) -> ELMEnsembleRegressor:
 
 def errors(found: Array, exact: Array) -> str:
     """Median, 95 % quantile and largest relative error in percent."""
-    size = 100 * np.abs(np.asarray(found) / np.asarray(exact) - 1)
+    found, exact = np.asarray(found), np.asarray(exact)
+    size = 100 * np.abs(found[exact > 0] / exact[exact > 0] - 1)
     return " / ".join(f"{value:.2f}" for value in np.quantile(size, [0.5, 0.95, 1]))
 
 

@@ -13,10 +13,10 @@ Documented = TypeVar("Documented")
 
 PARAGRAPHS = r"""
 n_neurons : int or "auto", default="auto"
-    Number of hidden units N of a member. ``"auto"`` is 200 plus three times the effective
-    degrees of freedom that were found with the map, at least 100, at most 20 times the square
-    root of the number of rows, and less for very many rows; on a GPU, 40 times that root and at
-    most 8000.
+    Number of hidden units N of a member. ``"auto"`` is 200 plus twice the effective degrees of
+    freedom that were found with the map, at least 100, and at most 20 times the square root of
+    the number of rows, or less for thousands of rows; on a GPU, 40 times that root and at most
+    8000.
 alpha : float, "loo", "block-loo" or "gcv", default="loo"
     Ridge parameter; 0 is ordinary least squares. ``"loo"`` minimises the exact leave-one-out
     error of the prediction and ``"gcv"`` the generalised cross-validation score, both computed

@@ -203,7 +203,7 @@ def resolved_estimates(variance: Any, noise: Any, n_members: int | None) -> tupl
 
     ``n_members`` is None for a number that suits the rows, and then allows every estimate.
     """
-    n_members = HOST.members_of_many if n_members is None else n_members
+    n_members = HOST.members[0] if n_members is None else n_members
     single = n_members == 1
     assumption, independent = noise_assumption(noise), INDEPENDENT["homoskedastic"]
     default = assumption.estimates[single]

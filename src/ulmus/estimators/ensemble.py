@@ -43,8 +43,8 @@ class ELMEnsembleRegressor(BaseELM):
     ----------
     n_estimators : int or "auto", default="auto"
         Number of members M. With an integer ``random_state``, a larger ensemble contains the
-        members of a smaller one. ``"auto"`` is 6 to 8, so that all members have about 3000 hidden
-        units, and down to 3 where many rows make members expensive; on a GPU, 8.
+        members of a smaller one. ``"auto"`` is 6, up to 8 of few hidden units, and down to 3
+        where many rows make members expensive; on a GPU, 8.
     {n_neurons, alpha, activation, weight_distribution, weight_scale, input_map, expand_inputs}
     {tuning_fraction, fit_intercept, standardize, noise}
     variance : str or list of str, default="auto"

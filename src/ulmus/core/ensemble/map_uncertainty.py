@@ -17,8 +17,6 @@ effect.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -76,7 +74,9 @@ class MapUncertainty:
         """Derivatives of functionals along each direction at the same coefficients, (r, K, p)."""
         if isinstance(X, Functionals):
             return self._by_layer_of_functionals(ensemble, X)
-        layer, X = ensemble.layer, X.X if isinstance(X, PointBlock) else X
+        layer = ensemble.layer
+        if isinstance(X, PointBlock):
+            return self._of_inputs(ensemble, layer.inputs(dense(X.X)), X.features(layer))
 
         def of_rows(rows: slice) -> np.ndarray:
             return self._of_inputs(ensemble, layer.inputs(dense(taken_rows(X, rows))))
@@ -109,15 +109,18 @@ class MapUncertainty:
         before = self._of_inputs(ensemble, Z - step * change)
         return (after - before) / (2 * to_numpy(step))
 
-    def _of_inputs(self, ensemble: Ensemble, Z: Array) -> np.ndarray:
-        """Derivatives along each direction at inputs Z (d', b) of the layer, (r, K, b)."""
-        total: Any = 0.0
-        for m in range(ensemble.n_members):
-            _, slope, W = member_features(ensemble, m, Z)
-            total = total + _gradients(ensemble, m, slope, W)
-        total = total / ensemble.n_members
-        changes = like(self.changes, Z)
-        parts = [namespace(Z).sum(Z * (P @ total), axis=1) for P in changes]
+    def _of_inputs(self, ensemble: Ensemble, Z: Array, h: Array | None = None) -> np.ndarray:
+        """Derivatives along each direction at inputs Z (d', b) with features h, (r, K, b)."""
+        layer, xp, columns = ensemble.layer, namespace(Z), []
+        slope = layer.slopes(Z, h)
+        flat = xp.reshape(slope, (-1, slope.shape[2]))
+        for regression in ensemble.regressions:
+            beta = regression.smoother.beta[:, int(layer.constant) :, :] / layer.n_members
+            weights = layer.W[:, :, None, :] * beta[:, :, :, None]
+            stacked = xp.reshape(weights, (flat.shape[0], -1)).T @ flat
+            columns.append(xp.reshape(stacked, (beta.shape[2], -1, stacked.shape[1])))
+        total, changes = ensemble.ordered(columns), like(self.changes, Z)
+        parts = [xp.sum(Z * (P @ total), axis=1) for P in changes]
         return np.stack([to_numpy(part) for part in parts])
 
 
@@ -241,14 +244,11 @@ class _MemberRows:
         """Map from features to coordinates, (N', N')."""
         return self.regression.exact.to_t[self.m, :, :]
 
-    @cached_property
-    def t(self) -> Array:
-        """Coordinates of the rows, (N', n)."""
-        return self.to_t @ self.h
-
     def covariances(self, along: Array) -> Array:
         """Vectors (r, N', K) whose products with features are covariances with the directions."""
-        return namespace(along).stack([self.to_t.T @ (self.t @ each.T) for each in along])
+        # The coordinates of the rows are not formed.
+        parts = [self.to_t.T @ (self.to_t @ (self.h @ each.T)) for each in along]
+        return namespace(along).stack(parts)
 
     def slopes(self, y: Array, gradients: Array, changes: Array) -> Array:
         r"""Derivatives (r, N', K) of the coefficients along changes (r, d', d') of the map.
@@ -268,12 +268,13 @@ class _MemberRows:
             for P in changes:
                 by_unit = xp.sum(back * (self.W @ P.T), axis=1)
                 changed = weight * xp.sum(self.Z * (P @ gradients[k, ...]), axis=0)
-                sides.append(self.to_t[:, first:] @ by_unit - self.t @ changed)
+                sides.append(self.to_t[:, first:] @ by_unit - self.to_t @ (self.h @ changed))
         solved = xp.stack(sides, axis=1)
         if share > 1 + SAME_WEIGHT:
             # The sample's share in Q'Q replaces Q'Q; of all rows the sum is the identity.
             gram = smoother.member_grams[self.m, :, :]
             eye = xp.eye(gram.shape[0], dtype=gram.dtype, device=gram.device)
-            solved = xp.linalg.solve(eye - gram + (self.t * weight) @ self.t.T, solved)
+            t = self.to_t @ self.h
+            solved = xp.linalg.solve(eye - gram + (t * weight) @ t.T, solved)
         shape = (-1, y.shape[0], changes.shape[0])
         return xp.permute_dims(xp.reshape(self.to_t.T @ solved, shape), (2, 0, 1))

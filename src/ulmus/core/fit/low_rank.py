@@ -1,14 +1,14 @@
 """The low-rank forms of a fit: basis points, rank, and the tolerance that they reach.
 
-A fit is evaluated at basis points among and around the training rows. The rank is the smallest at
-which all standard errors at other such points agree with those of the exact forms.
+A fit is evaluated at basis points among and around the training rows, which determine the rank. The
+forms are used if standard errors at other such points agree with those of the exact forms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -36,18 +36,19 @@ from ulmus.core.variance.quadratic_forms import PairForms, PairwiseForm, RowForm
 if TYPE_CHECKING:
     from ulmus.core.fit.fit import Fit
 
-# Largest relative errors of standard errors at the points that are checked: the one that a rank is
-# chosen for, which leaves room for other points, and the one that is accepted.
-AIM, TOLERANCE = 0.005, 0.01
+# Largest accepted error of a standard error, relative to the exact one.
+TOLERANCE = 0.01
+# The same of the standard deviation of a new observation that scales residuals, which depends on
+# the leverage: at isolated points it needs many more coordinates than a standard error.
+SCALE_TOLERANCE = 0.03
 # Smallest number of elements of the exact forms that are replaced: four megabytes.
 FEWEST_ELEMENTS = 2**19
-# Ranks that are compared, and the largest, relative to the products of an exact form per feature.
-RANKS = (32, 48, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 448)
+# Largest rank, and largest rank relative to the products of an exact form per feature.
 MOST_RANK, CHEAPER = 512, 0.35
 # Basis points for each effective degree of freedom, and their least and largest number: training
 # rows, points between neighbours, and points outside. Points of each kind that are checked.
 KINDS = (3.0, 300, 700), (1.0, 100, 250), (2.0, 200, 400)
-CHECKED = 80
+CHECKED = 60
 # Share of the leverage in the kernel of the basis.
 LEVERAGE_SHARE = 0.1
 # Neighbours: along the line to one of the nearest rows, with noise relative to the deviations.
@@ -143,18 +144,15 @@ def low_rank(fit: Fit) -> LowRankBasis | None:
         for name in names:
             one = exact[ESTIMATES[name].pairing]
             other = point_parts(ensemble, ESTIMATES[name].pairing, held, low_rank=parts)
-            variances = (never_negative(name, each) for each in (other, one))
-            errors += [_error(*variances), _error(1 + other.leverage, 1 + one.leverage)]
-        return max(errors)
+            errors.append(_error(*(never_negative(name, each) for each in (other, one))))
+        scale = _error(1 + other.leverage, 1 + one.leverage)
+        return max(errors) if scale <= SCALE_TOLERANCE else np.inf
 
-    chosen = _smallest(
-        tuple(parts), max(p.rank for p in parts), _leading_forms, _rounded_forms, error
-    )
+    chosen = _accepted(tuple(parts), tuple(part.rounded() for part in parts), error)
     if chosen is None:
         return None
     forms = LowRank(*chosen)
-    shown = zip(bases, forms.parts, strict=True)
-    return LowRankBasis(forms, tuple(B[:, :, : part.rank] for B, part in shown))
+    return LowRankBasis(forms, tuple(bases))
 
 
 def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
@@ -185,8 +183,8 @@ def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
         other = low_rank_undersmoothed_parts(fit.ensemble, parts, dof, held)
         return _error(other.variance, exact.variance)
 
-    rank = max(int(one.C.shape[0]) for outputs in parts for one in outputs)
-    chosen = _smallest(tuple(parts), rank, _leading_networks, _rounded_networks, error)
+    single = tuple(tuple(one.rounded() for one in outputs) for outputs in parts)
+    chosen = _accepted(tuple(parts), single, error)
     return None if chosen is None else LowRankUndersmoothing(chosen[0], dof, chosen[1])
 
 
@@ -197,50 +195,18 @@ def _error(approximate: np.ndarray, exact: np.ndarray) -> float:
     return float(error) if np.isfinite(error) else np.inf
 
 
-Parts = TypeVar("Parts", bound=tuple[Any, ...])
+Parts = TypeVar("Parts")
 
 
-def _smallest(
-    parts: Parts,
-    rank: int,
-    leading: Callable[[Parts, int], Parts],
-    rounded: Callable[[Parts], Parts],
-    error: Callable[[Parts], float],
+def _accepted(
+    exact: Parts, single: Parts, error: Callable[[Parts], float]
 ) -> tuple[Parts, float] | None:
-    """Parts of the smallest rank that reaches the aim, or of the largest one, and their error."""
-    found = None
-    for r in (*(r for r in RANKS if r < rank), rank):
-        few = leading(parts, r)
-        reached = error(few)
+    """The first of parts in single and in double precision within the tolerance, and its error."""
+    for parts in (single, exact):
+        reached = error(parts)
         if reached <= TOLERANCE:
-            found = few, reached
-        if reached <= AIM:
-            break
-    if found is None:
-        return None
-    # Where single precision does not resolve small differences of the features, double is used.
-    single = rounded(found[0])
-    reached = error(single)
-    return (single, reached) if reached <= TOLERANCE else found
-
-
-def _leading_forms(parts: tuple[LowRankForms, ...], r: int) -> tuple[LowRankForms, ...]:
-    return tuple(part.leading(r) for part in parts)
-
-
-def _rounded_forms(parts: tuple[LowRankForms, ...]) -> tuple[LowRankForms, ...]:
-    return tuple(part.rounded() for part in parts)
-
-
-Networks = tuple[tuple[LowRankNetworks, ...], ...]
-
-
-def _leading_networks(parts: Networks, r: int) -> Networks:
-    return tuple(tuple(one.leading(r) for one in outputs) for outputs in parts)
-
-
-def _rounded_networks(parts: Networks) -> Networks:
-    return tuple(tuple(one.rounded() for one in outputs) for outputs in parts)
+            return parts, reached
+    return None
 
 
 def _mean_noise(part: Regression) -> Array:

@@ -86,7 +86,7 @@ def _rough_scales(networks: ProbeNetworks, log: Log, importances: np.ndarray | N
     few_units = max(SETTINGS.small_units, SETTINGS.units_for_input * d)
     for rows, units in ((least, few_units), (n, 2 * few_units)):
         few = networks.smaller(rows, units, networks.n_networks)
-        search = Search(few.smaller(n, units, 2 if n <= SETTINGS.rows_of_two_small else 1), log)
+        search = Search(few.smaller(n, units, 1), log)
         start, required = best_start(search, few, importances)
         if few.y.shape[0] == n or not explains_nothing(start.value, d):
             break

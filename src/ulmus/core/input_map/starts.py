@@ -36,22 +36,26 @@ def best_start(
     scale, log_alpha = search.common()
     # If a common scale fits only noise, alpha is so large that gradients vanish.
     log_alpha = min(log_alpha, math.log(SETTINGS.alpha_start * search.size))
-    common, ranked = np.full(search.d, scale), []
+    common = np.full(search.d, scale)
+    ranked: list[tuple[str, np.ndarray]] = []
     if importances is not None:
         powers = SETTINGS.importance_starts
-        ranked = [_proportional(importances**power, size * search.d) for power, size in powers]
+        ranked = [
+            (IMPORTANCES, _proportional(importances**power, size * search.d))
+            for power, size in powers
+        ]
 
     def after_steps(name: str, L: np.ndarray, most: float = math.inf) -> Start:
         p, steps = np.append(np.log(L), log_alpha), SETTINGS.start_steps
         found = search.best_scales(p, search.all_inputs, steps, f"from {name}", most=most)
         return Start(name, *found, ranked=name == IMPORTANCES)
 
-    found = [after_steps("common scale", common, SETTINGS.reach)]
-    found += [after_steps(IMPORTANCES, L) for L in ranked[:1]]
-    if len(found) == 1 or not _agree(*found) or explains_nothing(found[0].value, search.d):
-        found.append(after_steps("another scale", SETTINGS.larger_scale * common))
-        found.append(after_steps("gradients", _by_gradients(search, common, log_alpha)))
-        found += [after_steps(IMPORTANCES, L) for L in ranked[1:]]
+    another = "another scale", SETTINGS.larger_scale * common
+    second, *others = [*ranked, another]
+    found = [after_steps("common scale", common, SETTINGS.reach), after_steps(*second)]
+    if not _agree(*found) or explains_nothing(found[0].value, search.d):
+        others.append(("gradients", _by_gradients(search, common, log_alpha)))
+        found += [after_steps(*other) for other in others]
     unranked = min(one.value for one in found if not one.ranked)
     found = sorted(found, key=attrgetter("value"))
     if _agree(*found[:2]):

@@ -41,7 +41,7 @@ from ulmus.core.variance.undersmoothing import UndersmoothedNetworks
 # Eigenvalues below this share of the largest, in double and in single precision, are round-off.
 ROUND_OFF = (1e-12, 1e-5)
 # Part of the kernel, in units of the variance, that is negligible at a basis point.
-NEGLIGIBLE = 1e-7
+NEGLIGIBLE = 1e-4
 
 
 def in_single(array: Array) -> Array:
@@ -88,10 +88,6 @@ class LowRankPairs:
         stacked = xp.stack(parts * (K if len(parts) == 1 else 1))
         return stacked * xp.reshape(self.scale, (-1, *[1] * (stacked.ndim - 1)))
 
-    def leading(self, r: int) -> LowRankPairs:
-        """The same in the first r coordinates."""
-        return LowRankPairs(self.single[:, :r, :r], self.distinct[:, :r, :r], self.scale)
-
     def rounded(self) -> LowRankPairs:
         """The same in single precision."""
         return replace(self, single=in_single(self.single), distinct=in_single(self.distinct))
@@ -118,11 +114,6 @@ class LowRankForms:
         """Squared lengths t't, mean over members, shape (p,)."""
         lengths = bilinear(self.lengths, c, None, c)
         return namespace(c).clip(lengths, min=0.0)
-
-    def leading(self, r: int) -> LowRankForms:
-        """The same with the first r coordinates."""
-        pairs = {name: one.leading(r) for name, one in self.pairs.items()}
-        return LowRankForms(self.C[:r, :], self.lengths[:r, :r], pairs)
 
     def rounded(self) -> LowRankForms:
         """The same in single precision."""
@@ -159,11 +150,6 @@ class LowRankNetworks:
     noise: Array  # (r, r): variance of the mean given the hidden weights
     null_space: Array  # (r, r): prior variance along directions without training rows
 
-    def leading(self, r: int) -> LowRankNetworks:
-        """The same with the first r coordinates."""
-        noise, null_space = self.noise[:r, :r], self.null_space[:r, :r]
-        return LowRankNetworks(self.C[:r, :], self.groups, noise, null_space)
-
     def rounded(self) -> LowRankNetworks:
         """The same in single precision, apart from the predictions of the groups."""
         matrices = (in_single(a) for a in (self.noise, self.null_space))
@@ -193,7 +179,7 @@ def low_rank_networks(kernel: NetworkKernel, basis: Array) -> LowRankNetworks:
 # ------------------------------------------------------------ kernels and their basis
 
 
-class Kernel(Protocol):
+class VarianceKernel(Protocol):
     """A bilinear form of functionals with stacked coordinates (w, p)."""
 
     def coordinates(self, h: Array) -> Array:
@@ -206,7 +192,7 @@ class Kernel(Protocol):
         """The kernel of all pairs of functionals, shape (p, p)."""
 
 
-def low_rank_basis(kernel: Kernel, h: Array, rank: int) -> Array | None:
+def low_rank_basis(kernel: VarianceKernel, h: Array, rank: int) -> Array | None:
     """Stacked coordinates (w, r) of a basis, from the features h (M, N', p) of basis points.
 
     A point is weighted by the inverse of its variance, so that relative errors are alike. The rank

@@ -130,11 +130,9 @@ def gram_sums(graph: GraphBuilder, form: PairGram, where: CoordinateNodes) -> Pa
 
 def sampled_sums(graph: GraphBuilder, form: SampledPairs, where: CoordinateNodes) -> PairSums:
     """Sums over distinct pairs from a sample of rows, as ``SampledPairs.sums``."""
-    own = gram_sums(graph, form.groups, where)
-    within, every = (gram_sums(graph, gram, where) for gram in (form.within, form.sample))
-    excess = graph("Sub", graph.added(list(own)), graph.added(list(within)))
-    total = graph.added([*every, graph("Mul", excess, float(form.n_groups))])
-    return PairSums(own.single, graph("Sub", total, own.single))
+    total = graph.added(list(gram_sums(graph, form.combined, where)))
+    single = own_sums(graph, form.single, where.leading(graph, form.single.shape[1]))
+    return PairSums(single, graph("Sub", total, single))
 
 
 def own_sums(graph: GraphBuilder, single: Any, where: CoordinateNodes) -> str:
