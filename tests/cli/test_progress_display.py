@@ -56,7 +56,7 @@ def test_notes_are_printed_above_the_bar():
 
 
 @pytest.fixture
-def impatient(monkeypatch):
+def impatient(patient, monkeypatch):
     """Stages are printed from the beginning."""
     monkeypatch.setattr(module, "PATIENCE", 0.0)
 
