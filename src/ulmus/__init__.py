@@ -6,9 +6,9 @@ module, and handles an interrupt while NumPy, SciPy and scikit-learn are loaded.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ulmus.lazy import lazy_package
 from ulmus.version import __version__
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ELMEnsembleRegressor", "ELMRegressor", "__version__", "inference", "load"]
 
-_MODULES = {
-    "ELMEnsembleRegressor": "ulmus.estimators",
-    "ELMRegressor": "ulmus.estimators",
-    "inference": "ulmus.pipelines",
-    "load": "ulmus.model_file",
+_NAMES = {
+    "ELMEnsembleRegressor": "estimators",
+    "ELMRegressor": "estimators",
+    "inference": "pipelines",
+    "load": "model_file",
 }
 # Modules that need no optional package; the others are imported explicitly.
 _SUBMODULES = (
@@ -41,17 +41,4 @@ _SUBMODULES = (
 )
 
 
-def __getattr__(name: str) -> Any:
-    """A public name or module, imported with its first use."""
-    if name in _SUBMODULES:
-        return import_module(f"ulmus.{name}")
-    if name not in _MODULES:
-        raise AttributeError(f"module 'ulmus' has no attribute {name!r}")
-    value = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """Public names and modules."""
-    return sorted({*globals(), *__all__, *_SUBMODULES})
+__getattr__, __dir__ = lazy_package(__name__, _NAMES, _SUBMODULES)

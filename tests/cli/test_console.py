@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 import ulmus
 from ulmus.cli.console import Console, option_names
-from ulmus.cli.predict import COLUMNS
+from ulmus.cli.steps.predictions import COLUMNS
 from ulmus.messages import Message, Setting
 from ulmus.noise import AR1
 

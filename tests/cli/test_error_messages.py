@@ -275,8 +275,10 @@ def test_a_closed_standard_output_is_no_failure(place):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("package", ["numpy", "sklearn", "typer"])
-def test_an_interrupt_while_packages_are_loaded_is_one_line(package):
+def test_an_interrupt_while_packages_are_loaded_is_one_line(package, tmp_path):
     """NumPy and scikit-learn were imported before the command could handle an interrupt."""
+    sample().to_csv(tmp_path / "t.csv", index=False)
+    fit = ["fit", str(tmp_path / "t.csv"), "-t", "y", "-o", str(tmp_path / "m.ulmus")]
     code = (
         "import os, signal, sys\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -285,12 +287,16 @@ def test_an_interrupt_while_packages_are_loaded_is_one_line(package):
         f"        if name == {package!r}:\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Interrupted())\n"
+        f"sys.argv[1:] = {fit!r}\n"
         "from ulmus.cli import main\n"
         "main()"
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert process.returncode == 130
-    assert (process.stdout, process.stderr) == ("", "ulmus: interrupted; nothing was written.\n")
+    lines = process.stderr.splitlines()
+    assert (process.stdout, lines[-1]) == ("", "ulmus: interrupted; nothing was written.")
+    assert "Traceback" not in process.stderr
+    assert not (tmp_path / "m.ulmus").exists()
 
 
 def test_help_contains_examples():

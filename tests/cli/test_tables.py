@@ -10,7 +10,7 @@ from command_line import SMALL, done, facts, read_csv, refusal, run, sample
 from numpy.testing import assert_allclose, assert_array_equal
 
 import ulmus
-from ulmus.cli.predict import COLUMNS
+from ulmus.cli.steps.predictions import COLUMNS
 from ulmus.tables import files as tables
 
 WRITERS = {

@@ -486,16 +486,22 @@ def test_scores_alone_have_no_unseen_levels(table_with_levels):
     model.predict(points)
 
 
-@pytest.mark.parametrize(("verbose", "lines"), [(0, False), (1, True)])
+STARTS = ["common scale", "another scale", "gradients"]
+
+
+@pytest.mark.parametrize(("verbose", "lines"), [(0, False), (1, False), (2, True)])
 def test_verbose_prints_how_the_map_was_optimised(table_with_levels, capsys, verbose, lines):
     X, y, _ = table_with_levels
     mapped_ensemble(3, 40, verbose=verbose).fit(X, y)
-    log = capsys.readouterr().out.splitlines()
+    log = [line.partition("]")[2] for line in capsys.readouterr().out.splitlines()]
+    assert (" Learning the input map" in log) == (verbose > 0)
+    log = [line for line in log if "likelihood" in line]
     assert bool(log) == lines
     if lines:
-        assert all(line.startswith("input map: ") for line in log)
-        log = [line.split(":")[1].strip() for line in log]
-        assert log[:-1] == ["one scale", "from common scale", "from gradients", "scales"]
+        log = [line.split(":")[0].strip() for line in log]
+        assert log[:4] == ["one scale", *(f"from {name}" for name in STARTS)]
+        assert all(line.endswith("continued") for line in log[4:-2])
+        assert log[-2] == "scales"
         assert re.fullmatch(r"\d+ of 10 inputs kept", log[-1])
 
 

@@ -17,7 +17,7 @@ from sklearn.model_selection import LeaveOneOut
 from ulmus.core.arrays import backend
 from ulmus.core.query import leave_out as jackknife
 from ulmus.exceptions import DegenerateFitWarning
-from ulmus.intervals import conformal_ranks
+from ulmus.intervals import conformal_ranks, prediction
 from ulmus.intervals.bounds import order_quantiles
 
 # ---------------------------------------------------------------- jackknife by brute force
@@ -442,3 +442,24 @@ def test_summary_frame_refuses_several_outputs_and_levels(fit_with_oracle):
 def test_methods_require_a_fit(method):
     with pytest.raises(NotFittedError):
         method(plain_ensemble(), np.ones((3, 2)))
+
+
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
+@pytest.mark.parametrize("skewed", [False, True])
+def test_shifts_of_single_rows_matter_little_where_they_are_neglected(monkeypatch, skewed):
+    """At 5 rows for each degree of freedom, inside the range of the rows and outside."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((1000, 4))
+    noise = rng.exponential(size=1000) if skewed else rng.standard_normal(1000)
+    y = np.sin(3 * X[:, 0]) * X[:, 1] + np.abs(X[:, 2]) + 0.3 * noise
+    model = plain_ensemble(n_neurons=250, alpha=1e-3, n_estimators=4).fit(X, y)
+    assert 5 < len(y) / model.dof_ < 9
+    points = np.concatenate([rng.standard_normal((200, 4)), 2 * rng.standard_normal((50, 4))])
+    levels = [0.5, 0.9, 0.99]
+    neglected = model.predict_interval(points, levels)
+    monkeypatch.setattr(prediction, "MANY_ROWS", 10_000)
+    exact = model.predict_interval(points, levels)
+    width = np.mean(exact[:, 1] - exact[:, 0], axis=0)
+    change = np.sqrt(np.mean((neglected - exact) ** 2, axis=(0, 1)))
+    assert np.all(change < 0.02 * width)
+    assert np.any(change > 0)

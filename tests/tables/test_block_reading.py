@@ -9,8 +9,10 @@ import scipy.sparse
 from fit_comparison import assert_same_fit, cut
 from messages import mentions
 from models import every_estimate_ensemble
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from progress_recorder import Recorder
 
+from ulmus.progress import reported_to
 from ulmus.tables import from_arrow
 
 # Results of fits with different weights are compared at the mean weight.
@@ -257,32 +259,42 @@ def test_least_squares_needs_more_rows_than_the_rank(make_table):
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_progress_is_shown(make_table, capsys, n_jobs):
+def test_passes_are_printed(make_table, capsys, n_jobs):
     X, y, _, X_new = make_table(60)
     how = {"n_jobs": n_jobs, "noise": "heteroskedastic"}
     model = every_estimate_ensemble(verbose=1, **how).fit_blocks(cut(X, y))
-    shown = capsys.readouterr().out
-    assert "sums of features" in shown
-    assert "leave-one-out" in shown
+    lines = [line.partition("] ")[2] for line in capsys.readouterr().out.splitlines()]
+    first = lines.index("Fitting networks: sums of features")
+    assert lines[0] == "Reading rows"
+    assert lines[first + 1 : first + 3] == [
+        "Choosing alpha: leave-one-out errors",
+        "Residuals and standard errors",
+    ]
+    assert lines[-1] == "Uncertainty due to the input map"
     assert_same_fit(model, every_estimate_ensemble(**how).fit_blocks(cut(X, y)), X_new)
     assert capsys.readouterr().out == ""
 
 
-def test_progress_is_shown_without_rich(make_table, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "rich.progress", None)
-    X, y, _, X_new = make_table(60)
-    model = every_estimate_ensemble(verbose=1).fit_blocks(cut(X, y))
-    shown = capsys.readouterr().out
-    assert "sums of features ..." in shown
-    assert_same_fit(model, every_estimate_ensemble().fit_blocks(cut(X, y)), X_new)
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_the_share_of_rows_is_reported_once_their_number_is_known(make_table, n_jobs):
+    X, y, *_ = make_table(60)
+    recorder, shares = Recorder(), {}
+    with reported_to(recorder):
+        every_estimate_ensemble(n_jobs=n_jobs).fit_blocks(cut(X, y, size=20))
+    for name, share in recorder.reports:
+        shares.setdefault(name, []).append(share)
+    assert shares["Reading rows"] == [None]
+    assert shares["Fitting networks: sums of features"][0] is None
+    assert_allclose(shares["Fitting networks: sums of features"][1:], [1 / 3, 2 / 3, 1])
 
 
 def test_a_failed_fit_leaves_no_progress_behind(make_table, capsys):
     X, y, _, _ = make_table(100)
     model = every_estimate_ensemble(verbose=1)
     blocks = spoiled(cut(X, y, size=5), 17, lambda X, y: (X, y * np.nan))
-    for _ in range(2):  # a second display can be opened only if the first was closed
+    for _ in range(2):
         with pytest.raises(ValueError, match="block 17"):
             model.fit_blocks(blocks)
-    model.fit_blocks(cut(X, y))
-    assert capsys.readouterr().out
+        assert "Reading rows" in capsys.readouterr().out
+    model.set_params(verbose=0).fit_blocks(cut(X, y))
+    assert capsys.readouterr().out == ""

@@ -10,18 +10,29 @@ import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import typer
 from rich.console import Console as RichConsole
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as RichProgress
 
 from ulmus.cli import INTERRUPTED, INTERRUPTED_TEXT
 from ulmus.exceptions import CarriesMessage, UlmusWarning
 from ulmus.messages import ANY, Message, Setting
+from ulmus.progress import Lines, reported_to
 
 FAILURE, BAD_INPUT = 1, 2
+# Seconds that a stage must last to be worth a line where there is no terminal.
+PATIENCE = 2.0
 # Options whose names differ from the Python parameter.
 RENAMED = {"target": "interval_target"}
 # System errors about a path that the user named.
@@ -44,7 +55,11 @@ class Console:
             return
         self.notes.append(text)
         if not self.quiet:
-            _print_error(text)
+            self.error(text)
+
+    def error(self, text: str) -> None:
+        """Print a line on standard error, above any display of progress."""
+        self._stderr.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def result(self, text: Any, facts: dict[str, Any], findings: Collection[str] = ()) -> None:
         """Print the result: a text or table, or facts and notes as JSON.
@@ -73,24 +88,28 @@ class Console:
 
     @contextmanager
     def working(self, title: str) -> Iterator[None]:
-        """Show a spinner, on a terminal only."""
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        with self._progress(*columns) as progress:
-            progress.add_task(title, total=None)
+        """Show a title and the stages that the library reports: a bar on a terminal, else lines."""
+        if self.quiet or self.json or sys.stderr is None:
             yield
+        elif self._stderr.is_terminal:
+            with Bar(self._stderr) as bar, reported_to(bar):
+                bar.report(title, None)
+                yield
+        else:
+            with reported_to(self._lines):
+                self._lines.report(title, None)
+                try:
+                    yield
+                finally:
+                    self._lines.close()
 
-    @contextmanager
-    def counting(self, title: str, total: int | None) -> Iterator[Any]:
-        """Show a bar that the function returned advances, on a terminal only."""
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-        with self._progress(*columns) as progress:
-            task = progress.add_task(title, total=total)
-            yield lambda steps: progress.advance(task, steps)
+    @cached_property
+    def _stderr(self) -> RichConsole:
+        return RichConsole(stderr=True)
 
-    def _progress(self, *columns: Any) -> Progress:
-        console = RichConsole(stderr=True)
-        hidden = self.quiet or self.json or not console.is_terminal
-        return Progress(*columns, console=console, transient=True, disable=hidden)
+    @cached_property
+    def _lines(self) -> Lines:
+        return Lines(self.error, patience=PATIENCE)
 
     @contextmanager
     def handle_errors(self) -> Iterator[None]:
@@ -140,8 +159,43 @@ class Console:
             raise
         if self.json and sys.stdout is not None:
             sys.stdout.write(json_text.dumps({"error": message, "exit_code": code}) + "\n")
-        _print_error(f"ulmus: {message}")
+        self.error(f"ulmus: {message}")
         raise typer.Exit(code)
+
+
+class Bar:
+    """Progress on a terminal: the stage, the share done, and the seconds elapsed and left."""
+
+    def __init__(self, console: RichConsole) -> None:
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(elapsed_when_finished=False),
+        )
+        self._display = RichProgress(*columns, console=console, transient=True)
+        self._stage = ""
+
+    def __enter__(self) -> Bar:
+        self._display.start()
+        self._task = self._display.add_task("", total=None)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._display.stop()
+
+    def report(self, stage: str, share: float | None) -> None:
+        """Show a stage, and the share that is done if it is known."""
+        if stage != self._stage:
+            self._display.remove_task(self._task)
+            self._stage, self._task = stage, self._display.add_task(stage, total=None)
+        if share is not None:
+            self._display.update(self._task, total=1.0, completed=share)
+
+    def detail(self, text: str) -> None:
+        """Details are not shown."""
 
 
 class CommandOption(NamedTuple):
@@ -184,10 +238,6 @@ def _typed(value: Any) -> str:
 def counted_rows(n: int) -> str:
     """A number of rows in words."""
     return f"{n:,} row" if n == 1 else f"{n:,} rows"
-
-
-def _print_error(text: str) -> None:
-    RichConsole(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _json_value(value: Any) -> Any:

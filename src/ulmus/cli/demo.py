@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console as RichConsole
 
+from ulmus.cli import steps
 from ulmus.cli.console import Console
 
 
@@ -27,10 +28,7 @@ def demo(
     report, predictions = folder / "report.html", folder / "predictions.csv"
     with Console("demo").handle_errors():
         folder.mkdir(parents=True, exist_ok=True)
-        from sklearn.datasets import load_diabetes
-
-        X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
-        X.assign(sex=X["sex"].map({1.0: "a", 2.0: "b"}), progression=y).to_csv(table, index=False)
+        steps.examples.write_diabetes(table)
     _run("fit", table, "--target", "progression", "-o", model, "--report", report)
     _run("predict", model, table, "-o", predictions, "--keep", "age,bmi")
     _run("slope", model, table, "--variables", "bmi,bp")

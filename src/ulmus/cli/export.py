@@ -7,11 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ulmus.atomic_write import atomic_write
-from ulmus.cli import options
+from ulmus.cli import options, steps
 from ulmus.cli.console import Console
-from ulmus.cli.loaded_model import load_model
-from ulmus.tables.writers import require_output_path
 
 
 @options.command
@@ -30,14 +27,10 @@ def export(
     ulmus export model.ulmus --onnx model.onnx
     ```
     """
-    require_output_path(onnx, [".onnx"], inputs=[model])
-    from ulmus.integrations.onnx import to_onnx, usage
-
-    loaded = load_model(model)
+    steps.files.require_output_path(onnx, [".onnx"], inputs=[model])
+    loaded = steps.models.load_model(model, steps.columns.model_columns(model))
     with console.working("Writing the graph"):
-        graph = to_onnx(loaded.estimator, confidence_level=confidence_level)
-        with atomic_write(onnx) as temporary:
-            temporary.write_bytes(graph.SerializeToString())
-    inputs = list(loaded.schema.features)
+        usage = steps.graphs.write_graph(loaded.estimator, onnx, confidence_level)
+    inputs = list(loaded.columns.schema.features)
     facts = {"output": onnx, "inputs": inputs, "confidence_level": confidence_level}
-    console.result(f"Wrote {onnx}.\n\n{usage(graph, onnx)}", facts)
+    console.result(f"Wrote {onnx}.\n\n{usage}", facts)

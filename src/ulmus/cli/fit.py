@@ -5,20 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from ulmus.cli import options
+from ulmus.cli import options, steps
+from ulmus.cli.column_options import ColumnOptions
 from ulmus.cli.console import Console
-from ulmus.cli.loaded_model import LoadedModel, open_table
 from ulmus.cli.noise_options import NoiseOptions
-from ulmus.cli.train import ColumnOptions, TrainConfig, TrainResult, train, train_config
-from ulmus.estimators import ELMEnsembleRegressor
-from ulmus.pipelines import inference
-from ulmus.tables.writers import require_output_path
 
 _option = partial(typer.Option, rich_help_panel="Model")
 
@@ -48,13 +43,17 @@ class ModelOptions:
         ),
     ] = MapChoice.auto
     random_state: Annotated[int, _option(min=0, help="Seed of the random weights.")] = 0
+    exact: Annotated[
+        bool,
+        _option("--exact", help="Compute standard errors exactly, instead of to one percent."),
+    ] = False
     device: Annotated[str | None, _option(help="A torch device, such as cuda.")] = None
 
-    def estimator(self) -> ELMEnsembleRegressor:
-        """An estimator with these parameters."""
-        parameters = {n: value for n, value in asdict(self).items() if value is not None}
-        parameters["input_map"] = None if self.input_map == "none" else self.input_map.value
-        return ELMEnsembleRegressor(**parameters)
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Those that are given, by their names in Python."""
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        return given | {"input_map": None if self.input_map == "none" else self.input_map.value}
 
 
 @options.command
@@ -95,31 +94,28 @@ def fit(
     ulmus fit series.csv -t level -o level.ulmus --time date --groups station
     ```
     """
-    require_output_path(output, inputs=[data])
+    steps.files.require_output_path(output, inputs=[data])
     if report is not None:
-        require_output_path(report, [".html", ".htm"], inputs=[data])
+        steps.files.require_output_path(report, [".html", ".htm"], inputs=[data])
         if report.resolve() == output.resolve():
             raise ValueError(f"--report {report} is the model file; give the report another name.")
-        import_module("ulmus.report")  # fails before the fit if a package is missing
-    table = open_table(data, reading, console)
-    config = train_config(table, target, columns, errors)
+    table = steps.files.open_table(data, reading, console)
+    config = steps.roles.train_config(table, target, columns, errors)
+    if report is not None:
+        write_report = steps.pages.write_fit_report  # fails before the fit if a package is missing
     if not columns.columns and len(table.named_columns) < len(table.names):
         console.note("Dropped: a column without a name, such as the row numbers of pandas.")
-    result = train(config, model.estimator(), stream, console)
-    schema = result.model.steps[0][1].schema_
-    with console.working("Computing diagnostics"):
-        summary = inference(result.model).summary(columns=schema.origins)
-    with console.working(f"Writing {output}"):
-        names = {"target": target, "sample_weight": config.weight}
-        inference(result.model).save(output, rows=rows, **names)
+    result = steps.training.train(config, model.parameters, stream, console)
+    summary = result.summary(console)
+    result.save(output, rows=rows, console=console)
     if report is not None:
-        _write_report(report, result, config, console)
+        write_report(report, result, console)
     facts = {
         "model": output,
         "report": report,
         "target": target,
         "rows_excluded": result.n_excluded,
-        "columns": list(schema.names),
+        "columns": list(result.schema.names),
         "summary": summary.to_dict(console.option),
     }
     written = f"Wrote {output}." if report is None else f"Wrote {output} and {report}."
@@ -128,15 +124,3 @@ def fit(
         following.append(f"ulmus report {output} {data} -o report.html")
     text = f"{summary.format(console.option, ())}\n\n{written} Next:\n  " + "\n  ".join(following)
     console.result(text, facts, [finding.code for finding in summary.warnings or ()])
-
-
-def _write_report(report: Path, result: TrainResult, config: TrainConfig, console: Console) -> None:
-    from ulmus.report import write_report
-
-    frame, y, weight = result.frame, result.y, None
-    if frame is None:  # the table was not kept in memory
-        schema = result.model.steps[0][1].schema_
-        loaded = LoadedModel(result.model, schema, config.target, config.weight)
-        frame, y, weight = loaded.observed_rows(config.table, config.target, config.weight, console)
-    with console.working(f"Writing {report}"):
-        write_report(result.model, frame, y, report, target=config.target, sample_weight=weight)

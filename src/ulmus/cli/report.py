@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ulmus.cli import options
+from ulmus.cli import options, steps
 from ulmus.cli.console import Console
-from ulmus.cli.loaded_model import load_model
-from ulmus.tables.writers import require_output_path
 
 
 @options.command
@@ -39,17 +37,18 @@ def report(
     ulmus report model.ulmus new.csv -o report.html --title "Ozone, 2026"
     ```
     """
-    require_output_path(output, [".html", ".htm"], inputs=[data, model])
-    from ulmus.report import write_report
-
+    steps.files.require_output_path(output, [".html", ".htm"], inputs=[data, model])
     with console.working("Reading"):
-        loaded = load_model(model, missing)
-        table = loaded.table(data, reading, console)
-        name = loaded.target if target is None else target
-        column = loaded.weight_column(sample_weight, table, console)
-        rows, y, weight = loaded.observed_rows(table, name, column, console)
+        columns = steps.columns.model_columns(model, missing)
+        table = columns.table(data, reading, console)
+        name = columns.target if target is None else target
+        weights = columns.weight_column(sample_weight, table, console)
+        rows, y, weight = columns.observed_rows(table, name, weights, console)
+        loaded = steps.models.load_model(model, columns)
     with console.working(f"Writing {output}"):
         pipe, shown = loaded.pipeline, name or "y"
-        write_report(pipe, rows, y, output, title=title, target=shown, sample_weight=weight)
+        steps.pages.write_report(
+            pipe, rows, y, output, title=title, target=shown, sample_weight=weight
+        )
     facts = {"output": output, "rows": len(rows), "observed": y is not None}
     console.result(f"Wrote {output}.", facts)

@@ -11,6 +11,7 @@ from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import loo_residuals
+from ulmus.estimators._threads import threaded
 
 
 class FittedAttributes:
@@ -108,6 +109,12 @@ class FittedAttributes:
         return self._fit.estimates
 
     @property
+    def variance_tolerance_(self) -> float:
+        """Largest relative error of standard errors by forms of low rank; zero for exact ones."""
+        return self._fit.variance_tolerance
+
+    @property
+    @threaded
     def undersmoothing_gap_(self) -> float:
         """Largest distance between the prediction and an undersmoothed fit, in standard errors.
 

@@ -18,6 +18,7 @@ from ulmus.estimators._joint_inference import JointInference
 from ulmus.estimators._predicting import Predicting
 from ulmus.estimators._presentation import Presentation
 from ulmus.estimators._saving import Saving
+from ulmus.estimators._threads import threaded
 from ulmus.estimators._validation import checked_table, require_dense
 from ulmus.exceptions import InputError
 from ulmus.intervals.distribution import without_rows
@@ -51,6 +52,7 @@ class BaseELM(
         raise NotImplementedError
 
     @shared_docs
+    @threaded
     def check(self, X: Any = None, y: Any = None, *, sample_weight: Any = None) -> DiagnosticReport:
         """Diagnostics: calibration of the intervals, and adequacy of the fit.
 
@@ -111,8 +113,13 @@ class BaseELM(
         return diagnostic_report(self.fitted_, X, outputs, names=names, weight=weight)
 
     @shared_docs
+    @threaded
     def compress(self) -> Self:
         """Drop the training rows, so that size and cost of predictions do not depend on n_samples.
+
+        Variances are then computed by forms of low rank, where these agree with the exact ones to
+        one percent (``variance_tolerance_``), else by exact ones. ``next_points`` requires the
+        latter, which ``exact=True`` keeps.
 
         Returns
         -------

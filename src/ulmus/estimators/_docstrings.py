@@ -72,6 +72,11 @@ noise_variance : "pilot", "residual" or float, default="pilot"
     Estimate of ``noise_variance_``. ``"residual"`` is the paper's estimate, which includes the
     squared bias of the fit; ``"pilot"`` uses the residuals of an undersmoothed fit. A number is
     taken as known, and not allowed with noise whose covariance is estimated.
+exact : bool, default=False
+    Whether variances are computed by the exact forms. By default they are computed by forms of
+    low rank where these are cheaper and their standard errors agree with the exact ones to one
+    percent at points among, between and 10 % outside the rows (``variance_tolerance_``);
+    predictions, alpha and the spread of the members are exact in either case.
 random_state : int, RandomState, Generator or None, default=None
     Seed of the hidden weights.
 device : str, default=None
@@ -84,11 +89,15 @@ dtype : {"float64", "float32"}, default="float64"
     replaced by ``"residual"``, and there are no confidence intervals for the function. Results
     are returned in the precision of the points.
 n_jobs : int, default=None
-    Number of threads that share the blocks of rows in a fit; -1 for all cores. With None,
-    blocks are processed sequentially and matrix products use the threads of the BLAS.
+    Number of threads of each method, by the conventions of joblib: -1 for all cores; None is 1,
+    unless ``joblib.parallel_config`` sets another number. Threads share the networks from which
+    the map is learned, the folds, the members, and the blocks of rows and points. Results are
+    the same up to rounding. While a method runs, BLAS has one thread in the whole process,
+    because its own threads are slow wherever another process is busy.
 verbose : int, default=0
-    Whether to log the progress of a fit: the marginal likelihood of the map and, in
-    ``fit_blocks``, the number of blocks.
+    With 1, the stages of a fit are printed, and those of the refits that the first error bars
+    of small tables require: a line for each stage, with the seconds since the start. With 2,
+    the marginal likelihood at each step of the search for the map as well.
 fitted_ : Fit
     The fit, an immutable value from which all other attributes are computed.
 alpha_ : float or ndarray of shape (n_outputs,)
@@ -119,6 +128,9 @@ rank_ : ndarray of shape (M,)
 undersmoothing_gap_ : float
     Largest distance between the prediction and an undersmoothed fit, in standard errors. Noise
     alone results in two to four; a larger value indicates bias.
+variance_tolerance_ : float
+    Largest relative error of standard errors by forms of low rank, at points among the training
+    rows, between neighbours, and up to 10 % outside their range; zero with exact forms.
 variance_estimates_ : tuple of str
     Computed variance estimates, the default first.
 leverage_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)

@@ -14,6 +14,7 @@ from ulmus.effects.inference import infer
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._inference_source import InferenceSource
+from ulmus.estimators._threads import threaded
 from ulmus.exceptions import InputError
 from ulmus.intervals.confidence import TARGETS
 from ulmus.messages import Message, invalid
@@ -26,6 +27,7 @@ class Effects(InferenceSource):
     """Effects of a fit as data frames with standard errors, tests and intervals."""
 
     @shared_docs
+    @threaded
     def functional(
         self,
         A: Any,
@@ -69,6 +71,7 @@ class Effects(InferenceSource):
         return self._frame(estimand, confidence_level, target, simultaneous, hypothesis, adjust)
 
     @shared_docs
+    @threaded
     def average(
         self,
         X: Any,
@@ -107,6 +110,7 @@ class Effects(InferenceSource):
         return self._frame(estimand, confidence_level, target, simultaneous, hypothesis, adjust)
 
     @shared_docs
+    @threaded
     def compare(
         self,
         X: Any,
@@ -160,6 +164,7 @@ class Effects(InferenceSource):
         return self._frame(estimand, confidence_level, target, simultaneous, hypothesis, adjust)
 
     @shared_docs
+    @threaded
     def slope(
         self,
         X: Any,
@@ -208,6 +213,7 @@ class Effects(InferenceSource):
         return self._frame(estimand, confidence_level, target, simultaneous, hypothesis, adjust)
 
     @shared_docs
+    @threaded
     def partial_dependence(
         self,
         X: Any,

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from ulmus.core.data.copies import copied_rows, copies_message
 from ulmus.core.fit.build import build, update
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.layer import MapSearch, quiet
+from ulmus.core.fit.layer import MapSearch
 from ulmus.core.fit.training_rows import FULL_LEVERAGE
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.reml import FEWEST_LEFT
@@ -21,6 +21,7 @@ from ulmus.estimators import _validation as check
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._importance import tree_importances
 from ulmus.estimators._parameters import fit_spec, needs_residuals, require_same_layer
+from ulmus.estimators._threads import threaded
 from ulmus.exceptions import (
     CorrelatedErrorsWarning,
     DegenerateFitWarning,
@@ -32,7 +33,8 @@ from ulmus.messages import Message, Setting, named
 from ulmus.noise.assumptions import noise_assumption
 from ulmus.noise.locations import default_block_ids, location_columns_of
 from ulmus.noise.suggestions import CORRELATED_NOISE
-from ulmus.tables.blocks import BlockSource, block_reader, checked_blocks, no_progress, progress_bar
+from ulmus.progress import detail
+from ulmus.tables.blocks import BlockSource, block_reader, checked_blocks
 from ulmus.tables.frames import column
 
 
@@ -45,6 +47,7 @@ class FitMethods:
     """Methods that fit an estimator; a fit that fails leaves the previous one usable."""
 
     @shared_docs
+    @threaded
     def fit(
         self,
         X: Any,
@@ -106,6 +109,7 @@ class FitMethods:
         return self._adopt(fresh, fit, covariance)
 
     @shared_docs
+    @threaded
     def fit_blocks(self, blocks: Any, *, time: Any = None, groups: Any = None) -> Self:
         """Fit a table that comes in blocks of rows and need not fit into memory.
 
@@ -153,8 +157,6 @@ class FitMethods:
             first,
             check.checked_reference(fresh, first.X),
             width=first.X.shape[1],
-            n_threads=check.n_threads(fresh),
-            progress=progress_bar if fresh.verbose else no_progress,
         )
         fresh._set_features(first.X.shape[1], first.names)
         spec = fit_spec(fresh, first.X.shape[1], first.y.shape[0], first.one_output)
@@ -164,6 +166,7 @@ class FitMethods:
         return self._adopt(fresh, fit, covariance)
 
     @available_if(_one_pass_suffices)  # type: ignore[untyped-decorator]
+    @threaded
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add rows to the fit without keeping them.
 
@@ -231,7 +234,7 @@ class FitMethods:
 
     @property
     def _map_search(self) -> MapSearch:
-        return MapSearch(print_progress if self.verbose else quiet, tree_importances)
+        return MapSearch(detail, tree_importances)
 
     def _set_features(self, n_features: int, names: Any) -> None:
         self.n_features_in_ = n_features
@@ -262,12 +265,7 @@ class FitMethods:
         warn_about_fit(fit, self.noise)
 
 
-# ------------------------------------------------------------ progress and warnings
-
-
-def print_progress(text: str) -> None:
-    """Print progress of the optimisation of the map."""
-    print(f"input map: {text}")
+# ------------------------------------------------------------ warnings
 
 
 def warn_about_fit(fit: Fit, noise: Any) -> None:
@@ -342,7 +340,7 @@ def _few_residual_dof(fit: Fit) -> Message | None:
 
 def _saturated_units(fit: Fit) -> Message | None:
     smoother = fit.ensemble.regressions[0].smoother
-    saturated = int(np.sum(smoother.rank < smoother.to_t.shape[1]))
+    saturated = int(np.sum(smoother.rank < fit.ensemble.layer.n_units))
     if smoother.alpha != 0 or not saturated:
         return None
     text = (

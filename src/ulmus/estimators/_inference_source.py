@@ -9,6 +9,8 @@ from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import Functionals
 from ulmus.effects.columns import InputTable, Table
 from ulmus.estimators._points import PointConversion
+from ulmus.estimators._threads import n_threads, printed_progress
+from ulmus.progress import Progress
 from ulmus.tables.frames import pandas_if_arrow
 
 
@@ -20,6 +22,16 @@ class InferenceSource:
 
     def _inference_fit(self) -> Fit:
         """The fit."""
+        raise NotImplementedError
+
+    @property
+    def _n_threads(self) -> int:
+        """Number of threads of a method."""
+        raise NotImplementedError
+
+    @property
+    def _progress(self) -> Progress | None:
+        """What receives the stages of a method."""
         raise NotImplementedError
 
     def _table(self, X: Any) -> Table:
@@ -39,6 +51,16 @@ class EstimatorSource(PointConversion):
     """The source of an estimator: tables of its own inputs."""
 
     _feature_names: Any
+    n_jobs: int | None
+    verbose: int
+
+    @property
+    def _n_threads(self) -> int:
+        return n_threads(self.n_jobs)
+
+    @property
+    def _progress(self) -> Progress | None:
+        return printed_progress(self.verbose)
 
     def _inference_fit(self) -> Fit:
         return self.fitted_

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._kriging import Kriging, require_kriged_kind
+from ulmus.estimators._threads import threaded
 from ulmus.estimators._weights import observation_weight, refuse_weight
 from ulmus.exceptions import InputError
 from ulmus.intervals.confidence import TARGETS, error_bars
@@ -24,6 +25,7 @@ class Intervals(Kriging):
     """Intervals for new observations and for the function."""
 
     @shared_docs
+    @threaded
     def predict_interval(
         self,
         X: Any,
@@ -55,7 +57,7 @@ class Intervals(Kriging):
             alpha, and is ``"jackknife+"`` where no map is learned. ``"gaussian"`` is the mean
             plus and minus a Student quantile times the standard deviation. ``"auto"`` is
             jackknife+ with residuals divided by their standard deviations, and with unequal tails
-            if these are skewed; with at least 5000 rows and 20 for each degree of freedom, it
+            if these are skewed; with at least 1000 rows and 5 for each degree of freedom, it
             neglects the shift of the prediction by single rows. With too few rows for a level
             (fewer than 19 for 95 %) it is the wider of the Student interval and the widest
             jackknife+ interval, with a warning, and without training rows (after ``compress``) it
@@ -136,6 +138,7 @@ class Intervals(Kriging):
         return self._interval_output(bounds, X, np.ndim(confidence_level) == 0)
 
     @shared_docs
+    @threaded
     def predict_quantiles(self, X: Any, quantiles: Any, *, sample_weight: Any = None) -> Any:
         """Quantiles of a new observation.
 
@@ -173,6 +176,7 @@ class Intervals(Kriging):
         return self._output(np.moveaxis(values, 0, -1), X)
 
     @shared_docs
+    @threaded
     def summary_frame(
         self,
         X: Any,

@@ -19,6 +19,7 @@ from ulmus.effects.simulation import (
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._inference_source import InferenceSource
+from ulmus.estimators._threads import threaded
 from ulmus.estimators._weights import observation_weight, refuse_weight
 from ulmus.exceptions import InputError, UlmusWarning, warn
 from ulmus.intervals.confidence import TARGETS
@@ -32,6 +33,7 @@ class JointInference(InferenceSource):
     """Joint covariances, exceedance probabilities, draws and new design points."""
 
     @shared_docs
+    @threaded
     def predict_cov(
         self,
         X: Any,
@@ -93,6 +95,7 @@ class JointInference(InferenceSource):
         return covariance[0] if fit.one_output else covariance
 
     @shared_docs
+    @threaded
     def exceedance(
         self,
         X: Any,
@@ -141,6 +144,7 @@ class JointInference(InferenceSource):
         return probability[:, 0] if fit.one_output else probability
 
     @shared_docs
+    @threaded
     def simulate(
         self,
         X: Any,
@@ -194,6 +198,7 @@ class JointInference(InferenceSource):
         return draws[:, :, 0] if fit.one_output else draws
 
     @shared_docs
+    @threaded
     def next_points(self, candidates: Any, *, targets: Any = None, n: int = 1) -> Any:
         """Sequential design: the points that reduce the variance of predictions most.
 

@@ -9,6 +9,7 @@ import numpy as np
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._kriging import Kriging
+from ulmus.estimators._threads import threaded
 from ulmus.estimators._weights import observation_weight
 from ulmus.intervals.distribution import predictive_distribution
 from ulmus.intervals.standard_errors import prediction_variance
@@ -18,6 +19,7 @@ class Predicting(Kriging):
     """Predicted mean, variance and distribution of new observations."""
 
     @shared_docs
+    @threaded
     def predict(
         self,
         X: Any,
@@ -80,6 +82,7 @@ class Predicting(Kriging):
         return self._output(variance.mean, X), self._output(sd, X)
 
     @shared_docs
+    @threaded
     def predict_var(
         self,
         X: Any,
@@ -132,6 +135,7 @@ class Predicting(Kriging):
         return self._output(total, X)
 
     @shared_docs
+    @threaded
     def predict_dist(self, X: Any, *, sample_weight: Any = None) -> Any:
         """Predictive distribution of a new observation at each point.
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.fit.fit import Fit
 from ulmus.estimators._docstrings import shared_docs
+from ulmus.estimators._threads import threaded
 from ulmus.tables.frames import default_feature_names
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Presentation:
         return {"estimator_name": type(self).__name__}
 
     @shared_docs
+    @threaded
     def summary(self, *, columns: Sequence[str] | None = None) -> Summary:
         """Summary of the fit and its accuracy.
 

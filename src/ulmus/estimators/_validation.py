@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from joblib import effective_n_jobs
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
@@ -18,7 +17,7 @@ from ulmus.core.noise.ordered_rows import require_reading_order
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.estimators import _parameters as check
 from ulmus.exceptions import InputError
-from ulmus.messages import Message, Setting, invalid, named
+from ulmus.messages import Message, Setting, named
 from ulmus.noise.assumptions import noise_assumption
 from ulmus.noise.locations import covariance_spec, default_block_ids
 from ulmus.tables.blocks import BlockSource
@@ -109,7 +108,6 @@ def rows_in_memory(
         root_weight=None if weight is None else np.sqrt(weight),
         reference=checked_reference(estimator, X),
         width=X.shape[1],
-        n_threads=n_threads(estimator),
     )
     return rows, y.ndim == 1
 
@@ -120,16 +118,6 @@ def checked_reference(estimator: Any, X: Any) -> Array:
     reference = reference_array(X, estimator.device, dtype)
     require_dense(X, estimator.device, reference)
     return reference
-
-
-def n_threads(estimator: Any) -> int:
-    """Number of threads of a pass over the rows."""
-    n_jobs = estimator.n_jobs
-    if n_jobs is None:
-        return 1
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-        raise InputError(invalid("n_jobs", "must be None or a whole number, -1 for all", n_jobs))
-    return effective_n_jobs(int(n_jobs))
 
 
 def refuse_tuning_fraction(estimator: Any, method: str) -> None:

@@ -17,6 +17,7 @@ from ulmus.core.variance.estimates import (
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._base import BaseELM
 from ulmus.estimators._docstrings import shared_docs
+from ulmus.estimators._threads import threaded
 from ulmus.exceptions import DegenerateFitWarning, InputError, warn
 from ulmus.messages import Message, Setting, invalid
 
@@ -64,13 +65,14 @@ class ELMEnsembleRegressor(BaseELM):
         the paper's jackknife matrix. Residuals of a single member include errors that average
         out over the ensemble; ``"pooled"`` averages the HC2 residuals of all members before they
         are squared.
-    {noise_variance, random_state, device, dtype, n_jobs, verbose}
+    {noise_variance, exact, random_state, device, dtype, n_jobs, verbose}
 
     Attributes
     ----------
     {fitted_, alpha_, coef_, intercept_, hidden_weights_, hidden_biases_, input_map_}
     {feature_relevance_, noise_variance_, noise_covariance_, dof_, rank_, undersmoothing_gap_}
-    {variance_estimates_, leverage_, loo_residuals_, n_features_in_, feature_names_in_}
+    {variance_tolerance_, variance_estimates_, leverage_, loo_residuals_, n_features_in_}
+    {feature_names_in_}
 
     See Also
     --------
@@ -114,6 +116,7 @@ class ELMEnsembleRegressor(BaseELM):
         variance: str | Sequence[str] = "auto",
         hc: str = "pooled",
         noise_variance: Any = "pilot",
+        exact: bool = False,
         random_state: Any = None,
         device: str | None = None,
         dtype: str = "float64",
@@ -135,6 +138,7 @@ class ELMEnsembleRegressor(BaseELM):
         self.variance = variance
         self.hc = hc
         self.noise_variance = noise_variance
+        self.exact = exact
         self.random_state = random_state
         self.device = device
         self.dtype = dtype
@@ -159,6 +163,7 @@ class ELMEnsembleRegressor(BaseELM):
             warn(message, DegenerateFitWarning)
 
     @shared_docs
+    @threaded
     def variance_components(self, X: Any, estimate: str | None = None) -> VarianceComponents:
         """Components of the variance of a prediction.
 
@@ -186,6 +191,7 @@ class ELMEnsembleRegressor(BaseELM):
         return VarianceComponents(*(self._output(a, X) for a in components(parts)))
 
     @shared_docs
+    @threaded
     def member_correlation(self, X: Any, estimate: str | None = None) -> MemberCorrelation:
         """Correlation between the predictions of two members, and its upper bound.
 
@@ -210,6 +216,7 @@ class ELMEnsembleRegressor(BaseELM):
         return MemberCorrelation(*(self._output(a, X) for a in correlation(parts)))
 
     @shared_docs
+    @threaded
     def variance_at(self, X: Any, n_estimators: int, estimate: str | None = None) -> Any:
         """Variance of the prediction of an ensemble of another size.
 
@@ -237,6 +244,7 @@ class ELMEnsembleRegressor(BaseELM):
         return self._output(variance_at(parts, n_members), X)
 
     @shared_docs
+    @threaded
     def suggest_n_estimators(self, X: Any, tolerance: float = 0.05, quantile: float = 0.9) -> int:
         """Number of members beyond which the variance hardly decreases.
 

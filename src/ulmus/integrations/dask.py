@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ulmus.core.arrays.backend import Array
+from ulmus.core.arrays.threads import one_blas_thread, thread_pool
 from ulmus.core.data.source import Block, RowPass, first_rows
 from ulmus.core.fit.build import build
 from ulmus.estimators._base import BaseELM
@@ -80,7 +81,8 @@ def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Esti
     source = DaskSource(partitions, n_features, checked_reference(fresh, np.empty(0)))
     fresh._set_features(n_features, names)
     spec = fit_spec(fresh, n_features, math.prod(output_shape), not output_shape)
-    return estimator._adopt(fresh, build(source, spec, search=fresh._map_search))
+    with thread_pool(fresh._n_threads):
+        return estimator._adopt(fresh, build(source, spec, search=fresh._map_search))
 
 
 def predict(estimator: Any, X: Any) -> Any:
@@ -207,7 +209,8 @@ class DaskSource:
 
 def _partial_pass(part: Any, index: int, row_pass: RowPass, width: int, ref: Array) -> Any:
     block = checked_block(tuple(part), f"partition {index}")
-    return row_pass(split_block(block, width, ref)) if block.X.shape[0] else None
+    with one_blas_thread:
+        return row_pass(split_block(block, width, ref)) if block.X.shape[0] else None
 
 
 def _sum_of_used(parts: list[Any]) -> Any:

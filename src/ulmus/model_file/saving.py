@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.atomic_write import atomic_write
+from ulmus.core.arrays.threads import thread_pool
 from ulmus.core.fit.fit import Fit
 from ulmus.intervals.distribution import without_rows
 from ulmus.model_file.container import write_container
@@ -76,10 +77,11 @@ def save(
         raise ValueError(f"rows must be True or False, got {rows!r}.")
     with atomic_write(path) as temporary:
         parameter_arrays, parameters, notes = _parameters(model)
-        fit = model.fitted_ if rows else without_rows(model.fitted_)
-        if notes and "random_state" in fit.spec.parameters:
-            fit = fit.with_parameters(random_state="None")
-        fit_arrays, description = to_arrays(fit)
+        with thread_pool(model._n_threads):  # refits may have to be computed
+            fit = model.fitted_ if rows else without_rows(model.fitted_)
+            if notes and "random_state" in fit.spec.parameters:
+                fit = fit.with_parameters(random_state="None")
+            fit_arrays, description = to_arrays(fit)
         document = {
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "class": name,

@@ -8,20 +8,28 @@
   tables in blocks of rows, and is their source for a fit.
 - ``formats``, ``csv_dialect``, ``files``, ``writers`` and ``arrow`` read and write files.
 
-What concerns a table without a model may enter.
+What concerns a table without a model may enter. Public names are imported with their first use:
+``encoder`` loads scikit-learn, which reading a file does not need.
 """
 
-from ulmus.tables.arrow import from_arrow
-from ulmus.tables.columns import (
-    BooleanColumn,
-    CategoryColumn,
-    Column,
-    DateColumn,
-    NumberColumn,
-)
-from ulmus.tables.encoder import TableEncoder
-from ulmus.tables.schema import Schema
-from ulmus.tables.schema_inference import infer_schema
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ulmus.lazy import lazy_package
+
+if TYPE_CHECKING:
+    from ulmus.tables.arrow import from_arrow
+    from ulmus.tables.columns import (
+        BooleanColumn,
+        CategoryColumn,
+        Column,
+        DateColumn,
+        NumberColumn,
+    )
+    from ulmus.tables.encoder import TableEncoder
+    from ulmus.tables.schema import Schema
+    from ulmus.tables.schema_inference import infer_schema
 
 __all__ = [
     "BooleanColumn",
@@ -34,3 +42,16 @@ __all__ = [
     "from_arrow",
     "infer_schema",
 ]
+
+__getattr__, __dir__ = lazy_package(
+    __name__,
+    {
+        **dict.fromkeys(
+            ("BooleanColumn", "CategoryColumn", "Column", "DateColumn", "NumberColumn"), "columns"
+        ),
+        "Schema": "schema",
+        "TableEncoder": "encoder",
+        "from_arrow": "arrow",
+        "infer_schema": "schema_inference",
+    },
+)

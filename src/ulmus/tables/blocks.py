@@ -17,24 +17,9 @@ import scipy.sparse
 
 from ulmus.core.arrays.backend import Array, like, namespace, row_blocks, taken_rows
 from ulmus.core.data.source import Block, RowPass, first_rows, reduced
+from ulmus.progress import stage
 from ulmus.tables.checks import checked_inputs, checked_outputs, checked_weight
 from ulmus.tables.frames import column_index, column_names
-
-
-def no_progress(blocks: Iterable[Any], title: str) -> Iterable[Any]:
-    """The blocks, without a display of progress."""
-    return blocks
-
-
-def progress_bar(blocks: Iterable[Any], title: str) -> Iterator[Any]:
-    """Display the progress of a pass with rich, or print its title if rich is not installed."""
-    try:
-        from rich.progress import track
-    except ImportError:
-        print(f"{title} ...")
-        yield from blocks
-    else:
-        yield from track(blocks, description=title)
 
 
 @dataclass(frozen=True)
@@ -177,17 +162,14 @@ class BlockSource:
     first: CheckedBlock  # the first block, whose columns every block must have
     reference: Array  # an array of the library, dtype and device of the computation
     width: int = 1  # hidden features of a row, which determine the number of rows of a block
-    n_threads: int = 1  # threads of a pass
-    # Wraps the blocks of a pass to display its progress.
-    progress: Callable[[Iterable[Any], str], Iterable[Any]] = no_progress
     fingerprints: list[Fingerprint] = field(default_factory=list)  # that of the first complete pass
     # (n,): cross-validation block of each row, in the order of reading; None for leave-one-out.
     block_ids: np.ndarray | None = None
 
-    def blocks(self, title: str) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Block]:
         """All rows, in blocks whose hidden features fit into the cache."""
         start = 0
-        for block in self._pass(title):
+        for block in self._pass():
             n_rows = block.X.shape[0]
             numbers = np.arange(start, start + n_rows)
             block_ids = None if self.block_ids is None else self.block_ids[numbers]
@@ -198,12 +180,13 @@ class BlockSource:
         """The same rows without cross-validation blocks."""
         return replace(self, block_ids=None)
 
+    @stage("Reading locations of the rows")
     def row_columns(self, names: Iterable[str]) -> RowColumns:
         """Columns of all rows by name, from one pass."""
         positions = {name: column_index(self.first.names, name) for name in names}
         columns: dict[str, list[np.ndarray]] = {name: [] for name in positions}
         used = []
-        for block in self._pass("locations of the rows"):
+        for block in self._pass():
             for name, j in positions.items():
                 columns[name].append(np.array(block.X[:, j]))
             n_rows = block.X.shape[0]
@@ -211,10 +194,10 @@ class BlockSource:
         joined = {name: np.concatenate(parts) for name, parts in columns.items()}
         return RowColumns(joined, np.concatenate(used))
 
-    def _pass(self, title: str) -> Iterator[CheckedBlock]:
+    def _pass(self) -> Iterator[CheckedBlock]:
         """All blocks of a pass; every pass must read the rows of the first one."""
         fingerprint = Fingerprint()
-        for block in self.progress(checked_blocks(self.read, self.first), title):
+        for block in checked_blocks(self.read, self.first):
             fingerprint = fingerprint.and_block(block)
             if self.fingerprints and fingerprint.n_rows > self.fingerprints[0].n_rows:
                 break
@@ -230,16 +213,16 @@ class BlockSource:
 
     def in_order(self) -> Iterator[Block]:
         """All rows in the order in which they are read."""
-        return self.blocks("rows in order")
+        return self.blocks()
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""
-        title = getattr(row_pass, "title", "reading")
-        return reduced(row_pass, self.blocks(title), self.n_threads)
+        n_rows = self.fingerprints[0].n_rows if self.fingerprints else None
+        return reduced(row_pass, self.blocks(), n_rows)
 
     def sample(self, n_rows: int) -> Block:
         """The first rows of positive weight."""
-        return first_rows(self.blocks("sample"), n_rows)
+        return first_rows(self.blocks(), n_rows)
 
     def for_width(self, width: int) -> BlockSource:
         """The same rows in blocks of a size that suits so many hidden features."""

@@ -182,7 +182,7 @@ def test_noise_is_estimated_given_the_first_map_at_the_locations_of_the_sorted_r
     X, _, y = autocorrelated_inputs(1, phi=0.8, size=400)
     judging = sample_networks(X, y)
     assumed = CovarianceSpec(SERIAL, Locations(np.arange(400.0)))
-    found = learned_map(judging, "ard", silent_report)
+    found, judging = learned_map(judging, "ard", silent_report)
     R = noise_correlation(judging, found, assumed, silent_report)
     assert_allclose(np.diag(R), 1.0, rtol=1e-12)
     # Networks sort the rows by their inputs; neighbours in time correlate wherever they are.
@@ -195,7 +195,7 @@ def test_the_second_map_keeps_what_the_first_kept():
     X, _, y = autocorrelated_inputs(1, phi=0.8)
     judging = sample_networks(X, y)
     assumed = CovarianceSpec(SERIAL, Locations(np.arange(200.0)))
-    first = learned_map(judging, "ard", silent_report)
+    first, _ = learned_map(judging, "ard", silent_report)
     second, white = learned_map_correlated(judging, "ard", assumed, silent_report)
     assert_array_equal(np.diag(second.matrix) > 0, np.diag(first.matrix) > 0)
     assert white.weighting.root.shape == (200, 200)
@@ -207,7 +207,7 @@ def test_the_second_map_keeps_what_the_first_kept():
 def test_too_few_rows_beside_the_smoother_are_independent():
     X, _, y = autocorrelated_inputs(1, phi=0.8, size=40)
     judging = sample_networks(X, y, 80)
-    found = learned_map(judging, "ard", silent_report)
+    found, judging = learned_map(judging, "ard", silent_report)
     wiggly = replace(found, matrix=30 * np.eye(3), log_alpha=-12.0)
     assumed = CovarianceSpec(SERIAL, Locations(np.arange(40.0)))
     assert noise_correlation(judging, wiggly, assumed, silent_report) is None

@@ -1,7 +1,6 @@
 """Learned maps of the inputs: what they find, and that nothing stops a fit."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,14 +8,17 @@ from models import mapped_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ulmus import ELMEnsembleRegressor
+from ulmus.core.arrays.threads import thread_pool
 from ulmus.core.data.source import Block
 from ulmus.core.fit import layer as fit_layer
 from ulmus.core.fit.spec import LayerSpec
-from ulmus.core.input_map import optimisation
 from ulmus.core.input_map import relevance as relevances
+from ulmus.core.input_map import starts
 from ulmus.core.input_map.marginal_likelihood import probe_networks
-from ulmus.core.input_map.optimisation import LearnedMap, learned_map
+from ulmus.core.input_map.optimisation import learned_map
 from ulmus.core.input_map.relevance import relevance
+from ulmus.core.input_map.search import Search
+from ulmus.core.input_map.settings import LearnedMap
 from ulmus.core.layer.hidden_layer import UnitDistribution
 from ulmus.core.layer.inputs import Inputs
 from ulmus.datasets import friedman
@@ -35,7 +37,7 @@ def silent(sentence):
 
 
 def learned(X, y, structure="ard", **options):
-    return learned_map(sample_probes(X, y, **options), structure, silent)
+    return learned_map(sample_probes(X, y, **options), structure, silent)[0]
 
 
 # ---------------------------------------------------------------- learned maps
@@ -61,7 +63,7 @@ def sum_of_inputs():
 
 
 def test_a_matrix_has_a_larger_likelihood_if_a_sum_matters(sum_of_inputs):
-    maps = [learned_map(sum_of_inputs, structure, silent) for structure in ("ard", "full")]
+    maps = [learned_map(sum_of_inputs, structure, silent)[0] for structure in ("ard", "full")]
     assert [one.structure for one in maps] == ["ard", "full"]
     scales, matrix = (
         sum_of_inputs.negative_log_likelihood(one.matrix, one.log_alpha).value for one in maps
@@ -74,12 +76,12 @@ def test_a_matrix_has_a_larger_likelihood_if_a_sum_matters(sum_of_inputs):
 
 
 def test_the_value_is_that_of_the_map_with_its_prior(sum_of_inputs):
-    one = learned_map(sum_of_inputs, "ard", silent)
+    one, networks = learned_map(sum_of_inputs, "ard", silent)
     theta = np.log(np.diag(one.matrix)[np.diag(one.matrix) > 0])
     prior = sum(np.log(1 + t**2) for t in theta)
-    value = sum_of_inputs.negative_log_likelihood(one.matrix, one.log_alpha).value
+    value = networks.negative_log_likelihood(one.matrix, one.log_alpha).value
     assert_allclose(one.value, value + prior, rtol=1e-9)
-    matrix = learned_map(sum_of_inputs, "full", silent)
+    matrix, _ = learned_map(sum_of_inputs, "full", silent)
     assert matrix.value < one.value
 
 
@@ -109,13 +111,14 @@ def test_few_inputs_that_matter_are_found_among_many(seed, function):
     X = rng.normal(size=(300, 24))
     y = function(X[:, 3], X[:, 10], X[:, 17]) + 0.1 * rng.normal(size=300)
     network = sample_probes(X, y, n_units=256)
-    scales = np.diag(learned_map(network, "ard", silent).matrix)
+    scales = np.diag(learned_map(network, "ard", silent)[0].matrix)
     assert set(np.argsort(scales)[-3:]) == {3, 10, 17}
 
 
 def test_gradients_give_the_second_start(sum_of_inputs):
-    search = optimisation._Search(sum_of_inputs, silent)
-    L = search._by_gradients(search.common())
+    search = Search(sum_of_inputs, silent)
+    scale, log_alpha = search.common()
+    L = starts._by_gradients(search, np.full(3, scale), log_alpha)
     assert np.min(L[:2]) > 2 * L[2]
 
 
@@ -167,19 +170,19 @@ def test_nothing_is_learned_about_very_many_inputs(monkeypatch, rng):
     assert mapped_ensemble(3, 40).fit(X[:, :3], X[:, 0] ** 2).input_map_ is not None
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_threads_that_share_the_networks_change_nothing(rng, threads):
+def test_threads_that_share_the_networks_change_nothing(rng):
     X = rng.normal(size=(40, 3))
-    network = replace(sample_probes(X, X[:, 0] ** 2), n_threads=threads)
-    value, by_map, _ = network.negative_log_likelihood(np.ones(3), 0.0)
-    alone = replace(network, n_threads=1).negative_log_likelihood(np.ones(3), 0.0)
+    network = sample_probes(X, X[:, 0] ** 2)
+    with thread_pool(2):
+        value, by_map, _ = network.negative_log_likelihood(np.ones(3), 0.0)
+    alone = network.negative_log_likelihood(np.ones(3), 0.0)
     assert value == alone.value
     assert_array_equal(by_map, alone.by_map)
 
 
 def test_fewer_rows_are_a_table_of_their_own(rng):
     X = rng.normal(size=(60, 3))
-    network = sample_probes(X, X[:, 0] ** 2 + X[:, 1]).fewer_rows(20)
+    network = sample_probes(X, X[:, 0] ** 2 + X[:, 1]).smaller(20, 64, 2)
     assert network.y.shape == (20, 1)
     assert_allclose(np.mean(network.y, axis=0), 0, atol=1e-12)
     step = 1e-5 * np.array([1.0, 0.0, 0.0])

@@ -14,10 +14,13 @@ import scipy.linalg
 from array_api_compat import is_torch_namespace
 
 from ulmus.core.arrays.backend import Array, is_on_host, like, namespace, to_numpy, transposed
+from ulmus.core.arrays.threads import mapped
 
-# Sizes above which a GPU multiplies triangular matrices by halves, and computes singular values
-# from the Gram matrix: ten times faster, without values below 1e-8 of the largest.
+# Sizes above which triangular matrices are multiplied by halves, on the host and on a GPU.
+HOST_TRIANGLE = 128
 CARD_TRIANGLE = 1024
+# Size above which a GPU computes singular values from the Gram matrix: ten times faster, without
+# values below 1e-8 of the largest.
 CARD_SVD_SIZE = 512
 
 
@@ -40,8 +43,12 @@ def _lapack_triangles(A: np.ndarray) -> np.ndarray:
     R = np.zeros((*stack, rows, N), dtype=A.dtype)
     geqrf, geqrf_lwork = scipy.linalg.get_lapack_funcs(("geqrf", "geqrf_lwork"), (A,))
     size = int(geqrf_lwork(n, N)[0].real)
-    for triangle, matrix in zip(R.reshape(-1, rows, N), A.reshape(-1, n, N), strict=True):
-        triangle[...] = np.triu(geqrf(matrix, lwork=size)[0][:rows])
+    triangles, matrices = R.reshape(-1, rows, N), A.reshape(-1, n, N)
+
+    def factorise(m: int) -> None:
+        triangles[m] = np.triu(geqrf(matrices[m], lwork=size)[0][:rows])
+
+    mapped(factorise, range(len(matrices)))
     return R
 
 
@@ -95,25 +102,28 @@ def upper_product(R: Array, B: Array) -> Array:
 
 
 def _triangular_product(T: Array, B: Array, *, upper: bool) -> Array:
-    if not isinstance(T, np.ndarray):
-        return _halved(T, B, upper=upper) if T.shape[1] > CARD_TRIANGLE else T @ B
-    out = np.empty_like(B)
-    (trmm,) = scipy.linalg.get_blas_funcs(("trmm",), (T, B))
-    for m, product in enumerate(out):
-        # BLAS is column-major: compute B'T', where T' is triangular on the other side.
-        product[...] = trmm(1.0, T[m].T, B[m].T, side=1, lower=int(upper)).T
+    out = namespace(B).empty_like(B)
+    if is_on_host(T):
+        # Not by BLAS's trmm: SciPy calls it with the interpreter lock, so that threads wait.
+        each = [slice(m, m + 1) for m in range(T.shape[0])]
+        mapped(lambda m: _write_product(out[m, :, :], T[m, :, :], B[m, :, :], upper), each)
+    else:
+        _write_product(out, T, B, upper)
     return out
 
 
-def _halved(T: Array, B: Array, *, upper: bool) -> Array:
+def _write_product(out: Array, T: Array, B: Array, upper: bool) -> None:
     """Triangular product by recursive halving; the zero half of T is skipped."""
+    size = HOST_TRIANGLE if is_on_host(T) else CARD_TRIANGLE
+    if T.shape[1] <= size:
+        out[...] = T @ B
+        return
     half = T.shape[1] // 2
     first, last = slice(0, half), slice(half, None)
     full, part = (first, last) if upper else (last, first)
-    short = _triangular_product(T[:, part, part], B[:, part, :], upper=upper)
-    diagonal = _triangular_product(T[:, full, full], B[:, full, :], upper=upper)
-    long = diagonal + T[:, full, part] @ B[:, part, :]
-    return namespace(T).concat([long, short] if upper else [short, long], axis=1)
+    for rows in (full, part):
+        _write_product(out[:, rows, :], T[:, rows, rows], B[:, rows, :], upper)
+    out[:, full, :] += T[:, full, part] @ B[:, part, :]
 
 
 def svd(A: Array) -> tuple[Array, Array, Array]:
@@ -122,7 +132,11 @@ def svd(A: Array) -> tuple[Array, Array, Array]:
     if min(A.shape[-2:]) > CARD_SVD_SIZE and not is_on_host(A):
         return _svd_by_gram(A)
     try:
-        U, s, Vt = xp.linalg.svd(A, full_matrices=False)
+        if isinstance(A, np.ndarray):
+            parts = mapped(lambda each: np.linalg.svd(each, full_matrices=False), A)
+            U, s, Vt = (np.stack(arrays) for arrays in zip(*parts, strict=True))
+        else:
+            U, s, Vt = xp.linalg.svd(A, full_matrices=False)
         return U, s, Vt
     except Exception as error:
         _require_failed_convergence(error)

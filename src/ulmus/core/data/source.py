@@ -11,17 +11,17 @@ import operator
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import scipy.sparse
-from threadpoolctl import threadpool_limits
 
 from ulmus.core.arrays.backend import Array, like, namespace, row_blocks, taken_rows, to_numpy
+from ulmus.core.arrays.threads import available_threads, mapped
 from ulmus.core.data.row_hashes import STEP, scattered
+from ulmus.progress import stage
 
 
 class Block(NamedTuple):
@@ -89,13 +89,30 @@ class OrderedSource(Source, Protocol):
         """The same rows without cross-validation blocks."""
 
 
-def reduced(row_pass: RowPass, blocks: Iterable[Block], n_threads: int = 1) -> Any:
-    """Run a pass over blocks, on one or more threads, and merge the results.
+def reduced(row_pass: RowPass, blocks: Iterable[Block], n_rows: int | None = None) -> Any:
+    """Run a pass over blocks, on the available threads, and merge the results.
 
-    Threads take blocks from one queue and run single-threaded matrix products. Rows of the same
-    cross-validation block are passed together.
+    Threads take blocks from one queue. Rows of the same cross-validation block are passed together.
+    The share of the rows that are read is reported if their number is given.
     """
-    blocks = regroup_blocks(blocks)
+    with stage(getattr(row_pass, "title", "Reading rows")) as done:
+        return _reduced(row_pass, regroup_blocks(_counted(blocks, n_rows, done)))
+
+
+def _counted(
+    blocks: Iterable[Block], n_rows: int | None, done: Callable[[float], None]
+) -> Iterator[Block]:
+    """The blocks, while the share of the rows that were passed on is reported."""
+    n_read = 0
+    for block in blocks:
+        yield block
+        n_read += block.y.shape[1]
+        if n_rows:
+            done(n_read / n_rows)
+
+
+def _reduced(row_pass: RowPass, blocks: Iterable[Block]) -> Any:
+    n_threads = available_threads()
     if n_threads == 1:
         return row_pass(blocks)
     queue = _Queue(iter(blocks))
@@ -104,8 +121,7 @@ def reduced(row_pass: RowPass, blocks: Iterable[Block], n_threads: int = 1) -> A
         first = next(queue, None)
         return None if first is None else row_pass(itertools.chain([first], queue))
 
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
-        parts = [part for part in pool.map(share, range(n_threads)) if part is not None]
+    parts = [part for part in mapped(share, range(n_threads)) if part is not None]
     return reduce(operator.add, parts) if parts else row_pass(())
 
 
@@ -133,7 +149,6 @@ class RowBlocks:
     root_weight: Array | None
     reference: Array  # an array of the library, dtype and device of the computation
     width: int = 1  # hidden features of a row, which determine the number of rows of a block
-    n_threads: int = 1  # threads of a pass
     # (n,): cross-validation block of each row; None for leave-one-out.
     block_ids: np.ndarray | None = None
     # (n,): for each row the row that it is a copy of, itself if none; None without copies.
@@ -173,7 +188,7 @@ class RowBlocks:
 
     def reduce(self, row_pass: RowPass) -> Any:
         """Run a pass over all blocks."""
-        return reduced(row_pass, self, self.n_threads)
+        return reduced(row_pass, self, self.n_rows)
 
     def for_width(self, width: int) -> RowBlocks:
         """The same rows in blocks sized for ``width`` hidden features."""
@@ -328,7 +343,7 @@ class RowSample:
 class SamplePass:
     """Samples rows of positive weight."""
 
-    title: ClassVar[str] = "sample of rows"
+    title: ClassVar[str] = "Sampling rows"
 
     size: int
     seed: int

@@ -16,10 +16,7 @@ effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -34,10 +31,11 @@ from ulmus.core.arrays.backend import (
     to_numpy,
 )
 from ulmus.core.arrays.linalg import eigh
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.source import Block
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.input_map.response import MapResponse
-from ulmus.core.layer.functionals import Functionals, features
+from ulmus.core.layer.functionals import Functionals, PointBlock, Points, by_features
 
 # Directions of the map: as many as have this share of the effect on predictions, and not more than
 # the limit.
@@ -60,26 +58,30 @@ class MapUncertainty:
     # (r, M, N', K): vectors whose products with features are the covariances b.
     covariances: Array
 
-    def shifts(self, ensemble: Ensemble, X: Array | Functionals) -> np.ndarray:
+    def shifts(self, ensemble: Ensemble, X: Points) -> np.ndarray:
         """a + b and b at the rows of X, or for functionals, in the units of y, (2, r, K, p)."""
         layer, r = ensemble.layer, len(self.changes)
         xp = namespace(self.slopes)
         both = xp.stack([self.slopes + self.covariances, self.covariances])
         weights = xp.reshape(xp.permute_dims(both, (0, 1, 4, 2, 3)), (-1, layer.width))
-        parts = [weights @ xp.reshape(h, (layer.width, -1)) for h in features(layer, X)]
+        parts = by_features(lambda h: weights @ xp.reshape(h, (layer.width, -1)), layer, X)
         linear = to_numpy(xp.concat(parts, axis=1)) / layer.n_members
         out = linear.reshape(2, r, ensemble.n_outputs, -1)
         out[0] += self._by_layer(ensemble, X)
         return out * ensemble.unit[:, None]
 
-    def _by_layer(self, ensemble: Ensemble, X: Array | Functionals) -> np.ndarray:
+    def _by_layer(self, ensemble: Ensemble, X: Points) -> np.ndarray:
         """Derivatives of functionals along each direction at the same coefficients, (r, K, p)."""
         if isinstance(X, Functionals):
             return self._by_layer_of_functionals(ensemble, X)
-        layer, blocks = ensemble.layer, []
-        for rows in row_blocks(X.shape[0], layer.width, layer.W):
-            Z = layer.inputs(dense(taken_rows(X, rows)))
-            blocks.append(self._of_inputs(ensemble, Z))
+        layer = ensemble.layer
+        if isinstance(X, PointBlock):
+            return self._of_inputs(ensemble, layer.inputs(dense(X.X)), X.features(layer))
+
+        def of_rows(rows: slice) -> np.ndarray:
+            return self._of_inputs(ensemble, layer.inputs(dense(taken_rows(X, rows))))
+
+        blocks = mapped(of_rows, row_blocks(X.shape[0], layer.width, layer.W))
         return np.concatenate(blocks, axis=2)
 
     def _by_layer_of_functionals(self, ensemble: Ensemble, X: Functionals) -> np.ndarray:
@@ -107,23 +109,25 @@ class MapUncertainty:
         before = self._of_inputs(ensemble, Z - step * change)
         return (after - before) / (2 * to_numpy(step))
 
-    def _of_inputs(self, ensemble: Ensemble, Z: Array) -> np.ndarray:
-        """Derivatives along each direction at inputs Z (d', b) of the layer, (r, K, b)."""
-        total: Any = 0.0
-        for m, (_, slope, W) in enumerate(member_features(ensemble, Z)):
-            total = total + _gradients(ensemble, m, slope, W)
-        total = total / ensemble.n_members
-        changes = like(self.changes, Z)
-        parts = [namespace(Z).sum(Z * (P @ total), axis=1) for P in changes]
+    def _of_inputs(self, ensemble: Ensemble, Z: Array, h: Array | None = None) -> np.ndarray:
+        """Derivatives along each direction at inputs Z (d', b) with features h, (r, K, b)."""
+        layer, xp, columns = ensemble.layer, namespace(Z), []
+        slope = layer.slopes(Z, h)
+        flat = xp.reshape(slope, (-1, slope.shape[2]))
+        for regression in ensemble.regressions:
+            beta = regression.smoother.beta[:, int(layer.constant) :, :] / layer.n_members
+            weights = layer.W[:, :, None, :] * beta[:, :, :, None]
+            stacked = xp.reshape(weights, (flat.shape[0], -1)).T @ flat
+            columns.append(xp.reshape(stacked, (beta.shape[2], -1, stacked.shape[1])))
+        total, changes = ensemble.ordered(columns), like(self.changes, Z)
+        parts = [xp.sum(Z * (P @ total), axis=1) for P in changes]
         return np.stack([to_numpy(part) for part in parts])
 
 
-def member_features(ensemble: Ensemble, Z: Array) -> Iterator[tuple[Array, Array, Array]]:
-    """For each member its features (N', b), slopes of its units (N, b) and weights (N, d')."""
-    layer = ensemble.layer
-    for m in range(layer.n_members):
-        h, slope = layer.members(slice(m, m + 1)).with_slopes(Z)
-        yield h[0, ...], slope[0, ...], layer.W[m, :, :]
+def member_features(ensemble: Ensemble, m: int, Z: Array) -> tuple[Array, Array, Array]:
+    """A member's features (N', b), slopes of its units (N, b) and weights (N, d')."""
+    h, slope = ensemble.layer.members(slice(m, m + 1)).with_slopes(Z)
+    return h[0, ...], slope[0, ...], ensemble.layer.W[m, :, :]
 
 
 def _gradients(ensemble: Ensemble, m: int, slope: Array, W: Array) -> Array:
@@ -131,8 +135,8 @@ def _gradients(ensemble: Ensemble, m: int, slope: Array, W: Array) -> Array:
     xp, first = namespace(slope), int(ensemble.layer.constant)
     columns = []
     for regression in ensemble.regressions:
-        beta = regression.smoother.member_beta(m)[first:, :]
-        columns.append(xp.stack([W.T @ (beta[:, k, None] * slope) for k in range(beta.shape[1])]))
+        beta = regression.smoother.beta[m, first:, :]
+        columns.append(xp.stack([(W * beta[:, k, None]).T @ slope for k in range(beta.shape[1])]))
     return ensemble.ordered(columns)
 
 
@@ -162,10 +166,10 @@ def map_uncertainty(
     along = np.einsum("tr,tkn->rkn", coordinate, by_y) * noise
     Z = ensemble.layer.inputs(sample.X)
     (in_units,) = ensemble.units.blocks([sample])
-    members = [
-        _member_changes(ensemble, m, parts, Z, in_units, changes, along)
-        for m, parts in enumerate(member_features(ensemble, Z))
-    ]
+    members = mapped(
+        lambda m: _member_changes(ensemble, m, Z, in_units, changes, along),
+        range(ensemble.n_members),
+    )
     xp = namespace(members[0][0])
     slopes, covariances = (xp.stack(list(each), axis=1) for each in zip(*members, strict=True))
     return MapUncertainty(changes, slopes, covariances)
@@ -195,7 +199,6 @@ def _directions(scaled: np.ndarray, effect: np.ndarray) -> tuple[np.ndarray, np.
 def _member_changes(
     ensemble: Ensemble,
     m: int,
-    parts: tuple[Array, Array, Array],
     Z: Array,
     sample: Block,
     changes: np.ndarray,
@@ -207,7 +210,7 @@ def _member_changes(
     ``along`` (r, K, n) the derivatives of the directions by the outputs times the noise
     variances.
     """
-    h, slope, W = parts
+    h, slope, W = member_features(ensemble, m, Z)
     gradients, y = _gradients(ensemble, m, slope, W), sample.y
     slopes, covariances = [], []
     for regression in ensemble.regressions:
@@ -239,16 +242,13 @@ class _MemberRows:
     @property
     def to_t(self) -> Array:
         """Map from features to coordinates, (N', N')."""
-        return self.regression.smoother.to_t[self.m, :, :]
-
-    @cached_property
-    def t(self) -> Array:
-        """Coordinates of the rows, (N', n)."""
-        return self.to_t @ self.h
+        return self.regression.exact.to_t[self.m, :, :]
 
     def covariances(self, along: Array) -> Array:
         """Vectors (r, N', K) whose products with features are covariances with the directions."""
-        return namespace(along).stack([self.to_t.T @ (self.t @ each.T) for each in along])
+        # The coordinates of the rows are not formed.
+        parts = [self.to_t.T @ (self.to_t @ (self.h @ each.T)) for each in along]
+        return namespace(along).stack(parts)
 
     def slopes(self, y: Array, gradients: Array, changes: Array) -> Array:
         r"""Derivatives (r, N', K) of the coefficients along changes (r, d', d') of the map.
@@ -256,24 +256,25 @@ class _MemberRows:
         With :math:`G = H'H + \alpha I` they are :math:`G^{-1} (\dot H' r - H' \dot H b)`, solved in
         coordinates t. A sample stands for all rows: its sums are scaled by their weight.
         """
-        xp, smoother = namespace(y), self.regression.smoother
+        xp, smoother = namespace(y), self.regression.exact
         first = self.h.shape[0] - self.slope.shape[0]
         weight = xp.ones_like(y[0, :]) if self.root_weight is None else self.root_weight**2
         share = smoother.mass / float(xp.sum(weight))
         weight = weight * share
-        residual = (y - smoother.member_beta(self.m).T @ self.h) * weight
+        residual = (y - smoother.beta[self.m, :, :].T @ self.h) * weight
         sides = []
         for k in range(y.shape[0]):
             back = (self.slope * residual[k, :]) @ self.Z.T
             for P in changes:
                 by_unit = xp.sum(back * (self.W @ P.T), axis=1)
                 changed = weight * xp.sum(self.Z * (P @ gradients[k, ...]), axis=0)
-                sides.append(self.to_t[:, first:] @ by_unit - self.t @ changed)
+                sides.append(self.to_t[:, first:] @ by_unit - self.to_t @ (self.h @ changed))
         solved = xp.stack(sides, axis=1)
         if share > 1 + SAME_WEIGHT:
             # The sample's share in Q'Q replaces Q'Q; of all rows the sum is the identity.
             gram = smoother.member_grams[self.m, :, :]
             eye = xp.eye(gram.shape[0], dtype=gram.dtype, device=gram.device)
-            solved = xp.linalg.solve(eye - gram + (self.t * weight) @ self.t.T, solved)
+            t = self.to_t @ self.h
+            solved = xp.linalg.solve(eye - gram + (t * weight) @ t.T, solved)
         shape = (-1, y.shape[0], changes.shape[0])
         return xp.permute_dims(xp.reshape(self.to_t.T @ solved, shape), (2, 0, 1))

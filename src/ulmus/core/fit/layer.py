@@ -20,18 +20,15 @@ from ulmus.core.fit.sizes import FEWEST_UNITS, dof_of_function, size_rule
 from ulmus.core.fit.spec import LayerSpec
 from ulmus.core.input_map.correlated_noise import MAX_WHITENED_ROWS, learned_map_correlated
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, probe_networks
-from ulmus.core.input_map.optimisation import (
-    LearnedMap,
-    Log,
-    explains_nothing,
-    learned_map,
-)
+from ulmus.core.input_map.optimisation import learned_map
 from ulmus.core.input_map.relevance import relevance
+from ulmus.core.input_map.settings import LearnedMap, Log, explains_nothing
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import EXPANSIONS, Inputs, expanded, plain_inputs
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting
+from ulmus.progress import stage
 
 MAP_STRUCTURES = ("ard", "full", "auto")
 # "auto" optimises a full matrix from this many rows per entry.
@@ -126,6 +123,7 @@ class MapSearch:
 
     log: Log = quiet  # receives messages of progress
     importances: InputImportances | None = None  # a start of the search
+    relevance: bool = True  # whether relevances are computed
 
 
 def optimises_map(spec: LayerSpec, scale: FeatureScale) -> bool:
@@ -225,9 +223,10 @@ def _input_map(
         return replace(identity, failure=str(error)), None, None
 
 
+@stage("Learning the input map")
 def _optimised(
     spec: LayerSpec, sample: _MapSample, inputs: Inputs, search: MapSearch
-) -> tuple[InputMap, float, MapSource] | None:
+) -> tuple[InputMap, float | None, MapSource | None] | None:
     seeds = [spec.map_seed + 1 + s for s in range(sample.effort.draws)]
     n_units = min(sample.effort.units, max(FEWEST_UNITS, 2 * sample.block.y.shape[1] // 3))
     units = _units(spec, inputs)
@@ -240,11 +239,13 @@ def _optimised(
         ranked = search.importances(to_numpy(probes.Z), to_numpy(probes.y), inputs.origin)
     values = None if ranked is None else ranked.values
     if sample.covariance is None:
-        found = learned_map(probes, structure, search.log, values)
+        found, probes = learned_map(probes, structure, search.log, values)
     else:
         found, probes = learned_map_correlated(
             probes, structure, sample.covariance, search.log, values
         )
+    if not search.relevance:
+        return InputMap(found.matrix, found.structure), None, None
     missed = ranked is not None and ranked.explained > MISSED_SHARE
     input_map = InputMap(
         found.matrix,
@@ -252,8 +253,8 @@ def _optimised(
         *relevance(probes, found, inputs.origin, spec.map_seed),
         missed_signal=missed and explains_nothing(found.value, probes.n_inputs),
     )
-    dof = n_units * probes.dof_share(found.matrix, found.log_alpha)
-    dof = dof_of_function(dof, n_units, probes.Z.shape[0], sample.n_rows)
+    dof = probes.dof(found.matrix, found.log_alpha)
+    dof = dof_of_function(dof, probes.n_units, probes.Z.shape[0], sample.n_rows)
     return input_map, dof, MapSource(sample.block.taken(probes.order), probes, found)
 
 

@@ -13,8 +13,10 @@ from ulmus.core.fit.refits import fold_importances
 from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.input_map.response import map_response
 from ulmus.core.noise_model.model import NoiseVarianceModel
+from ulmus.progress import stage
 
 
+@stage("Importances of the inputs in folds")
 def importances_of_folds(
     data: RowBlocks, spec: FitSpec, learned_from: MapSource | None, search: MapSearch | None
 ) -> tuple[np.ndarray, ...]:
@@ -27,6 +29,7 @@ def importances_of_folds(
     return fold_importances(data, spec.layer, search.importances)
 
 
+@stage("Uncertainty due to the input map")
 def uncertainty_of_map(
     ensemble: Ensemble, learned_from: MapSource | None, model: NoiseVarianceModel | None
 ) -> MapUncertainty | None:

@@ -10,27 +10,62 @@ choice.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
 
 from ulmus.core.arrays.backend import Array, dense, like, namespace, taken_rows, to_numpy
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.scaling import checked_feature_scale, feature_scale
 from ulmus.core.data.source import RowBlocks
+from ulmus.core.ensemble.ensemble import Ensemble
 from ulmus.core.ensemble.regression import fitted_rows
 from ulmus.core.fit.layer import Importances, InputImportances, MapSearch, hidden_layer
 from ulmus.core.fit.spec import FitSpec, LayerSpec
-from ulmus.core.layer.functionals import Functionals, features
+from ulmus.core.layer.functionals import Points, by_features
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.core.noise_covariance.structure import CovarianceStructure
+from ulmus.core.noise_model.forms import RowVariances, with_modelled_noise
+from ulmus.core.ridge.member_pairs import COMMON, MODELLED
+from ulmus.progress import counted, stage
+
+if TYPE_CHECKING:
+    from ulmus.core.fit.fit import Fit
+
 
 # Folds, each excluded from optimising a map once.
 N_FOLDS = 5
 # Largest number of rows for which folds enter the error bars. Above it the influence of a row on
 # the map is small (benchmarks/coverage.py, part "tuned"), and five optimisations are expensive.
 MOST_FOLDED_ROWS = 400
+
+
+def refitted(fit: Fit) -> Ensemble:
+    """The ensemble of a fit in memory with its forms, computed again from the rows.
+
+    Layer, ridge parameters and noise variances are those of the fit.
+    """
+    assert fit.rows is not None  # the caller's condition
+    data, spec, parts = fit.rows.data, fit.spec.regression, []
+    dual = data.n_rows < fit.ensemble.layer.width if fit.spec.dual is None else fit.spec.dual
+    for part in fit.ensemble.regressions:
+        rows = replace(data, y=data.y[list(part.outputs), :])
+        again = fitted_rows(
+            rows, fit.ensemble.layer, replace(spec, alpha=part.smoother.alpha), dual=dual
+        )
+        (regression,) = again.ensemble.regressions
+        forms, common = dict(regression.forms), regression.forms.get(COMMON.name)
+        if common is not None:
+            forms[COMMON.name] = replace(common, scale=part.noise_variance.sigma2)
+        parts.append(replace(part, smoother=regression.smoother, forms=forms))
+    ensemble, model = replace(fit.ensemble, regressions=tuple(parts)), fit.noise_model
+    if model is None or MODELLED.name not in spec.pairings:
+        return ensemble
+    variances = RowVariances(fit.rows.noise)
+    return with_modelled_noise(ensemble, data, model.varies, variances, exact=spec.exact)
 
 
 @dataclass(frozen=True)
@@ -43,15 +78,17 @@ class Fold:
     coefficients: np.ndarray  # (M, N', K): coefficients of the features, in the units of y
     shift: np.ndarray  # (K,): constant of each output
 
-    def mean(self, X: Array | Functionals) -> np.ndarray:
+    def mean(self, X: Points) -> np.ndarray:
         """Prediction at the rows of X, or of functionals, shape (K, p)."""
-        layer, parts = self.layer, []
+        layer = self.layer
         M, width, K = self.coefficients.shape
         weights = like(self.coefficients.reshape(M * width, K).T / M, layer.W)
-        for h in features(layer, X):
+
+        def mean_of(h: Array) -> np.ndarray:
             shift = self.shift[:, None] * to_numpy(layer.shares(h))
-            parts.append(to_numpy(weights @ namespace(h).reshape(h, (M * width, -1))) + shift)
-        return np.concatenate(parts, axis=1)
+            return to_numpy(weights @ namespace(h).reshape(h, (M * width, -1))) + shift
+
+        return np.concatenate(by_features(mean_of, layer, X), axis=1)
 
 
 @dataclass(frozen=True)
@@ -79,20 +116,25 @@ def refitted_folds(
     assert isinstance(spec.layer, LayerSpec)  # a map was optimised
     n_members, n_neurons = layer.b.shape
     layer_spec = replace(spec.layer, n_members=n_members, n_neurons=n_neurons)
-    folds = []
-    for i, rows in enumerate(fold_rows(data, layer_spec.map_seed)):
+    parts = fold_rows(data, layer_spec.map_seed)
+
+    def refitted(i: int) -> Fold:
+        rows = parts[i]
         others = _others(data, rows)
         covariance = None
         if structure is not None and locations is not None:
             covariance = CovarianceSpec(structure, locations.taken(others))
-        search = MapSearch(importances=_Known(importances[i])) if importances else None
-        layer = _layer_without(data, others, layer_spec, covariance, search)
-        fitted = fitted_rows(data, layer, spec.regression.without_estimates)
+        known = _Known(importances[i]) if importances else None
+        search = MapSearch(importances=known, relevance=False)
+        behind_map = _layer_without(data, others, layer_spec, covariance, search)
+        fitted = fitted_rows(data, behind_map, spec.regression.without_estimates)
         ensemble = fitted.ensemble
         loo = ensemble.ordered([record["loo"] for record in fitted.records], axis=1)
         residuals = loo[:, :, rows].mean(axis=0) * ensemble.unit[:, None]
-        folds.append(Fold(rows, residuals, layer, ensemble.coefficients, ensemble.shift))
-    return tuple(folds)
+        return Fold(rows, residuals, behind_map, ensemble.coefficients, ensemble.shift)
+
+    with stage("Refits for error bars, each without a fifth of the rows") as done:
+        return tuple(mapped(counted(refitted, len(parts), done), range(len(parts))))
 
 
 @dataclass(frozen=True)
@@ -111,13 +153,15 @@ def fold_importances(
     data: RowBlocks, spec: LayerSpec, importances: InputImportances
 ) -> tuple[np.ndarray, ...]:
     """For each fold, importances (d,) of the columns that are computed without it."""
-    X, out = to_numpy(dense(data.X)).astype(float), []
+    X = to_numpy(dense(data.X)).astype(float)
     columns = np.arange(X.shape[1])
-    for rows in fold_rows(data, spec.map_seed):
+
+    def of_fold(rows: np.ndarray) -> np.ndarray:
         others = _others(data, rows)
         found = importances(X[others], data.y[:, others].T, columns)
-        out.append(np.zeros(len(columns)) if found is None else found.values)
-    return tuple(out)
+        return np.zeros(len(columns)) if found is None else found.values
+
+    return tuple(mapped(of_fold, fold_rows(data, spec.map_seed)))
 
 
 def _layer_without(
@@ -134,9 +178,10 @@ def _layer_without(
     return hidden_layer(source, spec, scale, data.reference, covariance, search).layer
 
 
+@stage("Refits for held-out residuals")
 def held_out_folds(data: RowBlocks, spec: FitSpec, folds: tuple[Fold, ...]) -> tuple[Fold, ...]:
     """The same folds, excluded from the regressions as well."""
-    return tuple(_held_out(data, spec, fold) for fold in folds)
+    return tuple(mapped(lambda fold: _held_out(data, spec, fold), folds))
 
 
 def _held_out(data: RowBlocks, spec: FitSpec, fold: Fold) -> Fold:
@@ -185,7 +230,7 @@ def out_of_fold(folds: tuple[Fold, ...], residuals: np.ndarray) -> np.ndarray:
     return out
 
 
-def map_shifts(folds: tuple[Fold, ...], X: Array | Functionals) -> np.ndarray:
+def map_shifts(folds: tuple[Fold, ...], X: Points) -> np.ndarray:
     """Deviations of the folds' predictions from their mean, in the units of y, (folds, K, p).
 
     Their squares sum to the variance due to the choice of the map: the sample variance between
@@ -194,5 +239,5 @@ def map_shifts(folds: tuple[Fold, ...], X: Array | Functionals) -> np.ndarray:
     times the true ones, without it 0.9 to 1.3 times.
     """
     # Squares of the units of y may exceed single precision.
-    means = np.stack([fold.mean(X) for fold in folds]).astype(float)
+    means = np.stack(mapped(lambda fold: fold.mean(X), folds)).astype(float)
     return (means - means.mean(axis=0)) / np.sqrt(len(folds) - 1)

@@ -19,13 +19,8 @@ import scipy.linalg
 from ulmus.core.arrays.backend import like, to_numpy
 from ulmus.core.arrays.linalg import cholesky
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, Weighting
-from ulmus.core.input_map.optimisation import (
-    LearnedMap,
-    Log,
-    learned_matrix,
-    learned_scales,
-    refitted_scales,
-)
+from ulmus.core.input_map.optimisation import learned_matrix, learned_scales, refitted_scales
+from ulmus.core.input_map.settings import LearnedMap, Log
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.reml import FEWEST_LEFT, covariance_estimate
 from ulmus.core.noise_covariance.smoothed_space import smoothed_directions
@@ -47,13 +42,13 @@ def learned_map_correlated(
 
     ``spec`` has the locations of the rows that the networks are sampled from.
     """
-    learned = learned_scales(networks, log, importances)
+    learned, networks = learned_scales(networks, log, importances)
     correlation = noise_correlation(networks, learned, spec, log)
     if correlation is not None:
         networks = whitened(networks, correlation)
         learned = refitted_scales(networks, learned, log)
     if map_structure == "full":
-        learned = learned_matrix(networks, learned, log)
+        learned = learned_matrix(networks, learned, networks.n_units, log)
     return learned, networks
 
 

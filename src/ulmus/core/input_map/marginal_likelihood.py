@@ -20,16 +20,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_info
 
-from ulmus.core.arrays.backend import Array, is_on_host, like, namespace, to_numpy
-from ulmus.core.arrays.linalg import cholesky, inverse_and_log_det, inverted_triangle
+from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
+from ulmus.core.arrays.linalg import cholesky, inverted_triangle
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.source import Block
+from ulmus.core.input_map.probe_regression import ProbeRegression, probe_regression, ridge_gram
 from ulmus.core.layer.hidden_layer import UnitDistribution, named
 from ulmus.core.layer.inputs import Inputs
 
@@ -69,7 +69,6 @@ class ProbeNetworks:
     b: Array  # (S, N): biases
     activation: str | Callable[[Array], Array]  # A name in ``ACTIVATIONS``
     centred: bool  # whether features are centred, for an intercept
-    n_threads: int = 1  # number of threads, one network each
     # (n,): index of each row in the sample.
     order: np.ndarray = field(default_factory=lambda: np.arange(0))
     # (K',): standard deviation of each output of the sample, in the units of y; zero for outputs
@@ -87,21 +86,60 @@ class ProbeNetworks:
         return int(self.W.shape[0])
 
     @property
+    def n_units(self) -> int:
+        """Units of a network, N."""
+        return int(self.W.shape[2])
+
+    def dof(self, L: np.ndarray, log_alpha: float) -> float:
+        """Effective degrees of freedom of a network at a map, on average; at most its units."""
+        parts = self.regressions(L, log_alpha)
+        return float(self.n_units if parts is None else np.mean([one.dof for one in parts]))
+
+    @property
     def feature_size(self) -> float:
         """Mean sum of squares of a hidden feature without a map."""
         H, _ = self.features(0, np.ones(self.n_inputs))
         return float(namespace(H).sum(H**2)) / H.shape[1]
 
-    def fewer_rows(self, n_rows: int) -> ProbeNetworks:
-        """The same networks with about ``n_rows`` evenly spaced rows, or with all if fewer."""
+    def smaller(self, n_rows: int, n_units: int, n_networks: int) -> ProbeNetworks:
+        """The first networks with their first units and evenly spaced rows, about so many each.
+
+        Rows that are whitened by a correlation are kept.
+        """
+        few = replace(self, W=self.W[:n_networks, :, :n_units], b=self.b[:n_networks, :n_units])
         step = max(1, int(self.Z.shape[0]) // n_rows)
-        if step == 1:
-            return self
+        if step == 1 or (self.weighting is not None and self.weighting.root.shape[1] > 1):
+            return few
         weighting = None
         if self.weighting is not None:
             weighting = Weighting(self.weighting.root[::step, :])
-        fewer = replace(self, Z=self.Z[::step, :], y=self.y[::step, :], weighting=weighting)
-        return replace(fewer, y=fewer.centred_rows(fewer.y))
+        rows = {"Z": self.Z[::step, :], "y": self.y[::step, :], "order": self.order[::step]}
+        few = replace(few, weighting=weighting, **rows)
+        return replace(few, y=few.centred_rows(few.y))
+
+    @property
+    def single(self) -> ProbeNetworks:
+        """The same networks in single precision."""
+        xp = namespace(self.Z)
+        Z, y, W, b = (xp.astype(a, xp.float32) for a in (self.Z, self.y, self.W, self.b))
+        weighting = None
+        if self.weighting is not None:
+            weighting = Weighting(xp.astype(self.weighting.root, xp.float32))
+        return replace(self, Z=Z, y=y, W=W, b=b, weighting=weighting)
+
+    def regression(self, s: int, L: np.ndarray, log_alpha: float) -> ProbeRegression | None:
+        """The regression of one network at a map; None if G is not positive definite."""
+        return probe_regression(*self.features(s, L), self.y, log_alpha)
+
+    def regressions(self, L: np.ndarray, log_alpha: float) -> list[ProbeRegression] | None:
+        """The regression of each network at a map; None if a G is not positive definite."""
+        parts = self._each(lambda s: self.regression(s, L, log_alpha))
+        return None if any(part is None for part in parts) else parts
+
+    def value(self, L: np.ndarray, log_alpha: float) -> float:
+        """Negative log marginal likelihood without derivatives, at half the cost."""
+        parts = self.regressions(L, log_alpha)
+        return math.inf if parts is None else sum(part.value for part in parts) / len(parts)
 
     def negative_log_likelihood(self, L: np.ndarray, log_alpha: float) -> LikelihoodGradient:
         """Negative log marginal likelihood at a map L, its diagonal (d',) or a matrix (d', d').
@@ -116,54 +154,29 @@ class ProbeNetworks:
 
     def _gradient(self, s: int, L: np.ndarray, log_alpha: float) -> LikelihoodGradient | None:
         """Negative log marginal likelihood of one network."""
-        (n, K), N = self.y.shape, self.W.shape[2]
-        H, slope = self.features(s, L)
-        xp, alpha = namespace(H), math.exp(log_alpha)
-        solved = inverse_and_log_det(ridge_gram(H, alpha))
-        if solved is None:
+        one = self.regression(s, L, log_alpha)
+        if one is None:
             return None
-        inverse, log_det = solved
-        b = inverse @ (H.T @ self.y)
-        residual = self.y - H @ b
-        size = xp.sum(b**2, axis=0)
-        # Without noise in the data, s2 would converge to 0.
-        s2 = (xp.sum(residual**2, axis=0) + alpha * size) / n + 1e-10
-        value = n * xp.sum(xp.log(s2)) + K * (log_det - N * log_alpha)
-        by_feature = K * (H @ inverse) - (residual / s2) @ b.T
+        xp, K, dtype = namespace(one.H), self.y.shape[1], one.H.dtype
+        by_feature = one.H @ xp.astype(K * one.inverse, dtype, copy=False)
+        residual = one.residual / xp.astype(one.s2, dtype, copy=False)
         if self.weighting is not None:
-            by_feature = self.weighting.back(by_feature)
-        by_unit = self.Z.T @ (by_feature * slope)
-        trace = xp.sum(xp.linalg.diagonal(inverse))
-        by_alpha = alpha * xp.sum(size / s2) + K * (alpha * trace - N)
-        # By the map, from the derivatives by the mapped weights (d', N).
+            by_feature, residual = self.weighting.back(by_feature), self.weighting.back(residual)
+        # The derivatives by the mapped weights (d', N). That of RSS by the features is a sum of
+        # products of rank one and is not formed.
+        by_unit, b = self.Z.T @ (by_feature * one.slope), xp.astype(one.coefficients, dtype)
+        for k in range(K):
+            by_unit -= ((self.Z * residual[:, k : k + 1]).T @ one.slope) * b[:, k]
         W = self.W[s, :, :]
-        by_map = to_numpy(xp.sum(by_unit * W, axis=1) if L.ndim == 1 else by_unit @ W.T)
-        return LikelihoodGradient(float(value) / 2, by_map, float(by_alpha) / 2)
-
-    def dof_share(self, L: np.ndarray, log_alpha: float) -> float:
-        """Mean effective degrees of freedom of the networks at a map, as a share of their units."""
-        alpha = math.exp(log_alpha)
-
-        def share(s: int) -> float:
-            H, _ = self.features(s, L)
-            solved = inverse_and_log_det(ridge_gram(H, alpha))
-            if solved is None:
-                return 1.0
-            trace = namespace(H).sum(namespace(H).linalg.diagonal(solved[0]))
-            return 1.0 - alpha * float(trace) / H.shape[1]
-
-        return float(np.mean(self._each(share)))
+        by_map = xp.sum(by_unit * W, axis=1) if L.ndim == 1 else by_unit @ W.T
+        return LikelihoodGradient(one.value, to_numpy(by_map).astype(float), one.by_log_alpha)
 
     def coefficients(self, L: np.ndarray, log_alpha: float) -> list[Array] | None:
         """Output weights (N, K) of each network at a map; None if a G is not positive definite."""
-
-        def weights(s: int) -> Array | None:
-            H, _ = self.features(s, L)
-            solved = inverse_and_log_det(ridge_gram(H, math.exp(log_alpha)))
-            return None if solved is None else solved[0] @ (H.T @ self.y)
-
-        parts = self._each(weights)
-        return None if any(part is None for part in parts) else parts
+        parts, xp = self.regressions(L, log_alpha), namespace(self.Z)
+        if parts is None:
+            return None
+        return [xp.astype(one.coefficients, self.Z.dtype, copy=False) for one in parts]
 
     def coordinates(self, L: np.ndarray, log_alpha: float) -> Array:
         """C of shape (S N', n), with C'C / S the mean smoother of the networks at a map.
@@ -211,11 +224,8 @@ class ProbeNetworks:
         return to_numpy(xp.sum(xp.mean(mean**2, axis=1), axis=0))
 
     def _each(self, task: Callable[[int], Any]) -> list[Any]:
-        """Results of a function for each network, on ``n_threads`` threads."""
-        if self.n_threads == 1:
-            return [task(s) for s in range(self.n_networks)]
-        with ThreadPoolExecutor(self.n_threads) as pool:
-            return list(pool.map(task, range(self.n_networks)))
+        """Results of a function for each network."""
+        return mapped(task, range(self.n_networks))
 
     def features(self, s: int, L: np.ndarray) -> tuple[Array, Array]:
         """Weighted and centred features (n, N) of one network, and slopes of the activation."""
@@ -226,8 +236,11 @@ class ProbeNetworks:
         """Weighted values (n, k), projected off the intercept if there is one."""
         if not self.centred:
             return values
+        xp = namespace(values)
+        if self.weighting is None:
+            return values - xp.mean(values, axis=0, keepdims=True)
         along = self._along
-        return values - along * namespace(values).mean(along * values, axis=0, keepdims=True)
+        return values - along * xp.mean(along * values, axis=0, keepdims=True)
 
     @property
     def _along(self) -> Array:
@@ -242,12 +255,6 @@ class ProbeNetworks:
         """Hidden weights L W of one network, shape (d', N)."""
         W, L = self.W[s, :, :], like(L, self.W)
         return L[:, None] * W if L.ndim == 1 else L @ W
-
-
-def ridge_gram(H: Array, alpha: float) -> Array:
-    """G = H'H + alpha I, shape (N, N)."""
-    xp = namespace(H)
-    return H.T @ H + alpha * xp.eye(H.shape[1], dtype=H.dtype, device=H.device)
 
 
 def probe_networks(
@@ -285,8 +292,7 @@ def probe_networks(
     weighting = None if root is None else Weighting(xp.take(root, index, axis=0))
     drawn = [law.sobol_member(seed, Z.shape[1], n_units) for seed in seeds]
     W, b = (like(np.stack(parts), Z) for parts in zip(*drawn, strict=True))
-    n_threads = _free_threads(Z, len(seeds))
-    return ProbeNetworks(Z, y, weighting, W, b, law.activation, centred, n_threads, order, sd)
+    return ProbeNetworks(Z, y, weighting, W, b, law.activation, centred, order, sd)
 
 
 def _standardised_outputs(
@@ -318,11 +324,3 @@ def _standardised_outputs(
 def _rounded(values: Array) -> Array:
     """Values to 36 binary digits: the search would amplify differences in the last digits."""
     return namespace(values).round(values * 2.0**36) / 2.0**36
-
-
-def _free_threads(Z: Array, n_networks: int) -> int:
-    """Number of threads for the networks: that of BLAS, on the host."""
-    if not is_on_host(Z):
-        return 1
-    products = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-    return min(n_networks, max(products, default=1))

@@ -6,8 +6,9 @@ import numpy as np
 
 from ulmus.core.arrays.backend import namespace, taken_rows, to_numpy
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
-from ulmus.core.input_map.optimisation import LearnedMap
 from ulmus.core.input_map.response import log_scale_root
+from ulmus.core.input_map.search import for_curvature
+from ulmus.core.input_map.settings import LearnedMap
 
 
 def relevance(
@@ -22,21 +23,22 @@ def relevance(
 
     The deviation is over maps drawn around the one before inputs were dropped: log scales are
     normal, with the inverse curvature of the marginal likelihood as covariance. The shares use 1024
-    pairs of rows, and 256 for each drawn map.
+    pairs of rows, and for each drawn map 256 and a smaller network.
     """
     rng = np.random.default_rng(seed)
     n, d = int(networks.Z.shape[0]), int(origin.max()) + 1
     pairs = tuple(_repeated_rows(rng, n, 1024) for _ in range(2))
     L = learned.matrix if learned.structure == "full" else np.diag(learned.matrix)
     best = _shares(networks, L, learned.log_alpha, origin, pairs)
-    few = tuple(rows[:256] for rows in pairs)
-    centre, draws = _shares(networks, L, learned.log_alpha, origin, few), []
+    small, log_alpha, _ = for_curvature(networks, learned.log_alpha)
+    few = tuple(_repeated_rows(rng, int(small.Z.shape[0]), 256) for _ in range(2))
+    centre, draws = _shares(small, L, log_alpha, origin, few), []
     root = log_scale_root(networks, learned)
     # Twelve maps, or fewer with many columns: at most 600 exchanges.
     for _ in range(max(2, min(12, 600 // d))):
         step = np.exp(np.clip(root @ rng.standard_normal(root.shape[1]), -3, 3))
         L = (step * learned.undropped.T).T
-        draws.append(_shares(networks, L, learned.log_alpha, origin, few))
+        draws.append(_shares(small, L, log_alpha, origin, few))
     return best, np.sqrt(np.mean((np.array(draws) - centre) ** 2, axis=0))
 
 

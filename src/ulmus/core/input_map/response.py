@@ -8,18 +8,13 @@ the map, :math:`L \to (I + P) L`, the implicit function theorem gives
           \frac{\partial^2 E}{\partial\theta \, \partial y},
           \qquad \theta = (P, \log\alpha).
 
-For a probe network with features H, :math:`A = I - H (H'H + \alpha I)^{-1} H'`, residuals
-:math:`r = Ay`, coefficients b, noise variance :math:`s^2 = y'Ay/n` and the derivative
-:math:`\dot H` of the features by an entry of :math:`\theta`, the derivative of its prediction is
-:math:`Av` with :math:`v = \dot H b + H \dot H' r / \alpha`, and
+With the vectors v, the residuals r and the matrix A of ``information``,
 
 .. math:: \frac{\partial^2 E}{\partial\theta \, \partial y} =
           -\frac{Av}{s^2} + \frac{r \, (r'v)}{n s^4}.
 
-The second derivatives by :math:`\theta` are replaced by the average information (Gilmour, Thompson
-& Cullis, 1995), the mean of observed and expected information without its second derivatives of the
-features, :math:`v'Av / (2 s^2) - (v'r)^2 / (2 n s^4)`, plus the curvature of the prior. It is
-positive semidefinite, where the search may have ended at a saddle.
+The second derivatives by :math:`\theta` are replaced by the average information plus the curvature
+of the prior. It is positive semidefinite, where the search may have ended at a saddle.
 """
 
 from __future__ import annotations
@@ -30,10 +25,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array, namespace, to_numpy
-from ulmus.core.arrays.linalg import eigh, inverse_and_log_det
-from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, ridge_gram
-from ulmus.core.input_map.optimisation import SETTINGS, LearnedMap
+from ulmus.core.arrays.backend import namespace, to_numpy
+from ulmus.core.arrays.linalg import eigh
+from ulmus.core.input_map.information import average_information, derivatives, information
+from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
+from ulmus.core.input_map.search import for_curvature
+from ulmus.core.input_map.settings import SETTINGS, LearnedMap
 
 # Entries that mix inputs are held fixed where there are more of them.
 MOST_ENTRIES = 400
@@ -87,15 +84,15 @@ def map_response(networks: ProbeNetworks, learned: LearnedMap) -> MapResponse | 
 
 def log_scale_root(networks: ProbeNetworks, learned: LearnedMap) -> np.ndarray:
     """Root (d', r) of the covariance of the log scales before inputs were dropped."""
-    d = networks.n_inputs
-    matrix = learned.undropped if learned.structure == "full" else np.diag(learned.undropped)
+    d, L = networks.n_inputs, learned.undropped
     entries = np.repeat(np.arange(d)[:, None], 2, axis=1)
-    whole = replace(learned, matrix=matrix)
-    total = _prior_curvature(whole, entries)
-    for k in range(int(networks.y.shape[1])):
-        terms = [_terms(networks, whole, entries, s, k) for s in range(networks.n_networks)]
-        total += np.mean([one.information for one in terms if one is not None], axis=0)
-    values, vectors = eigh(_inverse(total)[:d, :d])
+    few, log_alpha, factor = for_curvature(networks, learned.log_alpha)
+    found = information(few, L, log_alpha, entries, relative=True)
+    if found is None:
+        return np.zeros((d, 0))
+    total = factor * found
+    whole = replace(learned, matrix=L if learned.structure == "full" else np.diag(L))
+    values, vectors = eigh(_inverse(total + _prior_curvature(whole, entries))[:d, :d])
     return vectors * np.sqrt(np.maximum(values, 0))
 
 
@@ -111,45 +108,17 @@ def _entries(learned: LearnedMap) -> np.ndarray:
 def _terms(
     networks: ProbeNetworks, learned: LearnedMap, entries: np.ndarray, s: int, k: int
 ) -> _Terms | None:
-    H, slope = networks.features(s, learned.matrix)
-    xp, alpha, y = namespace(H), math.exp(learned.log_alpha), networks.y[:, k]
-    solved = inverse_and_log_det(ridge_gram(H, alpha))
-    if solved is None:
+    one = networks.regression(s, learned.matrix, learned.log_alpha)
+    if one is None:
         return None
-    inverse, n = solved[0], int(H.shape[0])
-    b = inverse @ (H.T @ y)
-    r = y - H @ b
-    # The variance of the outputs is one; without noise in the data, s2 would be zero.
-    s2 = (xp.sum(r**2) + alpha * xp.sum(b**2)) / n + 1e-10
-    v = _derivatives(networks, learned, entries, s, (H, slope, b, r))
-    Av = v - H @ (inverse @ (H.T @ v))
-    rv = r @ v
-    cross = -Av / s2 + r[:, None] * (rv / (n * s2**2))[None, :]
-    information = v.T @ Av / (2 * s2) - rv[:, None] * rv[None, :] / (2 * n * s2**2)
-    return _Terms(to_numpy(cross).T, to_numpy(information), to_numpy(Av.T @ Av / n))
-
-
-def _derivatives(
-    networks: ProbeNetworks,
-    learned: LearnedMap,
-    entries: np.ndarray,
-    s: int,
-    parts: tuple[Array, Array, Array, Array],
-) -> Array:
-    r"""The vectors v of the entries and of log alpha, shape (n, T + 1).
-
-    An entry (i, j) adds :math:`z_i w_j` to the pre-activations, with the mapped weights w.
-    """
-    H, slope, b, r = parts
-    xp, alpha, Z = namespace(H), math.exp(learned.log_alpha), networks.Z
-    i, j = (xp.asarray(column, device=Z.device) for column in entries.T)
-    W = networks.mapped(s, learned.matrix)
-    by_weight = slope @ (W * b).T  # (n, d'): the derivative along each mapped input
-    changed = xp.take(Z, i, axis=1) * xp.take(by_weight, j, axis=1)
-    changed = networks.centred_rows(networks.weighted(changed))
-    r = r[:, None] if networks.weighting is None else networks.weighting.back(r[:, None])
-    back = xp.take(slope.T @ (Z * r), i, axis=1) * xp.take(W, j, axis=0).T
-    return xp.concat([changed + H @ (back / alpha), -(H @ b)[:, None]], axis=1)
+    xp, n, dtype = namespace(one.H), int(one.H.shape[0]), one.H.dtype
+    v = derivatives(networks, one, networks.mapped(s, learned.matrix), entries, k)
+    Hv = one.inverse @ xp.astype(one.H.T @ v, xp.float64, copy=False)
+    Av = v - one.H @ xp.astype(Hv, dtype, copy=False)
+    r, s2 = one.residual[:, k], float(one.s2[k])
+    cross = -Av / s2 + r[:, None] * ((r @ v) / (n * s2**2))[None, :]
+    effect = to_numpy(Av.T @ Av / n)
+    return _Terms(to_numpy(cross).T, average_information(one, v, k), effect)
 
 
 def _prior_curvature(learned: LearnedMap, entries: np.ndarray) -> np.ndarray:

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace, row_blocks, taken_rows
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.layer.hidden_layer import HiddenLayer
 
 Rows = slice | np.ndarray
+Result = TypeVar("Result")
 
 # Largest array of features of functionals, which is also cached.
 CHUNK_ELEMENTS = 2**26
@@ -105,6 +107,36 @@ class Functionals:
         return total
 
 
+class PointBlock(NamedTuple):
+    """Some points with their features in a layer, which are computed once for several results."""
+
+    X: Array  # (b, d): the points
+    layer: HiddenLayer
+    h: Array  # (M, N', b): their features
+
+    def features(self, layer: HiddenLayer) -> Array:
+        """Features in the same layer or in another one, shape (M, N', b)."""
+        return self.h if layer is self.layer else layer(self.X)
+
+
+# What predictions are evaluated at.
+Points = Array | Functionals | PointBlock
+
+
+def by_points(
+    task: Callable[[Points], Result], layer: HiddenLayer, points: Array | Functionals
+) -> list[Result]:
+    """Results of a task for blocks of points with their features, or for functionals."""
+    if isinstance(points, Functionals):
+        return [task(points)]
+
+    def of_rows(rows: slice) -> Result:
+        X = taken_rows(points, rows)
+        return task(PointBlock(X, layer, layer(X)))
+
+    return mapped(of_rows, row_blocks(points.shape[0], layer.width, layer.W))
+
+
 def _product(h: Array, weights: Any) -> Array:
     """Features (w, b) times sparse weights (b, q), shape (w, q)."""
     # Above two percent nonzero weights, a dense product is faster.
@@ -113,18 +145,23 @@ def _product(h: Array, weights: Any) -> Array:
     return h @ like(weights.toarray(), h)
 
 
-def count(points: Array | Functionals) -> int:
+def count(points: Points) -> int:
     """Number of points or functionals."""
+    if isinstance(points, PointBlock):
+        return int(points.X.shape[0])
     return points.count if isinstance(points, Functionals) else int(points.shape[0])
 
 
-def features(layer: HiddenLayer, points: Array | Functionals) -> Iterator[Array]:
-    """Features (M, N', b) of points (p, d) or functionals, in portions."""
+def by_features(
+    task: Callable[[Array], Result], layer: HiddenLayer, points: Points
+) -> list[Result]:
+    """Results of a task for the features (M, N', b) of each block of points or functionals."""
+    if isinstance(points, PointBlock):
+        return [task(points.features(layer))]
     if isinstance(points, Functionals):
-        yield from points.features(layer)
-        return
-    for rows in row_blocks(points.shape[0], layer.width, layer.W):
-        yield layer(taken_rows(points, rows))
+        return [task(h) for h in points.features(layer)]
+    blocks = row_blocks(points.shape[0], layer.width, layer.W)
+    return mapped(lambda rows: task(layer(taken_rows(points, rows))), blocks)
 
 
 def portions(layer: HiddenLayer, points: Array | Functionals) -> list[slice]:

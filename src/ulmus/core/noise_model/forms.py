@@ -87,7 +87,7 @@ class EnsembleModelledSums:
 class ModelledNoisePass:
     """Products of the coordinates of rows, weighted by their noise variances."""
 
-    title: ClassVar[str] = "noise model: standard errors"
+    title: ClassVar[str] = "Noise model: standard errors"
 
     ensemble: Ensemble
     varies: np.ndarray  # (K,): outputs whose variance varies
@@ -106,7 +106,7 @@ class ModelledNoisePass:
         return totals
 
     def _empty(self, regression: Regression) -> ModelledSums:
-        smoother = regression.smoother
+        smoother = regression.exact
         like = smoother.to_t[:, : smoother.n_strong, :]
         groups = self.sampling.groups(*smoother.center.shape)
         return _noise(regression, self.varies).sums(like, groups, self.sampling)

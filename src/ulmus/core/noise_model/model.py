@@ -18,7 +18,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ulmus.core.arrays.backend import Array, dense, namespace, to_numpy
 from ulmus.core.data.source import Block, RowBlocks, SamplePass
@@ -28,6 +27,7 @@ from ulmus.core.input_map.marginal_likelihood import probe_networks
 from ulmus.core.input_map.optimisation import learned_map
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution, drawn_layer
 from ulmus.core.layer.inputs import Inputs
+from ulmus.progress import stage
 
 # Members and their units: log variances are smooth functions of the inputs.
 NOISE_MEMBERS, NOISE_UNITS = 5, 100
@@ -76,6 +76,11 @@ class NoiseVarianceModel:
         """Outputs whose variance is not constant, shape (K,)."""
         return ~np.isfinite(self.flat)
 
+    @property
+    def summary(self) -> NoiseVarianceModel:
+        """The model without the coordinates of points in its ensembles."""
+        return replace(self, logs=tuple(one and one.summary for one in self.logs))
+
     def variance(self, X: Array) -> np.ndarray:
         """Noise variance at the rows of X, shape (K, p)."""
         zeros = np.zeros((1, X.shape[0]))
@@ -90,6 +95,7 @@ class NoiseVarianceModel:
         return np.where(np.isfinite(flat), flat, varying)
 
 
+@stage("Noise model")
 def selected_noise_model(
     rows: RowBlocks,
     inputs: Inputs,
@@ -151,9 +157,8 @@ def noise_scales(inputs: Inputs, sample: Block) -> np.ndarray | None:
         probes = probe_networks(block, plain, NOISE_DISTRIBUTION, [SEED], MAP_UNITS, centred=True)
         if probes is None:
             return None
-        # Products of few units are slower on several threads.
-        with threadpool_limits(1, user_api="blas"):
-            scales = np.diag(learned_map(probes, "ard", lambda _: None).matrix)
+        learned, _ = learned_map(probes, "ard", lambda _: None)
+        scales = np.diag(learned.matrix)
     except (FloatingPointError, np.linalg.LinAlgError):
         return None
     steps = [STEPS_OF_SCALE * math.log(s) if s > 0 else -math.inf for s in scales]

@@ -132,7 +132,7 @@ class TargetPass:
     @property
     def title(self) -> str:
         """Title of the pass in a progress bar."""
-        return f"noise model: {getattr(self.row_pass, 'title', 'reading')}"
+        return f"Noise model: {getattr(self.row_pass, 'title', 'reading rows').lower()}"
 
     def __call__(self, blocks: Iterable[Block]) -> Any:
         """Result of the pass."""
@@ -143,7 +143,7 @@ class TargetPass:
 class CalibrationPass:
     """Calibration sums of the second regression, by its leave-one-out predictions."""
 
-    title: ClassVar[str] = "noise model: calibration"
+    title: ClassVar[str] = "Noise model: calibration"
 
     targets: Targets
     logs: Ensemble

@@ -116,7 +116,7 @@ class LeaveOneOutPass:
     the error of the ensemble is the mean over members. Errors are weighted by the row weights.
     """
 
-    title: ClassVar[str] = "leave-one-out errors"
+    title: ClassVar[str] = "Choosing alpha: leave-one-out errors"
 
     layer: HiddenLayer
     units: OutputUnits
@@ -179,7 +179,7 @@ class LeaveBlockOutPass(LeaveOneOutPass):
     errors of its neighbours. Excluding the whole block avoids it.
     """
 
-    title: ClassVar[str] = "leave-block-out errors"
+    title: ClassVar[str] = "Choosing alpha: leave-block-out errors"
 
     def _scored(self, block: Block) -> Block:
         """The rows of every few blocks."""

@@ -50,7 +50,7 @@ class Moments:
 class FirstPass:
     """Computes the moments, with products between the members of each group, and of a sample."""
 
-    title: ClassVar[str] = "sums of features"
+    title: ClassVar[str] = "Fitting networks: sums of features"
 
     whitening: Whitening
     units: OutputUnits

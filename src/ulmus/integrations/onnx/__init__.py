@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ulmus.core.arrays.threads import thread_pool
 from ulmus.core.fit.fit import Fit
 from ulmus.estimators._base import BaseELM
 from ulmus.estimators._parameters import checked_levels
@@ -101,7 +102,8 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
     check_is_fitted(model)
     (level,) = checked_levels([confidence_level])
     fit, graph = model.fitted_, GraphBuilder()
-    results, shape = _results(graph, fit, level), ["batch", fit.ensemble.n_outputs]
+    with thread_pool(model._n_threads):
+        results, shape = _results(graph, fit, level), ["batch", fit.ensemble.n_outputs]
     if fit.one_output:
         results = {name: graph("Squeeze", r, np.array([1])) for name, r in results.items()}
         shape = shape[:1]

@@ -1,47 +1,30 @@
-"""A model file, and the rows of a table file that the model can use."""
+"""The columns of a fitted model, and the rows of a table file that it can use."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
-from ulmus.cli.console import Console, counted_rows
+from ulmus.cli.console import Console
 from ulmus.cli.options import Missing, ReadingOptions
-from ulmus.model_file import load, model_document
-from ulmus.pipelines import inference
-from ulmus.tables import BooleanColumn, NumberColumn, Schema, TableEncoder
-from ulmus.tables.cells import Cells
-from ulmus.tables.columns import column_type
-from ulmus.tables.files import TableFile, table_file
-from ulmus.tables.formats import CsvDialect
-
-# Tables with more cells than fit into memory are represented by at most so many rows.
-MAX_ROWS = 200_000
+from ulmus.cli.steps.files import note_excluded, numeric_column, open_table, sample_rows
+from ulmus.model_file.container import read_document, refusals
+from ulmus.tables import NumberColumn, Schema
+from ulmus.tables.files import TableFile
 
 
 @dataclass(frozen=True)
-class LoadedModel:
-    """A model, the columns it requires, and the name of its target."""
+class ModelColumns:
+    """The columns that a model requires, and the names of its target and weights."""
 
-    pipeline: Pipeline  # an encoder of tables, and a fitted estimator
     schema: Schema  # the columns
     target: str | None  # name of the target, if the file contains it
     weight: str | None = None  # name of the column of row weights, if there was one
-
-    @property
-    def inference(self) -> Any:
-        """All methods of the estimator, for tables."""
-        return inference(self.pipeline)
-
-    @property
-    def estimator(self) -> Any:
-        """The fitted estimator behind the encoder."""
-        return self.pipeline.steps[-1][1]
+    n_outputs: int = 1  # number of targets
 
     def table(self, path: Path, reading: ReadingOptions, console: Console) -> TableFile:
         """A table file whose columns are read with the types of this model."""
@@ -112,68 +95,23 @@ class LoadedModel:
         return rows, y, weights
 
 
-def load_model(path: Path, missing: Missing | None = None) -> LoadedModel:
-    """The model of a file, with another rule for missing values if one is given."""
-    model = load(path)
-    schema = _schema(model, path).with_missing(missing and missing.value)
-    estimator = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    pipe = Pipeline([("columns", TableEncoder.from_schema(schema)), ("model", estimator)])
-    document = model_document(path)
-    return LoadedModel(pipe, schema, document.get("target"), document.get("sample_weight"))
-
-
-def _schema(model: Any, path: Path) -> Schema:
-    if isinstance(model, Pipeline):
-        return replace(model.steps[0][1].schema_, unknown="error")
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
+def model_columns(path: Path, missing: Missing | None = None) -> ModelColumns:
+    """The columns of the model in a file, with another rule for missing values if one is given."""
+    document = read_document(path)
+    with refusals(path):
+        schema = _saved_schema(document)
+        n_outputs = int(document["training"]["outputs"])
+    if schema is None:
         text = f"{path} was fitted to an array without column names"
         raise ValueError(f"{text}; fit it to a data frame, or with `ulmus fit`.")
-    return Schema(tuple(NumberColumn(str(name)) for name in names))
+    schema = schema.with_missing(missing and missing.value)
+    return ModelColumns(schema, document.get("target"), document.get("sample_weight"), n_outputs)
 
 
-def open_table(path: Path, reading: ReadingOptions, console: Console) -> TableFile:
-    """A table file; what was detected in a CSV file is noted."""
-    dialect = CsvDialect(reading.delimiter, reading.decimal, reading.encoding)
-    table, notes = table_file(path, dialect)
-    for text in notes:
-        console.note(text)
-    return table
-
-
-def numeric_column(
-    name: str, frame: Any, na_values: tuple[str, ...], first_row: int, role: str
-) -> np.ndarray:
-    """A column that must contain numbers."""
-    cells = Cells(name, frame[name], na_values, first_row)
-    found = column_type(cells)
-    if found not in (None, NumberColumn, BooleanColumn):
-        content = f"{found.plural}, such as {str(cells.texts[0])!r}"
-        raise ValueError(f"{role} {name!r} contains {content}; name a column of numbers.")
-    return cells.numbers()
-
-
-def note_excluded(n_rows: int, console: Console) -> None:
-    """Note the number of rows excluded because of missing values."""
-    if n_rows:
-        console.note(f"Excluded: {counted_rows(n_rows)} with missing values.")
-
-
-def sample_rows(table: TableFile, columns: Sequence[Any], console: Console) -> Any:
-    """All rows of a table, or evenly spaced ones of a large table."""
-    import pandas as pd
-
-    if not table.is_large:
-        return table.frame(columns)
-    step, start, n_kept, parts = 1, 0, 0, []
-    for frame in table.frames(columns):
-        numbered = frame.set_axis(np.arange(start, start + len(frame)))
-        parts.append(numbered.iloc[-start % step :: step])
-        start, n_kept = start + len(frame), n_kept + len(parts[-1])
-        while n_kept > MAX_ROWS:
-            step *= 2
-            parts = [part[part.index % step == 0] for part in parts]
-            n_kept = sum(map(len, parts))
-    console.note(f"{table.path} is large: {n_kept:,} evenly spaced rows of {start:,} are used.")
-    rows = pd.concat(parts)
-    return rows.set_axis(rows.index + 1)
+def _saved_schema(document: Mapping[str, Any]) -> Schema | None:
+    """The schema of a model file; numbers of these names if it was fitted to a frame of them."""
+    columns = document["columns"]
+    if columns["schema"] is not None:
+        return replace(Schema.from_description(columns["schema"]), unknown="error")
+    names = columns["names"]
+    return None if names is None else Schema(tuple(NumberColumn(str(name)) for name in names))

@@ -1,0 +1,52 @@
+"""The work of the commands, in modules that are imported with their first use.
+
+``files`` opens tables and checks outputs; ``roles`` and ``columns`` are the columns of a table that
+a fit and a fitted model use. These modules read files with pyarrow, so that a wrong file or column
+is refused before scikit-learn is loaded. ``locations`` are those of correlated errors, ``training``
+fits, ``models`` loads a model, ``predictions`` and ``effects`` compute from it, and ``pages`` and
+``graphs`` write it for others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ulmus.cli import exit_on_interrupt
+from ulmus.lazy import lazy_package
+
+if TYPE_CHECKING:
+    from ulmus.cli.steps import (
+        columns,
+        effects,
+        examples,
+        files,
+        graphs,
+        locations,
+        models,
+        pages,
+        predictions,
+        roles,
+        training,
+    )
+
+__all__ = [
+    "columns",
+    "effects",
+    "examples",
+    "files",
+    "graphs",
+    "locations",
+    "models",
+    "pages",
+    "predictions",
+    "roles",
+    "training",
+]
+
+_attribute, __dir__ = lazy_package(__name__, {}, __all__)
+
+
+def __getattr__(name: str) -> Any:
+    """A module, imported with its first use."""
+    with exit_on_interrupt():
+        return _attribute(name)

@@ -1,0 +1,17 @@
+"""Models as ONNX graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ulmus.atomic_write import atomic_write
+from ulmus.integrations.onnx import to_onnx, usage
+
+
+def write_graph(estimator: Any, path: Path, confidence_level: float) -> str:
+    """Write the graph of a fitted estimator, and return how to call it."""
+    graph = to_onnx(estimator, confidence_level=confidence_level)
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(graph.SerializeToString())
+    return usage(graph, path)

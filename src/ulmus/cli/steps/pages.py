@@ -1,0 +1,23 @@
+"""Reports: HTML pages about a model and the rows of a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ulmus.cli.console import Console
+from ulmus.cli.steps.columns import ModelColumns
+from ulmus.cli.steps.training import TrainResult
+from ulmus.report import write_report
+
+__all__ = ["write_fit_report", "write_report"]
+
+
+def write_fit_report(report: Path, result: TrainResult, console: Console) -> None:
+    """Write a report about a fit and the rows that it was fitted to."""
+    config, frame, y, weight = result.config, result.frame, result.y, None
+    if frame is None:  # the table was not kept in memory
+        columns = ModelColumns(result.schema, config.target, config.weight)
+        rows = columns.observed_rows(config.table, config.target, config.weight, console)
+        frame, y, weight = rows
+    with console.working(f"Writing {report}"):
+        write_report(result.model, frame, y, report, target=config.target, sample_weight=weight)

@@ -1,0 +1,47 @@
+"""Threads and progress of an estimator's methods, by its parameters ``n_jobs`` and ``verbose``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from ulmus.core.arrays.threads import thread_pool
+from ulmus.exceptions import InputError
+from ulmus.messages import invalid
+from ulmus.progress import Lines, Progress, reported_to
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+def n_threads(n_jobs: Any) -> int:
+    """Number of threads for a value of ``n_jobs``, by the conventions of joblib."""
+    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not whole or n_jobs == 0):
+        raise InputError(invalid("n_jobs", "must be None or a whole number, -1 for all", n_jobs))
+    return int(effective_n_jobs(n_jobs))
+
+
+def printed_progress(verbose: int) -> Progress | None:
+    """What prints a line for each stage, and details for ``verbose`` above 1; None for 0."""
+    return Lines(print, details=verbose > 1) if verbose else None
+
+
+def threaded(
+    method: Callable[Concatenate[Any, P], Result],
+) -> Callable[Concatenate[Any, P], Result]:
+    """Run a method of an estimator on its number of threads, with BLAS on one.
+
+    Its stages are printed if the estimator is verbose.
+    """
+
+    @wraps(method)
+    def run(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        with thread_pool(self._n_threads), reported_to(self._progress):
+            return method(self, *args, **kwargs)
+
+    return run
