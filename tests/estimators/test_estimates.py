@@ -281,7 +281,7 @@ def test_a_compressed_model_has_no_training_rows(fit_regime):
 
 @pytest.mark.slow
 def test_a_compressed_pickle_does_not_grow_with_the_rows(make_table):
-    model = plain_ensemble(20, 100, alpha=1e-3, random_state=0)
+    model = plain_ensemble(20, 100, alpha=1e-3, random_state=0, exact=True)
     sizes = []
     for n in (150, 300, 2500):
         data = make_table(n)

@@ -111,11 +111,14 @@ def test_results_are_equal_after_saving(model, rows, tmp_path):
     for target in ("expectation", "function"):
         kind = {"kind": "confidence", "target": target}
         a, b = (one.predict_interval(X, **kind) for one in (again, model))
-        np.testing.assert_allclose(a, b, rtol=1e-10)
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
     if rows:
+        # Their forms are computed again from the rows, and stored in single precision.
         a, b = (one.predict_interval(X) for one in (again, model))
-        np.testing.assert_allclose(a, b, rtol=1e-10)
-        assert again.next_points(X, n=2).equals(model.next_points(X, n=2))
+        np.testing.assert_allclose(a, b, atol=1e-7)
+        a, b = (one.next_points(X, n=2) for one in (again, model))
+        assert list(a["row"]) == list(b["row"])
+        np.testing.assert_allclose(a["variance"], b["variance"], rtol=1e-9)
 
 
 def test_compressed_models_keep_their_standard_errors(model):
@@ -235,7 +238,7 @@ def test_a_loaded_model_can_be_compressed(model, tmp_path):
     )
     kind = {"kind": "confidence", "target": "function"}
     a, b = (one.predict_interval(X, **kind) for one in (again, model))
-    np.testing.assert_allclose(a, b, rtol=1e-9)
+    np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
 
 
 def test_a_file_without_exact_forms_computes_them_from_its_rows(tmp_path):

@@ -6,8 +6,9 @@ Outputs of the same ridge parameter share a regression.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,10 @@ class Regression:
     alpha_response: np.ndarray
     # Forms of each noise assumption of the estimates.
     forms: dict[str, PairForms] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields, without results that follow from them."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @property
     def exact(self) -> Smoother:

@@ -95,6 +95,11 @@ class Fit:
     # What replaces the exact forms, where these are not kept.
     compact: Compact | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without forms of low rank, which are computed again in less time than a fit."""
+        forms = ("_low_rank", "exact_ensemble", "low_rank_shifts", "low_rank_undersmoothing")
+        return {name: value for name, value in vars(self).items() if name not in forms}
+
     @property
     def estimates(self) -> tuple[str, ...]:
         """Variance estimates, the default first."""

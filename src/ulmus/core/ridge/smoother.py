@@ -11,9 +11,9 @@ leverage of a row is its squared length t't, and the prediction is :math:`q't(x)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,6 +62,10 @@ class Smoother:
     constant: bool  # whether there is an intercept: the first coordinate
     mass: float  # sum of the row weights
     n_rows: int  # rows of positive weight
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields, without results that follow from them."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @property
     def n_members(self) -> int:
