@@ -226,7 +226,7 @@ def _input_map(
 @stage("Learning the input map")
 def _optimised(
     spec: LayerSpec, sample: _MapSample, inputs: Inputs, search: MapSearch
-) -> tuple[InputMap, float, MapSource] | None:
+) -> tuple[InputMap, float | None, MapSource | None] | None:
     seeds = [spec.map_seed + 1 + s for s in range(sample.effort.draws)]
     n_units = min(sample.effort.units, max(FEWEST_UNITS, 2 * sample.block.y.shape[1] // 3))
     units = _units(spec, inputs)
