@@ -18,6 +18,7 @@ from ulmus.core.data.source import Block
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.ridge.moments import FirstPass
 from ulmus.core.ridge.preconditioner import sample_whitening
+from ulmus.core.ridge.sampled_pairs import ALL_ROWS
 
 seeds = st.integers(0, 10_000)
 hcs = st.sampled_from(["HC0", "HC2", "HC3", "HC3-exact", "pooled"])
@@ -250,7 +251,7 @@ def test_merging_leaves_its_parts_alone(make_table, make_layer):
     moments = FirstPass(whitening, OutputUnits(np.zeros(1), np.ones(1)), [slice(0, 3)])
     one, other = (moments([block]) for _ in range(2))
     total = one + other
-    total.add(whitening(block), block)
+    total.add(whitening(block), block, ALL_ROWS)
     assert_array_equal(one.gram.single, other.gram.single)
     assert one.n_rows == 20
     assert total.n_rows == 60

@@ -405,7 +405,7 @@ FIRST = ("fit", "fields", "ensemble", "fields", "regressions", "tuple", 0, "fiel
         (with_value(*FIRST, "outputs", value={"tuple": []}), "are of the outputs [], not of 1"),
         (with_value(*FIRST, "outputs", "tuple", 0, value=3), "are of the outputs [3], not"),
         (with_value("fit", "fields", "scale", value=None), "scale cannot be a NoneType"),
-        (with_value(*ROWS, "data", "fields", "n_threads", value=0.5), "cannot be a float"),
+        (with_value(*ROWS, "data", "fields", "width", value=0.5), "cannot be a float"),
         (with_value(*ROWS, "largest_leverage", value={"float": "a"}), "not a valid model"),
         (
             with_value(*ROWS, "noise", value={"array": "fit.rows.loo", "foreign": False}),

@@ -164,7 +164,7 @@ def test_labels_and_columns_follow_the_rows(grouped_series):
     assert_array_equal(used, w > 0)
     labels = np.arange(240) // 30
     labelled = BlockSource(lambda: iter(raw), first, np.empty(0), block_ids=labels)
-    blocks = list(labelled.blocks("labels"))
+    blocks = list(labelled.blocks())
     assert_array_equal(np.concatenate([block.block_ids for block in blocks]), labels)
 
 

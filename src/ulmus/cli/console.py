@@ -189,8 +189,8 @@ class Bar:
     def report(self, stage: str, share: float | None) -> None:
         """Show a stage, and the share that is done if it is known."""
         if stage != self._stage:
-            self._stage = stage
-            self._display.reset(self._task, total=None, description=stage)
+            self._display.remove_task(self._task)
+            self._stage, self._task = stage, self._display.add_task(stage, total=None)
         if share is not None:
             self._display.update(self._task, total=1.0, completed=share)
 

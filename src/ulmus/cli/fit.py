@@ -43,6 +43,10 @@ class ModelOptions:
         ),
     ] = MapChoice.auto
     random_state: Annotated[int, _option(min=0, help="Seed of the random weights.")] = 0
+    exact: Annotated[
+        bool,
+        _option("--exact", help="Compute standard errors exactly, instead of to one percent."),
+    ] = False
     device: Annotated[str | None, _option(help="A torch device, such as cuda.")] = None
 
     @property

@@ -18,7 +18,6 @@ from scipy import special, stats
 from ulmus.core.arrays.backend import Array, FloatArray, taken_rows, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
-from ulmus.core.layer.functionals import by_features
 from ulmus.core.query.leave_out import (
     out_of_fold_residuals,
     round_off,
@@ -212,8 +211,7 @@ def n_calibration_residuals(fit: Fit) -> FloatArray:
 
 def point_leverage(fit: Fit, X: Array) -> FloatArray:
     """Leverage of points, mean over members, shape (K, p)."""
-    ensemble = fit.ensemble
-    return np.concatenate(by_features(ensemble.leverage_of, ensemble.layer, X), axis=1)
+    return fit.leverage(X)
 
 
 def grouping_inputs(fit: Fit, X: Array) -> IntArray:

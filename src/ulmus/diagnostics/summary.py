@@ -151,7 +151,7 @@ def _target_moments(fit: Fit) -> tuple[np.ndarray, np.ndarray] | tuple[None, Non
     if not ensemble.layer.constant:
         return None, None
     mass = ensemble.regressions[0].smoother.mass
-    first = fit.per_regression(lambda part: part.smoother.q[0, 0, :])
+    first = fit.per_regression(lambda part: part.smoother.constants)
     square = np.maximum(fit.per_regression(lambda part: part.y_square), 0.0)
     return ensemble.shift + unit * first / np.sqrt(mass), unit * np.sqrt(square / mass)
 
@@ -245,7 +245,7 @@ def _some_rows(fit: Fit) -> Array:
 
 
 def _variance_fields(fit: Fit, X: Array) -> dict[str, Any]:
-    """Mean components of the variance of predictions, and how many members suffice."""
+    """Mean components of the variance of predictions, its forms, and how many members suffice."""
     parts = fit.parts(X)
     M, choice = parts.n_members, fit.choice_variance(X)
     members = parts.spread / M
@@ -258,7 +258,13 @@ def _variance_fields(fit: Fit, X: Array) -> dict[str, Any]:
         for k in range(len(total))
     ]
     enough = sufficient_members(parts, TOLERANCE, QUANTILE) if M > 1 else None
-    return {"variance_shares": _one_or_all(fit, shares), "suggested_n_estimators": enough}
+    low_rank = fit.low_rank
+    return {
+        "variance_shares": _one_or_all(fit, shares),
+        "variance_rank": None if low_rank is None else low_rank.rank,
+        "variance_tolerance": None if low_rank is None else low_rank.tolerance,
+        "suggested_n_estimators": enough,
+    }
 
 
 def _advice(summary: Summary) -> Iterable[Message]:

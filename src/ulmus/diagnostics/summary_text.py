@@ -65,6 +65,8 @@ def _entries(
             line = text(summary, k)
             if line:
                 yield label if summary.n_outputs is None else f"{label}, output {k}", [line]
+    if summary.variance_rank is not None:
+        yield "standard errors", [_standard_errors_line(summary)]
     if summary.relevance:
         yield "relevance", _relevance_lines(summary)
     if summary.warnings is not None:
@@ -157,6 +159,11 @@ def _variance_line(summary: Summary, k: int) -> str:
     if shares.choices >= 0.005:  # not zero in whole percents
         parts.append(f"{shares.choices:.0%} selection of alpha and input map")
     return f"of a prediction: {', '.join(parts)}."
+
+
+def _standard_errors_line(summary: Summary) -> str:
+    agreement = f"at most {summary.variance_tolerance:.1%} from the exact ones"
+    return f"from forms of rank {summary.variance_rank}, {agreement}."
 
 
 def _relevance_lines(summary: Summary) -> list[str]:

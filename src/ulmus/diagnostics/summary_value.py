@@ -137,6 +137,10 @@ class Summary:
         Level of these intervals.
     variance_shares : VarianceShares, tuple of these or None
         Components of the variance of predictions, mean over training rows.
+    variance_rank : int or None
+        Rank of the forms that standard errors are computed from; None for exact ones.
+    variance_tolerance : float or None
+        Largest relative error of a standard error by these forms.
     suggested_n_estimators : int or None
         Members that limit the variance of the random weights to a twentieth of the rest.
     warnings : tuple of Finding or None
@@ -186,6 +190,8 @@ class Summary:
     coverage: Any = None
     coverage_level: float = 0.95
     variance_shares: Any = None
+    variance_rank: int | None = None
+    variance_tolerance: float | None = None
     suggested_n_estimators: int | None = None
     warnings: tuple[Finding, ...] | None = None
     notes: tuple[str, ...] = ()

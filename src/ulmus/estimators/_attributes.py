@@ -109,6 +109,11 @@ class FittedAttributes:
         return self._fit.estimates
 
     @property
+    def variance_tolerance_(self) -> float:
+        """Largest relative error of standard errors by forms of low rank; zero for exact ones."""
+        return self._fit.variance_tolerance
+
+    @property
     @threaded
     def undersmoothing_gap_(self) -> float:
         """Largest distance between the prediction and an undersmoothed fit, in standard errors.

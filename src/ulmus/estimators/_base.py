@@ -117,6 +117,10 @@ class BaseELM(
     def compress(self) -> Self:
         """Drop the training rows, so that size and cost of predictions do not depend on n_samples.
 
+        Variances are then computed by forms of low rank, where these agree with the exact ones to
+        one percent (``variance_tolerance_``), else by exact ones. ``next_points`` requires the
+        latter, which ``exact=True`` keeps.
+
         Returns
         -------
         self : object

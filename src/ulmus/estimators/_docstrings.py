@@ -13,17 +13,17 @@ Documented = TypeVar("Documented")
 
 PARAGRAPHS = r"""
 n_neurons : int or "auto", default="auto"
-    Number of hidden units N of a member. ``"auto"`` is 200 plus three times the effective
-    degrees of freedom that were found with the map, at least 100, at most 20 times the square
-    root of the number of rows, and less for very many rows; on a GPU, 40 times that root and at
-    most 8000.
+    Number of hidden units N of a member. ``"auto"`` is 200 plus twice the effective degrees of
+    freedom that were found with the map, at least 100, and at most 20 times the square root of
+    the number of rows, or less for thousands of rows; on a GPU, 40 times that root and at most
+    8000.
 alpha : float, "loo", "block-loo" or "gcv", default="loo"
     Ridge parameter; 0 is ordinary least squares. ``"loo"`` minimises the exact leave-one-out
     error of the prediction and ``"gcv"`` the generalised cross-validation score, both computed
-    from at most five members. Each output has its own alpha; outputs with different values
-    require a regression each. With noise of :mod:`ulmus.noise`, ``"loo"`` is ``"block-loo"``:
-    blocks of correlated rows are left out together, unless their noise is estimated to be
-    independent.
+    from at most five members and about 20,000 rows. Each output has its own alpha; outputs with
+    different values require a regression each. With noise of :mod:`ulmus.noise`, ``"loo"`` is
+    ``"block-loo"``: blocks of correlated rows are left out together, unless their noise is
+    estimated to be independent.
 activation : str or callable, default="tanh"
     ``"logistic"``, ``"tanh"``, ``"relu"``, ``"erf"``, ``"cos"`` (random Fourier features),
     ``"rbf"`` (:math:`e^{-u^2}`), ``"identity"``, or a function of the array of pre-activations
@@ -72,6 +72,11 @@ noise_variance : "pilot", "residual" or float, default="pilot"
     Estimate of ``noise_variance_``. ``"residual"`` is the paper's estimate, which includes the
     squared bias of the fit; ``"pilot"`` uses the residuals of an undersmoothed fit. A number is
     taken as known, and not allowed with noise whose covariance is estimated.
+exact : bool, default=False
+    Whether variances are computed by the exact forms. By default they are computed by forms of
+    low rank where these are cheaper and their standard errors agree with the exact ones to one
+    percent at points among, between and 10 % outside the rows (``variance_tolerance_``);
+    predictions, alpha and the spread of the members are exact in either case.
 random_state : int, RandomState, Generator or None, default=None
     Seed of the hidden weights.
 device : str, default=None
@@ -84,12 +89,15 @@ dtype : {"float64", "float32"}, default="float64"
     replaced by ``"residual"``, and there are no confidence intervals for the function. Results
     are returned in the precision of the points.
 n_jobs : int, default=None
-    Number of threads that share the blocks of rows in a fit; -1 for all cores. With None,
-    blocks are processed sequentially and matrix products use the threads of the BLAS.
+    Number of threads of each method, by the conventions of joblib: -1 for all cores; None is 1,
+    unless ``joblib.parallel_config`` sets another number. Threads share the networks from which
+    the map is learned, the folds, the members, and the blocks of rows and points. Results are
+    the same up to rounding. While a method runs, BLAS has one thread in the whole process,
+    because its own threads are slow wherever another process is busy.
 verbose : int, default=0
-    With 1, the stages of a fit are printed, and those of the refits that the first error bars of
-    small tables require: a line for each stage, with the seconds since the start. With 2, the
-    marginal likelihood at each step of the search for the map as well.
+    With 1, the stages of a fit are printed, and those of the refits that the first error bars
+    of small tables require: a line for each stage, with the seconds since the start. With 2,
+    the marginal likelihood at each step of the search for the map as well.
 fitted_ : Fit
     The fit, an immutable value from which all other attributes are computed.
 alpha_ : float or ndarray of shape (n_outputs,)
@@ -120,6 +128,9 @@ rank_ : ndarray of shape (M,)
 undersmoothing_gap_ : float
     Largest distance between the prediction and an undersmoothed fit, in standard errors. Noise
     alone results in two to four; a larger value indicates bias.
+variance_tolerance_ : float
+    Largest relative error of standard errors by forms of low rank, at points among the training
+    rows, between neighbours, and up to 10 % outside their range; zero with exact forms.
 variance_estimates_ : tuple of str
     Computed variance estimates, the default first.
 leverage_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)

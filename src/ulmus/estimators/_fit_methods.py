@@ -340,7 +340,7 @@ def _few_residual_dof(fit: Fit) -> Message | None:
 
 def _saturated_units(fit: Fit) -> Message | None:
     smoother = fit.ensemble.regressions[0].smoother
-    saturated = int(np.sum(smoother.rank < smoother.to_t.shape[1]))
+    saturated = int(np.sum(smoother.rank < fit.ensemble.layer.n_units))
     if smoother.alpha != 0 or not saturated:
         return None
     text = (

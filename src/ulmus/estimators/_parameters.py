@@ -203,7 +203,7 @@ def resolved_estimates(variance: Any, noise: Any, n_members: int | None) -> tupl
 
     ``n_members`` is None for a number that suits the rows, and then allows every estimate.
     """
-    n_members = HOST.members_of_many if n_members is None else n_members
+    n_members = HOST.members[0] if n_members is None else n_members
     single = n_members == 1
     assumption, independent = noise_assumption(noise), INDEPENDENT["homoskedastic"]
     default = assumption.estimates[single]
@@ -309,7 +309,16 @@ def checked_generator(random_state: Any) -> np.random.Generator:
 # ------------------------------------------------------------ the specification of a fit
 
 # Parameters that may change between calls of partial_fit; the others determine the hidden layer.
-FREE_PARAMETERS = {"alpha", "noise", "variance", "hc", "noise_variance", "n_jobs", "verbose"}
+FREE_PARAMETERS = {
+    "alpha",
+    "noise",
+    "variance",
+    "hc",
+    "noise_variance",
+    "exact",
+    "n_jobs",
+    "verbose",
+}
 
 
 def fit_spec(
@@ -327,6 +336,7 @@ def fit_spec(
         noise_variance=checked_noise_variance(estimator.noise_variance, n_outputs, noise),
         hc=checked_choice("hc", estimator.hc, (*HC_DIVISORS, "pooled")),
         estimates=resolved_estimates(variance, noise, estimator._n_members()),
+        exact=checked_flag("exact", estimator.exact),
     )
     return FitSpec(
         layer=_layer_spec(estimator, n_features) if layer is None else layer,

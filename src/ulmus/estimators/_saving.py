@@ -7,6 +7,7 @@ from typing import Any
 
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._parameters import checked_choice, checked_noise
+from ulmus.estimators._threads import n_threads
 from ulmus.model_file import save
 
 
@@ -15,6 +16,7 @@ class Saving:
 
     noise: Any
     dtype: Any
+    n_jobs: Any
 
     @shared_docs
     def save(self, path: str | os.PathLike[str], *, rows: bool = True) -> None:
@@ -36,7 +38,9 @@ class Saving:
 
         Notes
         -----
-        A loaded model computes the same results, to the last bit on the same machine. With at most
+        A loaded model computes the same results, to the last bit on the same machine. A file with
+        rows contains no large exact forms of the variances: what requires them computes them from
+        the rows with its first call. With at most
         400 rows and a learned map, the refits behind the error bars are saved, and computed now if
         no error bar was computed before: five times as long as the fit. :doc:`/guide/model_files`
         describes the content of a file.
@@ -57,3 +61,4 @@ class Saving:
         """Refuse parameters of a file that predictions depend on and that ``fit`` would refuse."""
         checked_choice("dtype", self.dtype, ("float64", "float32"))
         checked_noise(self.noise)
+        n_threads(self.n_jobs)

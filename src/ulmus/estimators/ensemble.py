@@ -43,8 +43,8 @@ class ELMEnsembleRegressor(BaseELM):
     ----------
     n_estimators : int or "auto", default="auto"
         Number of members M. With an integer ``random_state``, a larger ensemble contains the
-        members of a smaller one. ``"auto"`` is 5 to 8, so that all members have about 3000 hidden
-        units, and down to 3 where many rows make members expensive; on a GPU, 8.
+        members of a smaller one. ``"auto"`` is 6, up to 8 of few hidden units, and down to 3
+        where many rows make members expensive; on a GPU, 8.
     {n_neurons, alpha, activation, weight_distribution, weight_scale, input_map, expand_inputs}
     {tuning_fraction, fit_intercept, standardize, noise}
     variance : str or list of str, default="auto"
@@ -65,13 +65,14 @@ class ELMEnsembleRegressor(BaseELM):
         the paper's jackknife matrix. Residuals of a single member include errors that average
         out over the ensemble; ``"pooled"`` averages the HC2 residuals of all members before they
         are squared.
-    {noise_variance, random_state, device, dtype, n_jobs, verbose}
+    {noise_variance, exact, random_state, device, dtype, n_jobs, verbose}
 
     Attributes
     ----------
     {fitted_, alpha_, coef_, intercept_, hidden_weights_, hidden_biases_, input_map_}
     {feature_relevance_, noise_variance_, noise_covariance_, dof_, rank_, undersmoothing_gap_}
-    {variance_estimates_, leverage_, loo_residuals_, n_features_in_, feature_names_in_}
+    {variance_tolerance_, variance_estimates_, leverage_, loo_residuals_, n_features_in_}
+    {feature_names_in_}
 
     See Also
     --------
@@ -115,6 +116,7 @@ class ELMEnsembleRegressor(BaseELM):
         variance: str | Sequence[str] = "auto",
         hc: str = "pooled",
         noise_variance: Any = "pilot",
+        exact: bool = False,
         random_state: Any = None,
         device: str | None = None,
         dtype: str = "float64",
@@ -136,6 +138,7 @@ class ELMEnsembleRegressor(BaseELM):
         self.variance = variance
         self.hc = hc
         self.noise_variance = noise_variance
+        self.exact = exact
         self.random_state = random_state
         self.device = device
         self.dtype = dtype

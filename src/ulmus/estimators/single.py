@@ -25,13 +25,14 @@ class ELMRegressor(BaseELM):
     {tuning_fraction, fit_intercept, standardize, noise}
     hc : {"HC0", "HC2", "HC3", "HC3-exact", "pooled"}, default="HC2"
         Correction of the squared residuals for their leverage, for heteroskedastic noise.
-    {noise_variance, random_state, device, dtype, n_jobs, verbose}
+    {noise_variance, exact, random_state, device, dtype, n_jobs, verbose}
 
     Attributes
     ----------
     {fitted_, alpha_, coef_, intercept_, hidden_weights_, hidden_biases_, input_map_}
     {feature_relevance_, noise_variance_, noise_covariance_, dof_, rank_, undersmoothing_gap_}
-    {variance_estimates_, leverage_, loo_residuals_, n_features_in_, feature_names_in_}
+    {variance_tolerance_, variance_estimates_, leverage_, loo_residuals_, n_features_in_}
+    {feature_names_in_}
 
     See Also
     --------
@@ -68,6 +69,7 @@ class ELMRegressor(BaseELM):
         noise: str = "auto",
         hc: str = "HC2",
         noise_variance: Any = "pilot",
+        exact: bool = False,
         random_state: Any = None,
         device: str | None = None,
         dtype: str = "float64",
@@ -87,6 +89,7 @@ class ELMRegressor(BaseELM):
         self.noise = noise
         self.hc = hc
         self.noise_variance = noise_variance
+        self.exact = exact
         self.random_state = random_state
         self.device = device
         self.dtype = dtype

@@ -8,7 +8,7 @@ import numpy as np
 
 from ulmus.core.arrays.backend import Array, FloatArray
 from ulmus.core.fit.fit import Fit
-from ulmus.core.layer.functionals import Functionals
+from ulmus.core.layer.functionals import Functionals, Points, by_points
 from ulmus.core.query.joint_covariance import bilinear, outer_sums, semidefinite
 from ulmus.core.variance.estimates import PointParts, joined, model_variance, never_negative
 from ulmus.exceptions import NegativeVarianceWarning, warn
@@ -38,7 +38,13 @@ def prediction_variance(
     Negative estimates are replaced, with a warning.
     """
     name = fit.estimates[0] if estimate is None else estimate
-    return _variance(fit.parts(X, name), fit.choice_variance(X), name)
+
+    def both(points: Points) -> tuple[PointParts, FloatArray]:
+        return fit.parts(points, name), fit.choice_variance(points)
+
+    fit.prepare()
+    parts, choice = zip(*by_points(both, fit.ensemble.layer, X), strict=True)
+    return _variance(joined(list(parts)), np.concatenate(choice), name)
 
 
 def joint_variance(

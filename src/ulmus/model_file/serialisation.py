@@ -77,7 +77,7 @@ SEQUENCES = {"list": list, "tuple": tuple}
 
 def to_arrays(fit: Fit) -> tuple[dict[str, np.ndarray], Any]:
     """All arrays of a fit by name, as NumPy arrays, and a description of the rest."""
-    return describe(fit.with_refits(), "fit")
+    return describe(fit.with_refits().compacted(), "fit")
 
 
 def describe(

@@ -13,13 +13,14 @@ from ulmus.core.data.scaling import FeatureScale, OutputUnits
 from ulmus.core.data.source import RowBlocks
 from ulmus.core.ensemble.ensemble import Regression
 from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.low_rank import LowRank
 from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.noise.constant import NoiseVariance
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.hac import HACEstimate
 from ulmus.core.noise_model.model import NoiseVarianceModel
-from ulmus.core.ridge.smoother import Smoother
+from ulmus.core.ridge.smoother import Smoother, SmootherSummary
 from ulmus.core.variance.quadratic_forms import PairForms, RegeneratedForm, RowForm
 
 # Axes of arrays by their path in a fit: d inputs, n rows, M members, K outputs, None for any size.
@@ -65,6 +66,8 @@ NON_NEGATIVE: dict[type, tuple[str, ...]] = {
     Regression: ("y_square", "alpha_deviation", "alpha_response"),
     RowBlocks: ("root_weight", "copy_of"),
     Smoother: ("alpha", "rss", "rank", "mass"),
+    SmootherSummary: ("alpha", "gamma", "rank", "mass", "largest_square"),
+    LowRank: ("tolerance",),
     TrainingRows: ("leverage", "loo_leverage", "noise", "omega"),
 }
 
@@ -147,8 +150,10 @@ def _require_noise_model(model: NoiseVarianceModel) -> None:
 def _require_prediction(fit: Fit) -> None:
     """Refuse a fit without finite predictions and variances at the mean of its inputs."""
     K, point = fit.ensemble.n_outputs, np.asarray(fit.scale.mean, dtype=float)[None, :]
+    # Without forms in the file, they are computed from the rows with the first error bar.
+    stored = fit.compact is None or fit.compact.forms is not None
     with np.errstate(all="ignore"):
-        parts = [fit.parts(point, estimate) for estimate in fit.estimates]
+        parts = [fit.parts(point, estimate) for estimate in fit.estimates if stored]
         noise = fit.noise_variance(point) + fit.choice_variance(point)
         means = [fit.mean(point).T, *(part.mean for part in parts)]
     if not all(values.shape == (1, K) for values in (noise, *means)):

@@ -16,6 +16,7 @@ from parametrisations import weightings
 from sklearn.preprocessing import StandardScaler
 
 from ulmus import ELMEnsembleRegressor
+from ulmus.core.arrays.threads import thread_pool
 from ulmus.core.data.scaling import feature_scale
 from ulmus.core.data.source import Block, reduced
 from ulmus.core.ensemble.regression import SecondPass, sample_scaling
@@ -94,7 +95,8 @@ def test_passes_travel(passes):
 def test_threads_share_the_blocks(passes, name, n_threads):
     rows, by_name = passes
     regroup_blocks = numbers(by_name[name](rows))
-    shared = numbers(reduced(by_name[name], rows, n_threads))
+    with thread_pool(n_threads):
+        shared = numbers(reduced(by_name[name], rows))
     assert_allclose(shared, regroup_blocks, rtol=1e-10, atol=1e-12 * np.abs(regroup_blocks).mean())
 
 

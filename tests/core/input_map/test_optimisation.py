@@ -8,6 +8,7 @@ from models import mapped_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ulmus import ELMEnsembleRegressor
+from ulmus.core.arrays.threads import thread_pool
 from ulmus.core.data.source import Block
 from ulmus.core.fit import layer as fit_layer
 from ulmus.core.fit.spec import LayerSpec
@@ -167,6 +168,16 @@ def test_nothing_is_learned_about_very_many_inputs(monkeypatch, rng):
     X = rng.normal(size=(60, 4))
     assert mapped_ensemble(3, 40).fit(X, X[:, 0] ** 2).input_map_ is None
     assert mapped_ensemble(3, 40).fit(X[:, :3], X[:, 0] ** 2).input_map_ is not None
+
+
+def test_threads_that_share_the_networks_change_nothing(rng):
+    X = rng.normal(size=(40, 3))
+    network = sample_probes(X, X[:, 0] ** 2)
+    with thread_pool(2):
+        value, by_map, _ = network.negative_log_likelihood(np.ones(3), 0.0)
+    alone = network.negative_log_likelihood(np.ones(3), 0.0)
+    assert value == alone.value
+    assert_array_equal(by_map, alone.by_map)
 
 
 def test_fewer_rows_are_a_table_of_their_own(rng):

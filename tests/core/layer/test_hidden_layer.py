@@ -97,6 +97,9 @@ def test_members_are_factorised_in_portions(make_table, monkeypatch, n):
     X, y, w, X_new = make_table(n)
     model = plain_ensemble(5, 8, random_state=0)
     before = model.fit(X, y, w).predict(X_new, return_std=True)
+    layer = model.fitted_.ensemble.layer
+    assert [some.n_members for some in layer.portions(60)] == [1] * 5
+    monkeypatch.setattr("ulmus.core.layer.hidden_layer.is_on_host", lambda _: False)
     monkeypatch.setattr("ulmus.core.layer.hidden_layer.PORTION_ELEMENTS", 2 * 60 * 9)
-    assert [some.n_members for some in model.fitted_.ensemble.layer.portions(60)] == [2, 2, 1]
+    assert [some.n_members for some in layer.portions(60)] == [2, 2, 1]
     assert_array_equal(model.fit(X, y, w).predict(X_new, return_std=True), before)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from parametrisations import intercepts, weightings
 
+from ulmus.core.arrays.threads import thread_pool
 from ulmus.core.data import source
 from ulmus.core.data.cv_blocks import block_runs
 from ulmus.core.data.source import Block, RowBlocks, first_rows, reduced, regroup_blocks
@@ -229,13 +230,13 @@ def test_other_array_libraries_choose_the_same(problem, xp):
 
 
 class Stream:
-    """Blocks of rows with block ids that are read in order, on several threads."""
+    """Blocks of rows with block ids that are read in order."""
 
-    def __init__(self, blocks, n_threads=1):
-        self.blocks, self.n_threads = blocks, n_threads
+    def __init__(self, blocks):
+        self.blocks = blocks
 
     def reduce(self, row_pass):
-        return reduced(row_pass, self.blocks, self.n_threads)
+        return reduced(row_pass, self.blocks)
 
     def sample(self, n_rows):
         return first_rows(self.blocks, n_rows)
@@ -244,11 +245,11 @@ class Stream:
         return self
 
 
-def streamed(rows, size, n_threads=1):
+def streamed(rows, size):
     """The rows in blocks of some size, which split cross-validation blocks."""
     pieces = [slice(i, i + size) for i in range(0, rows.n_rows, size)]
     blocks = [rows.block(piece)._replace(block_ids=rows.block_ids[piece]) for piece in pieces]
-    return Stream(blocks, n_threads)
+    return Stream(blocks)
 
 
 @pytest.mark.slow
@@ -258,10 +259,11 @@ def streamed(rows, size, n_threads=1):
 def test_a_stream_chooses_as_rows_in_memory_do(problem, weighted, size, n_threads):
     rows, layer, *_ = problem(IN_ORDER, weighted=weighted, n_units=20)
     expected = fit_of(rows, layer, "block-loo").ensemble.regressions[0].smoother.alpha
-    stream = streamed(rows, size, n_threads)
+    stream = streamed(rows, size)
     how = RegressionSpec("block-loo", "residual", "HC2", ("BR",))
     start = sample_scaling(stream.sample(N), layer)
-    fitted = fitted_stream(stream, layer, how, start)
+    with thread_pool(n_threads):
+        fitted = fitted_stream(stream, layer, how, start)
     assert_allclose(fitted.regressions[0].smoother.alpha, expected, rtol=1e-8)
 
 

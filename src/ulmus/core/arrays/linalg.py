@@ -17,7 +17,8 @@ from ulmus.core.arrays.backend import Array, is_on_host, like, namespace, to_num
 from ulmus.core.arrays.threads import mapped
 
 # Sizes above which triangular matrices are multiplied by halves, on the host and on a GPU.
-HOST_TRIANGLE, CARD_TRIANGLE = 128, 1024
+HOST_TRIANGLE = 128
+CARD_TRIANGLE = 1024
 # Size above which a GPU computes singular values from the Gram matrix: ten times faster, without
 # values below 1e-8 of the largest.
 CARD_SVD_SIZE = 512
@@ -131,7 +132,11 @@ def svd(A: Array) -> tuple[Array, Array, Array]:
     if min(A.shape[-2:]) > CARD_SVD_SIZE and not is_on_host(A):
         return _svd_by_gram(A)
     try:
-        U, s, Vt = xp.linalg.svd(A, full_matrices=False)
+        if isinstance(A, np.ndarray):
+            parts = mapped(lambda each: np.linalg.svd(each, full_matrices=False), A)
+            U, s, Vt = (np.stack(arrays) for arrays in zip(*parts, strict=True))
+        else:
+            U, s, Vt = xp.linalg.svd(A, full_matrices=False)
         return U, s, Vt
     except Exception as error:
         _require_failed_convergence(error)

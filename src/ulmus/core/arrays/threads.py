@@ -103,6 +103,7 @@ class _Workers:
             self.pool.shutdown()
 
 
+NO_WORKERS = _Workers(1)
 _workers: ContextVar[_Workers | None] = ContextVar("workers", default=None)
 
 
@@ -110,10 +111,10 @@ _workers: ContextVar[_Workers | None] = ContextVar("workers", default=None)
 def thread_pool(n_threads: int) -> Iterator[None]:
     """Context in which BLAS runs on one thread, and tasks of ``mapped`` on ``n_threads``.
 
-    Nested contexts have no effect.
+    Contexts within it and within tasks have no effect.
     """
     with one_blas_thread:
-        if n_threads == 1 or _workers.get() is not None:
+        if _workers.get() is not None:
             yield
             return
         workers = _Workers(n_threads)
@@ -137,7 +138,7 @@ def mapped(task: Callable[[Item], Result], items: Iterable[Item]) -> list[Result
     Tasks within a task run one after the other. An error is raised when running tasks have ended.
     """
     workers, items = _workers.get(), list(items)
-    if workers is None or len(items) < 2:
+    if workers is None or workers.n == 1 or len(items) < 2:
         return [task(item) for item in items]
     futures = [workers.pool.submit(copy_context().run, _alone, task, item) for item in items]
     try:
@@ -148,6 +149,6 @@ def mapped(task: Callable[[Item], Result], items: Iterable[Item]) -> list[Result
 
 def _alone(task: Callable[[Item], Result], item: Item) -> Result:
     """A task on a thread of its own."""
-    _workers.set(None)
+    _workers.set(NO_WORKERS)
     with one_blas_thread:
         return task(item)

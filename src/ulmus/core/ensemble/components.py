@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array, contracted, namespace, to_numpy
+from ulmus.core.arrays.backend import Array, contracted, namespace, to_numpy, transposed
 from ulmus.core.ensemble.ensemble import (
     Ensemble,
     Regression,
@@ -16,7 +16,9 @@ from ulmus.core.ensemble.ensemble import (
     mean_leverage,
     member_values,
 )
+from ulmus.core.ridge.member_pairs import PairSums
 from ulmus.core.variance.estimates import PointParts, UndersmoothedParts
+from ulmus.core.variance.low_rank import LowRankForms, LowRankNetworks
 from ulmus.core.variance.quadratic_forms import PairForms
 from ulmus.core.variance.undersmoothing import UndersmoothedNetworks
 from ulmus.exceptions import InputError
@@ -24,26 +26,71 @@ from ulmus.messages import Message
 
 
 def point_parts(
-    ensemble: Ensemble, pairing: str, h: Array, other: Array | None = None
+    ensemble: Ensemble,
+    pairing: str,
+    h: Array,
+    other: Array | None = None,
+    low_rank: tuple[LowRankForms, ...] | None = None,
 ) -> PointParts:
     """Mean, spread and both means of the form for features h (M, N', p), each (p, K).
 
-    With other features (M, N', p') all but the mean have shape (p', p, K).
+    With other features (M, N', p') all but the mean have shape (p', p, K). The forms are those of
+    the regressions, or their approximation of low rank.
     """
     columns = []
-    for regression in ensemble.regressions:
-        t = regression.smoother.coordinates(h)
-        u = t if other is h or other is None else regression.smoother.coordinates(other)
-        values = member_values(regression.smoother, t)
-        elsewhere = None if other is None else member_values(regression.smoother, u)
-        mean, spread = mean_and_spread(values, elsewhere)
-        means = regression.forms[pairing].means(t, None if other is None else u)
-        leverage = np.repeat(mean_leverage(t)[None, :], len(regression.outputs), axis=0)
+    for i, regression in enumerate(ensemble.regressions):
+        if low_rank is None:
+            values, means, lengths = _exact_terms(regression, pairing, h, other)
+        else:
+            values, means, lengths = _low_rank_terms(regression, low_rank[i], pairing, h, other)
+        mean, spread = mean_and_spread(*values)
+        leverage = np.repeat(lengths[None, :], len(regression.outputs), axis=0)
         parts = (leverage, mean, spread, means.single, means.distinct)
         columns.append([to_numpy(a) for a in parts])
     leverage, mean, *squares = (ensemble.ordered(a) for a in zip(*columns, strict=True))
     spread, A, U = (_in_units(ensemble, a).T for a in squares)
     return PointParts(_shifted(ensemble, h, mean).T, spread, A, U, leverage.T, ensemble.n_members)
+
+
+def leverages(
+    ensemble: Ensemble, h: Array, low_rank: tuple[LowRankForms, ...] | None = None
+) -> np.ndarray:
+    """Squared lengths of the coordinates of h (M, N', p), mean over members, shape (K, p)."""
+    parts = []
+    for i, regression in enumerate(ensemble.regressions):
+        if low_rank is None:
+            lengths = mean_leverage(regression.exact.coordinates(h))
+        else:
+            lengths = to_numpy(low_rank[i].leverage(low_rank[i].coordinates(h)))
+        parts.append(np.repeat(lengths[None, :], len(regression.outputs), axis=0))
+    return ensemble.ordered(parts)
+
+
+Terms = tuple[tuple[Array, Array | None], PairSums, np.ndarray]
+
+
+def _exact_terms(regression: Regression, pairing: str, h: Array, other: Array | None) -> Terms:
+    """Predictions of members (M, K, p), at h and elsewhere, means of the form, and leverage."""
+    smoother = regression.exact
+    t = smoother.coordinates(h)
+    u = t if other is h or other is None else smoother.coordinates(other)
+    elsewhere = None if other is None else member_values(smoother, u)
+    means = regression.forms[pairing].means(t, None if other is None else u)
+    return (member_values(smoother, t), elsewhere), means, mean_leverage(t)
+
+
+def _low_rank_terms(
+    regression: Regression, forms: LowRankForms, pairing: str, h: Array, other: Array | None
+) -> Terms:
+    """The same by forms of low rank; predictions of members are exact."""
+    beta = transposed(regression.smoother.beta)
+    c = forms.coordinates(h)
+    e = c if other is h or other is None else forms.coordinates(other)
+    elsewhere = None if other is None else beta @ other
+    means = forms.pairs[pairing].means(c, None if other is None else e)
+    if other is None:
+        means = PairSums(namespace(c).clip(means.single, min=0.0), means.distinct)
+    return (beta @ h, elsewhere), means, to_numpy(forms.leverage(c))
 
 
 def undersmoothed_parts(
@@ -61,11 +108,45 @@ def undersmoothed_parts(
             for k in range(len(regression.outputs))
         ]
         columns.append([np.stack(a) for a in zip(*each, strict=True)])
+    dof = ensemble.ordered([network.dof for network in networks])
+    return _undersmoothed(ensemble, columns, h, networks[0].n_groups, dof)
+
+
+def low_rank_undersmoothed_parts(
+    ensemble: Ensemble,
+    parts: tuple[tuple[LowRankNetworks, ...], ...],
+    dof: tuple[np.ndarray, ...],
+    h: Array,
+    other: Array | None = None,
+) -> UndersmoothedParts:
+    """The same by forms of low rank, for each output of each regression."""
+    columns = []
+    for outputs in parts:
+        each = [_low_rank_output(one, h, other) for one in outputs]
+        columns.append([np.stack(a) for a in zip(*each, strict=True)])
+    n_groups = int(parts[0][0].groups.shape[0])
+    return _undersmoothed(ensemble, columns, h, n_groups, ensemble.ordered(dof))
+
+
+def _undersmoothed(
+    ensemble: Ensemble, columns: list[list[np.ndarray]], h: Array, n_groups: int, dof: np.ndarray
+) -> UndersmoothedParts:
+    """Parts in the units of y and the order of the outputs."""
     mean, *squares = (ensemble.ordered(a) for a in zip(*columns, strict=True))
     spread, noise, unseen = (_in_units(ensemble, a).T for a in squares)
-    dof = ensemble.ordered([network.dof for network in networks])
-    center = _shifted(ensemble, h, mean).T
-    return UndersmoothedParts(center, spread, noise, unseen, networks[0].n_groups, dof)
+    return UndersmoothedParts(_shifted(ensemble, h, mean).T, spread, noise, unseen, n_groups, dof)
+
+
+def _low_rank_output(one: LowRankNetworks, h: Array, other: Array | None) -> tuple[np.ndarray, ...]:
+    """Mean (p,), and spread, noise and unseen part of one output, (p,) or (p, p')."""
+    joint, c, values = other is not None, one.coordinates(h), one.predictions(h)
+    same = other is h or other is None
+    e, elsewhere = (c, values) if same else (one.coordinates(other), one.predictions(other))
+    mean, spread = mean_and_spread(values, elsewhere if joint else None)
+    noise, unseen = one.variances(c, e if joint else None)
+    if not joint:
+        noise, unseen = (namespace(c).clip(a, min=0.0) for a in (noise, unseen))
+    return tuple(to_numpy(a) for a in (mean[0, ...], spread[0, ...], noise, unseen))
 
 
 def _undersmoothed_output(
@@ -83,7 +164,7 @@ def _undersmoothed_output(
 
     def groups(coordinates: Array) -> Array:
         """Predictions of the groups, shape (G, 1, p)."""
-        members = member_values(regression.smoother, coordinates)[:, k, :]
+        members = member_values(regression.exact, coordinates)[:, k, :]
         sums = [xp.sum(members[few, :], axis=0) for few in network.groups(members.shape[0])]
         return xp.stack(sums)[:, None, :]
 

@@ -84,17 +84,15 @@ def _noise_variance(
 
 def _dual_forms(noise: CorrelatedRowNoise, regression: Regression, fits: OrderedFits) -> PairForms:
     blocks = [(rows.t, rows.residual) for rows in fits]
-    xp = namespace(regression.smoother.q)
+    xp = namespace(regression.exact.q)
     t, residual = (xp.concat(list(arrays), axis=2) for arrays in zip(*blocks, strict=True))
-    return noise.dual(
-        RowFit(regression.smoother, t, residual, None), regression.noise_variance.sigma2
-    )
+    return noise.dual(RowFit(regression.exact, t, residual, None), regression.noise_variance.sigma2)
 
 
 def _primal_forms(
     noise: CorrelatedRowNoise, regression: Regression, fits: OrderedFits
 ) -> PairForms:
-    smoother = regression.smoother
+    smoother = regression.exact
     sums = noise.sums(smoother.to_t[:, : smoother.n_strong, :], len(regression.outputs))
     for rows in fits:
         sums.add(rows)

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property
 
 import numpy as np
 
 from ulmus.core.arrays.backend import Array, like, namespace, to_numpy, transposed
 from ulmus.core.data.scaling import OutputUnits
 from ulmus.core.data.source import Block
-from ulmus.core.layer.functionals import Functionals, by_features, count
+from ulmus.core.layer.functionals import Functionals, Points, by_features, count
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise.constant import NoiseVariance
 from ulmus.core.ridge.residuals import RowFit, row_fit
-from ulmus.core.ridge.smoother import Smoother, square_lengths
+from ulmus.core.ridge.smoother import Smoother, SmootherSummary, square_lengths
 from ulmus.core.variance.quadratic_forms import PairForms
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Regression:
     """Outputs that share a ridge parameter: smoother, noise variance and forms."""
 
     outputs: tuple[int, ...]  # which outputs
-    smoother: Smoother  # the members
+    smoother: Smoother | SmootherSummary  # the members
     y_square: Array  # (K,): sums of squares of the outputs, centred if there is an intercept
     noise_variance: NoiseVariance  # noise variance at weight 1
     # (K,): standard deviation of log alpha over new noise; zero for a fixed alpha.
@@ -38,6 +40,15 @@ class Regression:
     forms: dict[str, PairForms] = field(default_factory=dict)
 
     @property
+    def exact(self) -> Smoother:
+        """The smoother with its coordinates, which a compact fit does not keep."""
+        if isinstance(self.smoother, Smoother):
+            return self.smoother
+        cause = "requires the exact forms of the variances, which this fit does not keep"
+        message = Message("compact-fit", cause, suggestions=(Setting("exact", True),))
+        raise InputError(message)
+
+    @property
     def alpha_vectors(self) -> Array:
         r"""Vectors of the variance due to the choice of alpha, shape (2, M, N', K).
 
@@ -46,11 +57,30 @@ class Regression:
         that is :math:`f'^2 Var(l) + 2 f' c`: the square of :math:`f' sd(l) + c / sd(l)` less that
         of :math:`c / sd(l)`.
         """
-        xp, q = namespace(self.smoother.q), self.smoother.q
+        smoother = self.exact
+        xp, q = namespace(smoother.q), smoother.q
         sd, response = like(self.alpha_deviation, q), like(self.alpha_response, q)
         share = xp.where(sd > 0, response / xp.where(sd > 0, sd, xp.ones_like(sd)), sd)
-        gradient = self.smoother.score_gradient * (-2 * share * self.noise_variance.sigma2)
-        return xp.stack([self.smoother.ridge_slope * sd + gradient, gradient])
+        gradient = smoother.score_gradient * (-2 * share * self.noise_variance.sigma2)
+        return xp.stack([smoother.ridge_slope * sd + gradient, gradient])
+
+    @cached_property
+    def alpha_weights(self) -> Array:
+        """Coefficients of the features in these shifts of the ensemble, shape (2, K, M N')."""
+        if isinstance(self.smoother, SmootherSummary):
+            return self.smoother.alpha_weights
+        vectors, M = self.alpha_vectors, self.smoother.n_members
+        weights = transposed(self.smoother.to_t) @ vectors / M
+        shape = (2, -1, vectors.shape[3])
+        return transposed(namespace(weights).reshape(weights, shape))
+
+    @property
+    def summary(self) -> Regression:
+        """The regression without the coordinates of points, for predictions."""
+        if isinstance(self.smoother, SmootherSummary):
+            return self
+        smoother = self.smoother.summary(self.alpha_weights)
+        return replace(self, smoother=smoother, forms={})
 
 
 @dataclass(frozen=True)
@@ -116,15 +146,7 @@ class Ensemble:
         shift = self.shift[:, None] * to_numpy(self.layer.shares(h))
         return shift + self.unit[:, None] * self.ordered(parts)
 
-    def leverage_of(self, h: Array) -> np.ndarray:
-        """Squared lengths of the coordinates of h (M, N', p), mean over members, shape (K, p)."""
-        parts = []
-        for regression in self.regressions:
-            leverage = mean_leverage(regression.smoother.coordinates(h))
-            parts.append(np.repeat(leverage[None, :], len(regression.outputs), axis=0))
-        return self.ordered(parts)
-
-    def alpha_shifts(self, X: Array | Functionals) -> np.ndarray:
+    def alpha_shifts(self, X: Points) -> np.ndarray:
         """Shifts of predictions that yield their covariance due to the choice of alpha, (2, K, p).
 
         The covariance is the product of the first shifts of two predictions less that of the
@@ -132,20 +154,14 @@ class Ensemble:
         """
         if not any(np.any(regression.alpha_deviation > 0) for regression in self.regressions):
             return np.zeros((2, self.n_outputs, count(X)))
-        vectors = [regression.alpha_vectors for regression in self.regressions]
-        shifts = by_features(partial(self._alpha_shifts, vectors), self.layer, X)
+        shifts = by_features(self._alpha_shifts, self.layer, X)
         # Squares of their units may exceed single precision.
         return np.concatenate(shifts, axis=2).astype(float) * self.unit[:, None]
 
-    def _alpha_shifts(self, vectors: list[Array], h: Array) -> np.ndarray:
+    def _alpha_shifts(self, h: Array) -> np.ndarray:
         """The same for features h (M, N', p) in the fit's units."""
-        xp, parts = namespace(h), []
-        flat = xp.reshape(h, (-1, h.shape[2]))
-        for regression, pair in zip(self.regressions, vectors, strict=True):
-            weights = xp.reshape(
-                transposed(regression.smoother.to_t) @ pair, (2, flat.shape[0], -1)
-            )
-            parts.append(to_numpy(transposed(weights) @ flat / self.n_members))
+        flat = namespace(h).reshape(h, (-1, h.shape[2]))
+        parts = [to_numpy(regression.alpha_weights @ flat) for regression in self.regressions]
         return self.ordered(parts, axis=1)
 
     def row_fits(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, list[RowFit]]]:
@@ -155,16 +171,21 @@ class Ensemble:
             fits = []
             for regression in self.regressions:
                 y = xp.stack([block.y[k, :] for k in regression.outputs])
-                fits.append(row_fit(regression.smoother, h, y, block.root_weight, block.block_ids))
+                fits.append(row_fit(regression.exact, h, y, block.root_weight, block.block_ids))
             yield block, fits
 
     def members(self, few: slice) -> Ensemble:
         """Some of the members, without forms."""
-        each = ((regression, regression.smoother.members(few)) for regression in self.regressions)
+        each = ((regression, regression.exact.members(few)) for regression in self.regressions)
         parts = tuple(
             replace(regression, smoother=smoother, forms={}) for regression, smoother in each
         )
         return replace(self, layer=self.layer.members(few), regressions=parts)
+
+    @property
+    def summary(self) -> Ensemble:
+        """The ensemble without the coordinates of points, for predictions."""
+        return replace(self, regressions=tuple(part.summary for part in self.regressions))
 
     @property
     def coefficients(self) -> np.ndarray:

@@ -17,7 +17,6 @@ effect.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.source import Block
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.input_map.response import MapResponse
-from ulmus.core.layer.functionals import Functionals, by_features
+from ulmus.core.layer.functionals import Functionals, PointBlock, Points, by_features
 
 # Directions of the map: as many as have this share of the effect on predictions, and not more than
 # the limit.
@@ -59,7 +58,7 @@ class MapUncertainty:
     # (r, M, N', K): vectors whose products with features are the covariances b.
     covariances: Array
 
-    def shifts(self, ensemble: Ensemble, X: Array | Functionals) -> np.ndarray:
+    def shifts(self, ensemble: Ensemble, X: Points) -> np.ndarray:
         """a + b and b at the rows of X, or for functionals, in the units of y, (2, r, K, p)."""
         layer, r = ensemble.layer, len(self.changes)
         xp = namespace(self.slopes)
@@ -71,11 +70,13 @@ class MapUncertainty:
         out[0] += self._by_layer(ensemble, X)
         return out * ensemble.unit[:, None]
 
-    def _by_layer(self, ensemble: Ensemble, X: Array | Functionals) -> np.ndarray:
+    def _by_layer(self, ensemble: Ensemble, X: Points) -> np.ndarray:
         """Derivatives of functionals along each direction at the same coefficients, (r, K, p)."""
         if isinstance(X, Functionals):
             return self._by_layer_of_functionals(ensemble, X)
         layer = ensemble.layer
+        if isinstance(X, PointBlock):
+            return self._of_inputs(ensemble, layer.inputs(dense(X.X)), X.features(layer))
 
         def of_rows(rows: slice) -> np.ndarray:
             return self._of_inputs(ensemble, layer.inputs(dense(taken_rows(X, rows))))
@@ -108,15 +109,18 @@ class MapUncertainty:
         before = self._of_inputs(ensemble, Z - step * change)
         return (after - before) / (2 * to_numpy(step))
 
-    def _of_inputs(self, ensemble: Ensemble, Z: Array) -> np.ndarray:
-        """Derivatives along each direction at inputs Z (d', b) of the layer, (r, K, b)."""
-        total: Any = 0.0
-        for m in range(ensemble.n_members):
-            _, slope, W = member_features(ensemble, m, Z)
-            total = total + _gradients(ensemble, m, slope, W)
-        total = total / ensemble.n_members
-        changes = like(self.changes, Z)
-        parts = [namespace(Z).sum(Z * (P @ total), axis=1) for P in changes]
+    def _of_inputs(self, ensemble: Ensemble, Z: Array, h: Array | None = None) -> np.ndarray:
+        """Derivatives along each direction at inputs Z (d', b) with features h, (r, K, b)."""
+        layer, xp, columns = ensemble.layer, namespace(Z), []
+        slope = layer.slopes(Z, h)
+        flat = xp.reshape(slope, (-1, slope.shape[2]))
+        for regression in ensemble.regressions:
+            beta = regression.smoother.beta[:, int(layer.constant) :, :] / layer.n_members
+            weights = layer.W[:, :, None, :] * beta[:, :, :, None]
+            stacked = xp.reshape(weights, (flat.shape[0], -1)).T @ flat
+            columns.append(xp.reshape(stacked, (beta.shape[2], -1, stacked.shape[1])))
+        total, changes = ensemble.ordered(columns), like(self.changes, Z)
+        parts = [xp.sum(Z * (P @ total), axis=1) for P in changes]
         return np.stack([to_numpy(part) for part in parts])
 
 
@@ -131,8 +135,8 @@ def _gradients(ensemble: Ensemble, m: int, slope: Array, W: Array) -> Array:
     xp, first = namespace(slope), int(ensemble.layer.constant)
     columns = []
     for regression in ensemble.regressions:
-        beta = regression.smoother.member_beta(m)[first:, :]
-        columns.append(xp.stack([W.T @ (beta[:, k, None] * slope) for k in range(beta.shape[1])]))
+        beta = regression.smoother.beta[m, first:, :]
+        columns.append(xp.stack([(W * beta[:, k, None]).T @ slope for k in range(beta.shape[1])]))
     return ensemble.ordered(columns)
 
 
@@ -238,7 +242,7 @@ class _MemberRows:
     @property
     def to_t(self) -> Array:
         """Map from features to coordinates, (N', N')."""
-        return self.regression.smoother.to_t[self.m, :, :]
+        return self.regression.exact.to_t[self.m, :, :]
 
     def covariances(self, along: Array) -> Array:
         """Vectors (r, N', K) whose products with features are covariances with the directions."""
@@ -252,12 +256,12 @@ class _MemberRows:
         With :math:`G = H'H + \alpha I` they are :math:`G^{-1} (\dot H' r - H' \dot H b)`, solved in
         coordinates t. A sample stands for all rows: its sums are scaled by their weight.
         """
-        xp, smoother = namespace(y), self.regression.smoother
+        xp, smoother = namespace(y), self.regression.exact
         first = self.h.shape[0] - self.slope.shape[0]
         weight = xp.ones_like(y[0, :]) if self.root_weight is None else self.root_weight**2
         share = smoother.mass / float(xp.sum(weight))
         weight = weight * share
-        residual = (y - smoother.member_beta(self.m).T @ self.h) * weight
+        residual = (y - smoother.beta[self.m, :, :].T @ self.h) * weight
         sides = []
         for k in range(y.shape[0]):
             back = (self.slope * residual[k, :]) @ self.Z.T

@@ -209,8 +209,8 @@ def regression_noise(
         choice = np.asarray(choice)[list(regression.outputs)]
     path = None
     if spec.pilot and form is not None:
-        path = first_group_path(regression.smoother, regression.y_square, form.stacked)
-    return noise_variance(choice, regression.smoother, path)
+        path = first_group_path(regression.exact, regression.y_square, form.stacked)
+    return noise_variance(choice, regression.exact, path)
 
 
 def _with_primal_forms(
@@ -261,7 +261,7 @@ def _with_dual_forms(
     parts, records = [], []
     for regression, total in zip(ensemble.regressions, totals.parts, strict=True):
         arrays = total.records.joined()
-        row_fit = RowFit(regression.smoother, arrays.pop("t"), arrays.pop("residual"), None)
+        row_fit = RowFit(regression.exact, arrays.pop("t"), arrays.pop("residual"), None)
         common = row_form(row_fit.t, COMMON)
         variance = regression_noise(regression, spec, common)
         forms: dict[str, PairForms] = {}
@@ -364,13 +364,14 @@ class SecondPass:
         return totals
 
     def _empty(self, regression: Regression) -> RegressionSums:
-        to_t = regression.smoother.to_t[:, : regression.smoother.n_strong, :]
+        smoother = regression.exact
+        to_t = smoother.to_t[:, : smoother.n_strong, :]
         (M, N, _), sampling, pairs = to_t.shape, self.sampling, None
         if self.groups:
             # Sums over the first groups alone are over all rows.
             between = sampling if self.groups[-1].stop == M else ALL_ROWS
             pairs = between.zeros(N, self.groups, like=to_t)
-        groups, K = sampling.groups(*regression.smoother.center.shape), len(regression.outputs)
+        groups, K = sampling.groups(*smoother.center.shape), len(regression.outputs)
         sums = [noise.sums(to_t, K, groups, sampling) for noise in self.noises]
         return RegressionSums(pairs, sums, RowRecords([]))
 

@@ -73,7 +73,7 @@ def fitted_moments(
     parts = []
     for regression, from_phi in regressions(factor, layer, scaling.units, spec, source):
         assert from_phi is not None  # the factor is one of whitened features
-        gram = moments.gram.rotated(from_phi[:, : regression.smoother.n_strong, :])
+        gram = moments.gram.rotated(from_phi[:, : regression.exact.n_strong, :])
         variance, forms = regression_noise(regression, spec, gram), {}
         if spec.constant_noise:
             forms[COMMON.name] = common_forms(gram, variance.sigma2)

@@ -16,10 +16,25 @@ import numpy as np
 
 from ulmus.core.arrays.backend import Array, dense, taken_rows, to_numpy
 from ulmus.core.data.scaling import FeatureScale
-from ulmus.core.ensemble.components import point_parts, undersmoothed_parts
+from ulmus.core.ensemble.components import (
+    leverages,
+    low_rank_undersmoothed_parts,
+    point_parts,
+    undersmoothed_parts,
+)
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.ensemble.map_uncertainty import MapUncertainty
 from ulmus.core.fit.layer import InputMap
+from ulmus.core.fit.low_rank import (
+    Compact,
+    LowRank,
+    LowRankBasis,
+    LowRankShifts,
+    LowRankUndersmoothing,
+    large_forms,
+    low_rank,
+    low_rank_undersmoothing,
+)
 from ulmus.core.fit.misfit import Misfit, mapped, misfit
 from ulmus.core.fit.refits import (
     MOST_FOLDED_ROWS,
@@ -27,13 +42,14 @@ from ulmus.core.fit.refits import (
     Refits,
     held_out_folds,
     map_shifts,
+    refitted,
     refitted_folds,
 )
 from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.core.fit.spec import FitSpec
 from ulmus.core.fit.training_rows import CompressedRows, RowSums, TrainingRows
 from ulmus.core.fit.undersmoothed_fit import Undersmoothing, undersmoothing
-from ulmus.core.layer.functionals import Functionals, by_features, count
+from ulmus.core.layer.functionals import Functionals, Points, by_features, count
 from ulmus.core.noise_covariance.diagnostics import NeighbourCorrelation
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.hac import HACEstimate
@@ -46,6 +62,7 @@ from ulmus.core.variance.estimates import (
     UndersmoothedParts,
     joined,
 )
+from ulmus.core.variance.quadratic_forms import PairForms
 from ulmus.exceptions import DegenerateFitWarning, NoResidualDofError, NoUndersmoothedFitError, warn
 from ulmus.messages import Message, Setting
 
@@ -75,6 +92,8 @@ class Fit:
     compressed: CompressedRows | None = None  # what replaces the rows of a compressed fit
     # Stored refits; None if they are computed from rows and specification.
     refits: Refits | None = None
+    # What replaces the exact forms, where these are not kept.
+    compact: Compact | None = None
 
     @property
     def estimates(self) -> tuple[str, ...]:
@@ -138,8 +157,10 @@ class Fit:
         """Prediction at the rows of X, or of functionals, shape (K, p)."""
         return self.ensemble.mean(X)
 
-    def parts(self, X: Array | Functionals, estimate: str | None = None) -> PointParts:
+    def parts(self, X: Points, estimate: str | None = None) -> PointParts:
         """Mean, spread and both means of the form at rows of X or of functionals, each (p, K)."""
+        if self.low_rank is None:
+            _ = self.exact_ensemble
         return joined(
             by_features(partial(self.parts_of, estimate=estimate), self.ensemble.layer, X)
         )
@@ -149,7 +170,72 @@ class Fit:
     ) -> PointParts:
         """The same for features h (M, N', p), or bilinear in them and other features."""
         pairing = ESTIMATES[self.estimates[0] if estimate is None else estimate].pairing
-        return point_parts(self.ensemble, pairing, h, other)
+        if self.low_rank is not None:
+            return point_parts(self.ensemble, pairing, h, other, self.low_rank.parts)
+        return point_parts(self.exact_ensemble, pairing, h, other)
+
+    def leverage(self, X: Array | Functionals) -> np.ndarray:
+        """Squared lengths of the coordinates, mean over members, shape (K, p)."""
+        ensemble, low_rank = self.ensemble, None
+        if self.low_rank is None:
+            ensemble = self.exact_ensemble
+        else:
+            low_rank = self.low_rank.parts
+        task = partial(leverages, ensemble, low_rank=low_rank)
+        return np.concatenate(by_features(task, ensemble.layer, X), axis=1)
+
+    @property
+    def variance_tolerance(self) -> float:
+        """Largest relative error of a standard error that was measured; zero for exact forms."""
+        return 0.0 if self.low_rank is None else self.low_rank.tolerance
+
+    @property
+    def low_rank(self) -> LowRank | None:
+        """Forms of low rank for the variances of predictions, where they replace the exact ones."""
+        if self.compact is not None:
+            return self.compact.forms
+        return None if self._low_rank is None else self._low_rank.forms
+
+    @cached_property
+    def _low_rank(self) -> LowRankBasis | None:
+        return low_rank(self)
+
+    @cached_property
+    def low_rank_shifts(self) -> tuple[LowRankShifts, ...] | None:
+        """Leave-one-out shifts of each regression in low-rank coordinates, where these are used."""
+        if self.low_rank is None or self.rows is None:
+            return None
+        basis = self._low_rank
+        return None if basis is None else basis.shifts(self.exact_ensemble, self.rows)
+
+    @cached_property
+    def low_rank_undersmoothing(self) -> LowRankUndersmoothing | None:
+        """The forms of low rank of the undersmoothed networks."""
+        if self.compact is not None and self.compact.undersmoothing is not None:
+            return self.compact.undersmoothing
+        return None if self.low_rank is None else low_rank_undersmoothing(self)
+
+    @cached_property
+    def exact_ensemble(self) -> Ensemble:
+        """The ensemble with exact forms: computed again from the rows if they are not kept."""
+        if self.compact is None or self.rows is None:
+            return self.ensemble
+        return refitted(self)
+
+    def prepare(self) -> None:
+        """Compute the forms and refits that variances use, once and before blocks of points."""
+        if self.low_rank is None:
+            _ = self.exact_ensemble
+        _ = self.folded
+
+    @property
+    def noise_forms(self) -> tuple[PairForms, ...]:
+        """Forms of the noise of the undersmoothed networks, for each regression."""
+        forms = self.undersmoothing.forms
+        if forms is not None:
+            return forms
+        pairing = ESTIMATES[self.estimates[0]].pairing
+        return tuple(part.forms[pairing] for part in self.exact_ensemble.regressions)
 
     def noise_variance(self, X: Array, weight: np.ndarray | None = None) -> np.ndarray:
         """Variance of a new observation around its prediction, shape (p, K).
@@ -166,20 +252,20 @@ class Fit:
         residual = self.per_regression(lambda part: part.noise_variance.residual)
         return np.repeat(residual[:, None], X.shape[0], axis=1)
 
-    def choice_variance(self, X: Array | Functionals) -> np.ndarray:
+    def choice_variance(self, X: Points) -> np.ndarray:
         """Variance of the prediction due to the choice of alpha and map, shape (p, K)."""
         return self.choice_shifts(X).variance
 
-    def choice_shifts(self, X: Array | Functionals) -> ChoiceShifts:
+    def choice_shifts(self, X: Points) -> ChoiceShifts:
         """Shifts of the prediction from which that variance and its covariances follow."""
         added, subtracted = self.ensemble.alpha_shifts(X)
         return ChoiceShifts(Shifts(added[None], subtracted[None]), self.map_shifts(X))
 
-    def map_variance(self, X: Array | Functionals) -> np.ndarray:
+    def map_variance(self, X: Points) -> np.ndarray:
         """Variance of the prediction due to the choice of the map, shape (K, p)."""
         return self.map_shifts(X).variance
 
-    def map_shifts(self, X: Array | Functionals) -> Shifts:
+    def map_shifts(self, X: Points) -> Shifts:
         """Shifts of the prediction due to the map: of each fold, or to first order, (s, K, p)."""
         none = np.zeros((1, self.ensemble.n_outputs, count(X)))
         if self.folded:
@@ -305,7 +391,7 @@ class Fit:
         """Networks of the same members with a smaller ridge parameter."""
         if self.compressed is None:
             data, omega = (None, None) if self.rows is None else (self.rows.data, self.rows.omega)
-            return undersmoothing(self.ensemble, self.estimates[0], data, omega)
+            return undersmoothing(self.exact_ensemble, self.estimates[0], data, omega)
         if self.compressed.undersmoothing is None:
             return undersmoothing(self.ensemble, self.estimates[0])
         return self.compressed.undersmoothing
@@ -313,7 +399,8 @@ class Fit:
     def undersmoothed_parts(self, X: Array | Functionals) -> UndersmoothedParts:
         """Mean and variance of the undersmoothed networks at rows of X or of functionals."""
         # Factored once, before the blocks of points.
-        _ = self.undersmoothing
+        if self.low_rank_undersmoothing is None:
+            _ = self.undersmoothing
         parts = by_features(self.undersmoothed_parts_of, self.ensemble.layer, X)
         columns = zip(*(part[:4] for part in parts), strict=True)
         mean, spread, noise, null_space = (np.concatenate(a) for a in columns)
@@ -321,11 +408,11 @@ class Fit:
 
     def undersmoothed_parts_of(self, h: Array, other: Array | None = None) -> UndersmoothedParts:
         """The same for features h (M, N', p), or bilinear in them and other features."""
-        networks, forms = self.undersmoothing.networks, self.undersmoothing.forms
-        if forms is None:
-            pairing = ESTIMATES[self.estimates[0]].pairing
-            forms = tuple(part.forms[pairing] for part in self.ensemble.regressions)
-        return undersmoothed_parts(self.ensemble, networks, forms, h, other)
+        low_rank = self.low_rank_undersmoothing
+        if low_rank is None:
+            networks = self.undersmoothing.networks
+            return undersmoothed_parts(self.exact_ensemble, networks, self.noise_forms, h, other)
+        return low_rank_undersmoothed_parts(self.ensemble, low_rank.parts, low_rank.dof, h, other)
 
     @cached_property
     def undersmoothing_gap(self) -> float:
@@ -377,19 +464,36 @@ class Fit:
 
     # ------------------------------------------------------------ compression
 
+    def compacted(self) -> Fit:
+        """The same fit without exact forms, if these are large and follow from its rows."""
+        if self.compact is not None or self.rows is None or not large_forms(self):
+            return self
+        return self._without_forms(Compact(self.low_rank, None))
+
+    def _without_forms(self, compact: Compact) -> Fit:
+        noise_model = None if self.noise_model is None else self.noise_model.summary
+        return replace(
+            self, ensemble=self.ensemble.summary, noise_model=noise_model, compact=compact
+        )
+
     def compress(self, residual_shape: ResidualShape | None = None) -> Fit:
-        """The same fit with every form in its primal shape, without training rows."""
-        gap, smaller = self.undersmoothing_gap, None
-        if not np.isnan(gap):
-            smaller = self.undersmoothing.primal()
+        """The same fit without training rows: with forms of low rank, or all in primal shape."""
+        smaller, gap = None, self.undersmoothing_gap
+        unavailable = bool(np.isnan(gap))
+        undersmoothed = None if unavailable else self.low_rank_undersmoothing
+        if self.low_rank is not None and (unavailable or undersmoothed is not None):
+            fit = self._without_forms(Compact(self.low_rank, undersmoothed))
+        else:
+            fit = replace(self, ensemble=self.exact_ensemble, compact=None)
+            smaller = None if unavailable else self.undersmoothing.primal()
         parts = [
             replace(part, forms={name: pair.primal() for name, pair in part.forms.items()})
-            for part in self.ensemble.regressions
+            for part in fit.ensemble.regressions
         ]
         return replace(
-            self,
-            ensemble=replace(self.ensemble, regressions=tuple(parts)),
-            gap_points=taken_rows(self.gap_points, slice(0)),
+            fit,
+            ensemble=replace(fit.ensemble, regressions=tuple(parts)),
+            gap_points=taken_rows(fit.gap_points, slice(0)),
             rows=None,
             sums=None,
             compressed=CompressedRows(gap, smaller, residual_shape),

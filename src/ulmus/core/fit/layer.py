@@ -16,7 +16,7 @@ import scipy.sparse
 from ulmus.core.arrays.backend import Array, is_on_host, like, to_numpy
 from ulmus.core.data.scaling import FeatureScale
 from ulmus.core.data.source import Block, SamplePass, Source
-from ulmus.core.fit.sizes import FEWEST_UNITS, dof_of_more_rows, size_rule
+from ulmus.core.fit.sizes import FEWEST_UNITS, dof_of_function, size_rule
 from ulmus.core.fit.spec import LayerSpec
 from ulmus.core.input_map.correlated_noise import MAX_WHITENED_ROWS, learned_map_correlated
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks, probe_networks
@@ -161,9 +161,9 @@ def hidden_layer(
     rule = size_rule(reference)
     n_neurons, n_members = spec.n_neurons, spec.n_members
     if n_neurons is None:
-        n_neurons = rule.units(scale.n_rows, dof)
+        n_neurons = rule.n_units(scale.n_rows, dof)
     if n_members is None:
-        n_members = rule.members(scale.n_rows, n_neurons)
+        n_members = rule.n_members(scale.n_rows, n_neurons)
     layer = drawn_layer(
         np.random.SeedSequence(spec.seed).spawn(n_members),
         n_neurons,
@@ -254,7 +254,7 @@ def _optimised(
         missed_signal=missed and explains_nothing(found.value, probes.n_inputs),
     )
     dof = probes.dof(found.matrix, found.log_alpha)
-    dof = dof_of_more_rows(dof, probes.Z.shape[0], sample.n_rows)
+    dof = dof_of_function(dof, probes.n_units, probes.Z.shape[0], sample.n_rows)
     return input_map, dof, MapSource(sample.block.taken(probes.order), probes, found)
 
 

@@ -10,6 +10,7 @@ choice.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -18,21 +19,53 @@ from ulmus.core.arrays.backend import Array, dense, like, namespace, taken_rows,
 from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.scaling import checked_feature_scale, feature_scale
 from ulmus.core.data.source import RowBlocks
+from ulmus.core.ensemble.ensemble import Ensemble
 from ulmus.core.ensemble.regression import fitted_rows
 from ulmus.core.fit.layer import Importances, InputImportances, MapSearch, hidden_layer
 from ulmus.core.fit.spec import FitSpec, LayerSpec
-from ulmus.core.layer.functionals import Functionals, by_features
+from ulmus.core.layer.functionals import Points, by_features
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.core.noise_covariance.structure import CovarianceStructure
+from ulmus.core.noise_model.forms import RowVariances, with_modelled_noise
+from ulmus.core.ridge.member_pairs import COMMON, MODELLED
 from ulmus.progress import counted, stage
+
+if TYPE_CHECKING:
+    from ulmus.core.fit.fit import Fit
+
 
 # Folds, each excluded from optimising a map once.
 N_FOLDS = 5
 # Largest number of rows for which folds enter the error bars. Above it the influence of a row on
 # the map is small (benchmarks/coverage.py, part "tuned"), and five optimisations are expensive.
 MOST_FOLDED_ROWS = 400
+
+
+def refitted(fit: Fit) -> Ensemble:
+    """The ensemble of a fit in memory with its forms, computed again from the rows.
+
+    Layer, ridge parameters and noise variances are those of the fit.
+    """
+    assert fit.rows is not None  # the caller's condition
+    data, spec, parts = fit.rows.data, fit.spec.regression, []
+    dual = data.n_rows < fit.ensemble.layer.width if fit.spec.dual is None else fit.spec.dual
+    for part in fit.ensemble.regressions:
+        rows = replace(data, y=data.y[list(part.outputs), :])
+        again = fitted_rows(
+            rows, fit.ensemble.layer, replace(spec, alpha=part.smoother.alpha), dual=dual
+        )
+        (regression,) = again.ensemble.regressions
+        forms, common = dict(regression.forms), regression.forms.get(COMMON.name)
+        if common is not None:
+            forms[COMMON.name] = replace(common, scale=part.noise_variance.sigma2)
+        parts.append(replace(part, smoother=regression.smoother, forms=forms))
+    ensemble, model = replace(fit.ensemble, regressions=tuple(parts)), fit.noise_model
+    if model is None or MODELLED.name not in spec.pairings:
+        return ensemble
+    variances = RowVariances(fit.rows.noise)
+    return with_modelled_noise(ensemble, data, model.varies, variances, exact=spec.exact)
 
 
 @dataclass(frozen=True)
@@ -45,7 +78,7 @@ class Fold:
     coefficients: np.ndarray  # (M, N', K): coefficients of the features, in the units of y
     shift: np.ndarray  # (K,): constant of each output
 
-    def mean(self, X: Array | Functionals) -> np.ndarray:
+    def mean(self, X: Points) -> np.ndarray:
         """Prediction at the rows of X, or of functionals, shape (K, p)."""
         layer = self.layer
         M, width, K = self.coefficients.shape
@@ -197,7 +230,7 @@ def out_of_fold(folds: tuple[Fold, ...], residuals: np.ndarray) -> np.ndarray:
     return out
 
 
-def map_shifts(folds: tuple[Fold, ...], X: Array | Functionals) -> np.ndarray:
+def map_shifts(folds: tuple[Fold, ...], X: Points) -> np.ndarray:
     """Deviations of the folds' predictions from their mean, in the units of y, (folds, K, p).
 
     Their squares sum to the variance due to the choice of the map: the sample variance between

@@ -1,9 +1,8 @@
 """The numbers of units and of members that are chosen from the rows.
 
 Units beyond a few times the effective degrees of freedom of the function change a prediction
-little, and fewer cost accuracy. The error that members of few units share is not averaged out, so
-that units come before members: members fill up a total number of units, within a budget of
-multiplications.
+little, and fewer cost accuracy. What members of few units have in common is not averaged out, so
+that units come before members, whose number is what a budget of multiplications leaves.
 """
 
 from __future__ import annotations
@@ -18,39 +17,44 @@ FEWEST_UNITS = 100
 
 @dataclass(frozen=True)
 class SizeRule:
-    """Numbers of units of a member, and of members."""
+    """Numbers of units of a member, and of members.
 
-    # Units in addition to those for each effective degree of freedom.
-    spare: int
+    Products are those of the rows, the members and the squared units of one.
+    """
+
+    # Units for each effective degree of freedom, and in addition to them.
     per_dof: float
-    growth: float  # largest number of units, over the square root of the number of rows
-    most: int  # largest number of units
-    products: float  # largest product of the rows, the members and the squared units of one
-    total: int  # units of all members, up to which members are added
-    # Numbers of members: the least for very many rows, the least otherwise, and the largest.
-    members_of_many: int
-    fewest_members: int
-    most_members: int
+    spare: int
+    # Largest numbers of units: by the square root and by the fourth root of the rows, and in all.
+    by_root: float
+    by_fourth_root: float
+    most_units: int
+    # Largest product of the least number of members, and product up to which members are added.
+    products: float
+    cheap_products: float
+    total: int  # units of all members, beyond which there are no more than the usual members
+    # Numbers of members: the least, the usual and the largest.
+    members: tuple[int, int, int]
 
-    def units(self, n_rows: int, dof: float | None) -> int:
+    def n_units(self, n_rows: int, dof: float | None) -> int:
         """Units of a member for effective degrees of freedom, where they are known."""
-        rows = max(n_rows, 1)
-        affordable = math.sqrt(self.products / (self.members_of_many * rows))
-        useful = math.inf if dof is None else self.spare + self.per_dof * dof
-        return int(
-            max(FEWEST_UNITS, min(useful, self.growth * math.sqrt(rows), self.most, affordable))
-        )
+        n = max(n_rows, 1)
+        bounds = [self.by_root * n**0.5, self.by_fourth_root * n**0.25, float(self.most_units)]
+        bounds.append(math.sqrt(self.products / (self.members[0] * n)))
+        if dof is not None:
+            bounds.append(self.spare + self.per_dof * dof)
+        return int(max(FEWEST_UNITS, min(bounds)))
 
-    def members(self, n_rows: int, n_neurons: int) -> int:
-        """Members of ``n_neurons`` units each."""
-        wanted = max(self.fewest_members, min(self.most_members, self.total // n_neurons))
-        affordable = int(self.products / (max(n_rows, 1) * n_neurons**2))
-        return max(self.members_of_many, min(wanted, affordable))
+    def n_members(self, n_rows: int, n_units: int) -> int:
+        """Members of ``n_units`` units each."""
+        least, usual, most = self.members
+        cheap = self.cheap_products / (max(n_rows, 1) * n_units**2)
+        return int(max(least, min(most, max(usual, self.total // n_units), cheap)))
 
 
-# A GPU multiplies so fast that units are not limited by degrees of freedom.
-HOST = SizeRule(200, 3.0, 20.0, 4000, 1e11, 3000, 3, 5, 8)
-GPU = SizeRule(0, math.inf, 40.0, 8000, 1.25e13, 0, 8, 8, 8)
+HOST = SizeRule(2.0, 200, 20.0, 134.0, 4000, 1e11, 3.5e9, 3000, (3, 6, 8))
+# A GPU multiplies so fast that neither number is worth saving.
+GPU = SizeRule(0.0, 8000, 40.0, math.inf, 8000, 1.25e13, math.inf, 0, (8, 8, 8))
 
 
 def size_rule(reference: Array) -> SizeRule:
@@ -58,9 +62,11 @@ def size_rule(reference: Array) -> SizeRule:
     return HOST if is_on_host(reference) else GPU
 
 
-def dof_of_more_rows(dof: float, n_sample: int, n_rows: int) -> float:
-    """Effective degrees of freedom for all rows, from those for a sample of them.
+def dof_of_function(dof: float, n_units: int, n_sample: int, n_rows: int) -> float:
+    """Effective degrees of freedom of networks of many units on all rows.
 
-    They grow with about the cube root of the number of rows.
+    ``dof`` are those of a network of ``n_units`` units on a sample: units bound them, and they grow
+    with about the cube root of the number of rows.
     """
-    return dof * max(1.0, n_rows / n_sample) ** (1 / 3)
+    unbounded = dof / max(1 - dof / n_units, 1 / n_units)
+    return unbounded * max(1.0, n_rows / n_sample) ** (1 / 3)

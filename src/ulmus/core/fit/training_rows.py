@@ -6,13 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ulmus.core.data.source import RowBlocks
+from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
+from ulmus.core.arrays.threads import mapped
+from ulmus.core.data.cv_blocks import block_starts
+from ulmus.core.data.source import Block, RowBlocks, regroup_blocks
 from ulmus.core.ensemble.regression import SampleScaling
 from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.core.fit.undersmoothed_fit import Undersmoothing
+from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise_covariance.diagnostics import NeighbourCorrelation, serial_correlation
 from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.ridge.moments import Moments
+from ulmus.core.ridge.smoother import Smoother
 
 # Residuals below this share of the largest deviation of y from its mean are numerical error.
 NEGLIGIBLE = 1e-3
@@ -57,6 +62,31 @@ class TrainingRows:
         """Results (K, n) of the rows, where copies have those of the rows that they repeat."""
         copy_of = self.data.copy_of
         return values if copy_of is None else values[:, copy_of]
+
+    def shifts(
+        self, smoother: Smoother, outputs: tuple[int, ...], layer: HiddenLayer, t: Array
+    ) -> np.ndarray:
+        """Changes of predictions at coordinates t by leaving out each block, (K', blocks, p).
+
+        They are those of some outputs with a smoother, in the fit's units of y.
+        """
+        xp, M, block_index = namespace(t), smoother.n_members, self.data.block_index
+        flat = xp.reshape(t, (-1, t.shape[2]))
+        out = np.zeros((len(outputs), self.data.n_blocks, t.shape[2]))
+
+        def add(block: Block) -> None:
+            index, Q = block.rows, smoother.coordinates(layer(block.X))
+            starts = block_starts(block_index[index])
+            for j, k in enumerate(outputs):
+                L = like(self.loo[:, k, index] / M, Q)
+                if block.root_weight is not None:
+                    L = L * block.root_weight**2
+                shifts = xp.reshape(Q * L[:, None, :], (-1, Q.shape[2])).T @ flat
+                by_block = np.add.reduceat(to_numpy(shifts), starts, axis=0)
+                out[j, block_index[index][starts], :] = by_block
+
+        mapped(add, regroup_blocks(self.data))
+        return out
 
     @property
     def calibration_rows(self) -> np.ndarray:

@@ -63,7 +63,7 @@ def undersmoothing(
         raise _unavailable("float32-undersmoothing", cause, suggestions)
     products = _group_products(ensemble, data)
     networks = tuple(
-        undersmoothed_networks(regression.smoother, regression.y_square, stacked)
+        undersmoothed_networks(regression.exact, regression.y_square, stacked)
         for regression, stacked in zip(ensemble.regressions, products, strict=True)
     )
     # Forms of single rows do not apply: each member has residuals of its own.
@@ -98,7 +98,7 @@ def _group_products(ensemble: Ensemble, data: RowBlocks | None) -> list[Callable
     groups = member_groups(ensemble.n_members, ensemble.layer.W.shape[1])
     totals = data.reduce(SecondPass(ensemble, groups, [], ()))
     return [
-        total.pairs_of(regression.smoother).stacked
+        total.pairs_of(regression.exact).stacked
         for regression, total in zip(parts, totals.parts, strict=True)
     ]
 
@@ -112,12 +112,12 @@ def _row_forms(
     forms: list[Form] = []
     dual = _stored_rows(regression.forms)
     for k in regression.outputs:
-        squares = like(omega[k], regression.smoother.q)
+        squares = like(omega[k], regression.exact.q)
         if dual is not None:
             members = namespace(squares).broadcast_to(squares, (dual.Q.shape[0], squares.shape[0]))
             forms.append(row_form(dual.Q, OWN, members))
         else:
-            to_t = regression.smoother.to_t[:, : regression.smoother.n_strong, :]
+            to_t = regression.exact.to_t[:, : regression.exact.n_strong, :]
             forms.append(RegeneratedForm(ensemble.layer, to_t, data, squares))
     ones = namespace(regression.noise_variance.sigma2).ones_like(regression.noise_variance.sigma2)
     return PairForms(OWN.name, tuple(forms), ones)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -107,6 +107,36 @@ class Functionals:
         return total
 
 
+class PointBlock(NamedTuple):
+    """Some points with their features in a layer, which are computed once for several results."""
+
+    X: Array  # (b, d): the points
+    layer: HiddenLayer
+    h: Array  # (M, N', b): their features
+
+    def features(self, layer: HiddenLayer) -> Array:
+        """Features in the same layer or in another one, shape (M, N', b)."""
+        return self.h if layer is self.layer else layer(self.X)
+
+
+# What predictions are evaluated at.
+Points = Array | Functionals | PointBlock
+
+
+def by_points(
+    task: Callable[[Points], Result], layer: HiddenLayer, points: Array | Functionals
+) -> list[Result]:
+    """Results of a task for blocks of points with their features, or for functionals."""
+    if isinstance(points, Functionals):
+        return [task(points)]
+
+    def of_rows(rows: slice) -> Result:
+        X = taken_rows(points, rows)
+        return task(PointBlock(X, layer, layer(X)))
+
+    return mapped(of_rows, row_blocks(points.shape[0], layer.width, layer.W))
+
+
 def _product(h: Array, weights: Any) -> Array:
     """Features (w, b) times sparse weights (b, q), shape (w, q)."""
     # Above two percent nonzero weights, a dense product is faster.
@@ -115,15 +145,19 @@ def _product(h: Array, weights: Any) -> Array:
     return h @ like(weights.toarray(), h)
 
 
-def count(points: Array | Functionals) -> int:
+def count(points: Points) -> int:
     """Number of points or functionals."""
+    if isinstance(points, PointBlock):
+        return int(points.X.shape[0])
     return points.count if isinstance(points, Functionals) else int(points.shape[0])
 
 
 def by_features(
-    task: Callable[[Array], Result], layer: HiddenLayer, points: Array | Functionals
+    task: Callable[[Array], Result], layer: HiddenLayer, points: Points
 ) -> list[Result]:
     """Results of a task for the features (M, N', b) of each block of points or functionals."""
+    if isinstance(points, PointBlock):
+        return [task(points.features(layer))]
     if isinstance(points, Functionals):
         return [task(h) for h in points.features(layer)]
     blocks = row_blocks(points.shape[0], layer.width, layer.W)

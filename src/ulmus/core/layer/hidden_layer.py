@@ -12,7 +12,7 @@ import scipy.sparse
 from scipy.special import ndtri
 from scipy.stats.qmc import Sobol
 
-from ulmus.core.arrays.backend import Array, dense, erf, like, logistic, namespace
+from ulmus.core.arrays.backend import Array, dense, erf, is_on_host, like, logistic, namespace
 from ulmus.core.layer.inputs import Inputs
 from ulmus.exceptions import InputError
 from ulmus.messages import ANY, Message, Setting
@@ -151,8 +151,9 @@ class HiddenLayer:
         return replace(self, W=self.W[few, :, :], b=self.b[few, :])
 
     def portions(self, n_rows: int) -> Iterator[HiddenLayer]:
-        """Members in portions, so that the features of ``n_rows`` rows fit in memory."""
-        size = max(1, PORTION_ELEMENTS // max(1, n_rows * self.n_units))
+        """Members in portions: one on the host, as many as fit in memory on a GPU."""
+        on_host = is_on_host(self.W)
+        size = 1 if on_host else max(1, PORTION_ELEMENTS // max(1, n_rows * self.n_units))
         for start in range(0, self.n_members, size):
             yield self.members(slice(start, min(start + size, self.n_members)))
 
@@ -184,6 +185,13 @@ class HiddenLayer:
         if self.constant:
             H = xp.concat([xp.ones_like(H[:, :1, :]), H], axis=1)
         return H, slope
+
+    def slopes(self, Z: Array, h: Array | None = None) -> Array:
+        """Slopes of the units (M, N, n) at layer inputs Z (d', n), from their features if known."""
+        slope = named(self.activation).slope
+        if h is None or slope is None:
+            return self.with_slopes(Z)[1]
+        return slope(h[:, int(self.constant) :, :])
 
     def _pre_activations(self, X: Array) -> Array:
         """Arguments u of the activation for all units of all members, shape (M N', n)."""
@@ -243,11 +251,12 @@ Both = tuple[Array, Array]
 class Activation(NamedTuple):
     """An activation, and the pair of it and its derivative.
 
-    Both functions may overwrite their argument.
+    These two functions may overwrite their argument.
     """
 
     value: Callable[[Array], Array]
     both: Callable[[Array], Both]
+    slope: Callable[[Array], Array] | None = None  # the derivative from the value
 
     def derivative(self, u: Array) -> Array:
         """The derivative."""
@@ -290,8 +299,8 @@ def _cos_both(u: Array) -> Both:
 
 
 ACTIVATIONS: dict[str, Activation] = {
-    "logistic": Activation(logistic, _logistic_both),
-    "tanh": Activation(lambda u: namespace(u).tanh(u), _tanh_both),
+    "logistic": Activation(logistic, _logistic_both, lambda g: g * (1 - g)),
+    "tanh": Activation(lambda u: namespace(u).tanh(u), _tanh_both, lambda g: 1 - g * g),
     "relu": Activation(lambda u: namespace(u).clip(u, min=0.0), _relu_both),
     "erf": Activation(erf, _erf_both),
     "cos": Activation(lambda u: namespace(u).cos(u), _cos_both),

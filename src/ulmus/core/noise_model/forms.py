@@ -106,7 +106,7 @@ class ModelledNoisePass:
         return totals
 
     def _empty(self, regression: Regression) -> ModelledSums:
-        smoother = regression.smoother
+        smoother = regression.exact
         like = smoother.to_t[:, : smoother.n_strong, :]
         groups = self.sampling.groups(*smoother.center.shape)
         return _noise(regression, self.varies).sums(like, groups, self.sampling)

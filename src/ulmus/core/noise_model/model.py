@@ -76,6 +76,11 @@ class NoiseVarianceModel:
         """Outputs whose variance is not constant, shape (K,)."""
         return ~np.isfinite(self.flat)
 
+    @property
+    def summary(self) -> NoiseVarianceModel:
+        """The model without the coordinates of points in its ensembles."""
+        return replace(self, logs=tuple(one and one.summary for one in self.logs))
+
     def variance(self, X: Array) -> np.ndarray:
         """Noise variance at the rows of X, shape (K, p)."""
         zeros = np.zeros((1, X.shape[0]))

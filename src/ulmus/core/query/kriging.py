@@ -190,7 +190,7 @@ class _KrigingRows:
             block = self.data.block(self.index[rows[few]])
             ((_, fits),) = ensemble.row_fits([block])
             own = fits[i].weighted
-            t = part.smoother.coordinates(portion(ensemble.layer, functionals, few))
+            t = part.exact.coordinates(portion(ensemble.layer, functionals, few))
             xp, loo = namespace(t), own.loo[:, part.outputs.index(self.k), :]
             shifts.append(to_numpy(xp.mean(loo * xp.sum(own.t * t, axis=1), axis=0)))
         return np.concatenate(shifts) * ensemble.unit[self.k]

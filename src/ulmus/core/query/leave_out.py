@@ -16,14 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array, like, namespace, taken_rows, to_numpy
-from ulmus.core.arrays.threads import mapped
-from ulmus.core.data.cv_blocks import block_starts
-from ulmus.core.data.source import Block, regroup_blocks
+from ulmus.core.arrays.backend import Array, taken_rows
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.refits import out_of_fold
 from ulmus.core.fit.training_rows import TrainingRows
-from ulmus.core.layer.functionals import by_features
 from ulmus.core.variance.estimates import Shifts, never_negative
 
 # Largest array of training rows times points; training features are recomputed for each chunk.
@@ -94,7 +90,7 @@ def prediction_moments(
     """
     ensemble = fit.ensemble
     if leverage is None:
-        leverage = np.concatenate(by_features(ensemble.leverage_of, ensemble.layer, X), axis=1)
+        leverage = fit.leverage(X)
     model = smoothed_noise(fit, fit.unit_noise(X)) * leverage * ensemble.unit[:, None] ** 2
     if np.any(fit.has_covariance):
         correlated = never_negative(fit.estimates[0], fit.parts(X)).T
@@ -172,29 +168,16 @@ def leave_one_out_shifts(fit: Fit, rows: TrainingRows, X: Array) -> Iterator[Lea
 
 def _shifts(fit: Fit, rows: TrainingRows, X: Array) -> np.ndarray:
     """f(x) - f_{-i}(x) in the units of y, shape (K, n, p)."""
-    ensemble = fit.ensemble
-    M, K = ensemble.n_members, len(rows.noise)
-    h = fit.features(X)
-    coordinates = [part.smoother.coordinates(h) for part in ensemble.regressions]
-    block_index = rows.data.block_index
-    out = np.zeros((K, rows.data.n_blocks, X.shape[0]))
-
-    def add(block: Block) -> None:
-        index, features = block.rows, fit.features(block.X)
-        starts = block_starts(block_index[index])
-        block_of_start = block_index[index][starts]
-        for part, t in zip(ensemble.regressions, coordinates, strict=True):
-            xp, Q = namespace(t), part.smoother.coordinates(features)
-            flat = xp.reshape(t, (-1, t.shape[2]))
-            for k in part.outputs:
-                L = like(rows.loo[:, k, index] * (ensemble.unit[k] / M), Q)
-                if block.root_weight is not None:
-                    L = L * block.root_weight**2
-                shifts = xp.reshape(Q * L[:, None, :], (-1, Q.shape[2])).T @ flat
-                out[k, block_of_start, :] = np.add.reduceat(to_numpy(shifts), starts, axis=0)
-
-    mapped(add, regroup_blocks(rows.data))
-    return out if rows.data.block_ids is None else out[:, block_index, :]
+    h, low_rank = fit.features(X), fit.low_rank_shifts
+    if low_rank is not None:
+        ensemble, parts = fit.ensemble, [shifts.of(h) for shifts in low_rank]
+    else:
+        ensemble, parts = fit.exact_ensemble, []
+        for part in ensemble.regressions:
+            t = part.exact.coordinates(h)
+            parts.append(rows.shifts(part.exact, part.outputs, ensemble.layer, t))
+    out = ensemble.ordered(parts) * ensemble.unit[:, None, None]
+    return out if rows.data.block_ids is None else out[:, rows.data.block_index, :]
 
 
 def noiseless(fit: Fit) -> np.ndarray:

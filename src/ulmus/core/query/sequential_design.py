@@ -75,7 +75,7 @@ def next_points(fit: Fit, candidates: Array, targets: Array, n: int) -> DesignCh
     if n < 1:
         text = "is not a number of measurements"
         raise InputError(Message("invalid-n", text, "n", n, ("use n >= 1",)))
-    ensemble, square = fit.ensemble, fit.ensemble.unit**2
+    ensemble, square = fit.exact_ensemble, fit.ensemble.unit**2
     regressions = [
         augmented_regression(fit, part, candidates, targets) for part in ensemble.regressions
     ]
@@ -250,7 +250,7 @@ def augmented_regression(
     fit: Fit, part: Regression, candidates: Array, targets: Array
 ) -> AugmentedRegression:
     """A regression with candidates to add."""
-    estimate = fit.estimates[0]
+    estimate, smoother = fit.estimates[0], part.exact
     name = ESTIMATES[estimate].pairing
     forms = tuple(form for form in part.forms[name].forms if isinstance(form, PairwiseForm))
     if len(forms) < len(part.forms[name].forms):
@@ -259,7 +259,7 @@ def augmented_regression(
         raise InputError(Message("dense-noise-matrix", text, "hc", "HC3-exact", (hc3,)))
 
     def coordinates(X: Array) -> Array:
-        blocks = by_features(part.smoother.coordinates, fit.ensemble.layer, X)
+        blocks = by_features(smoother.coordinates, fit.ensemble.layer, X)
         return namespace(*blocks).concat(blocks, axis=2)
 
     t, q = coordinates(targets), coordinates(candidates) * fit.mean_weight**0.5
@@ -270,9 +270,7 @@ def augmented_regression(
         # Outputs of constant noise have a form in units of its variance.
         scale = to_numpy(part.forms[name].scale)[:, None]
         noise = noise / np.where(scale > 0, scale, 1.0)
-    at_candidates, at_targets = (
-        MemberPredictions(a, member_values(part.smoother, a)) for a in (q, t)
-    )
+    at_candidates, at_targets = (MemberPredictions(a, member_values(smoother, a)) for a in (q, t))
     noise = like(noise, q)
     return AugmentedRegression(part, forms, estimate, q, noise, at_candidates, at_targets)
 

@@ -14,7 +14,7 @@ import numpy as np
 from ulmus.core.arrays.backend import Array, namespace, to_numpy, transposed
 from ulmus.core.data.cv_blocks import block_runs
 from ulmus.core.data.scaling import OutputUnits
-from ulmus.core.data.source import Block, Source
+from ulmus.core.data.source import Block, Source, row_keys
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.ridge.factor import Factor, Spectrum, spectrum
 from ulmus.core.ridge.preconditioner import scaled_rows
@@ -32,8 +32,10 @@ HARDLY_SPANNED = 1e-4
 # of a wide member varies little (benchmarks/core.py compares with the choice of all members).
 ALPHA_MEMBERS = 5
 ALPHA_UNITS = 2000
-# Approximate number of rows in leave-block-out scores; further blocks add no precision.
+# Approximate number of rows in leave-one-out and leave-block-out scores; more add no precision.
 SCORED_ROWS = 20_000
+# Seed of the keys by which rows are chosen.
+SEED = 3
 
 
 class AlphaChoice(NamedTuple):
@@ -132,8 +134,17 @@ class LeaveOneOutPass:
         total = np.zeros((len(self.alphas), self.parts.q.shape[2]))
         total[to_numpy(trace) > (1 - SMALLEST_RESIDUAL_SHARE) * n] = np.inf
         for block in self.units.blocks(blocks):
-            self._add(total, block, d)
+            scored = self._scored(block)
+            if scored.y.shape[1] > 0:
+                self._add(total, scored, d)
         return total
+
+    def _scored(self, block: Block) -> Block:
+        """The rows of a block that are scored."""
+        if self.parts.n_rows <= SCORED_ROWS:
+            return block
+        share = SCORED_ROWS / self.parts.n_rows
+        return block.taken(np.flatnonzero(row_keys(block, SEED) < share))
 
     def _add(self, total: np.ndarray, block: Block, d: Array) -> None:
         """Add the squared errors of a block of rows, with filters d (m, A, r)."""
@@ -170,18 +181,18 @@ class LeaveBlockOutPass(LeaveOneOutPass):
 
     title: ClassVar[str] = "Choosing alpha: leave-block-out errors"
 
-    def _add(self, total: np.ndarray, block: Block, d: Array) -> None:
+    def _scored(self, block: Block) -> Block:
+        """The rows of every few blocks."""
         if block.block_ids is None:
             suggestions = "give times, coordinates or groups of the rows", Setting("alpha", "loo")
             text = "requires blocks of rows"
             raise InputError(Message("no-block-ids", text, "alpha", "block-loo", suggestions))
-        xp, q = namespace(d), self.parts.q
-        # With many rows, score every few blocks.
         every = max(1, self.parts.n_rows // SCORED_ROWS)
-        scored = np.flatnonzero(block.block_ids % every == 0)
-        if len(scored) == 0:
-            return
-        block_ids, block = block.block_ids[scored], block.taken(scored)
+        return block.taken(np.flatnonzero(block.block_ids % every == 0))
+
+    def _add(self, total: np.ndarray, block: Block, d: Array) -> None:
+        xp, q, block_ids = namespace(d), self.parts.q, block.block_ids
+        assert block_ids is not None  # as blocks were scored
         Q, along = self._rows(block)
         unexplained = block.weighted_y - self.y_constant[:, None] * along
         constant = xp.broadcast_to(along, (Q.shape[0], 1, Q.shape[2]))

@@ -17,6 +17,7 @@ import numpy as np
 
 from ulmus.core.arrays.backend import Array, namespace, to_numpy, transposed
 from ulmus.core.arrays.linalg import cholesky, inverted_triangle, svd, triangular_factor
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.source import Block
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.ridge.moments import Moments
@@ -57,7 +58,7 @@ class Factor:
 @stage("Fitting networks: factors of the features")
 def factor_of_rows(layer: HiddenLayer, rows: Block) -> Factor:
     """Factors from all rows in memory."""
-    parts = [_factor_of_rows(some, rows) for some in layer.portions(rows.X.shape[0])]
+    parts = mapped(lambda some: _factor_of_rows(some, rows), layer.portions(rows.X.shape[0]))
     xp, names = namespace(layer.W), ("R", "y", "beyond", "center")
     joined = {name: xp.concat([getattr(part, name) for part in parts]) for name in names}
     return replace(parts[0], **joined)

@@ -215,9 +215,9 @@ class PairGram:
 
     def sums(self, t: Array, u: Array | None = None) -> PairSums:
         """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
-        joint, own, t = u is not None, u is None or u is t, self._leading(t)
+        joint, own, single = u is not None, u is None or u is t, self.within_members(t, u)
+        t = self._leading(t)
         right = t if u is None else self._leading(u)
-        single = contracted(t, self.single @ right, joint=joint)
         distinct = namespace(t).zeros_like(single)
         for m, row in enumerate(self.upper[:-1]):
             distinct += contracted(t[m, :, :], row @ _partners(right, m, row), joint=joint)
@@ -226,6 +226,12 @@ class PairGram:
         if own:  # the terms of (l, m) are the transposed terms of (m, l)
             distinct = distinct + (distinct.T if joint else distinct)
         return PairSums(single, distinct)
+
+    def within_members(self, t: Array, u: Array | None = None) -> Array:
+        """Sum over single members, (p,) or (p, p')."""
+        t = self._leading(t)
+        right = t if u is None else self._leading(u)
+        return contracted(t, self.single @ right, joint=u is not None)
 
     def total(self, t: Array, u: Array | None = None) -> Array:
         """Sum over all pairs, including those of a member with itself, (p,) or (p, p')."""

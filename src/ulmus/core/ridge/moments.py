@@ -35,7 +35,7 @@ class Moments:
             self.mass + other.mass,
         )
 
-    def add(self, phi: Array, block: Block, sampling: PairSampling) -> None:
+    def add(self, phi: Array, block: Block, sampling: PairSampling = ALL_ROWS) -> None:
         """Add the rows of a block with their whitened features phi (M, N', n)."""
         xp, y = namespace(phi), block.weighted_y
         sampling.add(self.gram, phi, sampling.rows(block))

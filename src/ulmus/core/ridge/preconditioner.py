@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ulmus.core.arrays.backend import Array, namespace, transposed
 from ulmus.core.arrays.linalg import inverted_triangle, lower_product, triangular_factor
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.source import Block
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.exceptions import InputError
@@ -34,8 +35,8 @@ class Whitening:
 
 
 def sample_rows(n_units: int) -> int:
-    """Sample size: 10 rows per unit, and down to 5 above 20,000 rows, where QR dominates."""
-    return min(10 * n_units, max(5 * n_units, 20_000))
+    """Sample size: 10 rows per unit, and down to 3 above 5,000 rows, where QR dominates."""
+    return min(10 * n_units, max(3 * n_units, 5000))
 
 
 def scaled_rows(features: Array, root_weight: Array | None) -> Array:
@@ -69,7 +70,7 @@ def centred_units(layer: HiddenLayer, block: Block) -> tuple[Array, Array, Array
 
 def sample_whitening(layer: HiddenLayer, sample: Block) -> Whitening:
     """Whitening from the triangular factor of a sample of rows."""
-    parts = [_sample_whitening(some, sample) for some in layer.portions(sample.X.shape[0])]
+    parts = mapped(lambda some: _sample_whitening(some, sample), layer.portions(sample.X.shape[0]))
     xp = namespace(layer.W)
     center, R, P = (xp.concat(list(arrays)) for arrays in zip(*parts, strict=True))
     return Whitening(layer, center, R, P)

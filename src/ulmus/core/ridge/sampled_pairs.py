@@ -31,7 +31,7 @@ LARGEST_SHARE = 0.5
 SEED = 2
 
 
-@dataclass
+@dataclass(frozen=True)
 class SampledPairs:
     """Sums of :class:`PairGram` for all pairs of members, estimated from two of them."""
 
@@ -49,10 +49,15 @@ class SampledPairs:
         return sum(row.shape[1] == 0 for row in self.groups.upper)
 
     @property
-    def within(self) -> PairGram:
-        """The sums of the sample over pairs within groups."""
-        both = zip(self.sample.upper, self.groups.upper, strict=True)
-        return PairGram(self.sample.single, [row[:, : own.shape[1]] for row, own in both])
+    def combined(self) -> PairGram:
+        """The estimated sums over all pairs as one."""
+        G, upper = self.n_groups, []
+        for own, row in zip(self.groups.upper, self.sample.upper, strict=True):
+            width = own.shape[1]
+            within = row[:, :width] + G * (own - row[:, :width])
+            upper.append(namespace(row).concat([within, row[:, width:]], axis=1))
+        single = self.sample.single + G * (self.groups.single - self.sample.single)
+        return PairGram(single, upper)
 
     def __add__(self, other: SampledPairs) -> SampledPairs:
         """Sums over the rows of both."""
@@ -60,23 +65,19 @@ class SampledPairs:
 
     def sums(self, t: Array, u: Array | None = None) -> PairSums:
         """Both sums for t (M, N, p), with itself or with u (M, N, p')."""
-        own = self.groups.sums(t, u)
-        return PairSums(own.single, self._total(own, t, u) - own.single)
+        single = self.groups.within_members(t, u)
+        return PairSums(single, self.total(t, u) - single)
 
     def total(self, t: Array, u: Array | None = None) -> Array:
         """Sum over all pairs, including those of a member with itself, (p,) or (p, p')."""
-        return self._total(self.groups.sums(t, u), t, u)
-
-    def _total(self, own: PairSums, t: Array, u: Array | None) -> Array:
-        excess = sum(own) - self.within.total(t, u)
-        return self.sample.total(t, u) + self.n_groups * excess
+        return self.combined.total(t, u)
 
     def applied(self, t: Array) -> PairSums:
         """Sums over l of K_ml t_l, within members and over distinct pairs, each (M, N, p)."""
-        own = self.groups.applied(t)
-        excess = sum(own) - sum(self.within.applied(t))
-        total = sum(self.sample.applied(t)) + self.n_groups * excess
-        return PairSums(own.single, total - own.single)
+        xp, N = namespace(t), self.single.shape[1]
+        single = xp.zeros_like(t)
+        single[:, :N, :] = self.single @ t[:, :N, :]
+        return PairSums(single, sum(self.combined.applied(t)) - single)
 
     def by_pair(self, t: Array) -> Array:
         """The terms t_m' K_ml t_l of both sums for all m and l, shape (M, M, p).

@@ -17,8 +17,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array, column_sums, namespace, to_numpy, transposed
-from ulmus.core.arrays.linalg import inverted_triangle, lower_product, ridge_triangle, upper_product
+from ulmus.core.arrays.backend import (
+    Array,
+    column_sums,
+    member_products,
+    namespace,
+    to_numpy,
+    transposed,
+)
+from ulmus.core.arrays.linalg import (
+    inverted_triangle,
+    lower_product,
+    ridge_triangle,
+    svd,
+    upper_product,
+)
 from ulmus.core.ridge.factor import Factor, numerical_rank, spectrum
 from ulmus.core.ridge.preconditioner import bordered
 
@@ -55,14 +68,10 @@ class Smoother:
         """Number of members."""
         return int(self.to_t.shape[0])
 
-    @property
+    @cached_property
     def beta(self) -> Array:
         """Coefficients of the features, shape (M, N', K)."""
         return transposed(self.to_t) @ self.q
-
-    def member_beta(self, m: int) -> Array:
-        """Coefficients of the features in one member, shape (N', K)."""
-        return self.to_t[m, :, :].T @ self.q[m, :, :]
 
     @property
     def spectral(self) -> bool:
@@ -115,7 +124,7 @@ class Smoother:
     def member_grams(self) -> Array:
         """Products Q'Q within members, shape (M, N', N')."""
         if not self.spectral:
-            return transposed(self.gain) @ self.gain
+            return member_products(transposed(self.gain), transposed(self.gain))
         xp, N = namespace(self.gain), self.gain.shape[1]
         eye = xp.eye(N, dtype=self.gain.dtype, device=self.gain.device)
         return eye * (self.gain**2)[:, None, :]
@@ -151,6 +160,33 @@ class Smoother:
         """Effective degrees of freedom, the mean of ``dof``."""
         return float(np.mean(to_numpy(self.dof)))
 
+    @property
+    def constants(self) -> Array:
+        """Coordinates of the outputs along the constant, shape (K,)."""
+        return self.q[0, 0, :]
+
+    @cached_property
+    def largest_square(self) -> float:
+        """Largest squared singular value of the hidden features of the first member."""
+        first = int(self.constant)
+        least = float(np.min(to_numpy(svd(self.to_t[:1, first:, first:])[1])))
+        return 1 / least**2 if least > 0 else 0.0
+
+    def summary(self, alpha_weights: Array) -> SmootherSummary:
+        """What predictions and diagnostics need without coordinates of points."""
+        return SmootherSummary(
+            alpha=self.alpha,
+            beta=self.beta,
+            alpha_weights=alpha_weights,
+            gamma=self.gamma,
+            rank=self.rank,
+            constant=self.constant,
+            mass=self.mass,
+            n_rows=self.n_rows,
+            constants=self.constants,
+            largest_square=self.largest_square,
+        )
+
     def members(self, few: slice) -> Smoother:
         """Some of the members."""
         return replace(
@@ -162,6 +198,27 @@ class Smoother:
             rank=self.rank[few],
             center=self.center[few, :],
         )
+
+
+@dataclass(frozen=True)
+class SmootherSummary:
+    """All members at one ridge parameter, without the coordinates of points."""
+
+    alpha: float  # ridge parameter
+    beta: Array  # (M, N', K): coefficients of the features
+    alpha_weights: Array  # (2, K, M N'): coefficients of the shifts due to the choice of alpha
+    gamma: float  # effective degrees of freedom
+    rank: np.ndarray  # (M,): numerical rank of each member
+    constant: bool  # whether there is an intercept
+    mass: float  # sum of the row weights
+    n_rows: int  # rows of positive weight
+    constants: Array  # (K,): coordinates of the outputs along the constant
+    largest_square: float  # largest squared singular value of the features of the first member
+
+    @property
+    def n_members(self) -> int:
+        """Number of members."""
+        return int(self.beta.shape[0])
 
 
 def square_lengths(t: Array) -> Array:

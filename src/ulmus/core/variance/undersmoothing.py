@@ -156,9 +156,7 @@ class UndersmoothedNetworks:
         alpha, prior = float(self.alphas[k]), float(self.prior[k])
         parts = zip(self.groups(h.shape[0]), self.values, self.left, self.right, strict=True)
         for group, values, left, right in parts:
-            along = right @ xp.reshape(h[group, :, :], (right.shape[1], -1))
-            # Eigenvalues ascend; those of round-off come first.
-            null = int(xp.sum(xp.astype(values <= 1e-12 * values[-1], xp.int64)))
+            along, null = right @ xp.reshape(h[group, :, :], (right.shape[1], -1)), _null(values)
             t = left[:, null:] @ (along[null:, :] / (values + alpha)[null:, None])
             members = group.stop - group.start
             t = xp.reshape(t, (members, -1, h.shape[2]))
@@ -168,6 +166,37 @@ class UndersmoothedNetworks:
             coordinates.append(t)
             null_space.append(prior**0.5 * along[:null, :])
         return xp.concat(coordinates), xp.concat(null_space)
+
+    @property
+    def null_sizes(self) -> list[int]:
+        """Dimension of the null space of each group."""
+        return [_null(values) for values in self.values]
+
+    def adjoint(self, a: Array, b: Array, k: int) -> Array:
+        """Vectors (M, N', p) whose products with h are a't + b'u, with the coordinates t and u.
+
+        The arguments are (M, r, p) and (null, p).
+        """
+        xp, parts, start = namespace(a), [], 0
+        alpha, prior = float(self.alphas[k]), float(self.prior[k])
+        groups = zip(self.groups(a.shape[0]), self.values, self.left, self.right, strict=True)
+        for group, values, left, right in groups:
+            null, members = _null(values), group.stop - group.start
+            stacked = xp.reshape(a[group, :, :], (left.shape[0], -1))
+            along = (left[:, null:].T @ stacked) / (values + alpha)[null:, None]
+            along = xp.concat([prior**0.5 * b[start : start + null, :], along])
+            part = xp.reshape(right.T @ along, (members, -1, a.shape[2]))
+            if self.constant:
+                part[:, :1, :] += self.mass**-0.5 / members * a[group, :1, :]
+            parts.append(part)
+            start += null
+        return xp.concat(parts)
+
+
+def _null(values: Array) -> int:
+    """Number of leading eigenvalues that are round-off; they ascend."""
+    xp = namespace(values)
+    return int(xp.sum(xp.astype(values <= 1e-12 * values[-1], xp.int64)))
 
 
 def undersmoothed_networks(

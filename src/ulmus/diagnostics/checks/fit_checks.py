@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array, dense, taken_rows, to_numpy
-from ulmus.core.arrays.linalg import svd
+from ulmus.core.arrays.backend import Array, dense, taken_rows
 from ulmus.core.data.copies import copies_message
 from ulmus.core.data.scaling import n_extrapolated
 from ulmus.core.fit.fit import Fit
@@ -242,7 +241,7 @@ def units_finding(fit: Fit, k: int) -> Finding:
     smoother = next(p.smoother for p in fit.ensemble.regressions if k in p.outputs)
     N, gamma = int(fit.ensemble.layer.W.shape[1]), float(smoother.gamma)
     chosen = bool(alpha_deviation(fit)[k] > 0)
-    at_end = chosen and smoother.alpha <= GRID_END * RELATIVE_GRID[0] * _largest_square(fit, k)
+    at_end = chosen and smoother.alpha <= GRID_END * RELATIVE_GRID[0] * smoother.largest_square
     message = f"{N} hidden units per member for {gamma:.1f} effective degrees of freedom"
     return finding(
         "hidden-units",
@@ -268,12 +267,3 @@ def selection_finding(fit: Fit) -> Finding:
     else:
         message += "input map learned on the same rows."
     return finding("selection", "ok", 0.0, message)
-
-
-def _largest_square(fit: Fit, k: int) -> float:
-    """Largest squared singular value of the hidden features of the first member."""
-    smoother = next(p.smoother for p in fit.ensemble.regressions if k in p.outputs)
-    first = int(smoother.constant)
-    root = to_numpy(smoother.to_t[0, first:, first:])
-    least = float(np.min(svd(root[None])[1]))
-    return 1 / least**2 if least > 0 else 0.0

@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.arrays.backend import to_numpy
+from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.ridge.member_pairs import COMMON, MODELLED, OWN, PAIRINGS, PairGram, PairSums
 from ulmus.core.ridge.sampled_pairs import SampledPairs
+from ulmus.core.variance.low_rank import LowRankForms
 from ulmus.core.variance.quadratic_forms import JackknifeForm, PairForms, RowForm
 from ulmus.integrations.onnx.graph import GraphBuilder
+from ulmus.integrations.onnx.layer import stacked_linear
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,22 @@ def means(graph: GraphBuilder, pair: PairForms, where: CoordinateNodes) -> PairS
     return PairSums(
         graph("Mul", single, share.single * scale), graph("Mul", distinct, share.distinct * scale)
     )
+
+
+def low_rank_means(
+    graph: GraphBuilder, h: str, layer: HiddenLayer, forms: LowRankForms, pairing: str
+) -> PairSums:
+    """The same for features h (M, p, N) by forms of low rank, as ``LowRankPairs.means``."""
+    c = stacked_linear(graph, h, layer, to_numpy(forms.C).T)
+    pairs = forms.pairs[pairing]
+    scale = to_numpy(pairs.scale).astype(float)
+
+    def each(matrices: Any) -> str:
+        parts = (graph("MatMul", c, G) for G in to_numpy(matrices).astype(float))
+        joined = graph.joined([_row_sum(graph, graph("Mul", part, c)) for part in parts])
+        return graph("Mul", joined, scale)
+
+    return PairSums(graph("Max", each(pairs.single), 0.0), each(pairs.distinct))
 
 
 def sums(graph: GraphBuilder, form: Any, where: CoordinateNodes) -> PairSums:
@@ -111,11 +130,9 @@ def gram_sums(graph: GraphBuilder, form: PairGram, where: CoordinateNodes) -> Pa
 
 def sampled_sums(graph: GraphBuilder, form: SampledPairs, where: CoordinateNodes) -> PairSums:
     """Sums over distinct pairs from a sample of rows, as ``SampledPairs.sums``."""
-    own = gram_sums(graph, form.groups, where)
-    within, every = (gram_sums(graph, gram, where) for gram in (form.within, form.sample))
-    excess = graph("Sub", graph.added(list(own)), graph.added(list(within)))
-    total = graph.added([*every, graph("Mul", excess, float(form.n_groups))])
-    return PairSums(own.single, graph("Sub", total, own.single))
+    total = graph.added(list(gram_sums(graph, form.combined, where)))
+    single = own_sums(graph, form.single, where.leading(graph, form.single.shape[1]))
+    return PairSums(single, graph("Sub", total, single))
 
 
 def own_sums(graph: GraphBuilder, single: Any, where: CoordinateNodes) -> str:

@@ -187,6 +187,17 @@ def linear(graph: GraphBuilder, h: str, layer: HiddenLayer, weights: Any) -> str
     return graph("Add", product, weights[:, :1, :]) if first else product
 
 
+def stacked_linear(graph: GraphBuilder, h: str, layer: HiddenLayer, weights: Any) -> str:
+    """Features of all members times weights (M N', r), shape (p, r)."""
+    M, first = layer.n_members, int(layer.constant)
+    by_member = to_numpy(weights).astype(float).reshape(M, layer.n_units, -1)
+    rest = by_member[:, first:, :]
+    flat = graph("Transpose", h, perm=[1, 0, 2])
+    flat = graph("Reshape", flat, np.array([-1, M * rest.shape[1]]))
+    product = graph("MatMul", flat, rest.reshape(M * rest.shape[1], -1))
+    return graph("Add", product, by_member[:, 0, :].sum(axis=0)) if first else product
+
+
 def mean(graph: GraphBuilder, X: str, layer: HiddenLayer, coefficients: Any, shift: Any) -> str:
     """Mean over members of a linear function of the features, shape (p, K), as ``Fold.mean``."""
     h = features(graph, X, layer)

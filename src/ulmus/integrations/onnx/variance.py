@@ -15,12 +15,19 @@ from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.ensemble.map_uncertainty import MapUncertainty
 from ulmus.core.fit.fit import Fit
+from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise_model.model import NoiseVarianceModel
 from ulmus.core.ridge.member_pairs import PairSums
 from ulmus.core.variance.estimates import ESTIMATES
-from ulmus.integrations.onnx.forms import CoordinateNodes, means
+from ulmus.integrations.onnx.forms import CoordinateNodes, low_rank_means, means
 from ulmus.integrations.onnx.graph import GraphBuilder
-from ulmus.integrations.onnx.layer import features, linear, map_derivatives, mean
+from ulmus.integrations.onnx.layer import (
+    features,
+    linear,
+    map_derivatives,
+    mean,
+    stacked_linear,
+)
 
 
 @dataclass(frozen=True)
@@ -34,12 +41,11 @@ class VarianceNodes:
 
 def prediction_variance(graph: GraphBuilder, X: str, fit: Fit) -> VarianceNodes:
     """Mean and variance of the prediction, as the function of the same name."""
-    ensemble, columns = fit.ensemble, []
+    ensemble = fit.ensemble if fit.low_rank is not None else fit.exact_ensemble
     h = features(graph, X, ensemble.layer)
-    for part in ensemble.regressions:
-        weights = to_numpy(part.smoother.to_t).transpose(0, 2, 1)
-        t = linear(graph, h, ensemble.layer, weights)
-        columns.append(regression_variance(graph, t, part, fit))
+    columns = [
+        regression_variance(graph, h, part, i, fit) for i, part in enumerate(ensemble.regressions)
+    ]
     center, model, redrawing = (
         _ordered(graph, list(a), ensemble.regressions) for a in zip(*columns, strict=True)
     )
@@ -63,19 +69,24 @@ def _ordered(graph: GraphBuilder, parts: list[str], regressions: Sequence[Regres
 
 
 def regression_variance(
-    graph: GraphBuilder, t: str, part: Regression, fit: Fit
+    graph: GraphBuilder, h: str, part: Regression, i: int, fit: Fit
 ) -> tuple[str, str, str]:
-    """The same for coordinates t (M, p, N') of one regression, in the fit's units."""
-    estimate, M = fit.estimates[0], fit.ensemble.n_members
-    values = graph("MatMul", t, to_numpy(part.smoother.q).astype(float))
+    """The same for features h (M, p, N) by the regression of index i, in the fit's units."""
+    estimate, M, layer = fit.estimates[0], fit.ensemble.n_members, fit.ensemble.layer
+    values = linear(graph, h, layer, part.smoother.beta)
     center = graph("Mul", graph.sum(values, 0), 1 / M)
     spread = graph.sum(graph.square(graph("Sub", values, center)), 0)
     redrawing = graph("Mul", spread, 1 / (max(M - 1, 1) * M))
-    where = CoordinateNodes(t, M, fit.ensemble.layer.n_units)
-    pair = means(graph, part.forms[ESTIMATES[estimate].pairing], where)
+    pairing = ESTIMATES[estimate].pairing
+    if fit.low_rank is not None:
+        pair = low_rank_means(graph, h, layer, fit.low_rank.parts[i], pairing)
+    else:
+        weights = to_numpy(part.exact.to_t).transpose(0, 2, 1)
+        where = CoordinateNodes(linear(graph, h, layer, weights), M, layer.n_units)
+        pair = means(graph, part.forms[pairing], where)
     model = never_negative(graph, estimate, pair, redrawing, M)
     if np.any(part.alpha_deviation > 0):
-        model = graph("Add", model, alpha_variance(graph, t, part, M))
+        model = graph("Add", model, alpha_variance(graph, h, layer, part))
     return center, model, redrawing
 
 
@@ -98,11 +109,11 @@ def _combined(graph: GraphBuilder, name: str, pair: PairSums, M: int) -> str:
     return graph.added([graph("Mul", a, share) for a, share in zip(pair, shares, strict=True)])
 
 
-def alpha_variance(graph: GraphBuilder, t: str, part: Regression, M: int) -> str:
+def alpha_variance(graph: GraphBuilder, h: str, layer: HiddenLayer, part: Regression) -> str:
     """What choosing alpha adds in the fit's units, (p, K), as ``Ensemble.alpha_shifts``."""
     first, second = (
-        graph.square(graph.sum(graph("MatMul", t, vectors / M), 0))
-        for vectors in to_numpy(part.alpha_vectors).astype(float)
+        graph.square(stacked_linear(graph, h, layer, weights.T))
+        for weights in to_numpy(part.alpha_weights)
     )
     return graph("Max", graph("Sub", first, second), 0.0)
 
