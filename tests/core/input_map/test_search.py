@@ -14,7 +14,7 @@ from ulmus.core.input_map.marginal_likelihood import probe_networks
 from ulmus.core.input_map.optimisation import learned_map
 from ulmus.core.input_map.search import Search, mixed
 from ulmus.core.input_map.settings import SETTINGS
-from ulmus.core.input_map.starts import best_start
+from ulmus.core.input_map.starts import best_starts
 from ulmus.core.layer.hidden_layer import UnitDistribution
 from ulmus.core.layer.inputs import Inputs
 
@@ -153,6 +153,7 @@ def test_smaller_networks_are_the_first_ones_and_keep_the_order_of_their_rows():
     assert_allclose(few.order, networks.order[::2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", ["ard", "full"])
 @pytest.mark.parametrize("function", [smooth, wave])
 def test_most_steps_on_a_small_network_find_the_map_of_all_networks(structure, function):
@@ -177,13 +178,15 @@ def test_most_steps_on_a_small_network_find_the_map_of_all_networks(structure, f
     assert np.min(size[:useful]) > 3 * np.max(size[useful:])
 
 
-def test_the_best_start_is_that_of_largest_likelihood():
-    networks = table(wave, 300, n_inputs=12)
-    search = Search(networks.smaller(300, 128, 1), silent)
-    alone, _ = best_start(search, networks.smaller(300, 128, 2), None)
-    importances = np.array([1.0, 1.0, 1.0, 1.0, *[0.01] * 8])
-    known, _ = best_start(search, networks.smaller(300, 128, 2), importances)
-    assert known.value < alone.value + 1
-    useless, required = best_start(search, networks.smaller(300, 128, 2), importances[::-1])
+def test_importances_are_a_start_and_required_where_other_starts_find_little():
+    networks = table(wave, 300, n_inputs=24).smaller(300, 128, 1)
+    search = Search(networks, silent)
+    alone, _ = best_starts(search, None)
+    importances = np.array([1.0] * 4 + [0.01] * 20)
+    known, required = best_starts(search, importances)
+    assert known[0].value < alone[0].value - 10
+    assert known[0].name == "importances"
+    assert required
+    useless, required = best_starts(search, importances[::-1])
     assert not required
-    assert useless.value <= alone.value + 1
+    assert useless[0].value <= alone[0].value + 1

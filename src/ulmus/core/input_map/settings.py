@@ -31,9 +31,9 @@ class OptimiserSettings:
     start_steps: int = 15  # for each start
     # Largest log scale in steps from a common scale: longer ones may leap over a maximum.
     reach: float = 3.0
-    small_steps: int = 40  # from the best start
-    # Degrees of freedom, as a share of the units, from which the small network is too small.
-    saturation: float = 0.6
+    small_steps: int = 40  # from the best starts
+    # Degrees of freedom, as a share of the units, from which the small network is doubled.
+    saturation: float = 0.5
     # The last networks: units for each degree of freedom of the small one, which grows with the
     # number of rows to this power.
     units_for_dof: float = 4.0
