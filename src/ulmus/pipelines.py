@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus.core.arrays.backend import Array, dense, to_numpy
+from ulmus.core.arrays.backend import Array
 from ulmus.core.fit.fit import Fit
-from ulmus.core.layer.functionals import Functionals, Rows
-from ulmus.effects.columns import Changes, Table, frame_categories, frame_column
+from ulmus.core.layer.functionals import Functionals
+from ulmus.effects.columns import Table
 from ulmus.estimators._base import BaseELM
 from ulmus.estimators._effects import Effects
 from ulmus.estimators._inference_source import point_blocks
 from ulmus.estimators._joint_inference import JointInference
-from ulmus.exceptions import ExtrapolationWarning
 from ulmus.model_file import save
+from ulmus.pipeline_tables import EncodedTable, PipelineTable
 from ulmus.progress import Progress
-from ulmus.tables import Schema, TableEncoder
+from ulmus.tables import TableEncoder
 from ulmus.tables.frames import default_feature_names
 
 if TYPE_CHECKING:
@@ -44,9 +42,6 @@ POINT_METHODS = (
     "variance_at",
     "variance_components",
 )
-# Step of central differences of the transformers, relative to the spread of a column, for results
-# in double and in single precision; and its least size relative to a value.
-STEPS, ROUND_OFF = {"float64": 1e-5, "float32": 5e-3}, 1e-10
 
 
 def inference(model: Any) -> Any:
@@ -199,14 +194,16 @@ class PipelineInference(Effects, JointInference):
             if missing:
                 raise ValueError(f"X lacks the column {missing[0]!r} of the Pipeline.")
             inputs = data[list(names)]
-        first = self.pipe.steps[0][1]
-        schema = first.schema_ if isinstance(first, TableEncoder) else None
-        table = PipelineTable(data, inputs, tuple(map(str, names)), self._valid, schema)
-        if schema is None:
+        first, features = self.pipe.steps[0][1], tuple(map(str, names))
+        if not isinstance(first, TableEncoder):
+            table = PipelineTable(data, inputs, features, self._valid, None)
             table.points(slice(0, 1), {})  # raises an error if the table cannot be transformed
-        else:
-            first.transform(inputs)  # also warns once of unknown categories in all rows
-        return table
+            return table
+        encoded = first.transform(inputs)  # also warns once of unknown categories in all rows
+        if len(self.pipe.steps) > 2:
+            return PipelineTable(data, inputs, features, self._valid, first.schema_)
+        points = self._model._valid_points(encoded)
+        return EncodedTable(data, inputs, features, self._valid, first.schema_, points)
 
     def _valid(self, X: Any) -> Array:
         return self._model._valid_points(self._transformed(X))
@@ -224,106 +221,3 @@ def _checked_array(X: Any) -> np.ndarray:
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got {X.ndim} axes.")
     return X.astype(float) if X.dtype.kind in "biu" else X
-
-
-@dataclass(frozen=True)
-class PipelineTable:
-    """A table whose rows are converted to points by the transformers of a Pipeline."""
-
-    data: Any  # the table, possibly with further columns
-    inputs: Any  # the columns that the Pipeline was fitted to
-    features: tuple[str, ...]  # their names
-    valid: Callable[[Any], Array]  # transforms and validates such a table, with result (b, d)
-    schema: Schema | None = None  # the columns, if a TableEncoder is the first transformer
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.inputs)
-
-    @property
-    def index(self) -> Any:
-        """Labels of the rows."""
-        return self.data.index if hasattr(self.data, "iloc") else np.arange(self.n_rows)
-
-    def column(self, name: str) -> np.ndarray | None:
-        """Values of a column of the table, a feature or not; None if there is none."""
-        if name not in self.features:
-            return frame_column(self.data, name)
-        if hasattr(self.inputs, "iloc"):
-            values = frame_column(self.inputs, self._label(name))
-            # Labels of categories may be numbers.
-            is_label = self.schema is not None and name in self.schema.categorical
-            return values.astype(object) if values is not None and is_label else values
-        column = self.inputs[:, self.features.index(name)]
-        try:
-            return column.astype(float)
-        except (TypeError, ValueError):
-            return column
-
-    def categories(self, name: str) -> list[Any] | None:
-        """Categories of a categorical column in their order; None for other columns."""
-        if name in self.features and hasattr(self.inputs, "iloc"):
-            return frame_categories(self.inputs, self._label(name))
-        return frame_categories(self.data, name)
-
-    def points(self, rows: Rows, changes: Changes) -> Array:
-        """Points (b, d) of some rows after changes."""
-        if self.schema is not None:
-            self.schema.require_categories(changes)
-        return self._points_of(self._changed(rows, changes))
-
-    @cached_property
-    def single_precision(self) -> bool:
-        """Whether the transformers return single precision, whatever they are given."""
-        block = self._changed(slice(0, 1), {})
-        if not hasattr(block, "iloc"):
-            return "float32" in str(self._points_of(block).dtype)
-        single = {name: float for name, dtype in block.dtypes.items() if dtype == np.float32}
-        return "float32" in str(self._points_of(block.astype(single)).dtype)
-
-    def directions(self, rows: Rows, changes: Changes, name: str) -> Array:
-        """Derivatives of these points by a column, shape (b, d).
-
-        Transformers are differentiated by central differences, exactly if they are linear.
-        """
-        x = changes.get(name, self.column(name))
-        x = np.broadcast_to(np.asarray(x, dtype=float), self.n_rows)
-        # The spread of the column, as an offset such as that of a northing has no influence; and
-        # more than its round-off.
-        spread = np.std(np.asarray(self.column(name), dtype=float))
-        share = STEPS["float32" if self.single_precision else "float64"]
-        step = np.maximum(share * (spread if spread > 0 else np.abs(x)), ROUND_OFF * np.abs(x))
-        if np.all(x > 0):
-            # Positive values stay positive, because transformers may take logarithms.
-            step = np.minimum(step, np.maximum(1e-3 * x, 1e-10 * spread))
-        step = np.where(step > 0, step, share)
-        above, below = x + step, x - step
-        high, low = (
-            to_numpy(dense(self.points(rows, {**changes, name: values})))
-            for values in (above, below)
-        )
-        return (high - low) / (above - below)[rows, None]
-
-    def _points_of(self, block: Any) -> Array:
-        """Points (b, d) of rows; unknown categories were reported for the whole table."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExtrapolationWarning)
-            return self.valid(block)
-
-    def _changed(self, rows: Rows, changes: Changes) -> Any:
-        is_frame = hasattr(self.inputs, "iloc")
-        block = (self.inputs.iloc if is_frame else self.inputs)[rows].copy()
-        if not is_frame and block.dtype.kind == "f":
-            block = block.astype(float)  # single precision cannot represent small steps
-        for name, value in changes.items():
-            values = value if np.ndim(value) == 0 else value[rows]
-            if is_frame:
-                block[self._label(name)] = values
-            else:
-                block[:, self.features.index(name)] = values
-        return block
-
-    def _label(self, name: str) -> Any:
-        """Label of a feature in the data frame, possibly a number."""
-        return self.inputs.columns[self.features.index(name)]

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("typer", reason="needs ulmus[cli]")
 pytest.importorskip("pyarrow", reason="needs ulmus[cli]")
-from command_line import SMALL, done, facts, refusal
+from command_line import PLAIN, SMALL, done, facts, refusal
 from numpy.testing import assert_allclose
 
 import ulmus
@@ -44,7 +44,7 @@ def csv(correlated_frame, tmp_path):
 def fit_command(csv, *options):
     """The estimator of a model file that a command wrote."""
     path = csv.parent / "model.ulmus"
-    done("fit", csv, "-t", "y", "-o", path, *SMALL, *options)
+    done("fit", csv, "-t", "y", "-o", path, *PLAIN, *options)
     return ulmus.load(path).steps[-1][1]
 
 
@@ -92,7 +92,7 @@ def test_a_dropped_column_still_gives_the_times(csv, correlated_frame):
     model = fit_command(csv, "--time", "day", "--drop", "day,site", "--no-rows")
     inputs = correlated_frame[["x", "east", "north", "plot"]].astype(float)
     days = pd.to_datetime(correlated_frame["day"]).to_numpy()
-    same = ulmus.ELMEnsembleRegressor(2, 10, noise=AR1(), random_state=0)
+    same = ulmus.ELMEnsembleRegressor(2, 10, noise=AR1(), input_map=None, random_state=0)
     same.fit(inputs, correlated_frame["y"], time=days)
     assert_allclose(model.noise_covariance_.values, same.noise_covariance_.values, rtol=1e-6)
     assert_allclose(model.predict(inputs), same.predict(inputs), rtol=1e-8)
@@ -100,7 +100,7 @@ def test_a_dropped_column_still_gives_the_times(csv, correlated_frame):
 
 @pytest.mark.slow
 def test_the_estimated_covariance_is_printed(csv):
-    result = facts("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *SMALL, "--time", "day")
+    result = facts("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *PLAIN, "--time", "day")
     assert "along time over" in result["summary"]["noise_covariance"]
 
 
@@ -138,6 +138,7 @@ def test_a_report_of_rows_in_space(csv):
     ids=" ".join,
 )
 def test_blocks_give_the_same_numbers(csv, options):
+    options = (*options, "--input-map", "auto")
     whole, streamed = (fit_command(csv, *options, how) for how in ("--in-memory", "--stream"))
     assert streamed.noise == whole.noise
     assert streamed.fitted_.rows is None
@@ -156,7 +157,7 @@ def test_missing_places(correlated_frame, tmp_path):
     frame.loc[7, "site"], frame.loc[30, "day"] = None, None
     csv = tmp_path / "table.csv"
     frame.to_csv(csv, index=False)
-    command = ("fit", csv, "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
+    command = ("fit", csv, "-t", "y", "-o", tmp_path / "m.ulmus", *PLAIN)
     command += ("--drop", "site,day", "--time", "day", "--groups", "site")
     assert "data row 8 has no value of day, site" in refusal(*command)
     for how in ("--in-memory", "--stream"):
@@ -190,7 +191,7 @@ def test_refusals(csv, options, words):
     if "--stream" in options and "--groups" in options:
         frame = pd.read_csv(csv)
         frame.assign(x=frame["x"].round(1)).to_csv(csv, index=False)
-    message = refusal("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *SMALL, *options)
+    message = refusal("fit", csv, "-t", "y", "-o", csv.parent / "m.ulmus", *PLAIN, *options)
     assert words in message
     assert not (csv.parent / "m.ulmus").exists()
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import SMALL, done, facts, refusal
+from command_line import PLAIN, done, facts, refusal
 from numpy.testing import assert_allclose
 
 import ulmus
@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
     """A folder with that table, ``t.csv``, and a model of it, ``m.ulmus``."""
     folder = tmp_path_factory.mktemp("air")
     air().to_csv(folder / "t.csv", index=False)
-    done("fit", folder / "t.csv", "-t", TARGET, "-o", folder / "m.ulmus", *SMALL)
+    done("fit", folder / "t.csv", "-t", TARGET, "-o", folder / "m.ulmus", *PLAIN)
     return folder
 
 
@@ -66,7 +66,7 @@ def test_a_name_with_a_comma_is_one_name(folder, effects, tmp_path):
     start = ("predict", folder / "m.ulmus", folder / "t.csv", "-o", tmp_path / "o.csv")
     done(*start, "--keep", WIND, "--keep", "site,day")
     assert list(pd.read_csv(tmp_path / "o.csv"))[:3] == [WIND, "site", "day"]
-    start = ("fit", folder / "t.csv", "-t", TARGET, "-o", tmp_path / "m.ulmus", *SMALL)
+    start = ("fit", folder / "t.csv", "-t", TARGET, "-o", tmp_path / "m.ulmus", *PLAIN)
     assert facts(*start, "--columns", WIND)["columns"] == [WIND]
     assert WIND not in facts(*start, "--drop", WIND)["columns"]
 
@@ -154,7 +154,7 @@ def test_a_report_counts_the_values_that_were_filled_in(tmp_path):
         table[column] = table[column].where(~table.index.isin(rows))
     table.to_csv(tmp_path / "t.csv", index=False)
     model, pages = tmp_path / "m.ulmus", (tmp_path / "a.html", tmp_path / "b.html")
-    start = ("fit", tmp_path / "t.csv", "-t", TARGET, "-o", model, *SMALL, "--missing", "impute")
+    start = ("fit", tmp_path / "t.csv", "-t", TARGET, "-o", model, *PLAIN, "--missing", "impute")
     done(*start, "--report", pages[0])
     done("report", model, tmp_path / "t.csv", "-o", pages[1])
     for page in pages:

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import SMALL, done, refusal, run, sample
+from command_line import PLAIN, done, refusal, run, sample
 
 import ulmus
 from ulmus.cli.app import app
@@ -22,7 +22,7 @@ def model(tmp_path_factory):
     """A model of the sample."""
     folder = tmp_path_factory.mktemp("model")
     sample().to_csv(folder / "t.csv", index=False)
-    done("fit", folder / "t.csv", "-t", "y", "-o", folder / "m.ulmus", *SMALL)
+    done("fit", folder / "t.csv", "-t", "y", "-o", folder / "m.ulmus", *PLAIN)
     return folder / "m.ulmus"
 
 
@@ -46,7 +46,7 @@ def predict(*options, data="t.csv", model="m.ulmus", output="old.csv"):
 
 
 def fit(*options, data="t.csv", target="y", output="old.ulmus"):
-    return ("fit", data, "-t", target, "-o", output, *SMALL, *options)
+    return ("fit", data, "-t", target, "-o", output, *PLAIN, *options)
 
 
 OPTIONS = [
@@ -265,7 +265,9 @@ def test_a_closed_standard_output_is_no_failure(place):
         output = place / f"closed{len(options)}.csv"
         code = (
             "import sys; sys.stdout = None\n"
+            "from ulmus.cli import console\n"
             "from ulmus.cli.app import app\n"
+            "console.PATIENCE = 600.0\n"
             f"app({[*map(str, predict(*options, output=output))]!r})"
         )
         process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from command_line import SMALL, done, facts, read_csv, refusal, run, sample
+from command_line import PLAIN, done, facts, read_csv, refusal, run, sample
 from numpy.testing import assert_allclose, assert_array_equal
 
 import ulmus
@@ -45,7 +45,7 @@ def folder(tmp_path_factory):
     """A folder with a table ``t.csv`` and a model of it, ``m.ulmus``."""
     folder = tmp_path_factory.mktemp("tables")
     sample().to_csv(folder / "t.csv", index=False)
-    done("fit", folder / "t.csv", "-t", "y", "-o", folder / "m.ulmus", *SMALL)
+    done("fit", folder / "t.csv", "-t", "y", "-o", folder / "m.ulmus", *PLAIN)
     return folder
 
 
@@ -97,7 +97,7 @@ def test_every_format_gives_the_same_model(folder, tmp_path, kind, expected):
     table = sample()[["y", "count", "wet", "day", "kind", "t"]]  # the target first
     WRITERS[kind](table, str(path))
     names = ("--columns", "t,kind,day", "--columns", "wet,count")
-    done("fit", path, "-t", "y", "-o", tmp_path / "m.ulmus", *names, *SMALL)
+    done("fit", path, "-t", "y", "-o", tmp_path / "m.ulmus", *names, *PLAIN)
     again = ulmus.inference(ulmus.load(tmp_path / "m.ulmus")).summary_frame(sample(), 0.95)
     assert_array_equal(again, expected)
 
@@ -158,7 +158,7 @@ def test_encodings(tmp_path, encoding):
     path, model, out = (tmp_path / name for name in ("t.csv", "m.ulmus", "o.csv"))
     path.write_bytes(table.to_csv(index=False).encode(encoding))
     how = ("--encoding", encoding)
-    columns = facts("fit", path, "-t", "y", "-o", model, *how, *SMALL)["columns"]
+    columns = facts("fit", path, "-t", "y", "-o", model, *how, *PLAIN)["columns"]
     assert columns == ["t", "größe", "day", "wet", "count"]
     done("predict", model, path, "-o", out, "--keep", "größe", *how)
     assert set(pd.read_csv(out)["größe"]) == {"a", "bé", "c"}
@@ -178,7 +178,7 @@ def test_texts_in_another_encoding(folder, tmp_path):
 def test_quoted_commas_and_newlines_are_categories(tmp_path):
     table = sample().replace({"kind": {"a": "a, b", "b": "two\nlines", "c": 'a "c"'}})
     table.to_csv(tmp_path / "t.csv", index=False)
-    done("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
+    done("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *PLAIN)
     schema = ulmus.load(tmp_path / "m.ulmus").steps[0][1].schema_
     assert schema.columns[1].categories == ('a "c"', "a, b", "two\nlines")
     options = ("--keep", "kind", "-o", tmp_path / "o.csv")
@@ -242,7 +242,7 @@ def test_an_index_of_pandas_is_a_column_if_it_has_a_name(folder, tmp_path, expec
 def test_row_numbers_of_pandas_are_no_input(tmp_path, kind):
     table, path = sample().sample(frac=1, random_state=0), tmp_path / f"t.{kind}"
     table.to_csv(path) if kind == "csv" else table.to_parquet(path)
-    result = facts("fit", path, "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
+    result = facts("fit", path, "-t", "y", "-o", tmp_path / "m.ulmus", *PLAIN)
     assert result["columns"] == ["t", "kind", "day", "wet", "count"]
     assert "Dropped: a column without a name, such as the row numbers of pandas." in result["notes"]
 
@@ -251,7 +251,7 @@ def test_row_numbers_of_pandas_are_no_input(tmp_path, kind):
 def test_names_with_dots_in_parquet(tmp_path):
     table = sample().rename(columns={"count": "t.count"})
     table.to_parquet(tmp_path / "t.parquet")
-    result = facts("fit", tmp_path / "t.parquet", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
+    result = facts("fit", tmp_path / "t.parquet", "-t", "y", "-o", tmp_path / "m.ulmus", *PLAIN)
     assert result["columns"] == ["t", "kind", "day", "wet", "t.count"]
 
 
@@ -299,14 +299,14 @@ def test_large_tables_are_read_in_blocks_with_a_note(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "MAX_CELLS_IN_MEMORY", 100)
     path, model = tmp_path / "t.parquet", tmp_path / "m.ulmus"
     sample().to_parquet(path)
-    notes = facts("fit", path, "-t", "y", "-o", model, *SMALL)["notes"]
+    notes = facts("fit", path, "-t", "y", "-o", model, *PLAIN)["notes"]
     assert (
         f"{path} has about 480 cells and is read in blocks: training rows are not stored"
         in notes[0]
     )
     notes = facts("average", model, path, "--by", "kind")["notes"]
     assert f"{path} is large: 80 evenly spaced rows of 80 are used." in notes
-    notes = facts("fit", path, "-t", "y", "-o", model, "--in-memory", *SMALL)["notes"]
+    notes = facts("fit", path, "-t", "y", "-o", model, "--in-memory", *PLAIN)["notes"]
     assert not any("blocks" in note for note in notes)
 
 

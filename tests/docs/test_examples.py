@@ -14,7 +14,8 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GALLERY = sorted((EXAMPLES / "gallery").glob("*/plot_*.py"))
-SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+# tests/integrations/test_ecosystem.py runs all parts of ecosystem.py.
+SCRIPTS = sorted(set(EXAMPLES.glob("*.py")) - {EXAMPLES / "ecosystem.py"})
 
 
 @pytest.mark.slow

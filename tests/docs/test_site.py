@@ -91,9 +91,10 @@ def test_every_public_function_documents_what_it_takes_and_returns():
 # ---------------------------------------------------------------- the site
 
 
-@pytest.fixture
-def sources(tmp_path):
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
     """A copy of all that the site is built from: building writes beside its sources."""
+    tmp_path = tmp_path_factory.mktemp("site")
     built = shutil.ignore_patterns("generated", "__pycache__")
     for folder in ("docs", "examples"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=built)
@@ -105,9 +106,12 @@ def sources(tmp_path):
 
 
 def built(sources, builder):
-    """The folder that a builder of Sphinx has filled; every warning is an error."""
-    target = sources / "build" / builder
-    options = ["-W", "--keep-going", "-q", "-D", "plot_gallery=0", "-b"]
+    """The folder that a builder of Sphinx has filled; every warning is an error.
+
+    Builders share what they have read.
+    """
+    target, read = sources / "build" / builder, str(sources / "build" / "doctrees")
+    options = ["-W", "--keep-going", "-q", "-D", "plot_gallery=0", "-d", read, "-b"]
     run = subprocess.run(
         [sys.executable, "-m", "sphinx", *options, builder, sources / "docs", target],
         capture_output=True,

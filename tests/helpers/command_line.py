@@ -11,6 +11,8 @@ import ulmus
 from ulmus.cli.app import app
 
 SMALL = ("--n-estimators", 2, "--n-neurons", 10)
+# Without the search for a map, where the map is not the subject.
+PLAIN = (*SMALL, "--input-map", "none")
 
 
 def run(*arguments):

@@ -23,6 +23,7 @@ from scipy.signal import lfilter
 from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.core.layer.hidden_layer import ACTIVATIONS
 from ulmus.core.ridge.member_pairs import PairGram
+from ulmus.core.ridge.sampled_pairs import SampledPairs
 from ulmus.core.variance.estimates import ESTIMATES, model_variance
 from ulmus.core.variance.quadratic_forms import RowForm
 from ulmus.exceptions import DegenerateFitWarning, NegativeVarianceWarning
@@ -185,6 +186,16 @@ def test_estimates(estimate, hc, n):
     (forms,) = (part.forms for part in model.fitted_.ensemble.regressions)
     form = forms[ESTIMATES[estimate].pairing].shared
     assert isinstance(getattr(form, "diagonal", form), RowForm if n == 60 else PairGram)
+    require_agreement(model, mixed_table(40, seed=1)[0])
+
+
+@pytest.mark.parametrize(("estimate", "n_neurons"), [("BR", 20), ("NHo", 500), ("S2", 20)])
+def test_products_between_members_from_a_sample_of_rows(estimate, n_neurons):
+    """Groups of several members of 20 units, and of one member of 500."""
+    table = mixed_table(11_000 if n_neurons == 500 else 4200)
+    model = plain_ensemble(3, n_neurons, variance=[estimate], random_state=0).fit(*table)
+    (part,) = model.fitted_.ensemble.regressions
+    assert isinstance(part.forms[ESTIMATES[estimate].pairing].shared, SampledPairs)
     require_agreement(model, mixed_table(40, seed=1)[0])
 
 

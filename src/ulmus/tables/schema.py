@@ -116,6 +116,14 @@ class Schema:
         parts = [column.encode(codes[:, j]) for j, column in enumerate(self.columns)]
         return np.concatenate(parts, axis=1)
 
+    def encoded_column(self, name: str, values: Any) -> np.ndarray:
+        """Inputs of a model for a series of one column, shape (n, features of the column)."""
+        column = next(one for one in self.columns if one.name == name)
+        rule = "error" if self.missing == "drop" else self.missing
+        alone = replace(self, columns=(column,), missing=rule)
+        codes, _ = alone.parse(values.to_frame(name))
+        return alone.encode(codes)
+
     def convert(
         self, frame: Any, first_row: int = 0, *, keep_missing: bool = False
     ) -> tuple[Any, np.ndarray]:

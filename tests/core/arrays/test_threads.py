@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 from fit_comparison import assert_same_fit
 from models import every_estimate_ensemble, mapped_ensemble
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import _hist_gradient_boosting
 from sklearn.model_selection import cross_val_score
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ulmus.core.arrays import threads
+from ulmus.core.arrays.backend import contracted, member_products
+from ulmus.core.arrays.linalg import lower_product, upper_product
 from ulmus.core.arrays.threads import BlasLimit, available_threads, mapped, thread_pool
 from ulmus.core.fit.fit import Fit
 from ulmus.estimators import _fit_methods, _importance
@@ -205,6 +207,28 @@ def test_tasks_have_the_settings_of_the_caller():
         assert mapped(lambda _: setting.get(), range(2)) == [3, 3]
         with pytest.raises(FloatingPointError):
             mapped(lambda x: np.ones(2) / x, [np.ones(2), np.zeros(2)])
+
+
+@pytest.mark.parametrize("size", [40, 300, 700])
+def test_products_are_the_same_on_any_number_of_threads(rng, size):
+    """Also of sizes that are not multiples of the blocks that threads take."""
+    A, B = rng.normal(size=(2, 3, 30, size))
+    T = np.tril(rng.normal(size=(3, size, size)))
+    C = rng.normal(size=(3, size, 20))
+    tasks = {
+        "joint": (lambda: contracted(A, B, joint=True), np.einsum("mkn,mkp->np", A, B)),
+        "own": (lambda: contracted(A, A, joint=True), np.einsum("mkn,mkp->np", A, A)),
+        "rows": (lambda: member_products(A, B), np.einsum("mkn,mln->mkl", A, B)),
+        "lower": (lambda: lower_product(T, C), T @ C),
+        "upper": (lambda: upper_product(T.transpose(0, 2, 1), C), T.transpose(0, 2, 1) @ C),
+    }
+    for task, expected in tasks.values():
+        with thread_pool(1):
+            alone = task()
+        assert_allclose(alone, expected, rtol=1e-10, atol=1e-10)
+        for n in (2, 3):
+            with thread_pool(n):
+                assert_array_equal(task(), alone)
 
 
 # ---------------------------------------------------------------- n_jobs

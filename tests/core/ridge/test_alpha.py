@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from parametrisations import intercepts, weightings
 from sklearn.base import clone
 
+from ulmus.core.ridge import alpha as alpha_choice
 from ulmus.core.ridge.alpha import RELATIVE_GRID
 from ulmus.core.ridge.member_pairs import member_groups
 
@@ -45,6 +46,27 @@ def test_alpha_minimises_the_score(make_table, hidden, criterion, size, intercep
     best = np.argmin([score(H, y, a, intercept, w) for a in grid])
     assert 0 < best < len(grid) - 1
     assert_allclose(model.alpha_, grid[best], rtol=1e-8)
+
+
+def test_scores_of_many_rows_are_from_a_sample(make_table, monkeypatch):
+    data = make_table(4000)
+    model = plain_ensemble(3, 25, weight_scale=2.0, noise_variance="residual", random_state=0)
+    exact = clone(model).fit(data.X, data.y).alpha_
+    monkeypatch.setattr(alpha_choice, "SCORED_ROWS", 2000)
+    scored = []
+    add = alpha_choice.LeaveOneOutPass._add
+
+    def counted(self, total, block, d):
+        scored.append(block.y.shape[1])
+        add(self, total, block, d)
+
+    monkeypatch.setattr(alpha_choice.LeaveOneOutPass, "_add", counted)
+    sampled = clone(model).fit(data.X, data.y).alpha_
+    assert 1850 < sum(scored) < 2150
+    assert abs(np.log10(sampled / exact)) <= 0.5  # two steps of the grid
+    # Rows are chosen by their numbers, whatever the blocks.
+    blocks = [(data.X[a : a + 700], data.y[a : a + 700]) for a in range(0, 4000, 700)]
+    assert_allclose(clone(model).fit_blocks(blocks).alpha_, sampled, rtol=1e-8)
 
 
 def test_alpha_leaves_out_interpolating_fits(make_table, hidden):

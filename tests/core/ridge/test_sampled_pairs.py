@@ -268,6 +268,35 @@ def test_torch_samples_the_same_rows():
     assert_allclose(np.asarray(found), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["constant", "modelled", "per row"])
+def test_designs_and_covariances_use_sampled_sums(kind):
+    X, y, _, points = table()
+    sampled = model(**KINDS[kind]).fit(X, y)
+    exact = exact_fit(sampled)
+    designs = [one.next_points(points[:40], n=3) for one in (sampled, exact)]
+    assert len(set(designs[0]) & set(designs[1])) >= 2
+    covariance, expected = (one.predict_cov(points[:30]) for one in (sampled, exact))
+    sd = np.sqrt(np.diagonal(expected))
+    assert np.max(np.abs(covariance - expected) / np.outer(sd, sd)) < 0.05
+    assert_allclose(np.diagonal(covariance), sampled.predict_var(points[:30], "model"), rtol=1e-8)
+
+
+def test_partitions_of_a_cluster_are_sampled():
+    pytest.importorskip("dask")
+    import dask.array as da
+
+    import ulmus.dask
+
+    X, y, _, points = table()
+    expected = standard_errors(model(noise="homoskedastic").fit(X, y), points)
+    arrays = da.from_array(X, chunks=(1900, 2)), da.from_array(y, chunks=1900)
+    fitted = ulmus.dask.fit(model(noise="homoskedastic"), *arrays)
+    assert isinstance(pair_form(fitted), SampledPairs)
+    # Partitions have no row numbers, and so another sample.
+    ratio = standard_errors(fitted, points) / expected
+    assert np.mean((ratio - 1) ** 2) ** 0.5 < 0.01
+
+
 def test_fits_with_sampled_sums_are_saved_and_loaded(tmp_path):
     from ulmus import load
 

@@ -22,6 +22,7 @@ from ulmus.tables.writers import require_supported_types, table_writer
 if TYPE_CHECKING:
     from ulmus.cli.steps.models import TableModel
 
+PREDICTING = "Predicting rows"
 COLUMNS = ("estimate", "std_error", "conf_low", "conf_high", "pred_low", "pred_high")
 
 
@@ -92,7 +93,7 @@ class PredictedTable:
         require_supported_types(output, fields)
         n_written = n_excluded = 0
         total = max(1, self.table.n_cells // len(self.table.names))
-        working, stages = self.console.working("Predicting"), stage(f"Predicting {total:,} rows")
+        working, stages = self.console.working(PREDICTING), stage(PREDICTING)
         with table_writer(output, schema) as writer, working, stages as done:
             for rows, n_read in self._blocks():
                 n_rows = 0 if rows is None else rows.num_rows

@@ -27,6 +27,8 @@ FloatArray = NDArray[np.float64]
 # enough for matrix products at full speed; a GPU needs two gigabytes (benchmarks/scale.py).
 BLOCK_ELEMENTS = 2**20
 DEVICE_BLOCK_ELEMENTS = 2**28
+# Columns of a large product that a thread computes at a time.
+PRODUCT_COLUMNS = 256
 
 
 def namespace(*arrays: Array) -> Any:
@@ -153,8 +155,13 @@ def contracted(a: Array, b: Array, *, joint: bool) -> Array:
     """Sums of products over all but the last axis: (p,), or (p, p') for all pairs if ``joint``."""
     if not joint:
         return column_sums(a, b)
-    xp = array_namespace(a, b)
-    return xp.reshape(a, (-1, a.shape[-1])).T @ xp.reshape(b, (-1, b.shape[-1]))
+    xp, p = array_namespace(a, b), b.shape[-1]
+    left, right = xp.reshape(a, (-1, a.shape[-1])).T, xp.reshape(b, (-1, p))
+    # BLAS computes half of a product with itself.
+    if a is b or p <= PRODUCT_COLUMNS or not is_on_host(left):
+        return left @ right
+    columns = [slice(i, i + PRODUCT_COLUMNS) for i in range(0, p, PRODUCT_COLUMNS)]
+    return xp.concat(mapped(lambda few: left @ right[:, few], columns), axis=1)
 
 
 def column_sums(a: Array, b: Array) -> Array:

@@ -17,7 +17,6 @@ effect.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -245,14 +244,11 @@ class _MemberRows:
         """Map from features to coordinates, (N', N')."""
         return self.regression.exact.to_t[self.m, :, :]
 
-    @cached_property
-    def t(self) -> Array:
-        """Coordinates of the rows, (N', n)."""
-        return self.to_t @ self.h
-
     def covariances(self, along: Array) -> Array:
         """Vectors (r, N', K) whose products with features are covariances with the directions."""
-        return namespace(along).stack([self.to_t.T @ (self.t @ each.T) for each in along])
+        # The coordinates of the rows are not formed.
+        parts = [self.to_t.T @ (self.to_t @ (self.h @ each.T)) for each in along]
+        return namespace(along).stack(parts)
 
     def slopes(self, y: Array, gradients: Array, changes: Array) -> Array:
         r"""Derivatives (r, N', K) of the coefficients along changes (r, d', d') of the map.
@@ -272,12 +268,13 @@ class _MemberRows:
             for P in changes:
                 by_unit = xp.sum(back * (self.W @ P.T), axis=1)
                 changed = weight * xp.sum(self.Z * (P @ gradients[k, ...]), axis=0)
-                sides.append(self.to_t[:, first:] @ by_unit - self.t @ changed)
+                sides.append(self.to_t[:, first:] @ by_unit - self.to_t @ (self.h @ changed))
         solved = xp.stack(sides, axis=1)
         if share > 1 + SAME_WEIGHT:
             # The sample's share in Q'Q replaces Q'Q; of all rows the sum is the identity.
             gram = smoother.member_grams[self.m, :, :]
             eye = xp.eye(gram.shape[0], dtype=gram.dtype, device=gram.device)
-            solved = xp.linalg.solve(eye - gram + (self.t * weight) @ self.t.T, solved)
+            t = self.to_t @ self.h
+            solved = xp.linalg.solve(eye - gram + (t * weight) @ t.T, solved)
         shape = (-1, y.shape[0], changes.shape[0])
         return xp.permute_dims(xp.reshape(self.to_t.T @ solved, shape), (2, 0, 1))

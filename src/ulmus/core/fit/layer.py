@@ -123,6 +123,7 @@ class MapSearch:
 
     log: Log = quiet  # receives messages of progress
     importances: InputImportances | None = None  # a start of the search
+    relevance: bool = True  # whether relevances are computed
 
 
 def optimises_map(spec: LayerSpec, scale: FeatureScale) -> bool:
@@ -225,7 +226,7 @@ def _input_map(
 @stage("Learning the input map")
 def _optimised(
     spec: LayerSpec, sample: _MapSample, inputs: Inputs, search: MapSearch
-) -> tuple[InputMap, float, MapSource] | None:
+) -> tuple[InputMap, float | None, MapSource | None] | None:
     seeds = [spec.map_seed + 1 + s for s in range(sample.effort.draws)]
     n_units = min(sample.effort.units, max(FEWEST_UNITS, 2 * sample.block.y.shape[1] // 3))
     units = _units(spec, inputs)
@@ -243,6 +244,8 @@ def _optimised(
         found, probes = learned_map_correlated(
             probes, structure, sample.covariance, search.log, values
         )
+    if not search.relevance:
+        return InputMap(found.matrix, found.structure), None, None
     missed = ranked is not None and ranked.explained > MISSED_SHARE
     input_map = InputMap(
         found.matrix,

@@ -124,7 +124,8 @@ def refitted_folds(
         covariance = None
         if structure is not None and locations is not None:
             covariance = CovarianceSpec(structure, locations.taken(others))
-        search = MapSearch(importances=_Known(importances[i])) if importances else None
+        known = _Known(importances[i]) if importances else None
+        search = MapSearch(importances=known, relevance=False)
         behind_map = _layer_without(data, others, layer_spec, covariance, search)
         fitted = fitted_rows(data, behind_map, spec.regression.without_estimates)
         ensemble = fitted.ensemble

@@ -52,7 +52,7 @@ class SizeRule:
         return int(max(least, min(most, max(usual, self.total // n_units), cheap)))
 
 
-HOST = SizeRule(2.0, 200, 20.0, 134.0, 4000, 1e11, 3e9, 3000, (3, 6, 8))
+HOST = SizeRule(2.0, 200, 20.0, 134.0, 4000, 1e11, 3.5e9, 3000, (3, 6, 8))
 # A GPU multiplies so fast that neither number is worth saving.
 GPU = SizeRule(0.0, 8000, 40.0, math.inf, 8000, 1.25e13, math.inf, 0, (8, 8, 8))
 

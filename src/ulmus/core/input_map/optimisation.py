@@ -23,23 +23,18 @@ from typing import NamedTuple
 import numpy as np
 
 from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
-from ulmus.core.input_map.search import Search, mixed
+from ulmus.core.input_map.search import Search, mixed, scales_value
 from ulmus.core.input_map.settings import SETTINGS, LearnedMap, Log, explains_nothing
-from ulmus.core.input_map.starts import best_start
+from ulmus.core.input_map.starts import best_starts
 
 
 class _Rough(NamedTuple):
     """Scales found by a small network."""
 
-    log_scales: np.ndarray  # (d',)
-    log_alpha: float  # for a network of one unit
+    scales: np.ndarray  # (d' + 1,): log scales, and log alpha for a network of one unit
     dof: float  # effective degrees of freedom of the network
     n_rows: int  # rows of the network
     from_importances: bool
-
-    def start(self, networks: ProbeNetworks) -> np.ndarray:
-        """Log scales and log alpha for other networks: weights of more units are smaller."""
-        return np.append(self.log_scales, self.log_alpha + math.log(networks.n_units))
 
     def units(self, n_rows: int) -> int:
         """Units for the degrees of freedom of a number of rows."""
@@ -85,25 +80,37 @@ def _rough_scales(networks: ProbeNetworks, log: Log, importances: np.ndarray | N
     least = max(SETTINGS.small_rows, SETTINGS.rows_for_input * d)
     few_units = max(SETTINGS.small_units, SETTINGS.units_for_input * d)
     for rows, units in ((least, few_units), (n, 2 * few_units)):
-        few = networks.smaller(rows, units, networks.n_networks)
-        search = Search(few.smaller(n, units, 2 if n <= SETTINGS.rows_of_two_small else 1), log)
-        start, required = best_start(search, few, importances)
-        if few.y.shape[0] == n or not explains_nothing(start.value, d):
+        search = Search(networks.smaller(rows, units, 1), log)
+        starts, required = best_starts(search, importances)
+        if search.networks.y.shape[0] == n or not explains_nothing(starts[0].value, d):
             break
-    small, p = search.networks, start.scales
-    dof = small.dof(np.exp(p[:-1]), p[-1])
-    if dof > SETTINGS.saturation * small.n_units and small.n_units < networks.n_units:
-        search = Search(networks.smaller(rows, 2 * small.n_units, small.n_networks), log)
-        p[-1] += math.log(search.networks.n_units / small.n_units)
-        found = p, search.all_inputs, SETTINGS.small_steps, "scales of a larger network"
-        small, p = search.networks, search.best_scales(*found)[0]
-        dof = small.dof(np.exp(p[:-1]), p[-1])
-    log_alpha = p[-1] - math.log(small.n_units)
-    return _Rough(p[:-1], log_alpha, dof, int(small.y.shape[0]), required)
+    small = search.networks
+    if max(_dof(small, start.scales) for start in starts) > SETTINGS.saturation * units:
+        search = Search(networks.smaller(rows, 2 * units, 1), log)
+    found = []
+    for start in starts:
+        p = _for_units(start.scales, small.n_units, search.networks.n_units)
+        steps, name = SETTINGS.small_steps, f"from {start.name}, continued"
+        found.append(search.best_scales(p, search.all_inputs, steps, name)[0])
+    small = search.networks
+    # More networks than that of the search decide between the starts.
+    judges = networks.smaller(rows, small.n_units, networks.n_networks)
+    p = min(found, key=lambda p: scales_value(judges, p))
+    p, dof = _for_units(p, small.n_units, 1), _dof(small, p)
+    return _Rough(p, dof, int(small.y.shape[0]), required)
+
+
+def _for_units(p: np.ndarray, n_units: int, others: int) -> np.ndarray:
+    """Log scales and log alpha for another number of units: weights of more units are smaller."""
+    return np.append(p[:-1], p[-1] + math.log(others / n_units))
+
+
+def _dof(networks: ProbeNetworks, p: np.ndarray) -> float:
+    return networks.dof(np.exp(p[:-1]), p[-1])
 
 
 def _finished(rough: _Rough, networks: ProbeNetworks, log: Log) -> LearnedMap:
-    start = rough.start(networks)
+    start = _for_units(rough.scales, 1, networks.n_units)
     learned = Search(networks, log, log_alpha=start[-1]).scales(start)
     return replace(learned, from_importances=rough.from_importances)
 

@@ -31,17 +31,15 @@ class OptimiserSettings:
     start_steps: int = 15  # for each start
     # Largest log scale in steps from a common scale: longer ones may leap over a maximum.
     reach: float = 3.0
-    small_steps: int = 40  # from the best start
-    # Degrees of freedom, as a share of the units, from which the small network is too small.
-    saturation: float = 0.6
+    small_steps: int = 40  # from the best starts
+    # Degrees of freedom, as a share of the units, from which the small network is doubled.
+    saturation: float = 0.5
     # The last networks: units for each degree of freedom of the small one, which grows with the
     # number of rows to this power.
     units_for_dof: float = 4.0
     dof_growth: float = 1 / 3
-    # Maps follow the units of a network where rows are few: up to these numbers of rows, there are
-    # two last networks, and two small ones.
+    # Two of them up to this number of rows: maps follow the units of one where rows are few.
     rows_of_two: int = 2000
-    rows_of_two_small: int = 250
     steps: int = 50
     dropped_steps: int = 25  # after inputs were dropped
     matrix_rows: int = 2000  # rows on which most steps of a full matrix are taken

@@ -8,68 +8,53 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ulmus.core.input_map.marginal_likelihood import ProbeNetworks
-from ulmus.core.input_map.search import Search, scales_value
+from ulmus.core.input_map.search import Search
 from ulmus.core.input_map.settings import SETTINGS, explains_nothing
 
 IMPORTANCES = "importances"
 
 
 class Start(NamedTuple):
-    """A start of the search after some steps."""
+    """A start of the search after a few steps."""
 
     name: str
     scales: np.ndarray  # (d' + 1,): log scales and log alpha
     value: float  # negative log marginal likelihood, including the prior
-    ranked: bool = False  # whether it started from importances in another model
 
 
-def best_start(
-    search: Search, networks: ProbeNetworks, importances: np.ndarray | None
-) -> tuple[Start, bool]:
-    """The start of largest likelihood after some steps, and whether it requires importances.
+def best_starts(search: Search, importances: np.ndarray | None) -> tuple[list[Start], bool]:
+    """The best starts after a few steps: one, or two that end at different values.
 
-    The first two starts differ most. Where they end at different values, or nowhere, others are
-    tried, and the best two continue; ``networks``, more than those of the search, decide between
-    them. Importances are required where other starts find much less.
+    The first two starts differ most. Others are tried where these end at different values, or
+    nowhere. Also whether importances are required, since other starts find much less.
     """
     scale, log_alpha = search.common()
     # If a common scale fits only noise, alpha is so large that gradients vanish.
     log_alpha = min(log_alpha, math.log(SETTINGS.alpha_start * search.size))
-    common, ranked = np.full(search.d, scale), []
+    common = np.full(search.d, scale)
+    others = [("another scale", SETTINGS.larger_scale * common)]
     if importances is not None:
         powers = SETTINGS.importance_starts
-        ranked = [_proportional(importances**power, size * search.d) for power, size in powers]
+        sizes = [(importances**power, size * search.d) for power, size in powers]
+        others = [*((IMPORTANCES, _proportional(*size)) for size in sizes), *others]
 
     def after_steps(name: str, L: np.ndarray, most: float = math.inf) -> Start:
         p, steps = np.append(np.log(L), log_alpha), SETTINGS.start_steps
         found = search.best_scales(p, search.all_inputs, steps, f"from {name}", most=most)
-        return Start(name, *found, ranked=name == IMPORTANCES)
+        return Start(name, *found)
 
-    found = [after_steps("common scale", common, SETTINGS.reach)]
-    found += [after_steps(IMPORTANCES, L) for L in ranked[:1]]
-    if len(found) == 1 or not _agree(*found) or explains_nothing(found[0].value, search.d):
-        found.append(after_steps("another scale", SETTINGS.larger_scale * common))
-        found.append(after_steps("gradients", _by_gradients(search, common, log_alpha)))
-        found += [after_steps(IMPORTANCES, L) for L in ranked[1:]]
-    unranked = min(one.value for one in found if not one.ranked)
+    found = [after_steps("common scale", common, SETTINGS.reach), after_steps(*others[0])]
+    if not _agree(*found) or explains_nothing(found[0].value, search.d):
+        others.append(("gradients", _by_gradients(search, common, log_alpha)))
+        found += [after_steps(*other) for other in others[1:]]
     found = sorted(found, key=attrgetter("value"))
-    if _agree(*found[:2]):
-        found = found[:1]
-    found = [_continued(search, one) for one in found[:2]]
-    best = min(found, key=lambda one: scales_value(networks, one.scales))
-    return best, best.ranked and unranked > SETTINGS.required_share * best.value
+    unranked = min(one.value for one in found if one.name != IMPORTANCES)
+    required = unranked > SETTINGS.required_share * found[0].value
+    return found[: 1 if _agree(*found[:2]) else 2], required
 
 
 def _agree(one: Start, other: Start) -> bool:
     return abs(one.value - other.value) < SETTINGS.agreement
-
-
-def _continued(search: Search, start: Start) -> Start:
-    """The start after more steps."""
-    steps, name = SETTINGS.small_steps, f"from {start.name}, continued"
-    p, value = search.best_scales(start.scales, search.all_inputs, steps, name)
-    return start._replace(scales=p, value=value)
 
 
 def _by_gradients(search: Search, L: np.ndarray, log_alpha: float) -> np.ndarray:

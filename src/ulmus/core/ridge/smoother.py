@@ -17,7 +17,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array, column_sums, namespace, to_numpy, transposed
+from ulmus.core.arrays.backend import (
+    Array,
+    column_sums,
+    member_products,
+    namespace,
+    to_numpy,
+    transposed,
+)
 from ulmus.core.arrays.linalg import (
     inverted_triangle,
     lower_product,
@@ -121,7 +128,7 @@ class Smoother:
     def member_grams(self) -> Array:
         """Products Q'Q within members, shape (M, N', N')."""
         if not self.spectral:
-            return transposed(self.gain) @ self.gain
+            return member_products(transposed(self.gain), transposed(self.gain))
         xp, N = namespace(self.gain), self.gain.shape[1]
         eye = xp.eye(N, dtype=self.gain.dtype, device=self.gain.device)
         return eye * (self.gain**2)[:, None, :]

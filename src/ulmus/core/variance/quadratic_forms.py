@@ -25,6 +25,7 @@ from ulmus.core.arrays.backend import (
     row_blocks,
     transposed,
 )
+from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.source import RowBlocks
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.ridge.member_pairs import (
@@ -98,10 +99,10 @@ class RowForm:
         """Sums over l of K_ml t_l, within members and over distinct pairs, each (M, N, p)."""
         z, shares = _summed(self.Q, t), PAIRINGS[self.pairing].member
         if shares is None:
-            pairs = self.Q @ z
+            pairs = _by_member(self.Q, z)
         else:
             shared = self.Q * shares(self.omega)[:, None, :]
-            pairs = 0.5 * (shared @ z + self.Q @ _summed(shared, t))
+            pairs = 0.5 * (_by_member(shared, z) + _by_member(self.Q, _summed(shared, t)))
         return PairSums(self.single @ t, pairs - self.same @ t)
 
     def by_pair(self, t: Array) -> Array:
@@ -135,8 +136,12 @@ class RowForm:
 
 def _summed(Q: Array, t: Array) -> Array:
     """Sum over members of Q_m' t_m, shape (n, p)."""
-    xp = namespace(Q)
-    return xp.reshape(Q, (-1, Q.shape[2])).T @ xp.reshape(t, (-1, t.shape[2]))
+    return contracted(Q, t, joint=True)
+
+
+def _by_member(Q: Array, z: Array) -> Array:
+    """Products Q_m z with z (n, p), shape (M, N, p)."""
+    return namespace(Q).stack(mapped(lambda m: Q[m, :, :] @ z, range(Q.shape[0])))
 
 
 def _all_pairs(Q: Array, t: Array, u: Array | None, pairing: Pairing, omega: Array | None) -> Array:
