@@ -48,7 +48,7 @@ class Level(NamedTuple):
 
 
 # A small basis where it is accurate, else a larger one.
-LEVELS = (Level(1e-3, 0.003), Level(1e-5, TOLERANCE))
+LEVELS = (Level(2e-3, 0.005), Level(1e-5, TOLERANCE))
 # Largest accepted error of the standard deviation of a new observation that scales residuals, which
 # depends on the leverage: at isolated points it needs many more coordinates than a standard error.
 SCALE_TOLERANCE = 0.05
@@ -61,7 +61,7 @@ MOST_RANK, CHEAPER = 512, 0.35
 KINDS = (3.0, 300, 700), (1.0, 100, 250), (2.0, 200, 400)
 CHECKED = 100
 # Largest number of rows that may all be basis points.
-MOST_ROWS = 1500
+MOST_ROWS = 1000
 # Share of the leverage in the kernel of the basis.
 LEVERAGE_SHARE = 0.1
 # Neighbours: along the line to one of the nearest rows, with noise relative to the deviations.
