@@ -86,7 +86,7 @@ def _rough_scales(networks: ProbeNetworks, log: Log, importances: np.ndarray | N
             break
     small = search.networks
     dof = max(_dof(small, start.scales) for start in starts)
-    if len(starts) > 1 and dof > SETTINGS.saturation * units:
+    if dof > SETTINGS.saturation[len(starts) - 1] * units:
         search = Search(networks.smaller(rows, 2 * units, 1), log)
     found = []
     for start in starts:

@@ -32,9 +32,9 @@ class OptimiserSettings:
     # Largest log scale in steps from a common scale: longer ones may leap over a maximum.
     reach: float = 3.0
     small_steps: int = 40  # from the best starts
-    # Degrees of freedom, as a share of the units, from which the small network is doubled where
-    # starts end at different values.
-    saturation: float = 0.5
+    # Degrees of freedom, as a share of the units, from which the small network is doubled: where
+    # starts agree, and where they end at different values.
+    saturation: tuple[float, float] = (0.7, 0.5)
     # The last networks: units for each degree of freedom of the small one, which grows with the
     # number of rows to this power.
     units_for_dof: float = 4.0
