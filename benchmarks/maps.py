@@ -1,4 +1,5 @@
-"""Learned maps of the inputs: Friedman's function with useless inputs, and times of default fits.
+"""Learned maps of the inputs: Friedman's function with useless inputs, times of default fits, and
+what the search costs and leaves unfound.
 
 ``make bench-maps`` runs it with all cores, as a user would; ``--only friedman`` runs one part.
 """
@@ -7,17 +8,30 @@ import datetime
 import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import report
 from report import Row, machine
+from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
 from timing import dgemm
 
 from ulmus import ELMEnsembleRegressor
+from ulmus.core.data.source import Block
+from ulmus.core.input_map.marginal_likelihood import probe_networks
+from ulmus.core.input_map.optimisation import learned_map
+from ulmus.core.input_map.relevance import relevance
+from ulmus.core.input_map.search import Search
+from ulmus.core.layer.hidden_layer import UnitDistribution
+from ulmus.core.layer.inputs import Inputs
 from ulmus.datasets import friedman as function
+from ulmus.estimators._importance import tree_importances
 
 DRAWS, USEFUL, INPUTS = 10, 5, 10
+# Rows on which the search is timed, and its largest time over six boosting fits.
+SEARCHED = {300: 1.0, 1000: 1.0, 4000: 2.0}
 # Rows of a default fit, and how many seconds it may take on two cores.
 LIMITS = {500: 4, 5000: 20, 100_000: 90}
 
@@ -57,7 +71,70 @@ def seconds() -> Iterator[Row]:
         yield Row(f"default fit, n={n}, d={INPUTS}", taken, "s", f"{units} units", "<", limit)
 
 
-PARTS = (friedman, seconds)
+def interactions(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eight inputs, of which four matter, two only through their product; and outputs."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 8))
+    f = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3])
+    return X, f + 0.3 * rng.standard_normal(n)
+
+
+def processor_time(task: Callable[[], Any]) -> tuple[Any, float]:
+    """Result of a task and its processor time."""
+    start = time.process_time()
+    result = task()
+    return result, time.process_time() - start
+
+
+def search() -> Iterator[Row]:
+    """Time of importances, search and relevance, and what 200 further steps gain.
+
+    The time is that of one thread, over the six boosting fits of cross-validated intervals.
+    """
+    law = UnitDistribution("normal", None, "tanh")
+    inputs = Inputs(np.zeros(8), np.ones(8))
+    for n, limit in SEARCHED.items():
+        X, y = interactions(n)
+        networks = probe_networks(
+            Block(X, y[None, :], None), inputs, law, [1, 2], min(512, 2 * n // 3), centred=True
+        )
+        assert networks is not None
+
+        def boosting(X: np.ndarray = X, y: np.ndarray = y) -> None:
+            for _ in range(6):
+                HistGradientBoostingRegressor().fit(X, y)
+
+        def learned(networks: Any = networks) -> Any:
+            ranked = tree_importances(networks.Z, networks.y, np.arange(8))
+            found, last = learned_map(networks, "ard", lambda _: None, ranked.values)
+            relevance(last, found, np.arange(8), 0)
+            return found, last
+
+        with threadpool_limits(1):
+            _, reference = processor_time(boosting)
+            (found, last), taken = processor_time(learned)
+        case = f"map of {n} rows, d=8"
+        yield Row(
+            f"{case}: time over six boosting fits", taken / reference, "ratio", "", "<", limit
+        )
+        yield Row(f"{case}: time", taken, "s", f"{last.n_networks} x {last.n_units} units at last")
+        p = np.append(np.log(np.where(np.diag(found.matrix) > 0, np.diag(found.matrix), 1.0)), 0.0)
+        p[-1] = found.log_alpha + np.log(networks.n_units / last.n_units)
+        kept = np.diag(found.matrix) > 0
+        before = networks.value(found.matrix, p[-1])
+        whole = Search(networks, lambda _: None)
+        after = networks.value(*_maximum(whole, p, kept))
+        source = "log likelihood of all networks and rows"
+        yield Row(f"{case}: gain of further steps", before - after, "rate", source, "<", 10)
+
+
+def _maximum(search: Search, p: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, float]:
+    """Map and log alpha after many more steps."""
+    p, _ = search.best_scales(p, kept, 200, "further steps", near=True)
+    return np.exp(p[:-1]) * kept, float(p[-1])
+
+
+PARTS = (friedman, seconds, search)
 
 
 def header() -> Iterator[str]:

@@ -85,7 +85,8 @@ def _rough_scales(networks: ProbeNetworks, log: Log, importances: np.ndarray | N
         if search.networks.y.shape[0] == n or not explains_nothing(starts[0].value, d):
             break
     small = search.networks
-    if max(_dof(small, start.scales) for start in starts) > SETTINGS.saturation * units:
+    dof = max(_dof(small, start.scales) for start in starts)
+    if dof > SETTINGS.saturation[len(starts) - 1] * units:
         search = Search(networks.smaller(rows, 2 * units, 1), log)
     found = []
     for start in starts:

@@ -32,8 +32,9 @@ class OptimiserSettings:
     # Largest log scale in steps from a common scale: longer ones may leap over a maximum.
     reach: float = 3.0
     small_steps: int = 40  # from the best starts
-    # Degrees of freedom, as a share of the units, from which the small network is doubled.
-    saturation: float = 0.5
+    # Degrees of freedom, as a share of the units, from which the small network is doubled: where
+    # starts agree, and where they end at different values.
+    saturation: tuple[float, float] = (0.7, 0.5)
     # The last networks: units for each degree of freedom of the small one, which grows with the
     # number of rows to this power.
     units_for_dof: float = 4.0
@@ -43,8 +44,8 @@ class OptimiserSettings:
     steps: int = 50
     dropped_steps: int = 25  # after inputs were dropped
     matrix_rows: int = 2000  # rows on which most steps of a full matrix are taken
-    matrix_steps: int = 50
-    last_matrix_steps: int = 12
+    matrix_steps: int = 60
+    last_matrix_steps: int = 25
     gain: float = 0.1  # gain in log marginal likelihood at which L-BFGS stops
     # Gain in log likelihood over a constant, for each input, below which a start explains nothing.
     least_gain: float = 2.0
