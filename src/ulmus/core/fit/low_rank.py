@@ -27,7 +27,7 @@ from ulmus.core.variance.low_rank import (
     LowRankNetworks,
     MemberKernel,
     NetworkKernel,
-    low_rank_basis,
+    kernel_spectrum,
     low_rank_forms,
     low_rank_networks,
 )
@@ -48,20 +48,22 @@ class Level(NamedTuple):
 
 
 # A small basis where it is accurate, else a larger one.
-LEVELS = (Level(2e-3, 0.005), Level(1e-5, TOLERANCE))
+LEVELS = (Level(2e-3, 0.005), Level(1e-4, TOLERANCE))
 # Largest accepted error of the standard deviation of a new observation that scales residuals, which
 # depends on the leverage: at isolated points it needs many more coordinates than a standard error.
 SCALE_TOLERANCE = 0.05
 # Smallest number of elements of the exact forms that are replaced: four megabytes.
 FEWEST_ELEMENTS = 2**19
 # Largest rank, and largest rank relative to the products of an exact form per feature.
-MOST_RANK, CHEAPER = 512, 0.35
+MOST_RANK, CHEAPER = 768, 0.35
+# With more degrees of freedom, relative to the rows, the rank is never clearly smaller.
+LARGEST_DOF_SHARE = 0.25
 # Basis points for each effective degree of freedom, and their least and largest number: training
 # rows, points between neighbours, and points outside. Points of each kind that are checked.
 KINDS = (3.0, 300, 700), (1.0, 100, 250), (2.0, 200, 400)
 CHECKED = 100
 # Largest number of rows that may all be basis points.
-MOST_ROWS = 1000
+MOST_ROWS = 500
 # Share of the leverage in the kernel of the basis.
 LEVERAGE_SHARE = 0.1
 # Neighbours: along the line to one of the nearest rows, with noise relative to the deviations.
@@ -151,19 +153,12 @@ def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
     return next((found for found in attempts if found is not None), None)
 
 
-def _low_rank(fit: Fit, points: Points, level: Level) -> LowRankBasis | None:
-    """The forms for some points and a level of accuracy."""
-    h, held = (fit.features(X) for X in points)
-    parts, bases = [], []
-    for part in fit.exact_ensemble.regressions:
-        pairs = part.forms[ESTIMATES[fit.estimates[0]].pairing]
-        kernel = MemberKernel(part.exact, pairs, LEVERAGE_SHARE * _mean_noise(part))
-        B = low_rank_basis(kernel, h, _largest_rank(part), level.negligible)
-        if B is None:
-            return None
-        parts.append(low_rank_forms(kernel, part.forms, B))
-        bases.append(kernel.by_member(B))
+def _low_rank(fit: Fit, points: Points, levels: tuple[Level, ...]) -> LowRankBasis | None:
+    """The forms for some points at the first sufficient level of accuracy."""
     ensemble, names = fit.exact_ensemble, fit.estimates
+    h, held = (fit.features(X) for X in points)
+    kernels = [_member_kernel(part, names[0]) for part in ensemble.regressions]
+    spectra = [kernel_spectrum(kernel, h) for kernel in kernels]
     pairings = {ESTIMATES[name].pairing for name in names}
     exact = {name: point_parts(ensemble, name, held) for name in pairings}
 
@@ -176,44 +171,76 @@ def _low_rank(fit: Fit, points: Points, level: Level) -> LowRankBasis | None:
         scale = _error(1 + other.leverage, 1 + one.leverage)
         return max(errors) if scale <= SCALE_TOLERANCE else np.inf
 
-    chosen = _accepted(
-        tuple(parts), tuple(part.rounded() for part in parts), error, level.tolerance
-    )
-    if chosen is None:
-        return None
-    forms = LowRank(*chosen)
-    return LowRankBasis(forms, tuple(bases))
+    for level in levels:
+        parts, bases = [], []
+        for part, kernel, spectrum in zip(ensemble.regressions, kernels, spectra, strict=True):
+            B = spectrum.basis(_largest_rank(part), level.negligible)
+            if B is None:
+                return None  # a higher level requires a larger rank
+            parts.append(low_rank_forms(kernel, part.forms, B))
+            bases.append(kernel.by_member(B))
+        single = tuple(part.rounded() for part in parts)
+        chosen = _accepted(tuple(parts), single, error, level.tolerance)
+        if chosen is not None:
+            return LowRankBasis(LowRank(*chosen), tuple(bases))
+    return None
+
+
+def _member_kernel(part: Regression, estimate: str) -> MemberKernel:
+    pairs = part.forms[ESTIMATES[estimate].pairing]
+    return MemberKernel(part.exact, pairs, LEVERAGE_SHARE * _mean_noise(part))
 
 
 def _low_rank_undersmoothing(
-    fit: Fit, points: Points, level: Level
+    fit: Fit, points: Points, levels: tuple[Level, ...]
 ) -> LowRankUndersmoothing | None:
     """The same for the undersmoothed networks."""
+    kernels = _network_kernels(fit)
+    if kernels is None:
+        return None
     h, held = (fit.features(X) for X in points)
-    networks, forms = fit.undersmoothing.networks, fit.noise_forms
-    parts = []
-    for part, network, pairs in zip(fit.exact_ensemble.regressions, networks, forms, strict=True):
-        outputs = []
-        for k in range(len(part.outputs)):
-            form = pairs.forms[k if len(pairs.forms) > 1 else 0]
-            if not isinstance(form, PairwiseForm):
-                return None
-            kernel = NetworkKernel(part.exact, network, form, pairs.scale[k], k)
-            B = low_rank_basis(kernel, h, _largest_rank(part), level.negligible)
-            if B is None:
-                return None
-            outputs.append(low_rank_networks(kernel, B))
-        parts.append(tuple(outputs))
-    exact = undersmoothed_parts(fit.exact_ensemble, networks, forms, held)
+    networks = fit.undersmoothing.networks
+    ranks = map(_largest_rank, fit.exact_ensemble.regressions)
+    spectra = [
+        [(kernel, kernel_spectrum(kernel, h), rank) for kernel in outputs]
+        for outputs, rank in zip(kernels, ranks, strict=True)
+    ]
+    exact = undersmoothed_parts(fit.exact_ensemble, networks, fit.noise_forms, held)
     dof = tuple(network.dof for network in networks)
 
     def error(parts: tuple[tuple[LowRankNetworks, ...], ...]) -> float:
         other = low_rank_undersmoothed_parts(fit.ensemble, parts, dof, held)
         return _error(other.variance, exact.variance)
 
-    single = tuple(tuple(one.rounded() for one in outputs) for outputs in parts)
-    chosen = _accepted(tuple(parts), single, error, level.tolerance)
-    return None if chosen is None else LowRankUndersmoothing(chosen[0], dof, chosen[1])
+    for level in levels:
+        parts = []
+        for outputs in spectra:
+            forms = []
+            for kernel, spectrum, rank in outputs:
+                B = spectrum.basis(rank, level.negligible)
+                if B is None:
+                    return None
+                forms.append(low_rank_networks(kernel, B))
+            parts.append(tuple(forms))
+        single = tuple(tuple(one.rounded() for one in outputs) for outputs in parts)
+        chosen = _accepted(tuple(parts), single, error, level.tolerance)
+        if chosen is not None:
+            return LowRankUndersmoothing(chosen[0], dof, chosen[1])
+    return None
+
+
+def _network_kernels(fit: Fit) -> list[list[NetworkKernel]] | None:
+    """A kernel for each output of each regression; None where a form has no matrices."""
+    networks, forms, out = fit.undersmoothing.networks, fit.noise_forms, []
+    for part, network, pairs in zip(fit.exact_ensemble.regressions, networks, forms, strict=True):
+        kernels = []
+        for k in range(len(part.outputs)):
+            form = pairs.forms[k if len(pairs.forms) > 1 else 0]
+            if not isinstance(form, PairwiseForm):
+                return None
+            kernels.append(NetworkKernel(part.exact, network, form, pairs.scale[k], k))
+        out.append(kernels)
+    return out
 
 
 def _error(approximate: np.ndarray, exact: np.ndarray) -> float:
@@ -267,15 +294,15 @@ def large_forms(fit: Fit) -> bool:
     return fit.ensemble.layer.width * min(map(_products, parts)) >= FEWEST_ELEMENTS
 
 
-def _attempts(fit: Fit) -> Iterator[tuple[Points, Level]]:
+def _attempts(fit: Fit) -> Iterator[tuple[Points, tuple[Level, ...]]]:
     """Points and levels that are tried in turn; none where the exact forms are kept.
 
     Basis points are chosen from some of the rows, and then from all of few: in a design of few
     values, each row may have a component of its own.
     """
-    if not large_forms(fit):
-        return
     gamma = float(np.max(fit.gamma))
+    if not large_forms(fit) or gamma > LARGEST_DOF_SHARE * fit.n_rows:
+        return
     n, near, outside = (int(min(max(a * gamma, low), high)) for a, low, high in KINDS)
     again = n + CHECKED < fit.n_rows <= MOST_ROWS and fit.rows is not None
     choices = [(n + CHECKED, LEVELS), *([(fit.n_rows, LEVELS[1:])] if again else [])]
@@ -290,7 +317,7 @@ def _attempts(fit: Fit) -> Iterator[tuple[Points, Level]]:
         basis = few, around.neighbours(near, rng), around.outside(outside, rng)
         checked = X[-CHECKED:], around.neighbours(CHECKED, rng), around.outside(CHECKED, rng)
         first, second = (like(np.concatenate(p), fit.ensemble.layer.b) for p in (basis, checked))
-        yield from ((Points(first, second), level) for level in levels)
+        yield Points(first, second), levels
 
 
 def _training_inputs(fit: Fit, n: int, rng: np.random.Generator) -> np.ndarray:
