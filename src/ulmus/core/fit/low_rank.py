@@ -176,9 +176,10 @@ def _low_rank(fit: Fit, points: Points, level: Level) -> LowRankBasis | None:
         scale = _error(1 + other.leverage, 1 + one.leverage)
         return max(errors) if scale <= SCALE_TOLERANCE else np.inf
 
-    chosen = _accepted(
-        tuple(parts), tuple(part.rounded() for part in parts), error, level.tolerance
-    )
+    def rounded() -> tuple[LowRankForms, ...]:
+        return tuple(part.rounded() for part in parts)
+
+    chosen = _accepted(tuple(parts), rounded, error, level.tolerance)
     if chosen is None:
         return None
     forms = LowRank(*chosen)
@@ -211,8 +212,10 @@ def _low_rank_undersmoothing(
         other = low_rank_undersmoothed_parts(fit.ensemble, parts, dof, held)
         return _error(other.variance, exact.variance)
 
-    single = tuple(tuple(one.rounded() for one in outputs) for outputs in parts)
-    chosen = _accepted(tuple(parts), single, error, level.tolerance)
+    def rounded() -> tuple[tuple[LowRankNetworks, ...], ...]:
+        return tuple(tuple(one.rounded() for one in outputs) for outputs in parts)
+
+    chosen = _accepted(tuple(parts), rounded, error, level.tolerance)
     return None if chosen is None else LowRankUndersmoothing(chosen[0], dof, chosen[1])
 
 
@@ -227,14 +230,20 @@ Parts = TypeVar("Parts")
 
 
 def _accepted(
-    exact: Parts, single: Parts, error: Callable[[Parts], float], tolerance: float
+    exact: Parts,
+    rounded: Callable[[], Parts],
+    error: Callable[[Parts], float],
+    tolerance: float,
 ) -> tuple[Parts, float] | None:
     """The first of parts in single and in double precision within the tolerance, and its error."""
-    for parts in (single, exact):
-        reached = error(parts)
-        if reached <= tolerance:
-            return parts, reached
-    return None
+    # Without noise, the forms are too large for single precision, and the error is infinite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        single = rounded()
+        reached = error(single)
+    if reached <= tolerance:
+        return single, reached
+    reached = error(exact)
+    return (exact, reached) if reached <= tolerance else None
 
 
 def _mean_noise(part: Regression) -> Array:
