@@ -65,6 +65,8 @@ UNUSABLE = [
     ("random_state", -1, ">= 0"),
     ("random_state", "seed", "whole number"),
     ("random_state", 1.5, "whole number"),
+    ("verbose", "loud", "0, 1 or 2"),
+    ("verbose", None, "0, 1 or 2"),
 ]
 
 

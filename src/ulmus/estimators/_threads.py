@@ -26,9 +26,11 @@ def n_threads(n_jobs: Any) -> int:
     return int(effective_n_jobs(n_jobs))
 
 
-def printed_progress(verbose: int) -> Progress | None:
+def printed_progress(verbose: Any) -> Progress | None:
     """What prints a line for each stage, and details for ``verbose`` above 1; None for 0."""
-    return Lines(print, details=verbose > 1) if verbose else None
+    if not isinstance(verbose, (int, float, np.integer)):
+        raise InputError(invalid("verbose", "must be 0, 1 or 2", verbose))
+    return Lines(print, details=bool(verbose > 1)) if verbose else None
 
 
 def threaded(

@@ -1,5 +1,6 @@
 """Variances by forms of low rank agree with the exact ones, everywhere a fit uses them."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -178,6 +179,16 @@ def test_small_fits_and_fits_that_need_many_coordinates_stay_exact():
     rough = ELMEnsembleRegressor(n_neurons=200, alpha=1e-6, **SETTINGS).fit(X, noise)
     assert rough.variance_tolerance_ == 0
     assert rough.fitted_.low_rank is None
+
+
+def test_forms_beyond_single_precision_raise_no_warning_of_numpy():
+    X, _ = table(1100)
+    settings = {**SETTINGS, "n_estimators": 2, "n_neurons": 400, "activation": "logistic"}
+    model = ELMEnsembleRegressor(alpha=1e-6, noise="homoskedastic", **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ulmus.exceptions.UlmusWarning)
+        model.fit(X, np.full(len(X), 3.7))
+        assert np.all(model.predict_var(X[:9], component="model") < 1e-20)
 
 
 def test_single_precision_and_torch():

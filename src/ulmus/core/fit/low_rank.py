@@ -179,8 +179,7 @@ def _low_rank(fit: Fit, points: Points, levels: tuple[Level, ...]) -> LowRankBas
                 return None  # a higher level requires a larger rank
             parts.append(low_rank_forms(kernel, part.forms, B))
             bases.append(kernel.by_member(B))
-        single = tuple(part.rounded() for part in parts)
-        chosen = _accepted(tuple(parts), single, error, level.tolerance)
+        chosen = _accepted(tuple(parts), _rounded_forms, error, level.tolerance)
         if chosen is not None:
             return LowRankBasis(LowRank(*chosen), tuple(bases))
     return None
@@ -222,8 +221,7 @@ def _low_rank_undersmoothing(
                     return None
                 forms.append(low_rank_networks(kernel, B))
             parts.append(tuple(forms))
-        single = tuple(tuple(one.rounded() for one in outputs) for outputs in parts)
-        chosen = _accepted(tuple(parts), single, error, level.tolerance)
+        chosen = _accepted(tuple(parts), _rounded_networks, error, level.tolerance)
         if chosen is not None:
             return LowRankUndersmoothing(chosen[0], dof, chosen[1])
     return None
@@ -254,14 +252,30 @@ Parts = TypeVar("Parts")
 
 
 def _accepted(
-    exact: Parts, single: Parts, error: Callable[[Parts], float], tolerance: float
+    exact: Parts,
+    rounded: Callable[[Parts], Parts],
+    error: Callable[[Parts], float],
+    tolerance: float,
 ) -> tuple[Parts, float] | None:
     """The first of parts in single and in double precision within the tolerance, and its error."""
-    for parts in (single, exact):
-        reached = error(parts)
-        if reached <= tolerance:
-            return parts, reached
-    return None
+    # Without noise, the forms are too large for single precision, and the error is infinite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        single = rounded(exact)
+        reached = error(single)
+    if reached <= tolerance:
+        return single, reached
+    reached = error(exact)
+    return (exact, reached) if reached <= tolerance else None
+
+
+def _rounded_forms(parts: tuple[LowRankForms, ...]) -> tuple[LowRankForms, ...]:
+    return tuple(part.rounded() for part in parts)
+
+
+def _rounded_networks(
+    parts: tuple[tuple[LowRankNetworks, ...], ...],
+) -> tuple[tuple[LowRankNetworks, ...], ...]:
+    return tuple(tuple(one.rounded() for one in outputs) for outputs in parts)
 
 
 def _mean_noise(part: Regression) -> Array:
