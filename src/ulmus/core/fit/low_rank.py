@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
-from scipy.spatial import KDTree
 
-from ulmus.core.arrays.backend import Array, dense, like, namespace, taken_rows, to_numpy
+from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
 from ulmus.core.ensemble.components import (
     low_rank_undersmoothed_parts,
     point_parts,
     undersmoothed_parts,
 )
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
+from ulmus.core.fit.basis_points import Surroundings, training_inputs
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.variance.estimates import ESTIMATES, never_negative
 from ulmus.core.variance.low_rank import (
@@ -66,10 +66,6 @@ CHECKED = 100
 MOST_ROWS = 500
 # Share of the leverage in the kernel of the basis.
 LEVERAGE_SHARE = 0.1
-# Neighbours: along the line to one of the nearest rows, with noise relative to the deviations.
-NEAREST, NEARBY = 3, 0.05
-# Points outside: rows moved away from the centre of the range by at most this share of it.
-BEYOND = 0.2
 SEED = 26
 
 
@@ -322,7 +318,7 @@ def _attempts(fit: Fit) -> Iterator[tuple[Points, tuple[Level, ...]]]:
     choices = [(n + CHECKED, LEVELS), *([(fit.n_rows, LEVELS[1:])] if again else [])]
     for n_rows, levels in choices:
         rng = np.random.default_rng(SEED)
-        X = _training_inputs(fit, n_rows, rng)
+        X = training_inputs(fit, n_rows, rng)
         if X.shape[0] < 2 * CHECKED:
             return
         # Where all rows are in the basis, those that are checked are too.
@@ -332,41 +328,3 @@ def _attempts(fit: Fit) -> Iterator[tuple[Points, tuple[Level, ...]]]:
         checked = X[-CHECKED:], around.neighbours(CHECKED, rng), around.outside(CHECKED, rng)
         first, second = (like(np.concatenate(p), fit.ensemble.layer.b) for p in (basis, checked))
         yield Points(first, second), levels
-
-
-def _training_inputs(fit: Fit, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Inputs of at most n training rows, the isolated ones first, (n, d).
-
-    The basis does not span an isolated row unless it contains it. Half of the rows are those of
-    largest leverage, and the others are drawn at random.
-    """
-    if fit.rows is None:
-        X = to_numpy(dense(fit.gap_points)).astype(float)
-        return X[rng.permutation(len(X))[:n]]
-    used = np.flatnonzero(fit.rows.data.used)
-    order = np.argsort(-np.max(fit.rows.leverage[:, used], axis=0), kind="stable")
-    isolated, others = np.split(used[order], [min(n // 2, len(used))])
-    chosen = np.concatenate([isolated, rng.permutation(others)])[:n]
-    return to_numpy(dense(taken_rows(fit.rows.data.X, chosen))).astype(float)
-
-
-class Surroundings:
-    """Random points around some training rows."""
-
-    def __init__(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
-        self.X, self.deviations = X, X.std(axis=0)
-        self.center = 0.5 * (low + high)
-        scaled = X / np.where(self.deviations > 0, self.deviations, 1.0)
-        self.near = KDTree(scaled).query(scaled, min(NEAREST + 1, len(X)))[1]
-
-    def neighbours(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Points between rows and their nearest rows, with noise, shape (n, d)."""
-        i, j = rng.integers(len(self.X), size=n), rng.integers(1, self.near.shape[1], size=n)
-        from_row = self.X[self.near[i, j]] - self.X[i]
-        noise = NEARBY * self.deviations * rng.standard_normal((n, self.X.shape[1]))
-        return self.X[i] + rng.random((n, 1)) * from_row + noise
-
-    def outside(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows moved away from the centre of the range, by up to a tenth of it, shape (n, d)."""
-        from_center = self.X[rng.integers(len(self.X), size=n)] - self.center
-        return self.center + from_center * (1 + BEYOND * rng.random(from_center.shape))
