@@ -40,10 +40,9 @@ class Saving:
         -----
         A loaded model computes the same results, to the last bit on the same machine. A file with
         rows contains no large exact forms of the variances: what requires them computes them from
-        the rows with its first call. With at most
-        400 rows and a learned map, the refits behind the error bars are saved, and computed now if
-        no error bar was computed before: five times as long as the fit. :doc:`/guide/model_files`
-        describes the content of a file.
+        the rows with its first call. With at most 400 rows and a learned map, the refits behind the
+        error bars are saved, and computed now if no error bar was computed before: two to three
+        times as long as the fit. :doc:`/guide/model_files` describes the content of a file.
 
         Examples
         --------
