@@ -23,8 +23,8 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from timing import best_times, one_thread, seconds
 
 from ulmus import ELMEnsembleRegressor
+from ulmus.core.fit.basis_points import Surroundings
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.low_rank import Surroundings
 
 Array = np.ndarray
 TABLES = ("yacht", "boston", "energy", "concrete", "wine-red", "kin8nm", "power")

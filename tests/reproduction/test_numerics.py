@@ -33,6 +33,7 @@ def fit_with_weights_of(study, draw, X, n_members, alpha, monkeypatch):
         noise_variance="residual",
         hc="HC3",
         variance="all",
+        exact=True,
         random_state=0,
     ).fit(X, draw.y)
 

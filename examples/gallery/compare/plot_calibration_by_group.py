@@ -85,13 +85,13 @@ plt.show()
 
 # %%
 # Under constant variance, intervals are too wide for small diamonds and cover six of ten large
-# ones. With the input-dependent variance all groups are close to 90 %; two of them lie just outside
+# ones. With the input-dependent variance all groups are close to 90 %; one of them lies just outside
 # the binomial range.
 #
 # Coverage by clarity, and PIT histogram
 # --------------------------------------
 # The second model by clarity, from worst to best, and the histogram of its probability integral
-# transform (PIT), which is uniform under calibration. Two of ten bars lie outside the 95 % band:
+# transform (PIT), which is uniform under calibration. Three of ten bars lie outside the 95 % band:
 # the shape of the predictive distribution is not correct everywhere.
 
 model = models["input-dependent variance"]

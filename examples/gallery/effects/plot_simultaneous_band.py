@@ -73,8 +73,8 @@ display.figure_.set_size_inches(8, 4.4)
 plt.show()
 
 # %%
-# The pointwise band excludes zero at the cold end as well; with many points compared, this occurs
-# by chance. Where the band includes zero, the slope may still be positive.
+# The pointwise band excludes zero over a longer range; with many points compared, this may occur by
+# chance. Where the band includes zero, the slope may still be positive.
 #
 # Serial correlation
 # ------------------

@@ -20,7 +20,7 @@ n_neurons : int or "auto", default="auto"
 alpha : float, "loo", "block-loo" or "gcv", default="loo"
     Ridge parameter; 0 is ordinary least squares. ``"loo"`` minimises the exact leave-one-out
     error of the prediction and ``"gcv"`` the generalised cross-validation score, both computed
-    from at most five members and about 20,000 rows. Each output has its own alpha; outputs with
+    from at most five members and about 10,000 rows. Each output has its own alpha; outputs with
     different values require a regression each. With noise of :mod:`ulmus.noise`, ``"loo"`` is
     ``"block-loo"``: blocks of correlated rows are left out together, unless their noise is
     estimated to be independent.

@@ -12,7 +12,7 @@ from ulmus.core.fit.low_rank import TOLERANCE
 from ulmus.core.variance.low_rank import (
     MemberKernel,
     NetworkKernel,
-    low_rank_basis,
+    kernel_spectrum,
     low_rank_forms,
 )
 
@@ -233,7 +233,7 @@ def test_full_rank_reproduces_every_form_at_the_basis_points(small):
     fit, h = small[0].fitted_, small[0].fitted_.features(small[1])
     (part,) = fit.ensemble.regressions
     kernel = MemberKernel(part.exact, part.forms["common"], 0.1)
-    basis = low_rank_basis(kernel, h, 80, 0.0)
+    basis = kernel_spectrum(kernel, h).basis(80, 0.0)
     t = kernel.coordinates(h)
     gram = np.sum(kernel.gram(t)), kernel.gram(t)
     forms = low_rank_forms(kernel, part.forms, basis)

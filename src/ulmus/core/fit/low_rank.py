@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
-from scipy.spatial import KDTree
 
-from ulmus.core.arrays.backend import Array, dense, like, namespace, taken_rows, to_numpy
+from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
 from ulmus.core.ensemble.components import (
     low_rank_undersmoothed_parts,
     point_parts,
     undersmoothed_parts,
 )
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
+from ulmus.core.fit.basis_points import Surroundings, training_inputs
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.variance.estimates import ESTIMATES, never_negative
 from ulmus.core.variance.low_rank import (
@@ -27,7 +27,7 @@ from ulmus.core.variance.low_rank import (
     LowRankNetworks,
     MemberKernel,
     NetworkKernel,
-    low_rank_basis,
+    kernel_spectrum,
     low_rank_forms,
     low_rank_networks,
 )
@@ -48,26 +48,24 @@ class Level(NamedTuple):
 
 
 # A small basis where it is accurate, else a larger one.
-LEVELS = (Level(2e-3, 0.005), Level(1e-5, TOLERANCE))
+LEVELS = (Level(2e-3, 0.005), Level(1e-4, TOLERANCE))
 # Largest accepted error of the standard deviation of a new observation that scales residuals, which
 # depends on the leverage: at isolated points it needs many more coordinates than a standard error.
 SCALE_TOLERANCE = 0.05
 # Smallest number of elements of the exact forms that are replaced: four megabytes.
 FEWEST_ELEMENTS = 2**19
 # Largest rank, and largest rank relative to the products of an exact form per feature.
-MOST_RANK, CHEAPER = 512, 0.35
+MOST_RANK, CHEAPER = 768, 0.35
+# With more degrees of freedom, relative to the rows, the rank is never clearly smaller.
+LARGEST_DOF_SHARE = 0.25
 # Basis points for each effective degree of freedom, and their least and largest number: training
 # rows, points between neighbours, and points outside. Points of each kind that are checked.
 KINDS = (3.0, 300, 700), (1.0, 100, 250), (2.0, 200, 400)
 CHECKED = 100
 # Largest number of rows that may all be basis points.
-MOST_ROWS = 1000
+MOST_ROWS = 500
 # Share of the leverage in the kernel of the basis.
 LEVERAGE_SHARE = 0.1
-# Neighbours: along the line to one of the nearest rows, with noise relative to the deviations.
-NEAREST, NEARBY = 3, 0.05
-# Points outside: rows moved away from the centre of the range by at most this share of it.
-BEYOND = 0.2
 SEED = 26
 
 
@@ -151,19 +149,12 @@ def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
     return next((found for found in attempts if found is not None), None)
 
 
-def _low_rank(fit: Fit, points: Points, level: Level) -> LowRankBasis | None:
-    """The forms for some points and a level of accuracy."""
-    h, held = (fit.features(X) for X in points)
-    parts, bases = [], []
-    for part in fit.exact_ensemble.regressions:
-        pairs = part.forms[ESTIMATES[fit.estimates[0]].pairing]
-        kernel = MemberKernel(part.exact, pairs, LEVERAGE_SHARE * _mean_noise(part))
-        B = low_rank_basis(kernel, h, _largest_rank(part), level.negligible)
-        if B is None:
-            return None
-        parts.append(low_rank_forms(kernel, part.forms, B))
-        bases.append(kernel.by_member(B))
+def _low_rank(fit: Fit, points: Points, levels: tuple[Level, ...]) -> LowRankBasis | None:
+    """The forms for some points at the first sufficient level of accuracy."""
     ensemble, names = fit.exact_ensemble, fit.estimates
+    h, held = (fit.features(X) for X in points)
+    kernels = [_member_kernel(part, names[0]) for part in ensemble.regressions]
+    spectra = [kernel_spectrum(kernel, h) for kernel in kernels]
     pairings = {ESTIMATES[name].pairing for name in names}
     exact = {name: point_parts(ensemble, name, held) for name in pairings}
 
@@ -176,47 +167,74 @@ def _low_rank(fit: Fit, points: Points, level: Level) -> LowRankBasis | None:
         scale = _error(1 + other.leverage, 1 + one.leverage)
         return max(errors) if scale <= SCALE_TOLERANCE else np.inf
 
-    def rounded() -> tuple[LowRankForms, ...]:
-        return tuple(part.rounded() for part in parts)
+    for level in levels:
+        parts, bases = [], []
+        for part, kernel, spectrum in zip(ensemble.regressions, kernels, spectra, strict=True):
+            B = spectrum.basis(_largest_rank(part), level.negligible)
+            if B is None:
+                return None  # a higher level requires a larger rank
+            parts.append(low_rank_forms(kernel, part.forms, B))
+            bases.append(kernel.by_member(B))
+        chosen = _accepted(tuple(parts), _rounded_forms, error, level.tolerance)
+        if chosen is not None:
+            return LowRankBasis(LowRank(*chosen), tuple(bases))
+    return None
 
-    chosen = _accepted(tuple(parts), rounded, error, level.tolerance)
-    if chosen is None:
-        return None
-    forms = LowRank(*chosen)
-    return LowRankBasis(forms, tuple(bases))
+
+def _member_kernel(part: Regression, estimate: str) -> MemberKernel:
+    pairs = part.forms[ESTIMATES[estimate].pairing]
+    return MemberKernel(part.exact, pairs, LEVERAGE_SHARE * _mean_noise(part))
 
 
 def _low_rank_undersmoothing(
-    fit: Fit, points: Points, level: Level
+    fit: Fit, points: Points, levels: tuple[Level, ...]
 ) -> LowRankUndersmoothing | None:
     """The same for the undersmoothed networks."""
+    kernels = _network_kernels(fit)
+    if kernels is None:
+        return None
     h, held = (fit.features(X) for X in points)
-    networks, forms = fit.undersmoothing.networks, fit.noise_forms
-    parts = []
-    for part, network, pairs in zip(fit.exact_ensemble.regressions, networks, forms, strict=True):
-        outputs = []
-        for k in range(len(part.outputs)):
-            form = pairs.forms[k if len(pairs.forms) > 1 else 0]
-            if not isinstance(form, PairwiseForm):
-                return None
-            kernel = NetworkKernel(part.exact, network, form, pairs.scale[k], k)
-            B = low_rank_basis(kernel, h, _largest_rank(part), level.negligible)
-            if B is None:
-                return None
-            outputs.append(low_rank_networks(kernel, B))
-        parts.append(tuple(outputs))
-    exact = undersmoothed_parts(fit.exact_ensemble, networks, forms, held)
+    networks = fit.undersmoothing.networks
+    ranks = map(_largest_rank, fit.exact_ensemble.regressions)
+    spectra = [
+        [(kernel, kernel_spectrum(kernel, h), rank) for kernel in outputs]
+        for outputs, rank in zip(kernels, ranks, strict=True)
+    ]
+    exact = undersmoothed_parts(fit.exact_ensemble, networks, fit.noise_forms, held)
     dof = tuple(network.dof for network in networks)
 
     def error(parts: tuple[tuple[LowRankNetworks, ...], ...]) -> float:
         other = low_rank_undersmoothed_parts(fit.ensemble, parts, dof, held)
         return _error(other.variance, exact.variance)
 
-    def rounded() -> tuple[tuple[LowRankNetworks, ...], ...]:
-        return tuple(tuple(one.rounded() for one in outputs) for outputs in parts)
+    for level in levels:
+        parts = []
+        for outputs in spectra:
+            forms = []
+            for kernel, spectrum, rank in outputs:
+                B = spectrum.basis(rank, level.negligible)
+                if B is None:
+                    return None
+                forms.append(low_rank_networks(kernel, B))
+            parts.append(tuple(forms))
+        chosen = _accepted(tuple(parts), _rounded_networks, error, level.tolerance)
+        if chosen is not None:
+            return LowRankUndersmoothing(chosen[0], dof, chosen[1])
+    return None
 
-    chosen = _accepted(tuple(parts), rounded, error, level.tolerance)
-    return None if chosen is None else LowRankUndersmoothing(chosen[0], dof, chosen[1])
+
+def _network_kernels(fit: Fit) -> list[list[NetworkKernel]] | None:
+    """A kernel for each output of each regression; None where a form has no matrices."""
+    networks, forms, out = fit.undersmoothing.networks, fit.noise_forms, []
+    for part, network, pairs in zip(fit.exact_ensemble.regressions, networks, forms, strict=True):
+        kernels = []
+        for k in range(len(part.outputs)):
+            form = pairs.forms[k if len(pairs.forms) > 1 else 0]
+            if not isinstance(form, PairwiseForm):
+                return None
+            kernels.append(NetworkKernel(part.exact, network, form, pairs.scale[k], k))
+        out.append(kernels)
+    return out
 
 
 def _error(approximate: np.ndarray, exact: np.ndarray) -> float:
@@ -231,19 +249,29 @@ Parts = TypeVar("Parts")
 
 def _accepted(
     exact: Parts,
-    rounded: Callable[[], Parts],
+    rounded: Callable[[Parts], Parts],
     error: Callable[[Parts], float],
     tolerance: float,
 ) -> tuple[Parts, float] | None:
     """The first of parts in single and in double precision within the tolerance, and its error."""
     # Without noise, the forms are too large for single precision, and the error is infinite.
     with np.errstate(over="ignore", invalid="ignore"):
-        single = rounded()
+        single = rounded(exact)
         reached = error(single)
     if reached <= tolerance:
         return single, reached
     reached = error(exact)
     return (exact, reached) if reached <= tolerance else None
+
+
+def _rounded_forms(parts: tuple[LowRankForms, ...]) -> tuple[LowRankForms, ...]:
+    return tuple(part.rounded() for part in parts)
+
+
+def _rounded_networks(
+    parts: tuple[tuple[LowRankNetworks, ...], ...],
+) -> tuple[tuple[LowRankNetworks, ...], ...]:
+    return tuple(tuple(one.rounded() for one in outputs) for outputs in parts)
 
 
 def _mean_noise(part: Regression) -> Array:
@@ -276,21 +304,21 @@ def large_forms(fit: Fit) -> bool:
     return fit.ensemble.layer.width * min(map(_products, parts)) >= FEWEST_ELEMENTS
 
 
-def _attempts(fit: Fit) -> Iterator[tuple[Points, Level]]:
+def _attempts(fit: Fit) -> Iterator[tuple[Points, tuple[Level, ...]]]:
     """Points and levels that are tried in turn; none where the exact forms are kept.
 
     Basis points are chosen from some of the rows, and then from all of few: in a design of few
     values, each row may have a component of its own.
     """
-    if not large_forms(fit):
-        return
     gamma = float(np.max(fit.gamma))
+    if not large_forms(fit) or gamma > LARGEST_DOF_SHARE * fit.n_rows:
+        return
     n, near, outside = (int(min(max(a * gamma, low), high)) for a, low, high in KINDS)
     again = n + CHECKED < fit.n_rows <= MOST_ROWS and fit.rows is not None
     choices = [(n + CHECKED, LEVELS), *([(fit.n_rows, LEVELS[1:])] if again else [])]
     for n_rows, levels in choices:
         rng = np.random.default_rng(SEED)
-        X = _training_inputs(fit, n_rows, rng)
+        X = training_inputs(fit, n_rows, rng)
         if X.shape[0] < 2 * CHECKED:
             return
         # Where all rows are in the basis, those that are checked are too.
@@ -299,46 +327,4 @@ def _attempts(fit: Fit) -> Iterator[tuple[Points, Level]]:
         basis = few, around.neighbours(near, rng), around.outside(outside, rng)
         checked = X[-CHECKED:], around.neighbours(CHECKED, rng), around.outside(CHECKED, rng)
         first, second = (like(np.concatenate(p), fit.ensemble.layer.b) for p in (basis, checked))
-        yield from ((Points(first, second), level) for level in levels)
-
-
-def _training_inputs(fit: Fit, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Inputs of at most n training rows, the isolated ones first, (n, d).
-
-    The basis does not span an isolated row unless it contains it. Half of the rows are those of
-    largest leverage, and the others are drawn at random.
-    """
-    if fit.rows is None:
-        X = to_numpy(dense(fit.gap_points)).astype(float)
-        return X[rng.permutation(len(X))[:n]]
-    used = np.flatnonzero(fit.rows.data.used)
-    order = np.argsort(-np.max(fit.rows.leverage[:, used], axis=0), kind="stable")
-    isolated, others = np.split(used[order], [min(n // 2, len(used))])
-    chosen = np.concatenate([isolated, rng.permutation(others)])[:n]
-    return to_numpy(dense(taken_rows(fit.rows.data.X, chosen))).astype(float)
-
-
-class Surroundings:
-    """Random points around some training rows."""
-
-    def __init__(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
-        self.X, self.deviations = X, X.std(axis=0)
-        self.center = 0.5 * (low + high)
-        scaled = X / np.where(self.deviations > 0, self.deviations, 1.0)
-        # Rows of equal inputs are no neighbours: there is nothing between them.
-        first = np.sort(np.unique(X, axis=0, return_index=True)[1])
-        nearest = KDTree(scaled[first]).query(scaled, [*range(1, NEAREST + 2)][: len(first)])[1]
-        self.near = first[nearest]
-
-    def neighbours(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Points between rows and their nearest rows, with noise, shape (n, d)."""
-        i = rng.integers(len(self.X), size=n)
-        j = rng.integers(min(1, self.near.shape[1] - 1), self.near.shape[1], size=n)
-        from_row = self.X[self.near[i, j]] - self.X[i]
-        noise = NEARBY * self.deviations * rng.standard_normal((n, self.X.shape[1]))
-        return self.X[i] + rng.random((n, 1)) * from_row + noise
-
-    def outside(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows moved away from the centre of the range, by up to a tenth of it, shape (n, d)."""
-        from_center = self.X[rng.integers(len(self.X), size=n)] - self.center
-        return self.center + from_center * (1 + BEYOND * rng.random(from_center.shape))
+        yield Points(first, second), levels

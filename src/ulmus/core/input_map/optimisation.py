@@ -71,7 +71,7 @@ def _last(networks: ProbeNetworks, rough: _Rough, most_rows: int | None = None) 
     """Networks for the last steps on all rows, or on about ``most_rows``."""
     n = int(networks.y.shape[0])
     rows = n if most_rows is None else min(n, most_rows)
-    return networks.smaller(rows, rough.units(rows), 2 if n <= SETTINGS.rows_of_two else 1)
+    return networks.smaller(rows, rough.units(rows), networks.n_networks)
 
 
 def _rough_scales(networks: ProbeNetworks, log: Log, importances: np.ndarray | None) -> _Rough:

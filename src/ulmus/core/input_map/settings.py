@@ -39,8 +39,6 @@ class OptimiserSettings:
     # number of rows to this power.
     units_for_dof: float = 4.0
     dof_growth: float = 1 / 3
-    # Two of them up to this number of rows: maps follow the units of one where rows are few.
-    rows_of_two: int = 2000
     steps: int = 50
     dropped_steps: int = 25  # after inputs were dropped
     matrix_rows: int = 2000  # rows on which most steps of a full matrix are taken

@@ -33,7 +33,7 @@ HARDLY_SPANNED = 1e-4
 ALPHA_MEMBERS = 5
 ALPHA_UNITS = 2000
 # Approximate number of rows in leave-one-out and leave-block-out scores; more add no precision.
-SCORED_ROWS = 20_000
+SCORED_ROWS = 10_000
 # Seed of the keys by which rows are chosen.
 SEED = 3
 

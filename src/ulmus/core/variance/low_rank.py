@@ -190,24 +190,37 @@ class VarianceKernel(Protocol):
         """The kernel of all pairs of functionals, shape (p, p)."""
 
 
-def low_rank_basis(kernel: VarianceKernel, h: Array, rank: int, negligible: float) -> Array | None:
-    """Stacked coordinates (w, r) of a basis, from the features h (M, N', p) of basis points.
+@dataclass(frozen=True)
+class KernelSpectrum:
+    """Eigendecomposition of a kernel at basis points, weighted by the inverse of their variance."""
 
-    A point is weighted by the inverse of its variance, so that relative errors are alike. The
-    part of the kernel beyond the basis is negligible at every point, in units of the variance. None
-    if the points require more than the given rank, or the kernel is zero.
-    """
+    t: Array  # (w, p): stacked coordinates of the points
+    weights: Array  # (p,): factors that make relative errors of standard errors alike
+    values: Array  # (p,): eigenvalues, in descending order
+    vectors: Array  # (p, p): eigenvectors, one per column
+
+    def basis(self, rank: int, negligible: float) -> Array | None:
+        """Stacked coordinates (w, r) of a basis.
+
+        The part of the kernel beyond the basis is negligible at every point, in units of the
+        variance. None if the points require more than the given rank, or the kernel is zero.
+        """
+        kept = _sufficient_rank(to_numpy(self.values), to_numpy(self.vectors), negligible)
+        if not 0 < kept <= rank:
+            return None
+        leading = self.vectors[:, :kept] / self.values[:kept] ** 0.5
+        return self.t @ (self.weights[:, None] * leading)
+
+
+def kernel_spectrum(kernel: VarianceKernel, h: Array) -> KernelSpectrum:
+    """The spectrum of a kernel at points with features h (M, N', p)."""
     t = kernel.coordinates(h)
     gram = kernel.gram(t)
     xp = namespace(gram)
     variance = xp.linalg.diagonal(gram) + kernel.spread(h)
     w = xp.where(variance > 0, variance, xp.ones_like(variance)) ** -0.5
     values, vectors = eigh(gram * w * w[:, None])
-    values, vectors = xp.flip(values, axis=0), xp.flip(vectors, axis=1)
-    kept = _sufficient_rank(to_numpy(values), to_numpy(vectors), negligible)
-    if not 0 < kept <= rank:
-        return None
-    return t @ (w[:, None] * vectors[:, :kept] / values[:kept] ** 0.5)
+    return KernelSpectrum(t, w, xp.flip(values, axis=0), xp.flip(vectors, axis=1))
 
 
 def _sufficient_rank(values: np.ndarray, vectors: np.ndarray, negligible: float) -> int:

@@ -1,0 +1,60 @@
+"""Points among and around the training rows, at which low-rank forms are built and compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from ulmus.core.arrays.backend import dense, taken_rows, to_numpy
+
+if TYPE_CHECKING:
+    from ulmus.core.fit.fit import Fit
+
+# Neighbours: along the line to one of the nearest rows, with noise relative to the deviations.
+NEAREST, NEARBY = 3, 0.05
+# Points outside: rows moved away from the centre of the range by at most this share of it.
+BEYOND = 0.2
+
+
+def training_inputs(fit: Fit, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Inputs of at most n training rows, the isolated ones first, (n, d).
+
+    The basis does not span an isolated row unless it contains it. Half of the rows are those of
+    largest leverage, and the others are drawn at random.
+    """
+    if fit.rows is None:
+        X = to_numpy(dense(fit.gap_points)).astype(float)
+        return X[rng.permutation(len(X))[:n]]
+    used = np.flatnonzero(fit.rows.data.used)
+    order = np.argsort(-np.max(fit.rows.leverage[:, used], axis=0), kind="stable")
+    isolated, others = np.split(used[order], [min(n // 2, len(used))])
+    chosen = np.concatenate([isolated, rng.permutation(others)])[:n]
+    return to_numpy(dense(taken_rows(fit.rows.data.X, chosen))).astype(float)
+
+
+class Surroundings:
+    """Random points around some training rows."""
+
+    def __init__(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+        self.X, self.deviations = X, X.std(axis=0)
+        self.center = 0.5 * (low + high)
+        scaled = X / np.where(self.deviations > 0, self.deviations, 1.0)
+        # Rows of equal inputs are no neighbours: there is nothing between them.
+        first = np.sort(np.unique(X, axis=0, return_index=True)[1])
+        nearest = KDTree(scaled[first]).query(scaled, [*range(1, NEAREST + 2)][: len(first)])[1]
+        self.near = first[nearest]
+
+    def neighbours(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Points between rows and their nearest rows, with noise, shape (n, d)."""
+        i = rng.integers(len(self.X), size=n)
+        j = rng.integers(min(1, self.near.shape[1] - 1), self.near.shape[1], size=n)
+        from_row = self.X[self.near[i, j]] - self.X[i]
+        noise = NEARBY * self.deviations * rng.standard_normal((n, self.X.shape[1]))
+        return self.X[i] + rng.random((n, 1)) * from_row + noise
+
+    def outside(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows moved away from the centre of the range, by up to a tenth of it, shape (n, d)."""
+        from_center = self.X[rng.integers(len(self.X), size=n)] - self.center
+        return self.center + from_center * (1 + BEYOND * rng.random(from_center.shape))
