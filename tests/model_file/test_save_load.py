@@ -1,6 +1,7 @@
 """A model comes back from its file to the last bit, and the file contains what the guide states."""
 
 import copy
+import dataclasses
 import os
 import signal
 import subprocess
@@ -436,3 +437,17 @@ def test_skops_loads_the_trusted_types(make_table, name):
     again = skops.loads(data, trusted=list(SKOPS_TRUSTED_TYPES))
     assert_array_equal(again.predict(points), model.predict(points))
     assert_array_equal(again.predict_interval(points), model.predict_interval(points))
+
+
+def test_round_off_of_degenerate_fits_is_no_damage(tmp_path):
+    """Weighted sums of squares of a constant output, and degrees of freedom, are not negative."""
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(60, 1)), rng.integers(0, 4, 60).astype(float)
+    model = plain_ensemble(2, 10, alpha=1.0, standardize=True, random_state=0)
+    model.fit(X, np.full(60, 3.7), sample_weight=w)
+    (regression,) = model.fitted_.ensemble.regressions
+    assert regression.y_square[0] >= 0
+    model.save(tmp_path / "model.ulmus")
+    assert_array_equal(ulmus.load(tmp_path / "model.ulmus").predict(X), model.predict(X))
+    large = dataclasses.replace(regression.exact, gain=1.5 * np.ones_like(regression.exact.gain))
+    assert np.all(large.dof >= large.trace)

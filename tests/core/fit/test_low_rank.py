@@ -181,6 +181,21 @@ def test_small_fits_and_fits_that_need_many_coordinates_stay_exact():
     assert rough.fitted_.low_rank is None
 
 
+def test_points_between_rows_of_few_distinct_inputs():
+    """Neighbours of a row are not its copies, so that the basis covers what lies between rows."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (400, 5)).astype(float)
+    y = X.sum(axis=1) + X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=400)
+    model = ELMEnsembleRegressor(n_neurons=170, noise="homoskedastic", **SETTINGS).fit(X, y)
+    assert model.variance_tolerance_ > 0
+    between = X.copy()
+    between[np.arange(400), rng.integers(0, 5, 400)] = rng.random(400)  # on an edge
+    a, b = (
+        np.sqrt(m.predict_var(between, component="model")) for m in (model, with_exact_forms(model))
+    )
+    np.testing.assert_allclose(a, b, rtol=2 * model.variance_tolerance_)
+
+
 def test_forms_beyond_single_precision_raise_no_warning_of_numpy():
     X, _ = table(1100)
     settings = {**SETTINGS, "n_estimators": 2, "n_neurons": 400, "activation": "logistic"}

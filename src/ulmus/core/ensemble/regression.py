@@ -161,7 +161,9 @@ def regressions(
         few = list(outputs)
         fit, from_phi = smoother(_some_outputs(factor, outputs), alpha)
         _require_residual_dof(fit)
-        y_square = _taken(factor.y_square - factor.y_constant**2, outputs)
+        # The difference may be negative round-off for a constant output.
+        square = factor.y_square - factor.y_constant**2
+        y_square = _taken(namespace(square).clip(square, min=0.0), outputs)
         zero = namespace(fit.q).zeros_like(y_square)
         regression = Regression(
             outputs=outputs,

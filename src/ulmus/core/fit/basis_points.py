@@ -41,11 +41,15 @@ class Surroundings:
         self.X, self.deviations = X, X.std(axis=0)
         self.center = 0.5 * (low + high)
         scaled = X / np.where(self.deviations > 0, self.deviations, 1.0)
-        self.near = KDTree(scaled).query(scaled, min(NEAREST + 1, len(X)))[1]
+        # Rows of equal inputs are no neighbours: there is nothing between them.
+        first = np.sort(np.unique(X, axis=0, return_index=True)[1])
+        nearest = KDTree(scaled[first]).query(scaled, [*range(1, NEAREST + 2)][: len(first)])[1]
+        self.near = first[nearest]
 
     def neighbours(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Points between rows and their nearest rows, with noise, shape (n, d)."""
-        i, j = rng.integers(len(self.X), size=n), rng.integers(1, self.near.shape[1], size=n)
+        i = rng.integers(len(self.X), size=n)
+        j = rng.integers(min(1, self.near.shape[1] - 1), self.near.shape[1], size=n)
         from_row = self.X[self.near[i, j]] - self.X[i]
         noise = NEARBY * self.deviations * rng.standard_normal((n, self.X.shape[1]))
         return self.X[i] + rng.random((n, 1)) * from_row + noise

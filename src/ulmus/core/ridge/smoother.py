@@ -156,8 +156,12 @@ class Smoother:
         """tr(2P - P^2) of each member, shape (M,); their mean is the paper's gamma."""
         xp = namespace(self.gain)
         if self.spectral:
-            return 2 * self.trace - xp.sum(self.gain**4, axis=1)
-        return 2 * self.trace - xp.sum(self.member_grams**2, axis=(1, 2))
+            squares = xp.sum(self.gain**4, axis=1)
+        else:
+            squares = xp.sum(self.member_grams**2, axis=(1, 2))
+        # No eigenvalue of P exceeds one, but for round-off in single precision.
+        dof = 2 * self.trace - squares
+        return xp.where(dof > self.trace, dof, self.trace)
 
     @property
     def gamma(self) -> float:
