@@ -85,8 +85,8 @@ plt.show()
 
 # %%
 # Under constant variance, intervals are too wide for small diamonds and cover six of ten large
-# ones. With the input-dependent variance all groups are close to 90 %; one of them lies just outside
-# the binomial range.
+# ones. With the input-dependent variance all groups are close to 90 %; one of them lies just
+# outside the binomial range.
 #
 # Coverage by clarity, and PIT histogram
 # --------------------------------------

@@ -61,10 +61,9 @@ print(f"noise variance: estimated {model.noise_variance_:.4f}, true 0.5")
 # %%
 # Comparison with a fit in memory
 # -------------------------------
-# With the input map and the ridge parameter of the first fit and the same seed, a fit in memory uses
-# the same hidden units. Without them it would choose both on other samples of the rows. Products
-# between members, which serve variances only, are summed over a sample of the rows as well, unless
-# ``exact=True``.
+# With the input map and the ridge parameter of the first fit and the same seed, a fit in memory is
+# the same. Otherwise it would choose both on other samples of the rows. Products between members,
+# which serve variances only, are summed over a sample of the rows as well, unless ``exact=True``.
 
 chosen = {"input_map": model.input_map_, "alpha": model.alpha_, "exact": True}
 parameters = model.get_params() | chosen
