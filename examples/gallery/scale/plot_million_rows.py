@@ -108,8 +108,8 @@ print(f"number of passes over the file: {sum(len(memory) > 1 for memory in block
 # Confidence and prediction bands
 # -------------------------------
 # Predictions along the hour and the wind, with the other inputs at their medians. The confidence
-# band for the regression function shrinks as rows are added; here it is no wider than the line. The
-# prediction band for a new measurement converges to the quantiles of the noise.
+# band for the regression function is here hardly wider than the line. The prediction band for a new
+# measurement converges to the quantiles of the noise as rows are added.
 
 sample = simulated_rows(0, 5_000).drop(columns="ozone")
 medians = pd.DataFrame({name: np.full(200, sample[name].median()) for name in sample})
@@ -128,9 +128,10 @@ figure.suptitle("Confidence and prediction bands from a million rows")
 plt.show()
 
 # %%
-# On new rows, prediction intervals have nominal coverage, in calm air and in wind. Confidence
-# intervals for the function are approximate, and narrow enough here for the bias of 100 hidden
-# units to matter; a million rows support more units.
+# On new rows, prediction intervals have about nominal coverage, in calm air and in wind. Confidence
+# intervals for the function are approximate, and too wide here: most of their width is the variance
+# due to learning the input map, which is learned from 4,000 of the million rows and whose effect on
+# the prediction is computed to first order.
 
 new = simulated_rows(1_000, 5_000)
 inputs = new.drop(columns="ozone")
