@@ -132,7 +132,7 @@ def learned_matrix(
     few = networks.smaller(SETTINGS.matrix_rows, n_units, networks.n_networks)
     for part, steps in ((few, SETTINGS.matrix_steps), (networks, SETTINGS.last_matrix_steps)):
         p[-1] += math.log(part.n_units)
-        search = Search(part, log, log_alpha=p[-1])
+        search = Search(part, log, log_alpha=p[-1], least_alpha=SETTINGS.resolved_alpha)
         p, value = search.matrix(p, kept, steps)
         log_alpha = p[-1]
         p[-1] -= math.log(part.n_units)

@@ -59,6 +59,8 @@ class _Terms(NamedTuple):
 
 def map_response(networks: ProbeNetworks, learned: LearnedMap) -> MapResponse | None:
     """Response of a learned map, to first order; None if a network has no ridge inverse."""
+    resolved = math.log(SETTINGS.resolved_alpha * networks.feature_size)
+    learned = replace(learned, log_alpha=max(learned.log_alpha, resolved))
     entries = _entries(learned)
     varying = np.flatnonzero(networks.sd > 0)
     terms: list[list[_Terms]] = []
@@ -122,7 +124,10 @@ def _terms(
 
 
 def _prior_curvature(learned: LearnedMap, entries: np.ndarray) -> np.ndarray:
-    """Second derivatives of the negative log prior, zero where negative, (T + 1, T + 1)."""
+    """Positive part of the second derivatives of the negative log prior, (T + 1, T + 1).
+
+    A negative curvature would leave directions in which the map changes without limit.
+    """
     L, T = learned.matrix, len(entries)
     scale = np.maximum(np.abs(np.diag(L)), math.exp(SETTINGS.log_scale_bounds[0]))
     theta, out = np.log(scale), np.zeros((T + 1, T + 1))
@@ -132,7 +137,12 @@ def _prior_curvature(learned: LearnedMap, entries: np.ndarray) -> np.ndarray:
             continue
         same = np.flatnonzero((entries[:, 0] == i) & (entries[:, 1] != i))
         out[t, same] = SETTINGS.mixing_precision * (L[entries[same, 1]] @ L[j]) / scale[i] ** 2
-    return out
+    return _positive_part(out)
+
+
+def _positive_part(curvature: np.ndarray) -> np.ndarray:
+    values, vectors = eigh(0.5 * (curvature + curvature.T))
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T
 
 
 def _inverse(curvature: np.ndarray) -> np.ndarray:

@@ -25,14 +25,21 @@ Target = Callable[[np.ndarray], tuple[float, np.ndarray]]
 class Search:
     """Optimisations of the marginal likelihood on the same rows."""
 
-    def __init__(self, networks: ProbeNetworks, log: Log, *, log_alpha: float = -math.inf) -> None:
+    def __init__(
+        self,
+        networks: ProbeNetworks,
+        log: Log,
+        *,
+        log_alpha: float = -math.inf,
+        least_alpha: float = SETTINGS.alpha_bounds[0],
+    ) -> None:
         """Single precision is used for many features where ``log_alpha`` at the start allows it."""
         self.log, self.d = log, networks.n_inputs
         self.all_inputs = np.ones(self.d, dtype=bool)
         self.size = networks.feature_size
         if not 0 < self.size < math.inf:
             raise FloatingPointError("the hidden features are constant or not finite")
-        low, high = SETTINGS.alpha_bounds
+        low, high = least_alpha, SETTINGS.alpha_bounds[1]
         single = networks.y.shape[0] * networks.n_units > SETTINGS.single_size
         single &= log_alpha > math.log(SETTINGS.single_alpha * self.size)
         if single:

@@ -17,6 +17,9 @@ class OptimiserSettings:
     mixing_precision: float = 30.0  # prior precision of these entries
     # Bounds and start of alpha, relative to the mean sum of squares of a feature.
     alpha_bounds: tuple[float, float] = (1e-7, 100.0)
+    # Lower bound with a full matrix, which could otherwise make inputs so small that units are
+    # linear in them, and of alpha in second derivatives, whose round-off is about 1e-16 / alpha.
+    resolved_alpha: float = 1e-6
     alpha_start: float = 1e-2
     # Single precision is used from this alpha on, a quarter of which is its bound there, and from
     # this number of rows times units.
