@@ -162,7 +162,7 @@ def _variance_line(summary: Summary, k: int) -> str:
 
 
 def _standard_errors_line(summary: Summary) -> str:
-    tolerance = summary.variance_tolerance
+    tolerance = summary.variance_tolerance or 0.0
     size = f"at most {tolerance:.1%}" if tolerance >= 0.0005 else "less than 0.1%"
     agreement = f"{size} from the exact ones"
     return f"from forms of rank {summary.variance_rank}, {agreement}."
