@@ -157,7 +157,10 @@ def test_smaller_networks_are_the_first_ones_and_keep_the_order_of_their_rows():
 @pytest.mark.parametrize("structure", ["ard", "full"])
 @pytest.mark.parametrize("function", [smooth, wave])
 def test_most_steps_on_a_small_network_find_the_map_of_all_networks(structure, function):
-    """Further steps by all networks from the map found gain little."""
+    """Further steps by all networks gain less than a hundredth of what the map gains.
+
+    The maxima that are found differ by a few units with the last digits of matrix products.
+    """
     networks = table(function, 1200)
     found, last = learned_map(networks, structure, silent)
     assert last.n_units <= networks.n_units
@@ -172,7 +175,7 @@ def test_most_steps_on_a_small_network_find_the_map_of_all_networks(structure, f
         F = found.matrix / np.exp(theta)[:, None] - np.diag(kept)
         p = np.concatenate([theta, F.ravel(), [log_alpha]])
         after = search.matrix(p, kept, 100)[1]
-    assert value - after < 6
+    assert value - after < 0.01 * abs(value)
     useful = 3 if function is smooth else 4
     size = np.linalg.norm(found.matrix, axis=1)
     assert np.min(size[:useful]) > 3 * np.max(size[useful:])
