@@ -105,18 +105,11 @@ def checked_activation(value: Any) -> Any:
     return value
 
 
-def checked_neurons(value: Any) -> int | None:
-    """Return a number of hidden units, or None for one that suits the rows."""
+def checked_size(name: str, value: Any) -> int | None:
+    """Return a number of members or of hidden units, or None for one that suits the rows."""
     if isinstance(value, str) and value != "auto":
-        raise InputError(invalid("n_neurons", "must be a whole number >= 1 or 'auto'", value))
-    return None if isinstance(value, str) else checked_count("n_neurons", value)
-
-
-def checked_members(value: Any) -> int | None:
-    """Return a number of members, or None for one that suits the rows."""
-    if isinstance(value, str) and value != "auto":
-        raise InputError(invalid("n_estimators", "must be a whole number >= 1 or 'auto'", value))
-    return None if isinstance(value, str) else checked_count("n_estimators", value)
+        raise InputError(invalid(name, "must be a whole number >= 1 or 'auto'", value))
+    return None if isinstance(value, str) else checked_count(name, value)
 
 
 def checked_input_map(value: Any, activation: Any) -> Any:
@@ -354,7 +347,7 @@ def _layer_spec(estimator: Any, n_features: int) -> LayerSpec:
     return LayerSpec(
         seed=seed,
         n_members=estimator._n_members(),
-        n_neurons=checked_neurons(estimator.n_neurons),
+        n_neurons=checked_size("n_neurons", estimator.n_neurons),
         units=UnitDistribution(
             checked_choice("weight_distribution", estimator.weight_distribution, DISTRIBUTIONS),
             checked_scale(estimator.weight_scale, n_features),

@@ -146,7 +146,7 @@ class ELMEnsembleRegressor(BaseELM):
         self.verbose = verbose
 
     def _n_members(self) -> int | None:
-        return check.checked_members(self.n_estimators)
+        return check.checked_size("n_estimators", self.n_estimators)
 
     def _variance_choice(self) -> Any:
         return self.variance

@@ -168,8 +168,7 @@ def _build_rows(
         map_source = rows.taken(index)
         map_covariance = None if covariance is None else covariance.taken(index)
     layer, input_map, learned_from = _layer(map_source, spec, scale, map_covariance, search)
-    # Through the rows a point costs n MN products, through the features (MN)^2.
-    dual = rows.n_rows < layer.width if spec.dual is None else spec.dual
+    dual = spec.keeps_coordinates(rows.n_rows, layer)
     regression = _by_blocks(spec.regression, covariance)
     fitted, estimates = fitted_rows(rows, layer, regression, dual=dual), None
     if covariance is not None:

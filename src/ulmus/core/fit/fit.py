@@ -181,13 +181,11 @@ class Fit:
 
     def leverage(self, X: Array | Functionals) -> np.ndarray:
         """Squared lengths of the coordinates, mean over members, shape (K, p)."""
-        ensemble, low_rank = self.ensemble, None
         if self.low_rank is None:
-            ensemble = self.exact_ensemble
+            task = partial(leverages, self.exact_ensemble)
         else:
-            low_rank = self.low_rank.parts
-        task = partial(leverages, ensemble, low_rank=low_rank)
-        return np.concatenate(by_features(task, ensemble.layer, X), axis=1)
+            task = partial(leverages, self.ensemble, low_rank=self.low_rank.parts)
+        return np.concatenate(by_features(task, self.ensemble.layer, X), axis=1)
 
     @property
     def variance_tolerance(self) -> float:

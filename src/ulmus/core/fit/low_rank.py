@@ -139,14 +139,23 @@ class Compact:
 
 def low_rank(fit: Fit) -> LowRankBasis | None:
     """Low-rank forms of a fit; None if they are not cheaper, or do not reach the tolerance."""
-    attempts = (_low_rank(fit, *attempt) for attempt in _attempts(fit))
-    return next((found for found in attempts if found is not None), None)
+    return _first(_low_rank, fit)
 
 
 def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
     """The same for the undersmoothed networks."""
-    attempts = (_low_rank_undersmoothing(fit, *attempt) for attempt in _attempts(fit))
-    return next((found for found in attempts if found is not None), None)
+    return _first(_low_rank_undersmoothing, fit)
+
+
+Found = TypeVar("Found")
+
+
+def _first(
+    attempt: Callable[[Fit, Points, tuple[Level, ...]], Found | None], fit: Fit
+) -> Found | None:
+    """The result of the first attempt that has one."""
+    found = (attempt(fit, *choice) for choice in _attempts(fit))
+    return next((one for one in found if one is not None), None)
 
 
 def _low_rank(fit: Fit, points: Points, levels: tuple[Level, ...]) -> LowRankBasis | None:

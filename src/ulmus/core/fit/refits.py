@@ -50,7 +50,7 @@ def refitted(fit: Fit) -> Ensemble:
     """
     assert fit.rows is not None  # the caller's condition
     data, spec, parts = fit.rows.data, fit.spec.regression, []
-    dual = data.n_rows < fit.ensemble.layer.width if fit.spec.dual is None else fit.spec.dual
+    dual = fit.spec.keeps_coordinates(data.n_rows, fit.ensemble.layer)
     for part in fit.ensemble.regressions:
         rows = replace(data, y=data.y[list(part.outputs), :])
         again = fitted_rows(

@@ -49,3 +49,8 @@ class FitSpec:
     one_output: bool = True  # whether y had a single axis
     # The estimator's parameters of the layer as text; rows can be added under the same ones.
     parameters: dict[str, str] = field(default_factory=dict)
+
+    def keeps_coordinates(self, n_rows: int, layer: HiddenLayer) -> bool:
+        """Whether the forms of rows in memory keep their coordinates."""
+        # Through the rows a point costs n MN products, through the features (MN)^2.
+        return n_rows < layer.width if self.dual is None else self.dual
