@@ -447,7 +447,11 @@ def test_methods_require_a_fit(method):
 @pytest.mark.filterwarnings("ignore::ulmus.exceptions.ExtrapolationWarning")
 @pytest.mark.parametrize("skewed", [False, True])
 def test_shifts_of_single_rows_matter_little_where_they_are_neglected(monkeypatch, skewed):
-    """At 5 rows for each degree of freedom, inside the range of the rows and outside."""
+    """At 5 rows for each degree of freedom, inside the range of the rows and outside.
+
+    Round-off can move a bound at the level .99 to the next of 1000 residuals, which are far apart
+    in the tail of skewed noise; hence a wider band there.
+    """
     rng = np.random.default_rng(5)
     X = rng.standard_normal((1000, 4))
     noise = rng.exponential(size=1000) if skewed else rng.standard_normal(1000)
@@ -461,5 +465,5 @@ def test_shifts_of_single_rows_matter_little_where_they_are_neglected(monkeypatc
     exact = model.predict_interval(points, levels)
     width = np.mean(exact[:, 1] - exact[:, 0], axis=0)
     change = np.sqrt(np.mean((neglected - exact) ** 2, axis=(0, 1)))
-    assert np.all(change < 0.02 * width)
+    assert np.all(change < [0.02, 0.02, 0.03] * width)
     assert np.any(change > 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ulmus.core.arrays.backend import is_on_host
 from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import Functionals
 from ulmus.effects.columns import InputTable, Table
@@ -56,7 +57,9 @@ class EstimatorSource(PointConversion):
 
     @property
     def _n_threads(self) -> int:
-        return n_threads(self.n_jobs)
+        fit = vars(self).get("fitted_")
+        on_gpu = fit is not None and not is_on_host(fit.ensemble.layer.b)
+        return n_threads(self.n_jobs, on_gpu=on_gpu)
 
     @property
     def _progress(self) -> Progress | None:

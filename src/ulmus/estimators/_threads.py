@@ -18,12 +18,17 @@ P = ParamSpec("P")
 Result = TypeVar("Result")
 
 
-def n_threads(n_jobs: Any) -> int:
+# Threads by default where a GPU computes: blocks of one thread are moved and combined on the host
+# while the card computes those of another (benchmarks/gpu.py).
+GPU_THREADS = 4
+
+
+def n_threads(n_jobs: Any, *, on_gpu: bool = False) -> int:
     """Number of threads for a value of ``n_jobs``, by the conventions of joblib."""
     whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
     if n_jobs is not None and (not whole or n_jobs == 0):
         raise InputError(invalid("n_jobs", "must be None or a whole number, -1 for all", n_jobs))
-    return int(effective_n_jobs(n_jobs))
+    return GPU_THREADS if n_jobs is None and on_gpu else int(effective_n_jobs(n_jobs))
 
 
 def printed_progress(verbose: Any) -> Progress | None:

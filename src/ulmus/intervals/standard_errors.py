@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from ulmus.exceptions import NegativeVarianceWarning, warn
 from ulmus.messages import Message, Setting
 
 
-@dataclass(frozen=True)
-class PredictionVariance:
+class PredictionVariance(NamedTuple):
     """Predictions and their variance, each (p, K)."""
 
     mean: FloatArray  # predictions
@@ -39,12 +38,15 @@ def prediction_variance(
     """
     name = fit.estimates[0] if estimate is None else estimate
 
-    def both(points: Points) -> tuple[PointParts, FloatArray]:
-        return fit.parts(points, name), fit.choice_variance(points)
+    def of_points(points: Points) -> tuple[PredictionVariance, int]:
+        return _variance(fit.parts(points, name), fit.choice_variance(points), name)
 
     fit.prepare()
-    parts, choice = zip(*by_points(both, fit.ensemble.layer, X), strict=True)
-    return _variance(joined(list(parts)), np.concatenate(choice), name)
+    blocks, n_negative = zip(*by_points(of_points, fit.ensemble.layer, X), strict=True)
+    fields = (np.concatenate(values) for values in zip(*blocks, strict=True))
+    variance = PredictionVariance(*fields)
+    _warn_about_negative(sum(n_negative), variance.model.size, name)
+    return variance
 
 
 def joint_variance(
@@ -62,20 +64,26 @@ def joint_variance(
     covariance, choice = bilinear(fit, X, form), fit.choice_shifts(X)
     for shifts in choice:
         covariance += outer_sums(shifts.added) - outer_sums(shifts.subtracted)
-    variance = _variance(joined(own), choice.variance, name)
+    variance, n_negative = _variance(joined(own), choice.variance, name)
+    _warn_about_negative(n_negative, variance.model.size, name)
     return variance, semidefinite(covariance, variance.model.T)
 
 
-def _variance(parts: PointParts, choice: FloatArray, name: str) -> PredictionVariance:
-    estimate = model_variance(name, parts)
-    n_negative = int(np.sum(estimate < 0))
-    if n_negative:
-        text = (
-            f"{n_negative} of {estimate.size} variances estimated by {name!r} were negative and "
-            "are replaced by their positive-part form"
-        )
-        remedy = Setting("n_estimators", phrase="use more {}")
-        message = Message("negative-variance", text, suggestions=(remedy,), topic="members")
-        warn(message, NegativeVarianceWarning)
+def _variance(parts: PointParts, choice: FloatArray, name: str) -> tuple[PredictionVariance, int]:
+    """The variance with that of the choices, and how many estimates were negative."""
+    n_negative = int(np.count_nonzero(model_variance(name, parts) < 0))
     variance = never_negative(name, parts) + choice
-    return PredictionVariance(parts.mean, variance, parts.spread / parts.n_members, parts.leverage)
+    redrawing = parts.spread / parts.n_members
+    return PredictionVariance(parts.mean, variance, redrawing, parts.leverage), n_negative
+
+
+def _warn_about_negative(n_negative: int, size: int, name: str) -> None:
+    if not n_negative:
+        return
+    text = (
+        f"{n_negative} of {size} variances estimated by {name!r} were negative and "
+        "are replaced by their positive-part form"
+    )
+    remedy = Setting("n_estimators", phrase="use more {}")
+    message = Message("negative-variance", text, suggestions=(remedy,), topic="members")
+    warn(message, NegativeVarianceWarning)

@@ -305,3 +305,13 @@ def test_fits_with_sampled_sums_are_saved_and_loaded(tmp_path):
     fitted.save(tmp_path / "model.ulmus")
     loaded = load(tmp_path / "model.ulmus")
     assert np.array_equal(standard_errors(loaded, points), standard_errors(fitted, points))
+
+
+@groupings
+def test_a_block_without_sampled_rows_adds_nothing(groups):
+    """By members, as on a processor, and by spans, as on a GPU."""
+    total = PairGram.zeros(N, groups, like=np.zeros(1))
+    none = np.zeros((M, N, 0))
+    total.add(none)
+    assert not np.any(total._add_by_span(none, None))
+    assert not any(np.any(row) for row in total.upper)

@@ -184,8 +184,9 @@ def _in_units(ensemble: Ensemble, squares: np.ndarray) -> np.ndarray:
     """Variances (K, p) or covariances (K, p, p') in the units of y."""
     unit = ensemble.unit.reshape(-1, *[1] * (squares.ndim - 1)).astype(float)
     with np.errstate(over="ignore"):
-        scaled = squares.astype(float) * unit**2
-    if np.any(np.isinf(scaled) & np.isfinite(squares)):
+        scaled: np.ndarray = np.multiply(squares, unit**2, dtype=float)
+    overflows = not np.all(np.isfinite(scaled))
+    if overflows and np.any(np.isinf(scaled) & np.isfinite(squares)):
         text = "a variance is beyond the range of float64"
         remedy = "multiply y, or the column of a slope, by a factor that brings it near 1"
         raise InputError(Message("variance-overflow", text, suggestions=(remedy,)))

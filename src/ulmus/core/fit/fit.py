@@ -270,7 +270,7 @@ class Fit:
 
     def map_shifts(self, X: Points) -> Shifts:
         """Shifts of the prediction due to the map: of each fold, or to first order, (s, K, p)."""
-        none = np.zeros((1, self.ensemble.n_outputs, count(X)))
+        none = np.zeros((0, self.ensemble.n_outputs, count(X)))
         if self.folded:
             return Shifts(map_shifts(self.folds, X), none)
         if self.map_uncertainty is None:

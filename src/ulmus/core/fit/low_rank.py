@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
+from ulmus.core.arrays.backend import Array, is_on_host, like, namespace, to_numpy
 from ulmus.core.ensemble.components import (
     low_rank_undersmoothed_parts,
     point_parts,
@@ -184,7 +184,8 @@ def _low_rank(fit: Fit, points: Points, levels: tuple[Level, ...]) -> LowRankBas
                 return None  # a higher level requires a larger rank
             parts.append(low_rank_forms(kernel, part.forms, B))
             bases.append(kernel.by_member(B))
-        chosen = _accepted(tuple(parts), _rounded_forms, error, level.tolerance)
+        choices = _precisions(fit, tuple(parts), _rounded_forms)
+        chosen = _accepted(choices, error, level.tolerance)
         if chosen is not None:
             return LowRankBasis(LowRank(*chosen), tuple(bases))
     return None
@@ -226,7 +227,8 @@ def _low_rank_undersmoothing(
                     return None
                 forms.append(low_rank_networks(kernel, B))
             parts.append(tuple(forms))
-        chosen = _accepted(tuple(parts), _rounded_networks, error, level.tolerance)
+        choices = _precisions(fit, tuple(parts), _rounded_networks)
+        chosen = _accepted(choices, error, level.tolerance)
         if chosen is not None:
             return LowRankUndersmoothing(chosen[0], dof, chosen[1])
     return None
@@ -256,21 +258,24 @@ def _error(approximate: np.ndarray, exact: np.ndarray) -> float:
 Parts = TypeVar("Parts")
 
 
+def _precisions(fit: Fit, parts: Parts, rounded: Callable[[Parts], Parts]) -> Iterator[Parts]:
+    """The parts in single and in double precision.
+
+    On a GPU in double alone: single precision would cost a conversion of all features.
+    """
+    if is_on_host(fit.ensemble.layer.b):
+        yield rounded(parts)
+    yield parts
+
+
 def _accepted(
-    exact: Parts,
-    rounded: Callable[[Parts], Parts],
-    error: Callable[[Parts], float],
-    tolerance: float,
+    choices: Iterator[Parts], error: Callable[[Parts], float], tolerance: float
 ) -> tuple[Parts, float] | None:
-    """The first of parts in single and in double precision within the tolerance, and its error."""
+    """The first choice within the tolerance, and its error."""
     # Without noise, the forms are too large for single precision, and the error is infinite.
     with np.errstate(over="ignore", invalid="ignore"):
-        single = rounded(exact)
-        reached = error(single)
-    if reached <= tolerance:
-        return single, reached
-    reached = error(exact)
-    return (exact, reached) if reached <= tolerance else None
+        reached = ((parts, error(parts)) for parts in choices)
+        return next((one for one in reached if one[1] <= tolerance), None)
 
 
 def _rounded_forms(parts: tuple[LowRankForms, ...]) -> tuple[LowRankForms, ...]:

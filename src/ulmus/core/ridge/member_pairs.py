@@ -199,7 +199,9 @@ class PairGram:
             span = slice(first, first + 1 + self.upper[first].shape[1] // N)
             right = A[span, :, :]
             left = right if v is None else right * v[span, None, :]
-            product = row_products(xp.reshape(left, (-1, b)), xp.reshape(right, (-1, b)))
+            # The number of rows is given, as a block may contain no sampled row (b = 0).
+            side = (span.stop - span.start) * N
+            product = row_products(xp.reshape(left, (side, b)), xp.reshape(right, (side, b)))
             product = 0.5 * (product + product.T)
             for i, m in enumerate(_members(span)):
                 here, after = slice(i * N, (i + 1) * N), slice((i + 1) * N, product.shape[0])
