@@ -92,9 +92,9 @@ n_jobs : int, default=None
     Number of threads of each method, by the conventions of joblib: -1 for all cores; None is 1,
     unless ``joblib.parallel_config`` sets another number, and 4 for predictions on a GPU.
     Threads share the networks from which the map is learned, the folds, the members, and the
-    blocks of rows and points. Results are the same up to rounding. While a method runs, BLAS has
-    one thread in the whole process, because its own threads are slow wherever another process
-    is busy.
+    blocks of rows and points. Results are the same up to rounding. While a method runs, BLAS
+    has one thread in the whole process, because its own threads are slow wherever another
+    process is busy.
 verbose : int, default=0
     With 1, the stages of a fit are printed, and those of the refits that the first error bars
     of small tables require: a line for each stage, with the seconds since the start. With 2,

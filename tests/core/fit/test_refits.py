@@ -67,6 +67,20 @@ def test_every_row_is_in_one_fold_and_held_out_behind_a_map_without_it(model):
     assert_allclose(fold.residuals[0, 0], y[i] - np.mean(predictions), rtol=1e-6)
 
 
+def test_folds_have_the_ridge_parameters_of_the_fit():
+    """The variance due to choosing alpha is another part of standard errors."""
+    X, y, _ = interaction_table(60, 6, sd=0.4, n_points=40)
+    Y = np.column_stack([y, np.random.default_rng(0).standard_normal(60)])
+    fit = mapped_ensemble(3, 60).fit(X, Y).fitted_
+    alphas, fold = fit.ensemble.alphas, fit.folds[1]
+    assert alphas[0] != alphas[1]
+    for k, alpha in enumerate(alphas):
+        h = np.asarray(fold.layer(X))[0, 1:]
+        H, y_k = (h - h.mean(axis=1, keepdims=True)).T, Y[:, k] - Y[:, k].mean()
+        beta = np.linalg.solve(H.T @ H + alpha * np.eye(H.shape[1]), H.T @ y_k)
+        assert_allclose(fold.coefficients[0, 1:, k], beta, rtol=1e-6, atol=1e-8)
+
+
 def test_residuals_and_variance_of_the_folds(model):
     _, _, points = interaction_table(60, 6, sd=0.4, n_points=40)
     fit = model.fitted_

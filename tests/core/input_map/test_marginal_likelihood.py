@@ -46,6 +46,15 @@ def test_marginal_likelihood_is_the_normal_density_at_its_best_noise(L, centred,
     assert_allclose(network.negative_log_likelihood(L, LOG_ALPHA).value, expected, rtol=1e-7)
 
 
+@maps
+@centrings
+@weightings
+def test_the_profile_over_alpha_has_the_values_at_each(L, centred, weighted):
+    network, log_alphas = sample_probes(2, weighted, centred), LOG_ALPHA + np.array([-4.0, 0.0, 3])
+    expected = [network.negative_log_likelihood(L, float(a)).value for a in log_alphas]
+    assert_allclose(network.profile(L, log_alphas), expected, rtol=1e-8)
+
+
 @centrings
 def test_outputs_add_up_and_networks_are_averaged(centred):
     K = 3

@@ -193,3 +193,38 @@ def test_importances_are_a_start_and_required_where_other_starts_find_little():
     useless, required = best_starts(search, importances[::-1])
     assert not required
     assert useless[0].value <= alone[0].value + 1
+
+
+def test_a_function_of_one_input_is_found_where_a_common_scale_explains_nothing():
+    networks = table(wave, 300, n_inputs=24).smaller(300, 128, 1)
+    found, _ = best_starts(Search(networks, silent), None)
+    assert found[0].name == "single inputs"
+    assert found[0].value < -50
+    assert np.all(np.argsort(found[0].scales[:-1])[-2:] < 4)
+
+
+def test_steps_from_a_far_start_begin_with_one_of_length_one():
+    visited = []
+
+    def target(p):
+        visited.append(p)
+        return 1e6 * float(np.sum((p - 1) ** 2)), 2e6 * (p - 1)
+
+    bounds = np.array([(-6.0, 5.0), (-13.0, 7.0)])
+    found, value, _ = searches._minimum_far(target, np.zeros(2), bounds, 50)
+    assert_allclose(np.linalg.norm(visited[1] - visited[0]), 1.0, rtol=1e-6)
+    assert_allclose(found, 1.0, atol=1e-3)
+    assert value < 1.0
+
+
+def test_log_alpha_is_raised_at_a_start_that_is_not_positive_definite_and_stays_within_bounds():
+    def target(p):
+        if p[-1] < -4:
+            return math.inf, np.zeros(2)
+        assert p[-1] <= 7  # the upper bound
+        return float(p[0] ** 2 - p[-1]), np.array([2 * p[0], -1.0])
+
+    bounds = np.array([(-6.0, 5.0), (-13.0, 7.0)])
+    found, value, _ = searches._minimum_far(target, np.array([1.0, -12.0]), bounds, 50)
+    assert_allclose(found, [0.0, 7.0], atol=1e-3)
+    assert_allclose(value, -7.0, atol=1e-3)

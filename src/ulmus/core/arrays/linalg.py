@@ -54,22 +54,24 @@ def _lapack_triangles(A: np.ndarray) -> np.ndarray:
 
 def ridge_triangle(R: Array, root_alpha: float) -> Array:
     """Triangular factors of [R; root_alpha I] for a stack of R (M, r, N), shape (M, N, N)."""
-    xp, (M, r, N) = namespace(R), R.shape
-    if isinstance(R, np.ndarray) and r == N:
+    xp, (M, _, N) = namespace(R), R.shape
+    if isinstance(R, np.ndarray):
         return _lapack_ridge_triangles(R, root_alpha)
     eye = root_alpha * xp.eye(N, dtype=R.dtype, device=R.device)
     return triangular_factor(xp.concat([R, xp.broadcast_to(eye, (M, N, N))], axis=1))
 
 
 def _lapack_ridge_triangles(R: np.ndarray, root_alpha: float) -> np.ndarray:
-    """Ridge factors of triangular R, at a fifth of the cost of a full matrix."""
-    M, N, _ = R.shape
-    out = np.empty_like(R)
+    """Ridge factors of upper trapezoidal R, at a fifth of the cost of a full matrix."""
+    M, r, N = R.shape
+    out = np.empty((M, N, N), dtype=R.dtype)
+    square = np.zeros((N, N), dtype=R.dtype, order="F")
     (tpqrt,) = scipy.linalg.get_lapack_funcs(("tpqrt",), (R,))
     eye = np.asfortranarray(np.eye(N, dtype=R.dtype) * root_alpha)
     for m in range(M):
+        square[:r] = R[m]
         # Blocks of 64 columns.
-        out[m] = np.triu(tpqrt(N, min(N, 64), R[m], eye)[0])
+        out[m] = np.triu(tpqrt(N, min(N, 64), square, eye)[0])
     return out
 
 

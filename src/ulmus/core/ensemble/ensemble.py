@@ -121,6 +121,11 @@ class Ensemble:
         """Offset of each output, shape (K,)."""
         return to_numpy(self.units.shift)
 
+    @property
+    def alphas(self) -> tuple[float, ...]:
+        """Ridge parameter of each output."""
+        return tuple(self.per_output(part.smoother.alpha for part in self.regressions).tolist())
+
     def ordered(self, parts: Iterable[Array], axis: int = 0) -> Array:
         """Results of the regressions, joined along an axis in the order of the outputs."""
         arrays = list(parts)

@@ -43,9 +43,9 @@ class RegressionSpec:
     The defaults are those of a regression without error bars, not those of the estimators.
     """
 
-    # Ridge parameter, or the criterion by which each output chooses its own. ``"block-loo"``
-    # requires rows with block ids.
-    alpha: float | str
+    # Ridge parameter of all outputs or of each, or the criterion by which each output chooses its
+    # own. ``"block-loo"`` requires rows with block ids.
+    alpha: float | str | tuple[float, ...]
     # (K,): estimate of the noise variance at weight 1, or its known value.
     noise_variance: str | np.ndarray = "residual"
     hc: str = "HC2"  # correction of squared residuals in the heteroskedastic estimates

@@ -316,7 +316,7 @@ class Fit:
             return refitted_folds(
                 self.rows.data,
                 self.spec,
-                self.ensemble.layer,
+                self.ensemble,
                 self.rows.fold_importances,
                 structure,
                 self.rows.locations,

@@ -102,19 +102,20 @@ class Refits:
 def refitted_folds(
     data: RowBlocks,
     spec: FitSpec,
-    layer: HiddenLayer,
+    ensemble: Ensemble,
     importances: tuple[np.ndarray, ...],
     structure: CovarianceStructure | None,
     locations: Locations | None,
 ) -> tuple[Fold, ...]:
     """For each fold, a fit of all rows behind a map that was optimised without it.
 
-    It has as many members and units as the layer of the fit.
-    Searches may also start from importances of the columns for each fold. Correlated noise has a
-    covariance structure and locations of the rows.
+    It has the ridge parameters of the fit, and as many members and units. Searches may also start
+    from importances of the columns for each fold. Correlated noise has a covariance structure and
+    locations of the rows.
     """
     assert isinstance(spec.layer, LayerSpec)  # a map was optimised
-    n_members, n_neurons = layer.b.shape
+    n_members, n_neurons = ensemble.layer.b.shape
+    regression = replace(spec.regression.without_estimates, alpha=ensemble.alphas)
     layer_spec = replace(spec.layer, n_members=n_members, n_neurons=n_neurons)
     parts = fold_rows(data, layer_spec.map_seed)
 
@@ -127,11 +128,11 @@ def refitted_folds(
         known = _Known(importances[i]) if importances else None
         search = MapSearch(importances=known, relevance=False)
         behind_map = _layer_without(data, others, layer_spec, covariance, search)
-        fitted = fitted_rows(data, behind_map, spec.regression.without_estimates)
-        ensemble = fitted.ensemble
-        loo = ensemble.ordered([record["loo"] for record in fitted.records], axis=1)
-        residuals = loo[:, :, rows].mean(axis=0) * ensemble.unit[:, None]
-        return Fold(rows, residuals, behind_map, ensemble.coefficients, ensemble.shift)
+        fitted = fitted_rows(data, behind_map, regression)
+        fold = fitted.ensemble
+        loo = fold.ordered([record["loo"] for record in fitted.records], axis=1)
+        residuals = loo[:, :, rows].mean(axis=0) * fold.unit[:, None]
+        return Fold(rows, residuals, behind_map, fold.coefficients, fold.shift)
 
     with stage("Refits for error bars, each without a fifth of the rows") as done:
         return tuple(mapped(counted(refitted, len(parts), done), range(len(parts))))

@@ -29,7 +29,12 @@ from ulmus.core.arrays.backend import Array, like, namespace, to_numpy
 from ulmus.core.arrays.linalg import cholesky, inverted_triangle
 from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.source import Block
-from ulmus.core.input_map.probe_regression import ProbeRegression, probe_regression, ridge_gram
+from ulmus.core.input_map.probe_regression import (
+    ProbeRegression,
+    likelihood_profile,
+    probe_regression,
+    ridge_gram,
+)
 from ulmus.core.layer.hidden_layer import UnitDistribution, named
 from ulmus.core.layer.inputs import Inputs
 
@@ -140,6 +145,13 @@ class ProbeNetworks:
         """Negative log marginal likelihood without derivatives, at half the cost."""
         parts = self.regressions(L, log_alpha)
         return math.inf if parts is None else sum(part.value for part in parts) / len(parts)
+
+    def profile(self, L: np.ndarray, log_alphas: np.ndarray) -> np.ndarray:
+        """Negative log marginal likelihood of a map for some values of log alpha, shape (A,)."""
+        parts = self._each(
+            lambda s: likelihood_profile(self.features(s, L)[0], self.y, np.exp(log_alphas))
+        )
+        return np.mean(parts, axis=0)
 
     def negative_log_likelihood(self, L: np.ndarray, log_alpha: float) -> LikelihoodGradient:
         """Negative log marginal likelihood at a map L, its diagonal (d',) or a matrix (d', d').

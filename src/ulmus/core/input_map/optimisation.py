@@ -6,9 +6,10 @@ zero and allow some to be large; entries that mix inputs have a normal prior of 
 
 Most of the search runs on one small network and a few rows. L-BFGS runs from several starts: one
 common scale; the diagonal of the average gradient outer product, without which the search fails if
-few of many inputs matter; and importances of the inputs in another model, where they are given, for
-inputs that matter only through their interactions. All run a few steps, on all rows where none of
-them explains anything on fewer, and the best one continues. The scales found are optimised on all
+few of many inputs matter; marginal likelihoods of functions of one input; and importances of the
+inputs in another model, where they are given, for inputs that matter only through their
+interactions. All run a few steps, on all rows where none of them explains anything on fewer, and
+the best one continues. The scales found are optimised on all
 rows by a network whose units are a multiple of the degrees of freedom of the small one. Then the
 inputs of smallest scale are dropped if that costs less than one unit of log marginal likelihood
 each. A full matrix starts from these scales, and takes most steps on part of the rows.
@@ -80,14 +81,14 @@ def _rough_scales(networks: ProbeNetworks, log: Log, importances: np.ndarray | N
     least = max(SETTINGS.small_rows, SETTINGS.rows_for_input * d)
     few_units = max(SETTINGS.small_units, SETTINGS.units_for_input * d)
     for rows, units in ((least, few_units), (n, 2 * few_units)):
-        search = Search(networks.smaller(rows, units, 1), log)
+        search = Search(networks.smaller(rows, units, 1), log, log_alpha=math.inf)
         starts, required = best_starts(search, importances)
         if search.networks.y.shape[0] == n or not explains_nothing(starts[0].value, d):
             break
     small = search.networks
     dof = max(_dof(small, start.scales) for start in starts)
     if dof > SETTINGS.saturation[len(starts) - 1] * units:
-        search = Search(networks.smaller(rows, 2 * units, 1), log)
+        search = Search(networks.smaller(rows, 2 * units, 1), log, log_alpha=math.inf)
     found = []
     for start in starts:
         p = _for_units(start.scales, small.n_units, search.networks.n_units)

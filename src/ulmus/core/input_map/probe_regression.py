@@ -10,8 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ulmus.core.arrays.backend import Array, namespace
-from ulmus.core.arrays.linalg import inverse_and_log_det
+import numpy as np
+
+from ulmus.core.arrays.backend import Array, namespace, to_numpy
+from ulmus.core.arrays.linalg import eigh, inverse_and_log_det
+
+# Added to the noise variance, which would converge to zero without noise in the data.
+NO_NOISE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,19 @@ def probe_regression(H: Array, slope: Array, y: Array, log_alpha: float) -> Prob
     b = inverse @ xp.astype(H.T @ y, xp.float64, copy=False)
     residual = y - H @ xp.astype(b, H.dtype, copy=False)
     squares = xp.sum(xp.astype(residual, xp.float64, copy=False) ** 2, axis=0)
-    # Without noise in the data, s2 would converge to 0.
-    s2 = (squares + alpha * xp.sum(b**2, axis=0)) / n + 1e-10
+    s2 = (squares + alpha * xp.sum(b**2, axis=0)) / n + NO_NOISE
     value = n * float(xp.sum(xp.log(s2))) + K * (float(log_det) - N * log_alpha)
     return ProbeRegression(H, slope, inverse, b, residual, s2, alpha, value / 2)
+
+
+def likelihood_profile(H: Array, y: Array, alphas: np.ndarray) -> np.ndarray:
+    """Negative log marginal likelihood of outputs y (n, K) for each alpha, shape (A,)."""
+    xp, (n, K), N = namespace(H), y.shape, H.shape[1]
+    values, vectors = eigh(ridge_gram(H, 0.0))
+    values = np.maximum(to_numpy(values), 0.0)
+    along = to_numpy(vectors.T @ xp.astype(H.T @ y, xp.float64, copy=False)) ** 2
+    square = to_numpy(xp.sum(xp.astype(y, xp.float64, copy=False) ** 2, axis=0))
+    shifted = values[:, None] + alphas
+    s2 = np.maximum(square[:, None] - along.T @ (1 / shifted), 0.0) / n + NO_NOISE
+    log_det = np.sum(np.log(shifted), axis=0) - N * np.log(alphas)
+    return 0.5 * (n * np.sum(np.log(s2), axis=0) + K * log_det)

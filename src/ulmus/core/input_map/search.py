@@ -33,7 +33,10 @@ class Search:
         log_alpha: float = -math.inf,
         least_alpha: float = SETTINGS.alpha_bounds[0],
     ) -> None:
-        """Single precision is used for many features where ``log_alpha`` at the start allows it."""
+        """Single precision is used for many features where ``log_alpha`` at the start allows it.
+
+        If it is infinite, single precision is accurate enough for the scales that are wanted.
+        """
         self.log, self.d = log, networks.n_inputs
         self.all_inputs = np.ones(self.d, dtype=bool)
         self.size = networks.feature_size
@@ -50,17 +53,18 @@ class Search:
     # ------------------------------------------------------------ scales
 
     def common(self) -> tuple[float, float]:
-        """One scale for all inputs, and log alpha."""
+        """The best of some common scales for all inputs, and log alpha."""
+        scales = np.exp(np.array(SETTINGS.common_scales))
+        maps = (np.full(self.d, scale) for scale in scales)
+        values = np.array([self.networks.profile(L, self.log_alphas) for L in maps])
+        i, j = np.unravel_index(np.argmin(values), values.shape)
+        self.log(f"one scale: negative log marginal likelihood {values[i, j]:.2f}")
+        return float(scales[i]), float(self.log_alphas[j])
 
-        def target(p: np.ndarray) -> tuple[float, np.ndarray]:
-            L = np.full(self.d, math.exp(p[0]))
-            value, by_map, by_alpha = self.networks.negative_log_likelihood(L, p[1])
-            return value, np.array([by_map @ L, by_alpha])
-
-        start = np.array([0.0, math.log(SETTINGS.alpha_start * self.size)])
-        bounds = [(SETTINGS.log_scale_bounds[0], SETTINGS.reach)]
-        p, _ = self._minimum(target, start, bounds, SETTINGS.common_steps, "one scale")
-        return math.exp(p[0]), float(p[1])
+    @property
+    def log_alphas(self) -> np.ndarray:
+        """Values of log alpha that are compared."""
+        return np.linspace(*self.alpha_bounds, SETTINGS.compared_alphas)
 
     def scales(self, start: np.ndarray) -> LearnedMap:
         """A scale for each input, from a start near the maximum."""
@@ -185,16 +189,12 @@ class Search:
         name: str,
         root: np.ndarray | None = None,
     ) -> tuple[np.ndarray, float]:
-        """Minimiser of the target and its value; coordinates are those of ``root`` if given."""
-        bounds = [*bounds, self.alpha_bounds]
+        """Minimiser of the target and its value; coordinates are those of a root if given."""
+        limits = np.array([*bounds, self.alpha_bounds])
         if root is None:
-            options = {"maxiter": steps, "maxcor": 20, "ftol": 5e-6}
-            result = minimize(
-                target, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-            )
-            p, value, n_evaluations = result.x, float(result.fun), result.nfev
+            p, value, n_evaluations = _minimum_far(target, start, limits, steps)
         else:
-            p, value, n_evaluations = _minimum_near(target, start, np.array(bounds), steps, root)
+            p, value, n_evaluations = _minimum_near(target, start, limits, steps, root)
         self.log(
             f"{name}: negative log marginal likelihood {value:.2f} after {n_evaluations} "
             "evaluations"
@@ -216,10 +216,34 @@ def for_curvature(networks: ProbeNetworks, log_alpha: float) -> tuple[ProbeNetwo
     return few, log_alpha, float(networks.y.shape[0] / few.y.shape[0])
 
 
+def _minimum_far(
+    target: Target, start: np.ndarray, bounds: np.ndarray, steps: int
+) -> tuple[np.ndarray, float, int]:
+    """Minimiser of the target, its value and the number of evaluations, from any start."""
+    most = bounds[-1, 1]
+
+    def bounded(p: np.ndarray) -> tuple[float, np.ndarray]:
+        """The target with log alpha moved to its upper bound where it exceeds it."""
+        value, gradient = target(np.append(p[:-1], min(p[-1], most)))
+        return value, gradient if p[-1] <= most else np.append(gradient[:-1], 0.0)
+
+    # With two bounds on every parameter, L-BFGS begins with a step to a corner of the bounds, with
+    # an unbounded one by a step of length one.
+    limits = [*bounds[:-1].tolist(), (bounds[-1, 0], None)]
+    options = {"maxiter": steps, "maxcor": 20, "ftol": SETTINGS.far_tolerance}
+    method, start = "L-BFGS-B", start.copy()
+    while True:
+        result = minimize(bounded, start, jac=True, method=method, bounds=limits, options=options)
+        if math.isfinite(result.fun) or start[-1] >= most:
+            return np.append(result.x[:-1], min(result.x[-1], most)), result.fun, result.nfev
+        # G is not positive definite at the start: a larger alpha.
+        start[-1] = max(start[-1], bounds[-1, 0]) + math.log(10)
+
+
 def _minimum_near(
     target: Target, start: np.ndarray, bounds: np.ndarray, steps: int, root: np.ndarray
 ) -> tuple[np.ndarray, float, int]:
-    """Minimiser of the target, its value and the number of evaluations, by coordinates x.
+    """The same from a start near the minimum, by coordinates x.
 
     The parameters are start + root x, moved to their bounds where they exceed them.
     """

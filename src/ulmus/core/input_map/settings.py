@@ -24,13 +24,17 @@ class OptimiserSettings:
     # Single precision is used from this alpha on, a quarter of which is its bound there, and from
     # this number of rows times units.
     single_alpha: float = 2e-5
-    single_size: int = 2**17
+    single_size: int = 2**16
     # The small network on which starts are compared: rows and units, and both for each input.
     small_rows: int = 1000
     small_units: int = 128
     rows_for_input: int = 8
     units_for_input: int = 2
-    common_steps: int = 12  # L-BFGS iterations for a common scale
+    # Logarithms of the common scales that are compared, and number of values of alpha.
+    common_scales: tuple[float, ...] = (-3.0, -2.0, -1.25, -0.5, 0.25, 1.0, 2.0)
+    compared_alphas: int = 40
+    # Scales of functions of one input that are compared.
+    single_scales: tuple[float, ...] = (1.0, 4.0)
     start_steps: int = 15  # for each start
     # Largest log scale in steps from a common scale: longer ones may leap over a maximum.
     reach: float = 3.0
@@ -47,7 +51,10 @@ class OptimiserSettings:
     matrix_rows: int = 2000  # rows on which most steps of a full matrix are taken
     matrix_steps: int = 60
     last_matrix_steps: int = 25
-    gain: float = 0.1  # gain in log marginal likelihood at which L-BFGS stops
+    # Gain in log marginal likelihood at which L-BFGS stops near the maximum, and the relative gain
+    # elsewhere.
+    gain: float = 0.1
+    far_tolerance: float = 5e-6
     # Gain in log likelihood over a constant, for each input, below which a start explains nothing.
     least_gain: float = 2.0
     gradient_refits: int = 3  # refits for the start by gradients

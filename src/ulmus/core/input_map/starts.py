@@ -25,8 +25,8 @@ class Start(NamedTuple):
 def best_starts(search: Search, importances: np.ndarray | None) -> tuple[list[Start], bool]:
     """The best starts after a few steps: one, or two that end at different values.
 
-    The first two starts differ most. Others are tried where these end at different values, or
-    nowhere. Also whether importances are required, since other starts find much less.
+    The first two starts differ most. Others are tried where these end at different values or
+    explain nothing. Also whether importances are required, since other starts find much less.
     """
     scale, log_alpha = search.common()
     # If a common scale fits only noise, alpha is so large that gradients vanish.
@@ -44,12 +44,15 @@ def best_starts(search: Search, importances: np.ndarray | None) -> tuple[list[St
         return Start(name, *found)
 
     found = [after_steps("common scale", common, SETTINGS.reach), after_steps(*others[0])]
-    if not _agree(*found) or explains_nothing(found[0].value, search.d):
+    nothing = explains_nothing(found[0].value, search.d)
+    if nothing:
+        others.append(("single inputs", _by_single_inputs(search, common)))
+    if nothing or not _agree(*found):
         others.append(("gradients", _by_gradients(search, common, log_alpha)))
         found += [after_steps(*other) for other in others[1:]]
     found = sorted(found, key=attrgetter("value"))
-    unranked = min(one.value for one in found if one.name != IMPORTANCES)
-    required = unranked > SETTINGS.required_share * found[0].value
+    best, unranked = found[0].value, min(s.value for s in found if s.name != IMPORTANCES)
+    required = unranked > SETTINGS.required_share * best and not explains_nothing(best, search.d)
     return found[: 1 if _agree(*found[:2]) else 2], required
 
 
@@ -66,6 +69,18 @@ def _by_gradients(search: Search, L: np.ndarray, log_alpha: float) -> np.ndarray
             break
         L = _proportional(size, total)
     return L
+
+
+def _by_single_inputs(search: Search, L: np.ndarray) -> np.ndarray:
+    """Scales by the log marginal likelihoods of functions of one input each."""
+    sizes, log_alphas = np.zeros(search.d), search.log_alphas
+    for j in range(search.d):
+        for scale in SETTINGS.single_scales:
+            alone = np.zeros(search.d)
+            alone[j] = scale
+            value = float(np.min(search.networks.profile(alone, log_alphas)))
+            sizes[j] = max(sizes[j], -value)
+    return _proportional(sizes, search.d) if np.any(sizes > 0) else L
 
 
 def _proportional(size: np.ndarray, total: float) -> np.ndarray:

@@ -53,16 +53,21 @@ def n_alpha_members(M: int, n_neurons: int) -> int:
 
 
 def chosen_alphas(
-    rule: float | str, factor: Factor, layer: HiddenLayer, units: OutputUnits, source: Source | None
+    rule: float | str | tuple[float, ...],
+    factor: Factor,
+    layer: HiddenLayer,
+    units: OutputUnits,
+    source: Source | None,
 ) -> AlphaChoice:
-    """Ridge parameter of each output, fixed or by a rule.
+    """Ridge parameter of each output: fixed for all or for each, or by a rule.
 
     Without a source there is no second pass: ``"loo"`` becomes ``"gcv"``, and ``"block-loo"``
     raises an error.
     """
     K = factor.y_square.shape[0]
     if not isinstance(rule, str):
-        return AlphaChoice([float(rule)] * K, np.zeros(K), np.zeros(K))
+        alphas = np.broadcast_to(np.asarray(rule, dtype=float), K).tolist()
+        return AlphaChoice(alphas, np.zeros(K), np.zeros(K))
     few = slice(n_alpha_members(layer.n_members, layer.W.shape[1]))
     parts = spectrum(factor.members(few))
     alphas = alpha_grid(parts)
