@@ -117,3 +117,16 @@ def test_fits_without_a_season_seldom_warn(phi, noise):
         X, y = monthly_table(120, seed, season=0.0, phi=phi)
         warned += finding(series_ensemble(noise).fit(X, y)).severity != "ok"
     assert warned <= 5  # less than 3 %
+
+
+def test_a_significant_period_that_explains_little_is_named_but_no_warning():
+    rng, t = np.random.default_rng(0), np.arange(3000)
+    X = rng.normal(size=(3000, 1))
+    y = X[:, 0] + 0.35 * np.sin(2 * np.pi * t / 12) + rng.normal(size=3000)
+    model = series_ensemble("homoskedastic").fit(X, y)
+    found = finding(model)
+    assert found.severity == "ok"
+    assert 0.02 < found.statistic < 0.1
+    assert "significant but small" in found.message
+    assert "12" in found.message
+    assert "no period" not in found.message

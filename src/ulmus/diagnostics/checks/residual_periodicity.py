@@ -56,15 +56,18 @@ def periodicity_findings(fit: Fit, k: int) -> list[Finding]:
     if period is None:
         message = f"not tested: {locations.n} rows are too few, or their residuals are equal."
         return [finding(code, "ok", 0.0, message)]
-    if period.p_value >= SIGNIFICANT_P or period.size < WARNING_SIZE:
+    if period.p_value >= SIGNIFICANT_P:
         name = "leave-one-out residuals" if white is None else "decorrelated residuals"
         message = f"no period of {name} detected; adjusted p = {period.p_value:.2g}."
         return [finding(code, "ok", period.size, message)]
-    severity = "error" if period.size > ERROR_SIZE else "warning"
-    advice = (MISSING_SEASON, ADD_INPUTS) if period.repeats else (OTHER_COVARIANCE, ADD_LAGS)
     # Rows of the same time are one step.
     unit = "rows" if np.sum(own.observed) == locations.n else "steps of time"
     text = _period_text(period, unit, None if white is None else own)
+    if period.size < WARNING_SIZE:
+        message = f"significant but small: {text}, adjusted p = {period.p_value:.2g}."
+        return [finding(code, "ok", period.size, message)]
+    severity = "error" if period.size > ERROR_SIZE else "warning"
+    advice = (MISSING_SEASON, ADD_INPUTS) if period.repeats else (OTHER_COVARIANCE, ADD_LAGS)
     return [finding(code, severity, period.size, f"{text}, p = {period.p_value:.2g}.", *advice)]
 
 
