@@ -318,6 +318,29 @@ class SampleWeightWarning(UlmusWarning):
     """
 
 
+class MissingValuesWarning(UlmusWarning):
+    """Rows were excluded, or values of new rows filled in, because values are missing.
+
+    Rows without a target are excluded from a fit. A missing value of a new row is filled in
+    silently where training rows had missing values in the same column, and with this warning
+    where they had none.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.datasets import make_sine
+    >>> from ulmus.exceptions import MissingValuesWarning
+    >>> X, y, *_ = make_sine(60, random_state=0)
+    >>> y[3] = float("nan")
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = ELMEnsembleRegressor(3, 20, input_map=None, random_state=0).fit(X, y)
+    >>> [one.category is MissingValuesWarning for one in caught], len(model.loo_residuals_)
+    ([True], 59)
+    """
+
+
 # Folders whose code is not the user's: this package, scikit-learn and joblib.
 _OTHERS = [find_spec(name) for name in ("sklearn", "joblib")]
 FOLDERS = (

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ulmus
-from ulmus.pipeline_tables import EncodedTable, PipelineTable
+from ulmus.effects.encoded_tables import EncodedTable, PipelineTable
 from ulmus.tables import TableEncoder
 
 TABLE = sample().assign(rank=np.arange(80) % 3)

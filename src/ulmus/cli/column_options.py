@@ -27,8 +27,8 @@ class ColumnOptions:
     ] = None
     missing: Annotated[
         Missing,
-        typer.Option(help="Rows with missing values: refuse, exclude, or fill in medians."),
-    ] = Missing.error
+        typer.Option(help="Rows with missing values: fill them in, exclude them, or refuse them."),
+    ] = Missing.impute
     na_values: Annotated[
         list[str] | None,
         typer.Option(metavar="TEXT", help="A code for missing values, such as -999."),

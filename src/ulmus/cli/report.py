@@ -46,9 +46,7 @@ def report(
         rows, y, weight = columns.observed_rows(table, name, weights, console)
         loaded = steps.models.load_model(model, columns)
     with console.working(f"Writing {output}"):
-        pipe, shown = loaded.pipeline, name or "y"
-        steps.pages.write_report(
-            pipe, rows, y, output, title=title, target=shown, sample_weight=weight
-        )
+        names = {"title": title, "target": name or "y"}
+        steps.pages.write_report(loaded.estimator, rows, y, output, sample_weight=weight, **names)
     facts = {"output": output, "rows": len(rows), "observed": y is not None}
     console.result(f"Wrote {output}.", facts)

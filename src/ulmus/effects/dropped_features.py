@@ -12,10 +12,13 @@ from ulmus.exceptions import DegenerateFitWarning, warn
 from ulmus.messages import Message, Setting
 
 
-def warn_about_dropped(fit: Fit, estimand: Estimand) -> None:
-    """Warn about effects that are exactly zero because the input map drops their column."""
+def warn_about_dropped(fit: Fit, estimand: Estimand) -> tuple[ColumnChange, ...]:
+    """Warn about effects that are exactly zero because of the input map, and return these.
+
+    They have no standard error: that of the selection of inputs is unknown.
+    """
     if fit.input_map is None:
-        return
+        return ()
     changes = estimand.changes
     kept, sloping = _kept_inputs(fit, one_hot=True), _kept_inputs(fit, one_hot=False)
     dropped = [change for change in changes if _has_no_effect(change, kept)]
@@ -23,7 +26,7 @@ def warn_about_dropped(fit: Fit, estimand: Estimand) -> None:
         origin = "given" if fit.input_map.structure == "given" else "learned"
         text = (
             f"the {origin} input map drops {_names(dropped, changes)}, so that the effect is "
-            "exactly 0 in this fit, and its standard error excludes the variance of that selection"
+            "exactly 0 in this fit; its standard error is not estimated, as the selection is uncertain"
         )
         remedy = Setting("input_map", None, "fit with {} to estimate the effect of a given column")
         warn(Message("dropped-feature", text, suggestions=(remedy,)), DegenerateFitWarning)
@@ -35,6 +38,7 @@ def warn_about_dropped(fit: Fit, estimand: Estimand) -> None:
         )
         instead = ("compare values of the column instead",)
         warn(Message("one-hot-slope", text, suggestions=instead), DegenerateFitWarning)
+    return (*dropped, *flat)
 
 
 def _kept_inputs(fit: Fit, *, one_hot: bool) -> np.ndarray:

@@ -115,7 +115,7 @@ def curve(
         "contrast": ["dy/dx" if slope else "mean"] * q,
     }
     for j, name in enumerate(names):
-        labels[unused_name(name, labels)] = [node[j] for node in nodes]
+        labels[unused_name(name, labels)] = [table.shown(name, node[j]) for node in nodes]
     changes = _slope_changes(table, names) if slope else _curve_changes(table, names, grids)
     transform = centered if subtract_mean else None
     return Estimand(Functionals(tuple(pieces)), labels, changes, transform)

@@ -309,10 +309,11 @@ class Effects(InferenceSource):
             float(level), target, bool(simultaneous), hypothesis, adjust, fit.one_output
         )
         self._warn_about_points(estimand.functionals)
-        warn_about_dropped(fit, estimand)
+        dropped = warn_about_dropped(fit, estimand)
         joint = options.needs_joint or transform is not None
         estimates = infer(fit, estimand.functionals, estimand.labels, target, joint=joint)
-        return effects_frame(transform(estimates) if transform else estimates, options)
+        estimates = transform(estimates) if transform else estimates
+        return effects_frame(without_zero_effects(estimates, dropped), options)
 
 
 def _checked_weights(A: Any, n_rows: int) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from ulmus.core.arrays.backend import Array, is_foreign, namespace, reference_array, to_numpy
@@ -59,6 +59,13 @@ def checked_table(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tupl
     return canonical_rows(X) if scipy.sparse.issparse(X) else X, y
 
 
+def checked_inputs_and_outputs(X: np.ndarray, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs that a schema encoded, and checked outputs."""
+    y = check_array(y, ensure_2d=False, dtype=np.float64, allow_nd=True, input_name="y")
+    check_consistent_length(X, y)
+    return X, checked_outputs(y, "the table")
+
+
 def checked_points(estimator: Any, X: Any) -> Any:
     """Points to predict at."""
     require_numeric_columns(X)
@@ -97,10 +104,19 @@ def require_dense(X: Any, device: str | None, reference: Any) -> None:
 
 
 def rows_in_memory(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    reset: bool = True,
+    encoded: bool = False,
 ) -> tuple[RowBlocks, bool]:
-    """Checked rows as a source, and whether y has one axis."""
-    X, y = checked_table(estimator, X, y, reset=reset)
+    """Checked rows as a source, and whether y has one axis; X may be inputs of a schema."""
+    if encoded:
+        X, y = checked_inputs_and_outputs(X, y)
+    else:
+        X, y = checked_table(estimator, X, y, reset=reset)
     weight = checked_weight(sample_weight, X.shape[0], "the table", at_least=2 if reset else 0)
     rows = RowBlocks(
         X=X,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,6 @@ def _saved_schema(document: Mapping[str, Any]) -> Schema | None:
     """The schema of a model file; numbers of these names if it was fitted to a frame of them."""
     columns = document["columns"]
     if columns["schema"] is not None:
-        return replace(Schema.from_description(columns["schema"]), unknown="error")
+        return Schema.from_description(columns["schema"])
     names = columns["names"]
     return None if names is None else Schema(tuple(NumberColumn(str(name)) for name in names))

@@ -1,4 +1,4 @@
-"""Tables of the original columns of a Pipeline, whose rows are converted to points."""
+"""Tables of columns that are encoded as inputs, by a schema or the transformers of a Pipeline."""
 
 from __future__ import annotations
 
@@ -55,6 +55,14 @@ class PipelineTable:
             return column.astype(float)
         except (TypeError, ValueError):
             return column
+
+    def value(self, name: str, given: Any) -> Any:
+        """A value that the user gave for a column, as the column contains it: dates are days."""
+        return given if self.schema is None else self.schema.value(name, given)
+
+    def shown(self, name: str, value: Any) -> Any:
+        """A value of a column as results show it: days are dates."""
+        return value if self.schema is None else self.schema.shown(name, value)
 
     def categories(self, name: str) -> list[Any] | None:
         """Categories of a categorical column in their order; None for other columns."""
