@@ -45,7 +45,7 @@ def fit_command(csv, *options):
     """The estimator of a model file that a command wrote."""
     path = csv.parent / "model.ulmus"
     done("fit", csv, "-t", "y", "-o", path, *PLAIN, *options)
-    return ulmus.load(path).steps[-1][1]
+    return ulmus.load(path)
 
 
 # ---------------------------------------------------------------- which noise the columns mean

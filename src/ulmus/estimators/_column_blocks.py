@@ -36,7 +36,6 @@ class EncodedBlocks(NamedTuple):
     first: Any  # the first table
 
 
-@stage("Reading the columns")
 def encoded_blocks(estimator: Any, read: Blocks, *, learn_columns: bool = False) -> EncodedBlocks:
     """Blocks of inputs of a model.
 
@@ -47,6 +46,12 @@ def encoded_blocks(estimator: Any, read: Blocks, *, learn_columns: bool = False)
     table = first[0] if isinstance(first, (tuple, list)) and len(first) else None
     if table is None or column_names(table) is None:
         return EncodedBlocks(read, None, table)
+    return _named_blocks(estimator, read, table, learn_columns)
+
+
+@stage("Reading the columns")
+def _named_blocks(estimator: Any, read: Blocks, table: Any, learn_columns: bool) -> EncodedBlocks:
+    """The same for blocks whose columns have names."""
     if not learn_columns and not any(has_schema(estimator, block[0]) for block in read()):
         return EncodedBlocks(read, None, table)
     observed = _ObservedBlocks(read)

@@ -114,7 +114,7 @@ class FitMethods:
         sample_weight: Any,
         locations: dict[str, Any],
         *,
-        learn_columns: bool = False,
+        learn_columns: bool | None = None,
     ) -> Self:
         """Fit a table; with ``learn_columns``, a table of complete numbers has a schema too."""
         fresh = self._unfitted()
@@ -241,7 +241,9 @@ class FitMethods:
         if earlier is not None:
             require_same_layer(fresh, earlier)
             vars(fresh).update(column_attributes(self))
-        table = training_table(fresh, X, y, sample_weight, {}, vars(fresh).get("columns_"))
+        # How cells are encoded is learned from the first rows.
+        schema, learn_columns = vars(fresh).get("columns_"), None if earlier is None else False
+        table = training_table(fresh, X, y, sample_weight, {}, schema, learn_columns=learn_columns)
         rows, one_output = table.checked(fresh, reset=earlier is None)
         if earlier is None:
             fresh._set_columns(table.source, table.schema)

@@ -43,7 +43,7 @@ def checked_table(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tupl
         if X.shape[0] != len(y) or len(y) < at_least:
             raise ValueError(f"X has {X.shape[0]} rows and y {len(y)}; give at least two of each.")
         return X, checked_outputs(y, "the table")
-    X, y = validate_data(
+    X, y = _validated(
         estimator,
         X,
         y,
@@ -71,9 +71,25 @@ def checked_points(estimator: Any, X: Any) -> Any:
     require_numeric_columns(X)
     if is_foreign(X):
         return _checked_foreign(X, estimator.n_features_in_)
-    return validate_data(
+    return _validated(
         estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
     )
+
+
+def _validated(estimator: Any, *arrays: Any, **how: Any) -> Any:
+    """The arrays after the checks of scikit-learn; NaN has an error with our own suggestions."""
+    try:
+        return validate_data(estimator, *arrays, **how)
+    except ValueError as error:
+        if "Input X contains NaN" not in str(error):
+            raise
+        cause = (
+            "X contains NaN, and how missing values are encoded is learned from training rows that "
+            "have some, in memory and on the CPU"
+        )
+        remedies = ("fit rows with missing values", "fill them")
+        message = Message("missing-value", cause, suggestions=remedies, topic="input")
+        raise InputError(message) from None
 
 
 def _checked_foreign(X: Any, n_features: int | None) -> Any:
