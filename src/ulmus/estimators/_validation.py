@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting, named
 from ulmus.noise.assumptions import noise_assumption
 from ulmus.noise.locations import covariance_spec, default_block_ids
-from ulmus.tables.blocks import BlockSource
+from ulmus.tables.blocks import BlockSource, RowColumns
 from ulmus.tables.checks import (
     canonical_rows,
     checked_outputs,
@@ -190,7 +191,10 @@ def checked_covariance_spec(
 
 
 def blocks_with_locations(
-    estimator: Any, source: BlockSource, arguments: dict[str, Any]
+    estimator: Any,
+    source: BlockSource,
+    arguments: dict[str, Any],
+    row_columns: Callable[[list[str]], RowColumns],
 ) -> tuple[BlockSource, CovarianceSpec | None]:
     """Blocks with block ids for cross-validation, and the locations of their rows."""
     if not noise_assumption(estimator.noise).correlated:
@@ -202,7 +206,7 @@ def blocks_with_locations(
         remedies = serial, Setting("in_memory", python="fit all rows in memory")
         raise InputError(Message("needs-all-rows", text, "noise", estimator.noise, remedies))
     names = [name for name in estimator.noise.names().values() if name is not None]
-    columns, used = source.row_columns(names)
+    columns, used = row_columns(names)
     covariance = covariance_spec(estimator.noise, len(used), columns.__getitem__, arguments)
     require_reading_order(covariance.locations)
     if estimator.alpha in ("loo", "block-loo"):
