@@ -39,7 +39,8 @@ class EncodedBlocks(NamedTuple):
 
     def row_columns(self, names: Sequence[str]) -> RowColumns:
         """Columns of the user's tables by name, for the rows that are kept."""
-        assert self.schema is not None and self.raw is not None
+        assert self.schema is not None
+        assert self.raw is not None
         columns: dict[str, list[np.ndarray]] = {name: [] for name in names}
         used, n_read = [], 0
         for X, _, *weight in self.raw():

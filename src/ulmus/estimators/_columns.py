@@ -93,6 +93,9 @@ def column_rules(estimator: Any) -> dict[str, Any]:
 def _encoded(rows: TrainingTable, schema: Schema) -> TrainingTable:
     """The rows that the schema keeps, as inputs of the model."""
     codes, kept = schema.parse(named_frame(rows.X))
+    if len(codes) < 2:
+        text = f"has {len(codes)} complete {'row' if len(codes) == 1 else 'rows'} with a target"
+        raise InputError(Message("no-rows", text, "X", suggestions=("give at least two",)))
     rows = rows if np.all(kept) else _taken(rows, kept)
     weight = checked_weight(rows.sample_weight, len(codes), "the table")
     y = output_matrix(rows.y)

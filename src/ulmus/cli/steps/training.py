@@ -55,6 +55,7 @@ def train(
         categorical=config.categorical,
         missing=config.missing,
         na_values=config.na_values,
+        unknown=config.unknown,
         **parameters,
     )
     if table.is_large if stream is None else stream:
