@@ -73,9 +73,10 @@ def training_table(
     if not (has_schema(estimator, rows.X) if learn_columns is None else learn_columns):
         return rows
     check_consistent_length(rows.X, rows.y, rows.sample_weight)
+    n_excluded = 0 if observed is None else int(np.sum(~observed))
     inferred = infer_schema([named_frame(rows.X)], **column_rules(estimator))
     warn_about_columns(inferred.doubts)
-    return _encoded(rows, inferred)
+    return _encoded(rows, inferred, n_excluded)
 
 
 def has_schema(estimator: Any, X: Any) -> bool:
@@ -90,8 +91,8 @@ def column_rules(estimator: Any) -> dict[str, Any]:
     return {name: getattr(estimator, name) for name in names}
 
 
-def _encoded(rows: TrainingTable, schema: Schema) -> TrainingTable:
-    """The rows that the schema keeps, as inputs of the model."""
+def _encoded(rows: TrainingTable, schema: Schema, n_excluded: int) -> TrainingTable:
+    """The rows that the schema keeps, as inputs of the model; some were excluded before."""
     codes, kept = schema.parse(named_frame(rows.X))
     if len(codes) < 2:
         text = f"has {len(codes)} complete {'row' if len(codes) == 1 else 'rows'} with a target"
@@ -102,7 +103,9 @@ def _encoded(rows: TrainingTable, schema: Schema) -> TrainingTable:
     learner = EncodingLearner(schema, y.shape[1])
     learner.add(codes, y, weight)
     encoding = learner.encoding()
-    return rows._replace(X=encoding.encode(codes), schema=encoding.schema)
+    n_dropped = int(np.sum(~kept))
+    schema = encoding.schema.with_excluded(n_excluded, n_dropped)
+    return rows._replace(X=encoding.encode(codes), schema=schema)
 
 
 def encoded_points(schema: Schema, X: Any) -> np.ndarray:

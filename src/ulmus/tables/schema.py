@@ -104,6 +104,12 @@ class Schema:
         """The same columns with another rule for missing values; None keeps the rule."""
         return self if missing is None else replace(self, missing=missing)
 
+    def with_excluded(self, without_target: int, incomplete: int) -> Schema:
+        """The same columns with notes about rows that a fit excluded."""
+        counts = {"without a target": without_target, "with missing values": incomplete}
+        notes = tuple(f"Excluded rows {text}: {count}." for text, count in counts.items() if count)
+        return replace(self, notes=(*self.notes, *notes))
+
     def parse(self, frame: Any, first_row: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """One code per cell, shape (rows kept, columns), and which rows are kept.
 
