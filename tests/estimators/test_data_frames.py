@@ -330,3 +330,51 @@ def test_intervals_cover_rows_with_and_without_gaps():
             covered[gap].append(((low <= y[500:]) & (y[500:] <= high))[rows])
     for gap, parts in covered.items():
         assert 0.85 < np.concatenate(parts).mean() < 0.95, gap
+
+
+# ---------------------------------------------------------------- files and clusters
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_files_of_mixed_columns_are_blocks(tmp_path, ending):
+    pytest.importorskip("pyarrow")
+    from ulmus.tables import from_arrow
+
+    table, y = mixed()
+    table = table.astype({"size": str}).assign(y=y)
+    path = tmp_path / f"table.{ending}"
+    table.to_parquet(path) if ending == "parquet" else table.to_csv(path, index=False)
+    blocks = from_arrow(path, target="y", batch_rows=50)
+    streamed = small_ensemble(4, 20).fit_blocks(blocks)
+    whole = small_ensemble(4, 20).fit(table.drop(columns="y"), y)
+    assert streamed.columns_.features == whole.columns_.features
+    assert_allclose(streamed.predict(table), whole.predict(table), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_dask_data_frames_have_the_same_schema():
+    dask = pytest.importorskip("dask.dataframe")
+    import ulmus.dask
+
+    table, y = mixed()
+    table = table.astype({"size": str})
+    frame = dask.from_pandas(table.assign(y=y), npartitions=3)
+    X = frame[list(table.columns)]
+    clustered = ulmus.dask.fit(small_ensemble(4, 20), X, frame["y"])
+    table = X.compute()
+    whole = small_ensemble(4, 20).fit(table, frame["y"].compute())
+    assert clustered.columns_.features == whole.columns_.features
+    assert_allclose(clustered.predict(table), whole.predict(table), rtol=1e-6)
+    assert_allclose(ulmus.dask.predict(clustered, X).compute(), clustered.predict(table))
+
+
+def test_a_graph_takes_the_encoded_columns(tmp_path, model):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    from ulmus.onnx import to_onnx
+
+    table, _ = mixed()
+    inputs = model.columns_.encode(model.columns_.parse(table)[0])
+    proto = to_onnx(model)
+    session = runtime.InferenceSession(proto.SerializeToString())
+    assert_allclose(session.run(None, {"X": inputs})[0], model.predict(table), rtol=1e-6)

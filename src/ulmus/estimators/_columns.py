@@ -17,6 +17,7 @@ from ulmus.core.data.source import RowBlocks
 from ulmus.estimators._validation import rows_in_memory
 from ulmus.exceptions import InputError, MissingValuesWarning, warn
 from ulmus.messages import Message
+from ulmus.tables.arrow import NamedArray
 from ulmus.tables.checks import checked_weight
 from ulmus.tables.frames import column, column_names, default_feature_names, pandas_frame
 from ulmus.tables.kinds import is_frame, needs_schema
@@ -193,6 +194,8 @@ def rows_of(values: Any, where: np.ndarray) -> Any:
         return None
     if hasattr(values, "to_pandas") and hasattr(values, "columns"):
         values = values.to_pandas()
+    if isinstance(values, NamedArray):
+        return NamedArray(values.values[where], values.columns)
     if hasattr(values, "iloc"):
         return values.iloc[where]
     return values[where] if hasattr(values, "shape") else [values[int(i)] for i in where]
