@@ -82,8 +82,12 @@ def training_table(
 
 def has_schema(estimator: Any, X: Any) -> bool:
     """Whether a table requires a schema, or the parameters of an estimator ask for one."""
-    asked = len(estimator.categorical) > 0 or len(estimator.na_values) > 0
-    return (is_frame(X) and asked) or needs_schema(X)
+    if len(estimator.categorical) == 0 and len(estimator.na_values) == 0:
+        return needs_schema(X)
+    if column_names(X) is None:
+        text = "X has no column names, to which categorical and na_values refer"
+        raise InputError(Message("no-column-names", text, suggestions=("give a data frame",)))
+    return True
 
 
 def column_rules(estimator: Any) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ulmus.core.layer.levels import Levels
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting
 from ulmus.tables.cells import Cells, some, text_of
 from ulmus.tables.columns import COLUMN_TYPES, CategoryColumn, Column, DateColumn, DayColumn
-from ulmus.tables.columns.base import Levels, as_lists, as_tuples
+from ulmus.tables.columns.base import as_lists, as_tuples
 from ulmus.tables.imputation import Imputation
 from ulmus.tables.missing import is_missing
 
