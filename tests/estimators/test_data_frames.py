@@ -213,12 +213,12 @@ def test_rows_without_a_target_are_excluded(way):
     table, y = mixed()
     y[[3, 50]] = np.nan
     model = small_ensemble(3, 10)
-    if way == "fit":
-        with pytest.warns(MissingValuesWarning, match="2 of 120 rows have no target"):
-            model.fit(table, y)
-    else:
-        model.fit_blocks([(table[:60], y[:60]), (table[60:], y[60:])])
+    blocks = [(table[:60], y[:60]), (table[60:], y[60:])]
+    arguments = (table, y) if way == "fit" else (blocks,)
+    with pytest.warns(MissingValuesWarning, match="2 of 120 rows have no target"):
+        getattr(model, way)(*arguments)
     assert model.fitted_.n_rows == N - 2
+    assert "Excluded rows without a target: 2." in model.columns_.notes
 
 
 def test_the_summary_counts_gaps_by_column(model):

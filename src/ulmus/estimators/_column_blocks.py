@@ -15,6 +15,7 @@ from ulmus.estimators._columns import (
     observed_rows,
     output_matrix,
     rows_of,
+    warn_about_targets,
 )
 from ulmus.progress import stage
 from ulmus.tables.arrow import NamedArray
@@ -78,13 +79,18 @@ def _named_blocks(estimator: Any, read: Blocks, table: Any, learn_columns: bool)
         (named_frame(observed_block(block)[0]) for block in read()), **column_rules(estimator)
     )
     warn_about_columns(schema.doubts)
-    learner = None
+    learner, n_rows, n_observed, n_kept = None, 0, 0, 0
     for part in _coded(schema, read):
         y = output_matrix(part.y)
         learner = learner or EncodingLearner(schema, y.shape[1])
         learner.add(part.codes, y, part.weight)
+        n_rows, n_observed = n_rows + part.n_given, part.n_read
+        n_kept += len(part.codes)
     assert learner is not None  # the table has rows
+    warn_about_targets(n_rows - n_observed, n_rows)
     encoding = learner.encoding()
+    schema = encoding.schema.with_excluded(n_rows - n_observed, n_observed - n_kept)
+    encoding = encoding._replace(schema=schema)
     return EncodedBlocks(_TrainingBlocks(encoding, read), table, encoding, read)
 
 
@@ -108,7 +114,8 @@ class CodedBlock(NamedTuple):
     y: Any
     weight: np.ndarray | None
     first_row: int  # number of kept rows before these
-    n_read: int  # number of rows before these and in the block
+    n_read: int  # number of rows with a target before these and in the block
+    n_given: int  # number of rows of the block
 
     def encoded(self, encoding: TrainingEncoding) -> tuple[Any, ...]:
         """Inputs, outputs and weights of these training rows."""
@@ -123,7 +130,8 @@ def coded_block(schema: Schema, block: Any, n_read: int, first_row: int) -> Code
     where = np.flatnonzero(kept)
     own = checked_weight(weight[0] if weight else None, len(kept), f"rows from {n_read}")
     table, outputs, own = (rows_of(values, where) for values in (X, y, own))
-    return CodedBlock(codes, table, outputs, own, first_row, n_read + len(kept))
+    n_given = len(block[1])
+    return CodedBlock(codes, table, outputs, own, first_row, n_read + len(kept), n_given)
 
 
 def _coded(schema: Schema | None, blocks: Blocks) -> Iterator[CodedBlock]:

@@ -68,7 +68,7 @@ def training_table(
     if observed is not None:
         check_consistent_length(X, y, sample_weight)
         rows = _taken(rows, observed)
-        _warn_about_targets(observed)
+        warn_about_targets(int(np.sum(~observed)), len(observed))
     if schema is not None:
         return rows._replace(X=encoded_points(schema, rows.X), schema=schema)
     if not (has_schema(estimator, rows.X) if learn_columns is None else learn_columns):
@@ -207,9 +207,11 @@ def rows_of(values: Any, where: np.ndarray) -> Any:
     return values[where] if hasattr(values, "shape") else [values[int(i)] for i in where]
 
 
-def _warn_about_targets(observed: np.ndarray) -> None:
-    missing = int(np.sum(~observed))
-    text = f"{missing} of {len(observed)} rows have no target and are excluded"
+def warn_about_targets(missing: int, n_rows: int) -> None:
+    """Warn of rows without a target."""
+    if not missing:
+        return
+    text = f"{missing} of {n_rows} rows have no target and are excluded"
     remedy = "drop them to silence this warning"
     warn(
         Message("missing-target", text, suggestions=(remedy,), topic="input"), MissingValuesWarning
