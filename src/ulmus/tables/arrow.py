@@ -40,9 +40,7 @@ class ArrowBlocks:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         extra = () if self.sample_weight is None else (self.sample_weight,)
         names = [*self.columns, *self.target, *extra]
-        # Few batches are read ahead, which bounds the memory.
-        how = {"batch_size": self.batch_rows, "batch_readahead": 2, "fragment_readahead": 1}
-        for batch in self.dataset.to_batches(columns=names, **how):
+        for batch in self.dataset.to_batches(columns=names, batch_size=self.batch_rows):
             y = _matrix(batch, self.target)
             X = self._inputs(batch)
             weight = [_matrix(batch, extra)[:, 0]] if extra else []
