@@ -30,6 +30,7 @@ from ulmus.tables.checks import (
     require_no_dates,
     require_numeric_columns,
 )
+from ulmus.tables.missing import missing_mask
 
 
 def checked_table(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, np.ndarray]:
@@ -94,11 +95,10 @@ def _validated(estimator: Any, *arrays: Any, **how: Any) -> Any:
 
 
 def _has_nan(X: Any) -> bool:
-    try:
-        values = np.asarray(X.data if scipy.sparse.issparse(X) else X, dtype=float)
-    except (TypeError, ValueError):
-        return False
-    return bool(np.isnan(values).any())
+    values = np.asarray(X.data if scipy.sparse.issparse(X) else X)
+    if values.dtype.kind == "O":
+        return bool(missing_mask(values).any())
+    return bool(values.dtype.kind == "f" and np.isnan(values).any())
 
 
 def _checked_foreign(X: Any, n_features: int | None) -> Any:
