@@ -15,6 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
+from ulmus.core.arrays.linalg import eigh
+
 # Of more inputs than this, missing numbers are means that ignore the other inputs.
 MAX_INPUTS = 200
 # Iterations of the EM algorithm, and the change of a correlation that ends them.
@@ -60,9 +62,7 @@ class Imputation:
         moments = np.array([self.mean, self.scale])
         shapes = moments.shape == (2, d) and matrix.shape == (d, d)
         finite = np.isfinite(moments).all() and np.isfinite(matrix).all()
-        return bool(
-            shapes and finite and np.linalg.eigvalsh(matrix)[0] > 0 and np.all(moments[1] > 0)
-        )
+        return bool(shapes and finite and eigh(matrix)[0][0] > 0 and np.all(moments[1] > 0))
 
     @cached_property
     def _matrix(self) -> np.ndarray:

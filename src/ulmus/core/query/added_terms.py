@@ -15,9 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ulmus.core.arrays.backend import dense, to_numpy
+from ulmus.core.arrays.linalg import eigh
 from ulmus.core.data.source import Block
 from ulmus.core.ensemble.ensemble import Regression
 from ulmus.core.fit.fit import Fit
+
+# Smallest eigenvalue of a correlation matrix, relative to the largest, that is not round-off.
+ROUND_OFF = 1e-10
 
 
 class AddedTerms(NamedTuple):
@@ -72,7 +76,12 @@ def _least_squares(
     D: np.ndarray, y: np.ndarray, residual_dof: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients (d,) of columns D (n, d), and their covariance (d, d)."""
-    inverse = np.linalg.pinv(D.T @ D, hermitian=True)
+    scale = np.sqrt(np.sum(D**2, axis=0))
+    scale = np.where(scale > 0, scale, 1.0)
+    values, vectors = eigh(D.T @ D / np.outer(scale, scale))
+    kept = values > ROUND_OFF * np.max(values)
+    root = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+    inverse = root @ root.T
     beta = inverse @ (D.T @ y)
     error = (y - D @ beta) * np.sqrt(len(y) / max(residual_dof - D.shape[1], 1.0))
     scores = (D * error[:, None]) @ inverse
