@@ -15,12 +15,12 @@ from ulmus.core.arrays.backend import Array
 from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import Functionals
 from ulmus.effects.columns import Table
+from ulmus.effects.encoded_tables import EncodedTable, PipelineTable
 from ulmus.estimators._base import BaseELM
 from ulmus.estimators._effects import Effects
 from ulmus.estimators._inference_source import point_blocks
 from ulmus.estimators._joint_inference import JointInference
 from ulmus.model_file import save
-from ulmus.pipeline_tables import EncodedTable, PipelineTable
 from ulmus.progress import Progress
 from ulmus.tables import TableEncoder
 from ulmus.tables.frames import default_feature_names
@@ -135,7 +135,9 @@ class PipelineInference(Effects, JointInference):
         target: str | None = None,
         sample_weight: str | None = None,
     ) -> None:
-        """Save the Pipeline to a file of arrays and JSON; ``ulmus.load`` reads it.
+        """Save the Pipeline to a file of arrays and JSON.
+
+        ``ulmus.load`` returns an estimator that accepts the same tables.
 
         Parameters
         ----------
@@ -154,9 +156,8 @@ class PipelineInference(Effects, JointInference):
                 "a model file contains no code, and the only transformer it supports is "
                 "ulmus.tables.TableEncoder; save the last step, or use skops for the Pipeline."
             )
-        columns = steps[0].schema_.describe()
         names = {"target": target, "sample_weight": sample_weight}
-        save(self._model, path, rows=rows, columns=columns, **names)
+        save(self._model, path, rows=rows, columns=steps[0].schema_, **names)
 
     @property
     def _model(self) -> Any:

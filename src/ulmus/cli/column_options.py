@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ulmus.cli.options import Missing, columns_option
+from ulmus.cli.options import Missing, Unknown, columns_option
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,13 @@ class ColumnOptions:
     ] = None
     missing: Annotated[
         Missing,
-        typer.Option(help="Rows with missing values: refuse, exclude, or fill in medians."),
-    ] = Missing.error
+        typer.Option(help="Rows with missing values: fill them in, exclude them, or refuse them."),
+    ] = Missing.impute
     na_values: Annotated[
         list[str] | None,
         typer.Option(metavar="TEXT", help="A code for missing values, such as -999."),
     ] = None
+    unknown: Annotated[
+        Unknown,
+        typer.Option(help="Categories of new rows that no training row has: average, or refuse."),
+    ] = Unknown.average

@@ -31,7 +31,7 @@ def average(
     """
 
     def means(loaded: TableModel, rows: Any, how: dict[str, Any]) -> Any:
-        return loaded.inference.average(rows, **how)
+        return loaded.estimator.average(rows, **how)
 
     steps.effects.estimate(means, model, data, effect, reading, console)
 
@@ -62,7 +62,7 @@ def compare(
     """
 
     def contrasts(loaded: TableModel, rows: Any, how: dict[str, Any]) -> Any:
-        return loaded.inference.compare(
+        return loaded.estimator.compare(
             rows, steps.effects.contrasts(loaded.columns.schema, variables), **how
         )
 
@@ -91,6 +91,6 @@ def slope(
 
     def slopes(loaded: TableModel, rows: Any, how: dict[str, Any]) -> Any:
         names = options.column_names(variables, loaded.columns.schema.names)
-        return loaded.inference.slope(rows, list(names or loaded.columns.schema.continuous), **how)
+        return loaded.estimator.slope(rows, list(names or loaded.columns.schema.continuous), **how)
 
     steps.effects.estimate(slopes, model, data, effect, reading, console)

@@ -21,6 +21,9 @@ def grouped_relevance(
     learned = fit.input_map
     if learned is None or learned.relevance is None or learned.deviation is None:
         return None
+    encoded = fit.encoded_columns
+    if encoded is not None:  # relevances are those of columns already
+        groups = [groups[int(np.argmax(encoded == j))] for j in range(len(learned.relevance))]
     squares = np.bincount(groups, learned.deviation**2, minlength=n_groups)
     shares = np.bincount(groups, learned.relevance, minlength=n_groups)
     return shares.astype(float), np.sqrt(squares)

@@ -58,7 +58,7 @@ def _column_contrasts(table: Table, key: Any, spec: Any) -> list[Contrast]:
     if spec is None:
         spec = 1 if is_numeric(column) else distinct_values(table, term)
     if isinstance(spec, (list, tuple, np.ndarray)):
-        return _between(term, column, list(spec))
+        return _between(table, term, column, [table.value(term, value) for value in spec])
     if not is_numeric(column):
         example = [str(value) for value in distinct_values(table, term)[:2]]
         remedy = f"give the values to compare, for example {example}"
@@ -75,7 +75,7 @@ def _column_contrasts(table: Table, key: Any, spec: Any) -> list[Contrast]:
     return [Contrast(term, column + step, column, (name, "x"))]
 
 
-def _between(term: str, column: np.ndarray, values: list[Any]) -> list[Contrast]:
+def _between(table: Table, term: str, column: np.ndarray, values: list[Any]) -> list[Contrast]:
     """Contrasts of all values with the first."""
     if len(values) < 2:
         raise _error(term, values, "requires at least two values")
@@ -88,7 +88,9 @@ def _between(term: str, column: np.ndarray, values: list[Any]) -> list[Contrast]
             raise _error(term, values, "must be finite numbers")
         values = numbers if is_numeric(column) else values
     first = values[0]
-    return [Contrast(term, high, first, (_text(high), _text(first))) for high in values[1:]]
+    texts = [_text(table.shown(term, value)) for value in values]
+    pairs = zip(values[1:], texts[1:], strict=True)
+    return [Contrast(term, high, first, (text, texts[0])) for high, text in pairs]
 
 
 def _require_no_missing(term: str, column: np.ndarray, spec: Any) -> None:

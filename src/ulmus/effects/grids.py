@@ -85,7 +85,7 @@ def _checked_percentiles(percentiles: Any) -> tuple[float, float]:
 def _checked_grid(table: Table, name: str, grid: Any) -> list[Any]:
     column = table.column(name)
     assert column is not None  # a feature
-    values = as_list(grid)
+    values = [table.value(name, value) for value in as_list(grid)]
     if not values:
         raise _error("grid", f"of column {name!r} is empty", "give at least one value")
     if column.dtype.kind not in "biuf":

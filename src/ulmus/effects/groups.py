@@ -114,6 +114,9 @@ def _column_key(table: Table, name: str) -> GroupKey:
     if values is None:
         remedy = "give a column, an array with one label for each row, or 'row' for single rows"
         raise _error("by", "is not a column of X", name, remedy)
+    shown = table.shown(name, values[0]) if len(values) else None
+    if isinstance(shown, str) and values.dtype.kind == "f":  # dates
+        values = np.array([table.shown(name, value) for value in values], dtype=object)
     return GroupKey(values, table.categories(name))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import loo_residuals
 from ulmus.estimators._threads import threaded
+from ulmus.tables.frames import default_feature_names
 
 
 class FittedAttributes:
     """Attributes of a fitted estimator; those of length n require the training rows."""
 
     fitted_: Fit
+    n_features_in_: int
 
     @property
     def alpha_(self) -> Any:
@@ -86,22 +89,36 @@ class FittedAttributes:
         prediction when the value of the feature is replaced by that of another row, divided by the
         sum over features. It is computed with the probe networks of the learned map.
         """
-        return self._relevance("relevance")
+        return self._relevance(0)
 
     @property
     def feature_relevance_std_(self) -> np.ndarray:
         """Standard deviation of ``feature_relevance_``, from the Hessian at the learned map."""
-        return self._relevance("deviation")
+        return self._relevance(1)
 
-    def _relevance(self, name: str) -> np.ndarray:
-        values = getattr(self._fit.input_map, name, None)
-        if values is None:
+    def _relevance(self, part: int) -> np.ndarray:
+        """Relevance of the user's columns, or its standard deviation, (n_features,)."""
+        # Imported here, because it loads parts of scikit-learn that a fit does not need.
+        from ulmus.diagnostics.relevance import grouped_relevance
+
+        schema = vars(self).get("columns_")
+        groups: Sequence[int] = range(self.n_features_in_)
+        if schema is not None:
+            groups = self._column_numbers(schema.origins)
+        found = grouped_relevance(self._fit, groups, self.n_features_in_)
+        if found is None:
             raise AttributeError(
                 "feature_relevance_ requires a learned input map, and this fit has none: use "
                 "input_map='auto', a named activation, at least 30 rows and at most 1000 inputs, "
                 "and inputs and outputs that vary."
             )
-        return values
+        return found[part]
+
+    def _column_numbers(self, names: Sequence[str]) -> list[int]:
+        """Numbers of some columns among those of the training table."""
+        default = default_feature_names(self.n_features_in_)
+        position = {str(n): j for j, n in enumerate(getattr(self, "feature_names_in_", default))}
+        return [position[name] for name in names]
 
     @property
     def variance_estimates_(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.estimators._attributes import FittedAttributes
+from ulmus.estimators._columns import encoded_points
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._effects import Effects
 from ulmus.estimators._fit_methods import FitMethods
@@ -19,7 +20,11 @@ from ulmus.estimators._predicting import Predicting
 from ulmus.estimators._presentation import Presentation
 from ulmus.estimators._saving import Saving
 from ulmus.estimators._threads import threaded
-from ulmus.estimators._validation import checked_table, require_dense
+from ulmus.estimators._validation import (
+    checked_inputs_and_outputs,
+    checked_table,
+    require_dense,
+)
 from ulmus.exceptions import InputError
 from ulmus.intervals.distribution import without_rows
 from ulmus.messages import Message
@@ -89,7 +94,7 @@ class BaseELM(
         from ulmus.diagnostics import diagnostic_report
 
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
+        names = self._input_names() if hasattr(self, "feature_names_in_") else None
         if X is None and y is None:
             if sample_weight is not None:
                 text = "is for new rows; the training rows have the weights of fit"
@@ -101,8 +106,12 @@ class BaseELM(
         if X is None or y is None:
             missing = "X" if X is None else "y"
             raise ValueError(f"check requires both X and y, or neither; {missing} is missing.")
-        X, y = checked_table(self, X, y, reset=False)
-        require_dense(X, self.device, self.fitted_.ensemble.layer.W)
+        schema = vars(self).get("columns_")
+        if schema is None:
+            X, y = checked_table(self, X, y, reset=False)
+            require_dense(X, self.device, self.fitted_.ensemble.layer.W)
+        else:
+            X, y = checked_inputs_and_outputs(encoded_points(schema, X), y)
         outputs = np.ascontiguousarray(y.reshape(len(y), -1).T)
         n_outputs = self.fitted_.ensemble.n_outputs
         if len(outputs) != n_outputs:

@@ -58,6 +58,20 @@ fit_intercept : bool, default=True
     Whether to fit an unpenalised intercept.
 standardize : bool, default=True
     Whether inputs are centred and scaled by their training mean and standard deviation.
+categorical : list of str, default=()
+    Columns of a data frame whose numbers are labels of categories. Columns of texts, booleans
+    and categorical dtypes are found by themselves.
+missing : {"impute", "drop", "error"}, default="impute"
+    What happens to missing values of X. ``"impute"`` replaces a missing number by its
+    conditional mean given the other columns, adds an indicator of missing values as an input,
+    and treats missing categories as a category. ``"drop"`` excludes such rows from ``fit``;
+    ``"error"`` refuses them.
+na_values : list of str, default=()
+    Texts and numbers of a data frame that stand for a missing value, such as ``"-999"``.
+unknown : {"average", "error"}, default="average"
+    What happens to a category that no training row has. ``"average"`` predicts an average over
+    the categories of the training rows, with a warning, and adds the variance between them
+    to that of a new observation; ``"error"`` refuses it.
 noise : {"auto", "homoskedastic", "heteroskedastic"} or an object of ulmus.noise, default="auto"
     Assumption about the noise. ``"auto"`` fits a model of the noise variance (a small
     ensemble for the logarithm of squared leave-one-out residuals), and uses it for each
@@ -143,6 +157,9 @@ n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (n_features,)
     Names of the features, if X is a data frame.
+columns_ : Schema
+    The columns of the training table and how they are encoded as inputs of the model; only if
+    the table has categories, dates or missing values.
 X : array-like or sparse matrix of shape (n_samples, n_features)
     Points.
 estimate : str, default=None

@@ -18,6 +18,8 @@ from ulmus.core.noise_covariance.locations import Locations
 from ulmus.core.noise_covariance.reml import FEWEST_LEFT
 from ulmus.core.noise_covariance.spec import CovarianceSpec
 from ulmus.estimators import _validation as check
+from ulmus.estimators._column_blocks import encoded_blocks
+from ulmus.estimators._columns import set_features, training_table
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._importance import tree_importances
 from ulmus.estimators._parameters import fit_spec, needs_residuals, require_same_layer
@@ -35,12 +37,21 @@ from ulmus.noise.locations import default_block_ids, location_columns_of
 from ulmus.noise.suggestions import CORRELATED_NOISE
 from ulmus.progress import detail
 from ulmus.tables.blocks import BlockSource, block_reader, checked_blocks
-from ulmus.tables.frames import column
+from ulmus.tables.schema import Schema
 
 
 def _one_pass_suffices(estimator: Any) -> bool:
     """Whether no more than one pass over the rows is needed."""
     return not needs_residuals(estimator.noise, estimator._variance_choice())
+
+
+# Attributes that describe the columns of the training table.
+COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "columns_")
+
+
+def column_attributes(estimator: Any) -> dict[str, Any]:
+    """Those of an estimator that are set."""
+    return {k: v for k, v in vars(estimator).items() if k in COLUMN_ATTRIBUTES}
 
 
 class FitMethods:
@@ -93,16 +104,30 @@ class FitMethods:
         >>> model.alpha_ > 0, round(model.noise_variance_, 1)  # the true value is 0.1
         (True, 0.1)
         """
+        locations = {"time": time, "coords": coords, "groups": groups}
+        return self._fit_table(X, y, sample_weight, locations)
+
+    def _fit_table(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        locations: dict[str, Any],
+        *,
+        learn_columns: bool | None = None,
+    ) -> Self:
+        """Fit a table; with ``learn_columns``, a table of complete numbers has a schema too."""
         fresh = self._unfitted()
-        rows, one_output = check.rows_in_memory(fresh, X, y, sample_weight)
-        spec = fit_spec(fresh, rows.X.shape[1], len(rows.y), one_output)
-        arguments = {"time": time, "coords": coords, "groups": groups}
+        table = training_table(fresh, X, y, sample_weight, locations, learn_columns=learn_columns)
+        rows, one_output = table.checked(fresh)
+        fresh._set_columns(table.source, table.schema)
+        spec = fit_spec(fresh, rows.X.shape[1], len(rows.y), one_output, schema=table.schema)
         covariance = check.checked_covariance_spec(
-            fresh, rows.n_rows, lambda name: column(X, name), arguments
+            fresh, rows.n_rows, table.column, table.locations
         )
         rows = rows.own_copy()
-        locations = [] if covariance is None else location_columns_of(covariance)
-        rows = rows.counted_once(copied_rows(rows, locations))
+        columns = [] if covariance is None else location_columns_of(covariance)
+        rows = rows.counted_once(copied_rows(rows, columns))
         if covariance is not None:
             rows = replace(rows, block_ids=default_block_ids(covariance, rows.used))
         fit = build(rows, spec, covariance, fresh._map_search)
@@ -146,9 +171,16 @@ class FitMethods:
         >>> bool(abs(streamed - in_memory).max() < 1e-6)
         True
         """
+        return self._fit_blocks(blocks, {"time": time, "groups": groups})
+
+    def _fit_blocks(
+        self, blocks: Any, locations: dict[str, Any], *, learn_columns: bool = False
+    ) -> Self:
+        """Fit blocks; with ``learn_columns``, blocks of complete numbers have a schema too."""
         fresh = self._unfitted()
         check.refuse_tuning_fraction(fresh, "fit_blocks")
-        read = block_reader(blocks)
+        encoded = encoded_blocks(fresh, block_reader(blocks), learn_columns=learn_columns)
+        read, schema = encoded.read, encoded.schema
         first = next(checked_blocks(read), None)
         if first is None:
             raise ValueError("blocks contain no rows; give at least two rows of data.")
@@ -159,9 +191,11 @@ class FitMethods:
             width=first.X.shape[1],
         )
         fresh._set_features(first.X.shape[1], first.names)
-        spec = fit_spec(fresh, first.X.shape[1], first.y.shape[0], first.one_output)
-        arguments = {"time": time, "groups": groups}
-        source, covariance = check.blocks_with_locations(fresh, source, arguments)
+        fresh._set_columns(encoded.first, schema)
+        n_outputs = first.y.shape[0]
+        spec = fit_spec(fresh, first.X.shape[1], n_outputs, first.one_output, schema=schema)
+        row_columns = source.row_columns if schema is None else encoded.row_columns
+        source, covariance = check.blocks_with_locations(fresh, source, locations, row_columns)
         fit = build(source, spec, covariance, fresh._map_search)
         return self._adopt(fresh, fit, covariance)
 
@@ -206,13 +240,18 @@ class FitMethods:
         check.refuse_tuning_fraction(fresh, "partial_fit")
         if earlier is not None:
             require_same_layer(fresh, earlier)
-            vars(fresh).update({k: v for k, v in vars(self).items() if k.endswith("_in_")})
-        rows, one_output = check.rows_in_memory(fresh, X, y, sample_weight, reset=earlier is None)
+            vars(fresh).update(column_attributes(self))
+        # How cells are encoded is learned from the first rows.
+        schema, learn_columns = vars(fresh).get("columns_"), None if earlier is None else False
+        table = training_table(fresh, X, y, sample_weight, {}, schema, learn_columns=learn_columns)
+        rows, one_output = table.checked(fresh, reset=earlier is None)
+        if earlier is None:
+            fresh._set_columns(table.source, table.schema)
         layer = None
         if earlier is not None:
             check.require_same_outputs(len(rows.y), earlier)
             layer, one_output = earlier.spec.layer, earlier.one_output
-        spec = fit_spec(fresh, rows.X.shape[1], len(rows.y), one_output, layer)
+        spec = fit_spec(fresh, rows.X.shape[1], len(rows.y), one_output, layer, table.schema)
         return self._adopt(fresh, update(rows, spec, earlier, fresh._map_search))
 
     def __getattr__(self, name: str) -> Any:
@@ -232,6 +271,12 @@ class FitMethods:
     def _unfitted(self) -> Any:
         return type(self)(**self.get_params(deep=False))
 
+    def _set_columns(self, X: Any, schema: Schema | None) -> None:
+        """Record the columns of a table with a schema."""
+        if schema is not None:
+            set_features(self, X)
+            self.columns_ = schema
+
     @property
     def _map_search(self) -> MapSearch:
         return MapSearch(detail, tree_importances)
@@ -243,9 +288,9 @@ class FitMethods:
 
     def _adopt(self, fresh: Any, fit: Fit, covariance: CovarianceSpec | None = None) -> Self:
         """Set the fit, and the features that scikit-learn records."""
-        for name in ("fitted_", "n_features_in_", "feature_names_in_"):
+        for name in ("fitted_", *COLUMN_ATTRIBUTES):
             vars(self).pop(name, None)
-        vars(self).update({k: v for k, v in vars(fresh).items() if k.endswith("_in_")})
+        vars(self).update(column_attributes(fresh))
         self.fitted_ = fit
         self._warn_about_fit(fit)
         if covariance is not None:
@@ -256,9 +301,10 @@ class FitMethods:
         return self
 
     def __sklearn_tags__(self) -> Any:
-        """Declare sparse input to scikit-learn."""
+        """Declare sparse input and missing values to scikit-learn."""
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
     def _warn_about_fit(self, fit: Fit) -> None:

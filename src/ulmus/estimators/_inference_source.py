@@ -9,10 +9,13 @@ from ulmus.core.arrays.backend import is_on_host
 from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import Functionals
 from ulmus.effects.columns import InputTable, Table
+from ulmus.effects.encoded_tables import EncodedTable
+from ulmus.estimators._columns import named_frame
 from ulmus.estimators._points import PointConversion
 from ulmus.estimators._threads import n_threads, printed_progress
 from ulmus.progress import Progress
 from ulmus.tables.frames import pandas_if_arrow
+from ulmus.tables.schema import Schema
 
 
 class InferenceSource:
@@ -72,11 +75,24 @@ class EstimatorSource(PointConversion):
         return self._checked_points(X)
 
     def _table(self, X: Any) -> Table:
+        schema = vars(self).get("columns_")
+        if schema is not None:
+            return self._encoded_table(schema, X)
         names = getattr(self, "feature_names_in_", None)
         X = inputs = pandas_if_arrow(X)
         if names is not None and hasattr(X, "columns") and set(names) <= set(X.columns):
             inputs = X[list(names)]
         return InputTable(X, inputs, self._valid_points(inputs), tuple(self._feature_names()))
+
+    def _encoded_table(self, schema: Schema, X: Any) -> Table:
+        frame = named_frame(pandas_if_arrow(X))
+        points = self._valid_points(frame)
+        # Cells keep their gaps, which the encoding fills.
+        columns, _ = schema.with_missing("impute").convert(frame)
+        # Labels of categories stay as the user wrote them.
+        labels = {name: frame[name] for name in schema.categorical}
+        inputs = columns[list(schema.names)].assign(**labels)
+        return EncodedTable(frame, inputs, schema.names, self._valid_points, schema, points)
 
     def _warn_about_points(self, functionals: Functionals) -> None:
         self._warn_about_extrapolation(point_blocks(functionals, self.fitted_))

@@ -16,6 +16,7 @@ from ulmus.core.fit.sizes import HOST
 from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.layer.hidden_layer import ACTIVATIONS, DISTRIBUTIONS, HiddenLayer, UnitDistribution
 from ulmus.core.layer.inputs import EXPANSIONS
+from ulmus.core.layer.levels import level_block
 from ulmus.core.noise import NOISES
 from ulmus.core.ridge.member_pairs import COMMON
 from ulmus.core.ridge.residuals import HC_DIVISORS
@@ -24,6 +25,7 @@ from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting, invalid, named
 from ulmus.noise import CorrelatedNoise
 from ulmus.noise.assumptions import INDEPENDENT, noise_assumption
+from ulmus.tables.schema import MISSING_RULES, UNKNOWN_RULES, Schema
 
 
 def checked_count(name: str, value: Any, minimum: int = 1) -> int:
@@ -320,9 +322,12 @@ def fit_spec(
     n_outputs: int,
     one_output: bool,
     layer: LayerSpec | HiddenLayer | None = None,
+    schema: Schema | None = None,
 ) -> FitSpec:
     """The parameters of an estimator, checked; rows added later keep the given layer."""
     checked_noise(estimator.noise)
+    checked_choice("missing", estimator.missing, MISSING_RULES)
+    checked_choice("unknown", estimator.unknown, UNKNOWN_RULES)
     noise, variance = estimator.noise, estimator._variance_choice()
     regression = RegressionSpec(
         alpha=checked_alpha(estimator.alpha, noise),
@@ -332,16 +337,17 @@ def fit_spec(
         exact=checked_flag("exact", estimator.exact),
     )
     return FitSpec(
-        layer=_layer_spec(estimator, n_features) if layer is None else layer,
+        layer=_layer_spec(estimator, n_features, schema) if layer is None else layer,
         regression=regression,
         min_gain_in_se=noise_assumption(noise).min_gain_in_se,
         tuning_fraction=checked_fraction("tuning_fraction", estimator.tuning_fraction),
         one_output=one_output,
+        levels=() if schema is None else tuple(level_block(*one) for one in schema.level_blocks),
         parameters=layer_parameters(estimator),
     )
 
 
-def _layer_spec(estimator: Any, n_features: int) -> LayerSpec:
+def _layer_spec(estimator: Any, n_features: int, schema: Schema | None) -> LayerSpec:
     activation = checked_activation(estimator.activation)
     seed, map_seed = drawn_seeds(estimator.random_state)
     return LayerSpec(
@@ -358,6 +364,7 @@ def _layer_spec(estimator: Any, n_features: int) -> LayerSpec:
         standardize=checked_flag("standardize", estimator.standardize),
         constant=checked_flag("fit_intercept", estimator.fit_intercept),
         map_seed=map_seed,
+        columns=None if schema is None else np.array(list(map(schema.names.index, schema.origins))),
     )
 
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.arrays.backend import dense, is_foreign, like
 from ulmus.core.data.scaling import n_extrapolated
+from ulmus.estimators._columns import encoded_points
 from ulmus.estimators._validation import checked_points, require_dense
 from ulmus.exceptions import ExtrapolationWarning, warn
 from ulmus.messages import Message, Setting
@@ -31,6 +32,9 @@ class PointConversion:
     def _valid_points(self, X: Any) -> Any:
         """Validated points."""
         check_is_fitted(self)
+        schema = vars(self).get("columns_")
+        if schema is not None:
+            return encoded_points(schema, X)
         X = checked_points(self, X)
         require_dense(X, self.device, self.fitted_.ensemble.layer.W)
         return X

@@ -71,14 +71,30 @@ class Presentation:
         from ulmus.diagnostics import fit_summary
 
         check_is_fitted(self)
-        names = self._feature_names()
+        names = self._input_names()
+        columns = self._input_columns() if columns is None else columns
         if columns is not None and len(columns) != len(names):
             text = f"columns must name the original column of each of the {len(names)} features"
             raise ValueError(f"{text}, got {len(columns)} entries.")
-        return fit_summary(self.fitted_, type(self).__name__, names, columns=columns)
+        found = fit_summary(self.fitted_, type(self).__name__, names, columns=columns)
+        schema = vars(self).get("columns_")
+        return found if schema is None else replace(found, notes=(*schema.notes, *found.notes))
+
+    def _input_names(self) -> list[str]:
+        """Names of the inputs of the model, several of which may encode one column."""
+        schema = vars(self).get("columns_")
+        return self._feature_names() if schema is None else list(schema.features)
+
+    def _input_columns(self) -> list[str] | None:
+        """The column that each of these inputs encodes; None if they are the columns."""
+        schema = vars(self).get("columns_")
+        return None if schema is None else list(schema.origins)
 
     def _feature_names(self) -> list[str]:
-        """Names of the features, x0, x1, ... by default."""
+        """Names of the columns that the model uses, x0, x1, ... by default."""
+        schema = vars(self).get("columns_")
+        if schema is not None:
+            return list(schema.names)
         names: Any = getattr(self, "feature_names_in_", None)
         if names is None:
             return default_feature_names(self.n_features_in_)  # type: ignore[attr-defined]
@@ -100,8 +116,10 @@ class Presentation:
         try:
             from ulmus.diagnostics import fit_summary
 
-            names, title = self._feature_names(), type(self).__name__
-            return fit_summary(self.fitted_, title, names, brief=True)._repr_html_()
+            names, columns = self._input_names(), self._input_columns()
+            title = type(self).__name__
+            brief = fit_summary(self.fitted_, title, names, columns=columns, brief=True)
+            return brief._repr_html_()
         except Exception:  # a notebook displays an estimator in any state
             return ""
 

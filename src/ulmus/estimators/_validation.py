@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from ulmus.core.arrays.backend import Array, is_foreign, namespace, reference_array, to_numpy
@@ -20,7 +21,7 @@ from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting, named
 from ulmus.noise.assumptions import noise_assumption
 from ulmus.noise.locations import covariance_spec, default_block_ids
-from ulmus.tables.blocks import BlockSource
+from ulmus.tables.blocks import BlockSource, RowColumns
 from ulmus.tables.checks import (
     canonical_rows,
     checked_outputs,
@@ -29,6 +30,7 @@ from ulmus.tables.checks import (
     require_no_dates,
     require_numeric_columns,
 )
+from ulmus.tables.missing import missing_mask
 
 
 def checked_table(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, np.ndarray]:
@@ -43,7 +45,7 @@ def checked_table(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tupl
         if X.shape[0] != len(y) or len(y) < at_least:
             raise ValueError(f"X has {X.shape[0]} rows and y {len(y)}; give at least two of each.")
         return X, checked_outputs(y, "the table")
-    X, y = validate_data(
+    X, y = _validated(
         estimator,
         X,
         y,
@@ -59,14 +61,44 @@ def checked_table(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tupl
     return canonical_rows(X) if scipy.sparse.issparse(X) else X, y
 
 
+def checked_inputs_and_outputs(X: np.ndarray, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs that a schema encoded, and checked outputs."""
+    y = check_array(y, ensure_2d=False, dtype=np.float64, allow_nd=True, input_name="y")
+    check_consistent_length(X, y)
+    return X, checked_outputs(y, "the table")
+
+
 def checked_points(estimator: Any, X: Any) -> Any:
     """Points to predict at."""
     require_numeric_columns(X)
     if is_foreign(X):
         return _checked_foreign(X, estimator.n_features_in_)
-    return validate_data(
+    return _validated(
         estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
     )
+
+
+def _validated(estimator: Any, *arrays: Any, **how: Any) -> Any:
+    """The arrays after the checks of scikit-learn; NaN has an error with our own suggestions."""
+    try:
+        return validate_data(estimator, *arrays, **how)
+    except ValueError:
+        if not _has_nan(arrays[0]):
+            raise
+        cause = (
+            "X contains NaN, and how missing values are encoded is learned from training rows that "
+            "have some, in memory and on the CPU"
+        )
+        remedies = ("fit rows with missing values", "fill them")
+        message = Message("missing-value", cause, suggestions=remedies, topic="input")
+        raise InputError(message) from None
+
+
+def _has_nan(X: Any) -> bool:
+    values = np.asarray(X.data if scipy.sparse.issparse(X) else X)
+    if values.dtype.kind == "O":
+        return bool(missing_mask(values).any())
+    return bool(values.dtype.kind == "f" and np.isnan(values).any())
 
 
 def _checked_foreign(X: Any, n_features: int | None) -> Any:
@@ -97,10 +129,19 @@ def require_dense(X: Any, device: str | None, reference: Any) -> None:
 
 
 def rows_in_memory(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    reset: bool = True,
+    encoded: bool = False,
 ) -> tuple[RowBlocks, bool]:
-    """Checked rows as a source, and whether y has one axis."""
-    X, y = checked_table(estimator, X, y, reset=reset)
+    """Checked rows as a source, and whether y has one axis; X may be inputs of a schema."""
+    if encoded:
+        X, y = checked_inputs_and_outputs(X, y)
+    else:
+        X, y = checked_table(estimator, X, y, reset=reset)
     weight = checked_weight(sample_weight, X.shape[0], "the table", at_least=2 if reset else 0)
     rows = RowBlocks(
         X=X,
@@ -158,7 +199,10 @@ def checked_covariance_spec(
 
 
 def blocks_with_locations(
-    estimator: Any, source: BlockSource, arguments: dict[str, Any]
+    estimator: Any,
+    source: BlockSource,
+    arguments: dict[str, Any],
+    row_columns: Callable[[list[str]], RowColumns],
 ) -> tuple[BlockSource, CovarianceSpec | None]:
     """Blocks with block ids for cross-validation, and the locations of their rows."""
     if not noise_assumption(estimator.noise).correlated:
@@ -170,7 +214,7 @@ def blocks_with_locations(
         remedies = serial, Setting("in_memory", python="fit all rows in memory")
         raise InputError(Message("needs-all-rows", text, "noise", estimator.noise, remedies))
     names = [name for name in estimator.noise.names().values() if name is not None]
-    columns, used = source.row_columns(names)
+    columns, used = row_columns(names)
     covariance = covariance_spec(estimator.noise, len(used), columns.__getitem__, arguments)
     require_reading_order(covariance.locations)
     if estimator.alpha in ("loo", "block-loo"):

@@ -46,7 +46,8 @@ class ELMEnsembleRegressor(BaseELM):
         members of a smaller one. ``"auto"`` is 6, up to 8 of few hidden units, and down to 3
         where many rows make members expensive; on a GPU, 8.
     {n_neurons, alpha, activation, weight_distribution, weight_scale, input_map, expand_inputs}
-    {tuning_fraction, fit_intercept, standardize, noise}
+    {tuning_fraction, fit_intercept, standardize, categorical, missing, na_values}
+    {unknown, noise}
     variance : str or list of str, default="auto"
         Estimates of the variance of a prediction to compute: one, a list, or ``"all"`` that the
         noise allows. ``"auto"`` is ``"BR"``, ``"BM"``, ``"S2"`` or ``"BD"``.
@@ -72,7 +73,7 @@ class ELMEnsembleRegressor(BaseELM):
     {fitted_, alpha_, coef_, intercept_, hidden_weights_, hidden_biases_, input_map_}
     {feature_relevance_, noise_variance_, noise_covariance_, dof_, rank_, undersmoothing_gap_}
     {variance_tolerance_, variance_estimates_, leverage_, loo_residuals_, n_features_in_}
-    {feature_names_in_}
+    {feature_names_in_, columns_}
 
     See Also
     --------
@@ -112,6 +113,10 @@ class ELMEnsembleRegressor(BaseELM):
         tuning_fraction: float | None = None,
         fit_intercept: bool = True,
         standardize: bool = True,
+        categorical: Sequence[str] = (),
+        missing: str = "impute",
+        na_values: Sequence[str] = (),
+        unknown: str = "average",
         noise: str = "auto",
         variance: str | Sequence[str] = "auto",
         hc: str = "pooled",
@@ -134,6 +139,10 @@ class ELMEnsembleRegressor(BaseELM):
         self.tuning_fraction = tuning_fraction
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.categorical = categorical
+        self.missing = missing
+        self.na_values = na_values
+        self.unknown = unknown
         self.noise = noise
         self.variance = variance
         self.hc = hc

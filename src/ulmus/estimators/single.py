@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ulmus.estimators._base import BaseELM
@@ -22,7 +22,8 @@ class ELMRegressor(BaseELM):
     Parameters
     ----------
     {n_neurons, alpha, activation, weight_distribution, weight_scale, input_map, expand_inputs}
-    {tuning_fraction, fit_intercept, standardize, noise}
+    {tuning_fraction, fit_intercept, standardize, categorical, missing, na_values}
+    {unknown, noise}
     hc : {"HC0", "HC2", "HC3", "HC3-exact", "pooled"}, default="HC2"
         Correction of the squared residuals for their leverage, for heteroskedastic noise.
     {noise_variance, exact, random_state, device, dtype, n_jobs, verbose}
@@ -32,7 +33,7 @@ class ELMRegressor(BaseELM):
     {fitted_, alpha_, coef_, intercept_, hidden_weights_, hidden_biases_, input_map_}
     {feature_relevance_, noise_variance_, noise_covariance_, dof_, rank_, undersmoothing_gap_}
     {variance_tolerance_, variance_estimates_, leverage_, loo_residuals_, n_features_in_}
-    {feature_names_in_}
+    {feature_names_in_, columns_}
 
     See Also
     --------
@@ -66,6 +67,10 @@ class ELMRegressor(BaseELM):
         tuning_fraction: float | None = None,
         fit_intercept: bool = True,
         standardize: bool = True,
+        categorical: Sequence[str] = (),
+        missing: str = "impute",
+        na_values: Sequence[str] = (),
+        unknown: str = "average",
         noise: str = "auto",
         hc: str = "HC2",
         noise_variance: Any = "pilot",
@@ -86,6 +91,10 @@ class ELMRegressor(BaseELM):
         self.tuning_fraction = tuning_fraction
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.categorical = categorical
+        self.missing = missing
+        self.na_values = na_values
+        self.unknown = unknown
         self.noise = noise
         self.hc = hc
         self.noise_variance = noise_variance

@@ -17,7 +17,8 @@ from ulmus.model_file.serialisation import (
     from_description,
 )
 from ulmus.model_file.validation import require_valid_fit
-from ulmus.tables import Schema, TableEncoder
+from ulmus.tables.frames import default_feature_names
+from ulmus.tables.schema import Schema
 
 PARAMETER_TYPES = (type(None), bool, int, float, str, np.ndarray)
 
@@ -35,9 +36,9 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
 
     Returns
     -------
-    model : ELMEnsembleRegressor, ELMRegressor or Pipeline
-        The fitted estimator; for a file that ``ulmus fit`` wrote, a Pipeline that accepts tables
-        with the original columns (``ulmus.inference(pipe)`` computes its error bars).
+    model : ELMEnsembleRegressor or ELMRegressor
+        The fitted estimator. That of a file which ``ulmus fit`` or a Pipeline wrote accepts tables
+        with the original columns.
 
     Raises
     ------
@@ -73,23 +74,13 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     reference = None if device is None else reference_array(np.empty(0), device, model.dtype)
     with refusals(path):
         fit = from_arrays(container.arrays, container.document["fit"], reference)
-        require_valid_fit(fit, model.n_features_in_)
+        require_valid_fit(fit, _n_inputs(model))
     if device is not None and not is_foreign(fit.ensemble.layer.W):
         text = f"device={device!r} is for models that were fitted with torch, not with NumPy"
         raise ValueError(f"{text}; load this one with device=None.")
     model.fitted_ = _moved(fit, model.device, device)
     model.device = device
-    schema = container.document["columns"]["schema"]
-    if schema is None:
-        return model
-    with refusals(path):
-        encoder = TableEncoder.from_schema(Schema.from_description(schema))
-        if list(encoder.schema_.features) != container.document["columns"]["names"]:
-            raise ValueError("the features of its columns are not the inputs of its model")
-    # It loads parts of scikit-learn that others do not need.
-    from sklearn.pipeline import Pipeline
-
-    return Pipeline([("columns", encoder), ("model", model)])
+    return model
 
 
 def model_document(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -147,7 +138,24 @@ def _unfitted(container: Container) -> Any:
         if len(names) != count or not all(isinstance(name, str) for name in names):
             raise ValueError(f"it does not list the names of {count!r:.20} columns")
         model.feature_names_in_ = np.array(names, dtype=object)
+    if document["columns"]["schema"] is not None:
+        model.columns_ = _schema(document["columns"]["schema"], names, count)
     return model
+
+
+def _schema(description: Any, names: list[str] | None, count: int) -> Schema:
+    """The schema of a file, whose columns must be those of the model."""
+    schema = Schema.from_description(description)
+    known = default_feature_names(count) if names is None else names
+    if not set(schema.names) <= set(known):
+        raise ValueError("the columns of its schema are not those of its model")
+    return schema
+
+
+def _n_inputs(model: Any) -> int:
+    """Number of inputs of the fit of an estimator."""
+    schema = vars(model).get("columns_")
+    return int(model.n_features_in_) if schema is None else len(schema.features)
 
 
 def _is_parameter(value: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +21,7 @@ from ulmus.model_file.serialisation import (
     estimator_class,
     to_arrays,
 )
+from ulmus.tables.schema import Schema
 
 
 def save(
@@ -29,7 +29,7 @@ def save(
     path: str | os.PathLike[str],
     *,
     rows: bool = True,
-    columns: Mapping[str, Any] | None = None,
+    columns: Schema | None = None,
     target: str | None = None,
     sample_weight: str | None = None,
 ) -> None:
@@ -43,9 +43,10 @@ def save(
         The file; an existing one is replaced when all is written.
     rows : bool, default=True
         Whether the training rows are saved.
-    columns : mapping, optional
-        Schema of the table that the inputs are computed from, as JSON: that of a
-        ``ulmus.tables.Schema``. ``ulmus.load`` then returns a Pipeline.
+    columns : ulmus.tables.Schema, optional
+        Columns of the table that the inputs are computed from, for an estimator that was fitted
+        behind a ``TableEncoder``. That of ``ulmus.load`` then accepts such tables. By default,
+        the attribute ``columns_`` of the estimator.
     target : str, optional
         Name of the response.
     sample_weight : str, optional
@@ -113,14 +114,17 @@ def _parameters(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any], list
     return arrays, descriptions, notes
 
 
-def _columns(model: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Number and names of the inputs, and the schema of the table that they come from."""
-    names = getattr(model, "feature_names_in_", None)
+def _columns(model: Any, schema: Schema | None) -> dict[str, Any]:
+    """Number and names of the columns of a table, and how they are encoded as inputs."""
+    names, count = getattr(model, "feature_names_in_", None), int(model.n_features_in_)
+    if schema is not None:  # the names of a Pipeline's table
+        names, count = schema.names, len(schema.names)
+    schema = vars(model).get("columns_") if schema is None else schema
     return {
-        "count": int(model.n_features_in_),
+        "count": count,
         "names": None if names is None else [str(name) for name in names],
         "dtype": "float64",
-        "schema": None if schema is None else dict(schema),
+        "schema": None if schema is None else schema.describe(),
     }
 
 

@@ -15,7 +15,7 @@ from ulmus.core.fit.fit import Fit
 from ulmus.diagnostics.given_rows import GivenRows
 from ulmus.exceptions import collect_warnings
 from ulmus.pipelines import inference
-from ulmus.tables import TableEncoder
+from ulmus.tables import Schema, TableEncoder
 from ulmus.tables.checks import checked_positive_weight
 from ulmus.tables.frames import default_feature_names
 
@@ -48,6 +48,11 @@ class ReportInput:
         return self.model.fitted_
 
     @property
+    def schema(self) -> Schema | None:
+        """How the estimator encodes its table; None if it takes numbers only."""
+        return vars(self.model).get("columns_")
+
+    @property
     def evaluated_on(self) -> str:
         """Rows that the model is evaluated on, one of the constants of this module."""
         if self.given is None:
@@ -66,6 +71,8 @@ class ReportInput:
     @property
     def encoded_names(self) -> list[str]:
         """Names of the inputs of the estimator."""
+        if self.schema is not None:
+            return list(self.schema.features)
         names = getattr(self.model, "feature_names_in_", None)
         if names is None and self.model is not self.outer:
             try:
@@ -81,6 +88,8 @@ class ReportInput:
     @property
     def origins(self) -> list[int] | None:
         """Column of the table that each input of the estimator is derived from; None if unknown."""
+        if self.schema is not None:
+            return [self.names.index(name) for name in self.schema.origins]
         if self.model is self.outer:
             return list(range(len(self.names)))
         transformers = [step for _, step in self.outer.steps[:-1]]
@@ -145,7 +154,8 @@ def _table(model: Any, X: Any, *, is_pipeline: bool) -> tuple[Any, bool]:
     import pandas as pd
 
     frame = X.to_pandas() if hasattr(X, "to_pandas") else X
-    names = getattr(model, "feature_names_in_", None)
+    schema = vars(model).get("columns_")
+    names = getattr(model, "feature_names_in_", None) if schema is None else schema.names
     if hasattr(frame, "iloc"):
         if names is None:
             return frame, is_pipeline

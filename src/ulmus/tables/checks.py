@@ -26,8 +26,8 @@ def require_numeric_columns(X: Any, where: str = "X") -> None:
         if kind in "mM" or (kind == "O" and not _is_numeric(X[name])):
             content = "dates or times" if kind in "mM" else "texts or categories"
             raise ValueError(
-                f"column {name!r} of {where} contains {content}; encode them as numbers first, for "
-                "example with ulmus.tables.TableEncoder."
+                f"column {name!r} of {where} contains {content}, and the rows of the fit contain "
+                "numbers only; fit the model to a data frame with such values."
             )
 
 

@@ -111,7 +111,8 @@ class PredictedTable:
         names = [*schema.names, *self.copied, *([] if self.weight is None else [self.weight])]
         for batch in self.table.batches(list(dict.fromkeys(names))):
             frame = self.table.data_frame(batch)
-            rows, complete = schema.convert(frame, first_row)
+            _, complete = schema.parse(frame, first_row)
+            rows = frame[complete]
             if self.weight is not None:
                 weight = self.model.columns.weights(self.weight, frame, first_row)
                 rows = rows[~np.isnan(weight[complete])]
@@ -123,7 +124,7 @@ class PredictedTable:
                 continue
             kept = batch.filter(pa.array(complete))
             columns = {name: kept.column(name) for name in self.copied}
-            columns |= self.columns.values(self.model.inference, rows, weight, self.console)
+            columns |= self.columns.values(self.model.estimator, rows, weight, self.console)
             yield pa.table(columns), batch.num_rows
 
 

@@ -46,9 +46,10 @@ from ulmus.core.fit.refits import (
     refitted_folds,
 )
 from ulmus.core.fit.residual_distribution import ResidualShape
-from ulmus.core.fit.spec import FitSpec
+from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.fit.training_rows import CompressedRows, RowSums, TrainingRows
 from ulmus.core.fit.undersmoothed_fit import Undersmoothing, undersmoothing
+from ulmus.core.fit.unknown_levels import unknown_level_variance
 from ulmus.core.layer.functionals import Functionals, Points, by_features, count
 from ulmus.core.noise_covariance.diagnostics import NeighbourCorrelation
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
@@ -104,6 +105,12 @@ class Fit:
     def estimates(self) -> tuple[str, ...]:
         """Variance estimates, the default first."""
         return self.spec.regression.estimates
+
+    @property
+    def encoded_columns(self) -> np.ndarray | None:
+        """Column of the user's table that each input encodes, (d,); None if they are the same."""
+        layer = self.spec.layer
+        return layer.columns if isinstance(layer, LayerSpec) else None
 
     @property
     def one_output(self) -> bool:
@@ -243,10 +250,12 @@ class Fit:
     def noise_variance(self, X: Array, weight: np.ndarray | None = None) -> np.ndarray:
         """Variance of a new observation around its prediction, shape (p, K).
 
-        Observations have the weights (p,), or the mean weight of the rows.
+        Observations have the weights (p,), or the mean weight of the rows. Where the level of a
+        category is unknown, the variance of the function over its levels is added.
         """
         weight = np.array([self.mean_weight]) if weight is None else weight
-        return (self.unit_noise(X) * self.ensemble.unit[:, None] ** 2 / weight).T
+        noise = (self.unit_noise(X) * self.ensemble.unit[:, None] ** 2 / weight).T
+        return noise + unknown_level_variance(self.ensemble, self.spec.levels, X)
 
     def unit_noise(self, X: Array) -> np.ndarray:
         """The same at weight 1 and in the fit's units of y, shape (K, p)."""
@@ -445,6 +454,8 @@ class Fit:
             return None
         residuals = self.rows.residuals(self.ensemble.unit)
         relevance = None if self.input_map is None else self.input_map.relevance
+        if relevance is not None and self.encoded_columns is not None:
+            relevance = relevance[self.encoded_columns]
         return misfit(
             self.ensemble, self.rows.data, residuals, self.sigma2, self._matrix, relevance
         )

@@ -64,7 +64,7 @@ class InputMap:
 
     matrix: np.ndarray  # (d', d'): the map
     structure: str  # ``"given"``, ``"common"`` (one scale for all inputs), ``"ard"`` or ``"full"``
-    relevance: np.ndarray | None = None  # (d,): share of each input in the prediction
+    relevance: np.ndarray | None = None  # (columns,): share of each column in the prediction
     deviation: np.ndarray | None = None  # (d,): standard deviation of the share
     failure: str = ""  # why the optimisation failed, where it did
     missed_signal: bool = False  # whether it explains nothing, and another model does
@@ -250,12 +250,17 @@ def _optimised(
     input_map = InputMap(
         found.matrix,
         found.structure,
-        *relevance(probes, found, inputs.origin, spec.map_seed),
+        *relevance(probes, found, _columns(spec, inputs), spec.map_seed),
         missed_signal=missed and explains_nothing(found.value, probes.n_inputs),
     )
     dof = probes.dof(found.matrix, found.log_alpha)
     dof = dof_of_function(dof, probes.n_units, probes.Z.shape[0], sample.n_rows)
     return input_map, dof, MapSource(sample.block.taken(probes.order), probes, found)
+
+
+def _columns(spec: LayerSpec, inputs: Inputs) -> np.ndarray:
+    """Column of the user's table of each input of the layer, shape (d',)."""
+    return inputs.origin if spec.columns is None else spec.columns[inputs.origin]
 
 
 def map_structure(spec: LayerSpec, n_inputs: int, n_rows: int) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ulmus.core.ensemble.regression import RegressionSpec
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution
+from ulmus.core.layer.levels import LevelBlock
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,9 @@ class LayerSpec:
     constant: bool  # whether members have an intercept
     # Seed of the sample of rows and of the probe networks that a map is optimised with.
     map_seed: int
+    # (d,): column of the user's table that each input encodes, by which relevance is summarised;
+    # None if inputs are the columns.
+    columns: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class FitSpec:
     # Whether the forms of rows in memory keep their coordinates; None chooses the cheaper.
     dual: bool | None = None
     one_output: bool = True  # whether y had a single axis
+    levels: tuple[LevelBlock, ...] = ()  # inputs that are indicators of levels of categories
     # The estimator's parameters of the layer as text; rows can be added under the same ones.
     parameters: dict[str, str] = field(default_factory=dict)
 

@@ -107,8 +107,8 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
     if fit.one_output:
         results = {name: graph("Squeeze", r, np.array([1])) for name, r in results.items()}
         shape = shape[:1]
-    proto = graph.model(model.n_features_in_, results, shape)
-    names = getattr(model, "feature_names_in_", None)
+    proto = graph.model(len(fit.scale.mean), results, shape)
+    names = model._input_names() if hasattr(model, "feature_names_in_") else None
     properties = {
         "ulmus_version": __version__,
         "confidence_level": repr(level),
