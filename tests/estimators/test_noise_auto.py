@@ -72,7 +72,7 @@ def binned_coverage(model, profile, d):
 )
 def test_intervals_cover_where_noise_is_large_and_where_it_is_small(d, profile):
     coverage = []
-    for seed in range(6):
+    for seed in range(16):
         model = auto(seed).fit(*noise_profile_table(500, d, profile, seed))
         assert uses_model(model)
         coverage.append(binned_coverage(model, profile, d))

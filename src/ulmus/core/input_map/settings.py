@@ -63,7 +63,7 @@ class OptimiserSettings:
     importance_starts: tuple[tuple[float, float], ...] = ((1.0, 4.0), (1.0, 1.0), (2.0, 4.0))
     # Two starts whose values differ by no more are taken to end at the same maximum.
     agreement: float = 1.0
-    # Importances are required where the other starts gain less than this share of the best one.
+    # Importances are required where another start gains less than this share of the best one.
     required_share: float = 0.8
     # Curvature is computed on so many rows, by a network of so many units.
     curvature_rows: int = 500

@@ -26,7 +26,8 @@ def best_starts(search: Search, importances: np.ndarray | None) -> tuple[list[St
     """The best starts after a few steps: one, or two that end at different values.
 
     The first two starts differ most. Others are tried where these end at different values or
-    explain nothing. Also whether importances are required, since other starts find much less.
+    explain nothing. Also whether importances are required: they are the best start, and another
+    finds much less, so that on fewer rows all others may fail.
     """
     scale, log_alpha = search.common()
     # If a common scale fits only noise, alpha is so large that gradients vanish.
@@ -51,8 +52,9 @@ def best_starts(search: Search, importances: np.ndarray | None) -> tuple[list[St
         others.append(("gradients", _by_gradients(search, common, log_alpha)))
         found += [after_steps(*other) for other in others[1:]]
     found = sorted(found, key=attrgetter("value"))
-    best, unranked = found[0].value, min(s.value for s in found if s.name != IMPORTANCES)
-    required = unranked > SETTINGS.required_share * best and not explains_nothing(best, search.d)
+    best, worst = found[0], max(one.value for one in found if one.name != IMPORTANCES)
+    required = best.name == IMPORTANCES and not explains_nothing(best.value, search.d)
+    required &= worst > SETTINGS.required_share * best.value
     return found[: 1 if _agree(*found[:2]) else 2], required
 
 
