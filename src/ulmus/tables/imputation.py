@@ -15,8 +15,6 @@ from functools import cached_property
 
 import numpy as np
 
-from ulmus.core.arrays.linalg import eigh
-
 # Of more inputs than this, missing numbers are means that ignore the other inputs.
 MAX_INPUTS = 200
 # Iterations of the EM algorithm, and the change of a correlation that ends them.
@@ -58,6 +56,9 @@ class Imputation:
 
     def is_valid(self, d: int) -> bool:
         """Whether the moments are those of d inputs."""
+        # It loads SciPy, which reading a model file does not need.
+        from ulmus.core.arrays.linalg import eigh
+
         matrix = np.array(self.correlation or np.eye(d))
         moments = np.array([self.mean, self.scale])
         shapes = moments.shape == (2, d) and matrix.shape == (d, d)
