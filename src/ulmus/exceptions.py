@@ -19,11 +19,13 @@ from ulmus.messages import Message
 
 __all__ = [
     "BiasWarning",
+    "ColumnWarning",
     "CorrelatedErrorsWarning",
     "DegenerateFitWarning",
     "DuplicateRowsWarning",
     "ExtrapolationWarning",
     "InputError",
+    "MissingValuesWarning",
     "ModelFileError",
     "NeedsTwoPassesError",
     "NegativeVarianceWarning",
@@ -315,6 +317,29 @@ class SampleWeightWarning(UlmusWarning):
     ...     intervals = model.predict_interval(X[:2], sample_weight=[1.0, 4.0])
     >>> [one.category is SampleWeightWarning for one in caught]
     [True]
+    """
+
+
+class ColumnWarning(UlmusWarning):
+    """A column of a data frame is excluded, or read in a way that the user may not expect.
+
+    Columns are excluded if they have no values, one value, or texts that are nearly all distinct.
+    Doubtful are dates in an unusual form, texts with numbers among them, and numbers with
+    thousands separators.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np, pandas as pd
+    >>> from ulmus import ELMEnsembleRegressor
+    >>> from ulmus.exceptions import ColumnWarning
+    >>> x = np.linspace(0, 1, 60)
+    >>> table = pd.DataFrame({"x": x, "name": [f"n{i}" for i in range(60)]})
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = ELMEnsembleRegressor(3, 20, input_map=None, random_state=0).fit(table, x**2)
+    >>> [one.category is ColumnWarning for one in caught], model.columns_.names
+    ([True], ('x',))
     """
 
 

@@ -46,7 +46,9 @@ def report(
         rows, y, weight = columns.observed_rows(table, name, weights, console)
         loaded = steps.models.load_model(model, columns)
     with console.working(f"Writing {output}"):
-        names = {"title": title, "target": name or "y"}
-        steps.pages.write_report(loaded.estimator, rows, y, output, sample_weight=weight, **names)
+        estimator, shown = loaded.estimator, name or "y"
+        steps.pages.write_report(
+            estimator, rows, y, output, title=title, target=shown, sample_weight=weight
+        )
     facts = {"output": output, "rows": len(rows), "observed": y is not None}
     console.result(f"Wrote {output}.", facts)

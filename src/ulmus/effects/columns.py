@@ -57,6 +57,9 @@ class Table(Protocol):
     def column(self, name: str) -> np.ndarray | None:
         """Values of a column of the table, a feature or not; None if there is none."""
 
+    def fills(self, name: str) -> bool:
+        """Whether missing values of a column are filled in."""
+
     def value(self, name: str, given: Any) -> Any:
         """A value that the user gave for a column, as the column contains it."""
 
@@ -104,6 +107,10 @@ class InputTable:
                 return column
         column = self.X[:, j : j + 1]
         return to_numpy(column.toarray() if scipy.sparse.issparse(column) else column)[:, 0]
+
+    def fills(self, name: str) -> bool:
+        """Whether missing values of a column are filled in."""
+        return False
 
     def value(self, name: str, given: Any) -> Any:
         """A value that the user gave for a column, unchanged."""

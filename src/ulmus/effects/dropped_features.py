@@ -8,6 +8,7 @@ import numpy as np
 
 from ulmus.core.fit.fit import Fit
 from ulmus.effects.estimands import ColumnChange, Estimand
+from ulmus.effects.inference import Estimates
 from ulmus.exceptions import DegenerateFitWarning, warn
 from ulmus.messages import Message, Setting
 
@@ -26,7 +27,7 @@ def warn_about_dropped(fit: Fit, estimand: Estimand) -> tuple[ColumnChange, ...]
         origin = "given" if fit.input_map.structure == "given" else "learned"
         text = (
             f"the {origin} input map drops {_names(dropped, changes)}, so that the effect is "
-            "exactly 0 in this fit; its standard error is not estimated, as the selection is uncertain"
+            "exactly 0 in this fit; its standard error is unknown, as the selection is uncertain"
         )
         remedy = Setting("input_map", None, "fit with {} to estimate the effect of a given column")
         warn(Message("dropped-feature", text, suggestions=(remedy,)), DegenerateFitWarning)
@@ -39,6 +40,20 @@ def warn_about_dropped(fit: Fit, estimand: Estimand) -> tuple[ColumnChange, ...]
         instead = ("compare values of the column instead",)
         warn(Message("one-hot-slope", text, suggestions=instead), DegenerateFitWarning)
     return (*dropped, *flat)
+
+
+def without_zero_effects(estimates: Estimates, changes: Sequence[ColumnChange]) -> Estimates:
+    """Estimates whose rows that measure some changes have no standard error."""
+    terms = {
+        (change.term, None if change.contrast == "curve" else change.contrast) for change in changes
+    }
+    if not terms:
+        return estimates
+    labels = estimates.labels
+    pairs = zip(labels["term"], labels["contrast"], strict=True)
+    zero = np.array([(t, c) in terms or (t, None) in terms for t, c in pairs])
+    variance = np.where(zero[:, None], np.nan, estimates.errors.variance)
+    return estimates._replace(errors=estimates.errors._replace(variance=variance))
 
 
 def _kept_inputs(fit: Fit, *, one_hot: bool) -> np.ndarray:

@@ -14,7 +14,8 @@ from ulmus.core.arrays.backend import Array, dense, to_numpy
 from ulmus.core.layer.functionals import Rows
 from ulmus.effects.columns import Changes, frame_categories, frame_column
 from ulmus.exceptions import ExtrapolationWarning
-from ulmus.tables import Schema
+from ulmus.tables import DateColumn, Schema
+from ulmus.tables.columns.dates import YEAR
 
 # Step of central differences of the transformers, relative to the spread of a column, for results
 # in double and in single precision; and its least size relative to a value.
@@ -55,6 +56,10 @@ class PipelineTable:
             return column.astype(float)
         except (TypeError, ValueError):
             return column
+
+    def fills(self, name: str) -> bool:
+        """Whether missing values of a column are filled in."""
+        return False
 
     def value(self, name: str, given: Any) -> Any:
         """A value that the user gave for a column, as the column contains it: dates are days."""
@@ -138,6 +143,21 @@ class EncodedTable(PipelineTable):
 
     schema: Schema
     encoded: np.ndarray  # (n, d): the valid points of the table
+
+    def fills(self, name: str) -> bool:
+        """Whether missing values of a column are filled in."""
+        return name in self.features
+
+    def directions(self, rows: Rows, changes: Changes, name: str) -> Array:
+        """Derivatives of the inputs by a column, shape (b, d): per year for dates.
+
+        Seasons are held fixed.
+        """
+        first = self.schema.origins.index(name)
+        directions = np.zeros((len(self.encoded[rows]), len(self.schema.origins)))
+        is_date = isinstance(self.schema.column(name), DateColumn)
+        directions[:, first] = YEAR if is_date else 1.0
+        return directions
 
     def _changed(self, rows: Rows, changes: Changes) -> Any:
         """Encoded rows after changes, shape (b, d)."""

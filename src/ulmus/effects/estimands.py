@@ -183,7 +183,7 @@ def require_numeric(table: Table, name: str, parameter: str) -> None:
     """Raise an error for a column by which the function cannot be differentiated."""
     if not _is_numeric_column(table, name):
         cause, remedy = "is not numeric and has no slope", "use compare with two of its values"
-    elif np.any(np.isnan(np.asarray(table.column(name), dtype=float))):
+    elif not table.fills(name) and np.isnan(np.asarray(table.column(name), float)).any():
         cause = "has missing values, where the slope is undefined"
         remedy = "drop those rows, or use compare with two values of the column"
     else:

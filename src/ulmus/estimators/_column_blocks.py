@@ -20,8 +20,10 @@ from ulmus.progress import stage
 from ulmus.tables.arrow import NamedArray
 from ulmus.tables.checks import checked_weight
 from ulmus.tables.frames import column_names
+from ulmus.tables.new_rows import warn_about_columns
 from ulmus.tables.schema import Schema
 from ulmus.tables.schema_inference import infer_schema
+from ulmus.tables.training_encoding import EncodingLearner, TrainingEncoding
 
 Blocks = Callable[[], Iterator[Any]]
 
@@ -49,12 +51,16 @@ def encoded_blocks(estimator: Any, read: Blocks, *, learn_columns: bool = False)
         return EncodedBlocks(read, None, table)
     observed = _ObservedBlocks(read)
     frames = (named_frame(block[0]) for block in observed())
-    schema = infer_schema(frames, **column_rules(estimator)).schema
-    learner = schema.learner()
+    schema = infer_schema(frames, **column_rules(estimator))
+    warn_about_columns(schema.doubts)
+    learner = None
     for part in _coded(schema, observed):
-        learner.add(part.codes, output_matrix(part.y), part.weight, part.first_row)
-    schema = learner.schema()
-    return EncodedBlocks(_TrainingBlocks(schema, observed), schema, table)
+        y = output_matrix(part.y)
+        learner = learner or EncodingLearner(schema, y.shape[1])
+        learner.add(part.codes, y, part.weight)
+    assert learner is not None  # the table has rows
+    encoding = learner.encoding()
+    return EncodedBlocks(_TrainingBlocks(encoding, observed), encoding.schema, table)
 
 
 @dataclass(frozen=True)
@@ -95,11 +101,12 @@ def _coded(schema: Schema, blocks: Blocks) -> Iterator[_CodedBlock]:
 class _TrainingBlocks:
     """Training inputs of the blocks, whose columns have the names of the inputs."""
 
-    schema: Schema
+    encoding: TrainingEncoding
     blocks: Blocks
 
     def __call__(self) -> Iterator[tuple[Any, ...]]:
-        for part in _coded(self.schema, self.blocks):
-            inputs = self.schema.encode_training(part.codes, part.first_row)
+        schema = self.encoding.schema
+        for part in _coded(schema, self.blocks):
+            inputs = self.encoding.encode(part.codes, part.first_row)
             weight = () if part.weight is None else (part.weight,)
-            yield (NamedArray(inputs, self.schema.features), part.y, *weight)
+            yield (NamedArray(inputs, schema.features), part.y, *weight)

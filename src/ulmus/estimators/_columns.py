@@ -17,13 +17,14 @@ from ulmus.core.data.source import RowBlocks
 from ulmus.estimators._validation import rows_in_memory
 from ulmus.exceptions import InputError, MissingValuesWarning, warn
 from ulmus.messages import Message
-from ulmus.tables.frames import column, column_names, default_feature_names, pandas_frame
 from ulmus.tables.checks import checked_weight
+from ulmus.tables.frames import column, column_names, default_feature_names, pandas_frame
 from ulmus.tables.kinds import is_frame, needs_schema
 from ulmus.tables.missing import missing_mask
+from ulmus.tables.new_rows import encoded_rows, warn_about_columns
 from ulmus.tables.schema import Schema
 from ulmus.tables.schema_inference import infer_schema
-from ulmus.tables.warnings import warn_about_codes
+from ulmus.tables.training_encoding import EncodingLearner
 
 
 class TrainingTable(NamedTuple):
@@ -71,13 +72,14 @@ def training_table(
     if not learn_columns and not has_schema(estimator, rows.X):
         return rows
     inferred = infer_schema([named_frame(rows.X)], **column_rules(estimator))
-    return _encoded(rows, inferred.schema)
+    warn_about_columns(inferred.doubts)
+    return _encoded(rows, inferred)
 
 
 def has_schema(estimator: Any, X: Any) -> bool:
     """Whether a table requires a schema, or the parameters of an estimator ask for one."""
     asked = len(estimator.categorical) > 0 or len(estimator.na_values) > 0
-    return is_frame(X) and asked or needs_schema(X)
+    return (is_frame(X) and asked) or needs_schema(X)
 
 
 def column_rules(estimator: Any) -> dict[str, Any]:
@@ -91,18 +93,16 @@ def _encoded(rows: TrainingTable, schema: Schema) -> TrainingTable:
     codes, kept = schema.parse(named_frame(rows.X))
     rows = rows if np.all(kept) else _taken(rows, kept)
     weight = checked_weight(rows.sample_weight, len(codes), "the table")
-    schema, inputs = schema.fit_encode(codes, output_matrix(rows.y), weight)
-    return rows._replace(X=inputs, schema=schema)
+    y = output_matrix(rows.y)
+    learner = EncodingLearner(schema, y.shape[1])
+    learner.add(codes, y, weight)
+    encoding = learner.encoding()
+    return rows._replace(X=encoding.encode(codes), schema=encoding.schema)
 
 
 def encoded_points(schema: Schema, X: Any) -> np.ndarray:
     """New rows as inputs of the model, shape (n, d), with warnings about unknown levels."""
-    frame = named_frame(X)
-    # A row to predict cannot be excluded.
-    rule = "error" if schema.missing == "drop" else schema.missing
-    codes, _ = schema.with_missing(rule).parse(frame)
-    warn_about_codes(schema, codes)
-    return schema.encode(codes)
+    return encoded_rows(schema, named_frame(X))
 
 
 def named_frame(X: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.effects import estimands, grids
-from ulmus.effects.dropped_features import warn_about_dropped
+from ulmus.effects.dropped_features import warn_about_dropped, without_zero_effects
 from ulmus.effects.frames import InferenceOptions, effects_frame
 from ulmus.effects.inference import infer
 from ulmus.estimators import _parameters as check

@@ -88,7 +88,7 @@ class EstimatorSource(PointConversion):
         frame = named_frame(pandas_if_arrow(X))
         points = self._valid_points(frame)
         # Cells keep their gaps, which the encoding fills.
-        columns, _ = schema.with_missing("impute").convert(frame, keep_missing=True)
+        columns, _ = schema.with_missing("impute").convert(frame)
         inputs = columns[list(schema.names)]
         return EncodedTable(frame, inputs, schema.names, self._valid_points, schema, points)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 import zlib
 from collections.abc import Iterable
-from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -341,7 +340,7 @@ def fit_spec(
         min_gain_in_se=noise_assumption(noise).min_gain_in_se,
         tuning_fraction=checked_fraction("tuning_fraction", estimator.tuning_fraction),
         one_output=one_output,
-        levels=() if schema is None else tuple(starmap(LevelBlock, schema.level_blocks)),
+        levels=() if schema is None else tuple(LevelBlock(s, *b) for s, b in schema.level_blocks),
         parameters=layer_parameters(estimator),
     )
 

@@ -1,8 +1,10 @@
 """Tables: reading files and blocks of rows, checking them, and encoding columns as numbers.
 
-- ``columns`` has one class per column type: number, boolean, date and category. ``schema`` is what
-  a model keeps of all its columns, ``schema_inference`` derives it from a table, and ``encoder`` is
-  the transformer of scikit-learn.
+- ``columns`` has one class per column type. ``schema`` is what a model keeps of all its columns,
+  ``schema_inference`` derives it from a table, and ``training_encoding`` adds what is learned from
+  the training rows: ``target_statistics`` of categories, and the ``imputation`` of missing numbers.
+  ``encoder`` is the transformer of scikit-learn, ``kinds`` decides which tables need a schema, and
+  ``new_rows`` encodes rows to predict.
 - ``cells``, ``dates`` and ``missing`` parse single values; ``frames`` finds columns by name.
 - ``checks`` refuses inputs, outputs and weights that cannot be fitted; ``blocks`` does so for
   tables in blocks of rows, and is their source for a fit.
@@ -25,7 +27,11 @@ if TYPE_CHECKING:
         CategoryColumn,
         Column,
         DateColumn,
+        DurationColumn,
         NumberColumn,
+        OrderedColumn,
+        TargetEncodedColumn,
+        TimeColumn,
     )
     from ulmus.tables.encoder import TableEncoder
     from ulmus.tables.schema import Schema
@@ -36,9 +42,13 @@ __all__ = [
     "CategoryColumn",
     "Column",
     "DateColumn",
+    "DurationColumn",
     "NumberColumn",
+    "OrderedColumn",
     "Schema",
     "TableEncoder",
+    "TargetEncodedColumn",
+    "TimeColumn",
     "from_arrow",
     "infer_schema",
 ]
@@ -46,9 +56,15 @@ __all__ = [
 __getattr__, __dir__ = lazy_package(
     __name__,
     {
-        **dict.fromkeys(
-            ("BooleanColumn", "CategoryColumn", "Column", "DateColumn", "NumberColumn"), "columns"
-        ),
+        "BooleanColumn": "columns",
+        "CategoryColumn": "columns",
+        "Column": "columns",
+        "DateColumn": "columns",
+        "DurationColumn": "columns",
+        "NumberColumn": "columns",
+        "OrderedColumn": "columns",
+        "TargetEncodedColumn": "columns",
+        "TimeColumn": "columns",
         "Schema": "schema",
         "TableEncoder": "encoder",
         "from_arrow": "arrow",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,9 @@ from ulmus.messages import Message, Setting
 from ulmus.tables.dates import days_since_1970, fraction_of_day, parsed_dates
 
 BOOLEANS = {"true": 1.0, "false": 0.0}
+# Numbers with thousands separators, and texts of digits that are names: 1,234.5 and 00123.
+THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+LEADING_ZERO = re.compile(r"0\d+")
 # Code of a category that the model does not have.
 UNKNOWN = -1.0
 # Objects that are neither numbers nor dates nor texts.
@@ -29,15 +33,16 @@ class Cells:
     series: Any  # its values
     na_values: tuple[str, ...] = ()  # texts and numbers that stand for a missing value
     first_row: int = 0  # rows of the table before these, for messages
-    unknown: str = "error"  # the rule for unknown categories, "error" or "ignore"
+    unknown: str = "error"  # the rule for unknown categories, "error" or "average"
 
     @cached_property
     def present(self) -> np.ndarray:
         """Which cells have a value."""
         present = ~np.asarray(self.series.isna(), dtype=bool)
         if not self.is_typed:
-            texts = self._texts
-            present &= np.array([text not in ("", *self.na_values) for text in texts], dtype=bool)
+            index, texts = self._distinct_texts
+            absent = ("", *self.na_values)
+            present &= np.array([text not in absent for text in texts], dtype=bool)[index]
         elif self.na_values:
             numbers = [text_of(n) for n in map(number_of, self.na_values) if n is not None]
             present &= ~np.isin(self._texts.astype(str), [*numbers, *self.na_values])
@@ -58,7 +63,8 @@ class Cells:
     def is_typed(self) -> bool:
         """Whether the dtype determines the column type; texts and objects do not."""
         dtype = self.series.dtype
-        return self.is_numeric or dtype.kind in "mM" or hasattr(dtype, "categories")
+        is_date = dtype.kind in "mM" or type(dtype).__name__ == "PeriodDtype"
+        return self.is_numeric or is_date or hasattr(dtype, "categories")
 
     @cached_property
     def _distinct(self) -> tuple[np.ndarray, Any]:
@@ -81,15 +87,31 @@ class Cells:
         return present
 
     @cached_property
+    def _distinct_texts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Index of each cell among the distinct values, and these as text."""
+        index, values = self._distinct
+        return index, np.array([text_of(value) for value in values], dtype=object)
+
+    @property
     def _texts(self) -> np.ndarray:
         """All cells as text; whole numbers without a decimal point."""
-        index, values = self._distinct
-        return np.array([text_of(value) for value in values], dtype=object)[index]
+        index, texts = self._distinct_texts
+        return texts[index]
 
     @property
     def texts(self) -> np.ndarray:
         """The cells that have a value, as text."""
         return self._texts[self.present]
+
+    def counts(self) -> dict[str, int]:
+        """Number of the cells with each text, without cells that have no value."""
+        index, texts = self._distinct_texts
+        frequencies = np.bincount(index[self.present], minlength=len(texts))
+        counts: dict[str, int] = {}
+        for text, count in zip(texts, frequencies, strict=True):
+            if count:
+                counts[text] = counts.get(text, 0) + int(count)
+        return counts
 
     @property
     def declared_categories(self) -> tuple[str, ...]:
@@ -102,8 +124,9 @@ class Cells:
             values = self.series.to_numpy(dtype=float, na_value=np.nan)
         else:
             index, distinct = self._distinct
-            texts = [text_of(value) for value in distinct]
-            parsed = [BOOLEANS.get(text.lower(), number_of(text)) for text in texts]
+            parsed = [
+                BOOLEANS.get(text.lower(), number_of(text)) for text in map(text_of, distinct)
+            ]
             self.require(np.array([n is not None for n in parsed], dtype=bool)[index], "a number")
             values = np.array([np.nan if n is None else n for n in parsed], dtype=float)[index]
         return self._finite(values)
@@ -125,13 +148,14 @@ class Cells:
     def codes(self, categories: tuple[str, ...]) -> np.ndarray:
         """The index of each cell among categories; NaN where missing, -1 where unknown."""
         positions = {category: float(i) for i, category in enumerate(categories)}
-        codes = np.array([positions.get(text, np.nan) for text in self._texts], dtype=float)
+        index, texts = self._distinct_texts
+        codes = np.array([positions.get(text, np.nan) for text in texts], dtype=float)[index]
         unknown = self.present & np.isnan(codes)
         if unknown.any() and self.unknown == "error":
             text = self._texts[int(np.argmax(unknown))]
             clause = f"which is not a category of the model ({some(categories)})"
-            ignore = Setting("unknown", "ignore")
-            raise self._error(repr(text), unknown, clause, "correct it", ignore)
+            average = Setting("unknown", "average")
+            raise self._error(repr(text), unknown, clause, "correct it", average)
         return np.where(self.present, np.where(unknown, UNKNOWN, codes), np.nan)
 
     def require(self, valid: np.ndarray, noun: str, suggestion: str = "correct it") -> None:
@@ -168,7 +192,12 @@ class Cells:
 
 
 def number_of(text: str) -> float | None:
-    """The number that a text is, or None; digits with underscores, as in Python, are no number."""
+    """The number that a text is, or None; digits with underscores, as in Python, are no number.
+
+    Commas in front of groups of three digits are thousands separators.
+    """
+    if "," in text and THOUSANDS.fullmatch(text):
+        text = text.replace(",", "")
     try:
         return None if "_" in text else float(text)
     except ValueError:

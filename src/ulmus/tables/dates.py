@@ -15,8 +15,8 @@ DATES = datetime.date, np.datetime64
 DURATIONS = datetime.timedelta, np.timedelta64
 # Microseconds cover the years 1 to 9999; nanoseconds do not.
 EPOCH, DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
-# ISO 8601 dates, perhaps with a time: 2026-12-31, 2026-12-31 10:30.
-DATE_TEXT = re.compile(r"\d{4}-(0[1-9]|1[0-2])-([0-2]\d|3[01])([T ]\d\d:\d\d.*)?")
+# ISO 8601 dates, perhaps with a time: 2026-12, 2026-12-31, 2026-12-31 10:30.
+DATE_TEXT = re.compile(r"\d{4}-(0[1-9]|1[0-2])(-([0-2]\d|3[01])([T ]\d\d:\d\d.*)?)?")
 # Dates in which day and month are ambiguous: 31.12.2026, 12/31/26.
 AMBIGUOUS_DATE_TEXT = re.compile(
     r"(\d{1,2}([./-])\d{1,2}\2(\d{4}|\d{2})|\d{4}([./])\d{1,2}\4\d{1,2})([T ,]+\d\d?:.*)?"
@@ -49,6 +49,8 @@ def parsed_dates(dates: Any) -> np.ndarray:
     """Dates of a pandas Series, perhaps as text, as datetime64 in UTC; NaT for other cells."""
     import pandas as pd
 
+    if isinstance(dates.dtype, pd.PeriodDtype):
+        dates = dates.dt.to_timestamp()
     utc = pd.to_datetime(dates, utc=True, format="ISO8601", errors="coerce")
     return np.asarray(utc.to_numpy(dtype="datetime64[us]"))
 
@@ -59,3 +61,10 @@ def fraction_of_day(value: Any) -> float:
         return float("nan")
     seconds = 3600 * value.hour + 60 * value.minute + value.second + value.microsecond / 1e6
     return seconds / 86_400.0
+
+
+def iso_text(days: float, *, with_time: bool) -> str:
+    """Days since 1970 as text: a date, and with ``with_time`` hours and minutes."""
+    unit = 1440 if with_time else 1
+    moment = EPOCH + np.timedelta64(round(days * unit) * (86_400 // unit), "s")
+    return str(np.datetime_as_string(moment, unit="m" if with_time else "D"))

@@ -9,42 +9,36 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ulmus.exceptions import ExtrapolationWarning, warn
-from ulmus.messages import Message, Setting
-from ulmus.tables.cells import UNKNOWN
 from ulmus.tables.frames import pandas_frame
+from ulmus.tables.new_rows import encoded_rows, warn_about_columns
 from ulmus.tables.schema import Schema
 from ulmus.tables.schema_inference import infer_schema
+from ulmus.tables.training_encoding import EncodingLearner, TrainingEncoding
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Encode a table of numbers, booleans, dates and categories as numbers.
+    """Encode the columns of a table as numbers, for other estimators in a Pipeline.
 
-    Numbers are unchanged, booleans become 0 and 1, dates become days since 1970, and each category
-    becomes an indicator. Constant columns and free texts are excluded. It is the first step of the
-    models of ``ulmus fit``.
+    The estimators of ulmus accept tables themselves, with the same encoding
+    (:doc:`/guide/tables`). Constant columns and free texts are excluded.
 
     Parameters
     ----------
     categorical : list of str, default=()
         Columns of numbers that are labels of categories.
-    missing : {"error", "drop", "impute"}, default="error"
-        Whether missing values raise an error or are imputed by medians and most frequent
-        categories. A transformer cannot exclude rows, so that ``"drop"`` is an error here too;
-        ``schema_.convert(table)`` excludes them.
+    missing : {"impute", "error"}, default="impute"
+        Whether missing numbers are predicted from the other columns and missing categories are a
+        category, or missing values raise an error. A transformer cannot exclude rows.
     na_values : list of str, default=()
         Texts and numbers that stand for a missing value, such as ``"-999"``.
-    unknown : {"ignore", "error"}, default="ignore"
-        Whether a category that is in no training row has no indicator, with an
-        ``ExtrapolationWarning`` that counts such rows, or raises an error. Rare categories may
-        all be in the held-out rows of a cross-validation.
+    unknown : {"average", "error"}, default="average"
+        Whether a category that is in no training row has the average inputs of the others, with
+        an ``ExtrapolationWarning`` that counts such rows, or raises an error.
 
     Attributes
     ----------
     schema_ : Schema
         The columns.
-    notes_ : tuple of str
-        Sentences about excluded and encoded columns.
     feature_names_in_ : ndarray of str
         Names of the columns that are inputs.
     n_features_in_ : int
@@ -60,16 +54,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
          t  kind=a  kind=b
     0  1.0     1.0     0.0
     1  2.5     0.0     1.0
-    >>> encoder.notes_
+    >>> encoder.schema_.notes
     ('Excluded (constant): unit.', 'Encoded as categories (number of levels): kind (2).')
     """
 
     def __init__(
         self,
         categorical: Sequence[str] = (),
-        missing: str = "error",
+        missing: str = "impute",
         na_values: Sequence[str] = (),
-        unknown: str = "ignore",
+        unknown: str = "average",
     ) -> None:
         self.categorical = categorical
         self.missing = missing
@@ -91,25 +85,44 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             The fitted transformer.
         """
         rules = {"missing": schema.missing, "unknown": schema.unknown}
-        encoder = cls(schema.categorical, na_values=schema.na_values, **rules)
-        return encoder._fitted(schema, ())
+        return cls(schema.categorical, na_values=schema.na_values, **rules)._fitted(schema)
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Infer the types of the columns.
+        """Learn the types of the columns and how to fill in missing numbers.
 
         Parameters
         ----------
         X : data frame of shape (n_samples, n_columns)
             The table, without its target.
-        y : ignored
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Target. If it is given, columns of many categories are encoded by its means.
 
         Returns
         -------
         self : object
             The fitted transformer.
         """
-        inferred = infer_schema([pandas_frame(X)], **self.get_params())
-        return self._fitted(inferred.schema, inferred.notes)
+        encoding, _ = self._learned(X, y)
+        return self._fitted(encoding.schema)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit, and encode the training rows, by means of the target in other rows.
+
+        Parameters
+        ----------
+        X : data frame of shape (n_samples, n_columns)
+            The table, without its target.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Target. If it is given, columns of many categories are encoded by its means.
+
+        Returns
+        -------
+        numbers : pandas.DataFrame
+            One column for each input of a model.
+        """
+        encoding, codes = self._learned(X, y)
+        self._fitted(encoding.schema)
+        return self._frame(encoding.encode(codes), pandas_frame(X).index)
 
     def transform(self, X: Any) -> Any:
         """Encode rows of a table.
@@ -124,15 +137,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         numbers : pandas.DataFrame
             One column for each input of a model.
         """
-        import pandas as pd
-
         check_is_fitted(self)
         frame = pandas_frame(X)
-        rule = "error" if self.schema_.missing == "drop" else self.schema_.missing
-        codes, _ = self.schema_.with_missing(rule).parse(frame)
-        self._warn_about_unknown(codes)
-        values = self.schema_.encode(codes)
-        return pd.DataFrame(values, index=frame.index, columns=list(self.schema_.features))
+        return self._frame(encoded_rows(self.schema_, frame), frame.index)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the encoded columns.
@@ -149,29 +156,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return np.array(self.schema_.features, dtype=object)
 
-    def _warn_about_unknown(self, codes: np.ndarray) -> None:
-        """Warn of rows (n, columns) with categories that no training row has."""
-        counts = np.sum(codes == UNKNOWN, axis=0, where=self._are_categories)
-        if not np.any(counts):
-            return
-        columns = zip(self.schema_.names, counts, strict=True)
-        text = ", ".join(f"{count} of {name!r}" for name, count in columns if count)
-        rows = int(np.sum(np.any((codes == UNKNOWN) & self._are_categories, axis=1)))
-        text = (
-            f"{rows} of {len(codes)} rows have categories that are in no training row ({text}), so "
-            "that their indicators are zero"
-        )
-        remedy = Setting("unknown", "error", "use {} to refuse such rows")
-        message = Message("unknown-category", text, suggestions=(remedy,), topic="extrapolation")
-        warn(message, ExtrapolationWarning)
+    def _learned(self, X: Any, y: Any) -> tuple[TrainingEncoding, np.ndarray]:
+        """The encoding of a table, and its codes."""
+        frame = pandas_frame(X)
+        schema = infer_schema([frame], **self.get_params())
+        warn_about_columns(schema.doubts)
+        codes, kept = schema.parse(frame)
+        if len(codes) < len(kept):
+            raise ValueError("a transformer cannot exclude rows; use missing='impute' or 'error'.")
+        outputs = None if y is None else np.asarray(y, dtype=float).reshape(len(codes), -1)
+        learner = EncodingLearner(schema, None if outputs is None else outputs.shape[1])
+        learner.add(codes, outputs, None)
+        return learner.encoding(), codes
 
-    @property
-    def _are_categories(self) -> np.ndarray:
-        """Whether each column is one of categories, whose codes are no numbers."""
-        return np.array([column.categorical for column in self.schema_.columns])
+    def _frame(self, inputs: np.ndarray, index: Any) -> Any:
+        import pandas as pd
 
-    def _fitted(self, schema: Schema, notes: tuple[str, ...]) -> Self:
-        self.schema_, self.notes_ = schema, notes
+        return pd.DataFrame(inputs, index=index, columns=list(self.schema_.features))
+
+    def _fitted(self, schema: Schema) -> Self:
+        self.schema_ = schema
         self.feature_names_in_ = np.array(schema.names, dtype=object)
         self.n_features_in_ = len(schema.names)
         return self

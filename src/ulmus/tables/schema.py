@@ -1,9 +1,10 @@
-"""The columns that a model uses, and the rule for missing values."""
+"""The columns that a model uses, and how missing values and unknown categories are encoded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,59 +12,83 @@ import numpy as np
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting
 from ulmus.tables.cells import Cells, some, text_of
-from ulmus.tables.columns import COLUMN_TYPES, CategoryColumn, Column
+from ulmus.tables.columns import COLUMN_TYPES, CategoryColumn, Column, DateColumn, DayColumn
+from ulmus.tables.columns.base import Levels, as_lists, as_tuples
+from ulmus.tables.imputation import Imputation
 from ulmus.tables.missing import is_missing
 
-MISSING_RULES = ("error", "drop", "impute")
-UNKNOWN_RULES = ("ignore", "error")
+MISSING_RULES = ("impute", "drop", "error")
+UNKNOWN_RULES = ("average", "error")
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns that a model uses, and the rule for missing values.
+    """The columns that a model uses, and how missing values and unknown categories are encoded.
 
     Parameters
     ----------
     columns : tuple of Column
         The columns in their order.
-    missing : {"error", "drop", "impute"}
-        Whether rows with missing values raise an error, are excluded, or are completed by medians
-        and most frequent categories.
+    missing : {"impute", "drop", "error"}
+        Whether missing numbers are predicted from the other columns, and missing categories are a
+        category; rows with missing values are excluded; or they raise an error.
     na_values : tuple of str
         Texts and numbers that stand for a missing value.
-    unknown : {"error", "ignore"}
-        Whether a category that is in no training row raises an error, or has no indicator.
+    unknown : {"average", "error"}
+        Whether a category that is in no training row has the average inputs of the others, or
+        raises an error.
+    imputation : Imputation, default=None
+        How missing numbers are predicted; by default they are the medians of the columns.
+    notes : tuple of str, default=()
+        Sentences about excluded and encoded columns.
+    doubts : tuple of str, default=()
+        Sentences about columns that are excluded, or that the user may not mean as they are read.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from ulmus.tables import CategoryColumn, NumberColumn, Schema
-    >>> schema = Schema((NumberColumn("t"), CategoryColumn("species", ("elm", "oak"), fill="elm")))
-    >>> codes, kept = schema.parse(pd.DataFrame({"t": [1.5, 2.0], "species": ["oak", "elm"]}))
+    >>> schema = Schema((NumberColumn("t", 1.5), CategoryColumn("species", ("elm", "oak"))))
+    >>> codes, kept = schema.parse(pd.DataFrame({"t": [None, 2.0], "species": ["oak", "elm"]}))
     >>> schema.encode(codes)
     array([[1.5, 0. , 1. ],
            [2. , 1. , 0. ]])
     """
 
     columns: tuple[Column, ...]
-    missing: str = "error"
+    missing: str = "impute"
     na_values: tuple[str, ...] = ()
-    unknown: str = "error"
+    unknown: str = "average"
+    imputation: Imputation | None = None
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return tuple(column.name for column in self.columns)
 
-    @property
+    @cached_property
     def features(self) -> tuple[str, ...]:
         """Names of the inputs that encode the columns."""
         return tuple(name for column in self.columns for name in column.features)
 
-    @property
+    @cached_property
     def origins(self) -> tuple[str, ...]:
         """The column of each of these inputs."""
         return tuple(column.name for column in self.columns for _ in column.features)
+
+    @cached_property
+    def predictors(self) -> np.ndarray:
+        """Which inputs predict missing ones: all but indicators of missing cells, shape (d,)."""
+        return np.array([flag for column in self.columns for flag in column.predictors])
+
+    @property
+    def level_blocks(self) -> tuple[tuple[int, Levels], ...]:
+        """The first input of each column of categories, and its levels."""
+        starts = np.cumsum([0, *(len(column.features) for column in self.columns)])
+        pairs = zip(starts, self.columns, strict=False)
+        return tuple((int(s), c.levels) for s, c in pairs if c.levels is not None)
 
     @property
     def categorical(self) -> tuple[str, ...]:
@@ -79,24 +104,20 @@ class Schema:
         """The same columns with another rule for missing values; None keeps the rule."""
         return self if missing is None else replace(self, missing=missing)
 
-    def parse(
-        self, frame: Any, first_row: int = 0, *, keep_missing: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def parse(self, frame: Any, first_row: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """One code per cell, shape (rows kept, columns), and which rows are kept.
 
-        With ``keep_missing``, cells that would be imputed are NaN.
+        Codes of cells without a value are NaN.
         """
         self._require_columns(frame)
         rules = self.na_values, first_row, self.unknown
         cells = [Cells(c.name, frame[c.name], *rules) for c in self.columns]
         codes = np.stack([c.parse(s) for c, s in zip(self.columns, cells, strict=True)], axis=1)
+        if self.missing == "impute":
+            return codes, np.ones(len(codes), dtype=bool)
         absent = np.isnan(codes)
         if self.missing == "error":
             self._refuse_missing(absent, first_row)
-        if self.missing == "impute":
-            if not keep_missing:
-                codes = np.where(absent, [column.fill_code for column in self.columns], codes)
-            absent = np.zeros_like(absent)
         kept = ~absent.any(axis=1)
         return codes[kept], kept
 
@@ -113,34 +134,63 @@ class Schema:
 
     def encode(self, codes: np.ndarray) -> np.ndarray:
         """Inputs of a model, shape (n, features)."""
+        inputs = self.raw_inputs(codes)
+        if not np.isnan(codes).any():
+            return inputs
+        if self.imputation is not None:
+            inputs[:, self.predictors] = self.imputation.fill(inputs[:, self.predictors])
+            return inputs
+        medians = self.raw_inputs(np.array([[column.fill_code for column in self.columns]]))
+        return np.where(np.isnan(inputs), medians, inputs)
+
+    def raw_inputs(self, codes: np.ndarray) -> np.ndarray:
+        """The same with NaN for numbers that are to be filled in."""
         parts = [column.encode(codes[:, j]) for j, column in enumerate(self.columns)]
         return np.concatenate(parts, axis=1)
 
+    def column(self, name: str) -> Column:
+        """A column by its name."""
+        return next(one for one in self.columns if one.name == name)
+
     def encoded_column(self, name: str, values: Any) -> np.ndarray:
         """Inputs of a model for a series of one column, shape (n, features of the column)."""
-        column = next(one for one in self.columns if one.name == name)
         rule = "error" if self.missing == "drop" else self.missing
-        alone = replace(self, columns=(column,), missing=rule)
+        alone = replace(self, columns=(self.column(name),), missing=rule, imputation=None)
         codes, _ = alone.parse(values.to_frame(name))
         return alone.encode(codes)
 
-    def convert(
-        self, frame: Any, first_row: int = 0, *, keep_missing: bool = False
-    ) -> tuple[Any, np.ndarray]:
+    def value(self, name: str, given: Any) -> Any:
+        """A value of a column that a user wrote, as ``convert`` returns it: dates are days."""
+        if name not in self.names:
+            return given
+        column = self.column(name)
+        if not isinstance(column, DayColumn) or isinstance(given, (int, float)):
+            return given
+        import pandas as pd
+
+        return float(column.parse(Cells(name, pd.Series([given])))[0])
+
+    def shown(self, name: str, value: Any) -> Any:
+        """A value of a column for results: days are dates."""
+        column = self.column(name) if name in self.names else None
+        if isinstance(column, DateColumn) and isinstance(value, (int, float)) and value == value:
+            return column.shown(float(value))
+        return value
+
+    def convert(self, frame: Any, first_row: int = 0) -> tuple[Any, np.ndarray]:
         """A data frame with columns of their types, and which rows it has.
 
         Categorical columns have all categories of the model, dates are days, and columns that the
-        model does not use are unchanged. With ``keep_missing``, cells that would be imputed are
-        missing.
+        model does not use are unchanged. Missing cells stay missing.
         """
         import pandas as pd
 
-        codes, kept = self.parse(frame, first_row, keep_missing=keep_missing)
-        converted = frame[kept].copy()
-        for j, column in enumerate(self.columns):
-            values = column.to_pandas(codes[:, j])
-            converted[column.name] = pd.Series(values, index=converted.index)
-        return converted, kept
+        codes, kept = self.parse(frame, first_row)
+        values = {
+            column.name: pd.Series(column.to_pandas(codes[:, j]), index=frame.index[kept])
+            for j, column in enumerate(self.columns)
+        }
+        return frame[kept].assign(**values), kept
 
     def _require_columns(self, frame: Any) -> None:
         names = list(frame.columns)
@@ -157,14 +207,16 @@ class Schema:
         row, j = map(int, np.argwhere(absent)[0])
         text = f"column {self.names[j]!r} has no value in data row {first_row + row + 1}"
         drop = Setting("missing", "drop", "use {} to exclude such rows")
-        impute = Setting("missing", "impute", "use {} to fill in medians")
+        impute = Setting("missing", "impute", "use {} to fill them in")
         raise InputError(Message("missing-value", text, suggestions=("fill it", drop, impute)))
 
     def describe(self) -> dict[str, Any]:
         """A description for JSON."""
         columns = [column.describe() for column in self.columns]
         rules = {"missing": self.missing, "unknown": self.unknown}
-        return {"columns": columns, **rules, "na_values": list(self.na_values)}
+        texts = {name: list(getattr(self, name)) for name in ("na_values", "notes", "doubts")}
+        imputation = None if self.imputation is None else _lists_of(self.imputation)
+        return {"columns": columns, **rules, **texts, "imputation": imputation}
 
     @classmethod
     def from_description(cls, description: Any) -> Schema:
@@ -173,24 +225,35 @@ class Schema:
             columns = tuple(
                 COLUMN_TYPES[one["type"]].from_description(one) for one in description["columns"]
             )
-            rules = description["missing"], tuple(description["na_values"])
-            schema = cls(columns, *rules, description.get("unknown", "error"))
-            schema._require_valid({"unknown": "error"} | description)
-        except (KeyError, TypeError, ValueError) as error:
+            rules = description["missing"], tuple(description["na_values"]), description["unknown"]
+            found = description["imputation"]
+            filling = None if found is None else {k: as_tuples(v) for k, v in found.items()}
+            imputation = None if filling is None else Imputation(**filling)
+            notes = tuple(description["notes"]), tuple(description["doubts"])
+            schema = cls(columns, *rules, imputation, *notes)
+            schema._require_valid(description)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"this is not the description of a table: {error}.") from error
         return schema
 
     def _require_valid(self, description: Any) -> None:
         """Refuse a schema that was read and that no table has."""
-        finite = all(np.isfinite(column.fill_code) for column in self.columns)
         rules = self.missing in MISSING_RULES and self.unknown in UNKNOWN_RULES
-        if not finite or not rules:
+        row = self.raw_inputs(np.array([[column.fill_code for column in self.columns]]))
+        if not np.isfinite(row).all() or not rules:
             raise ValueError("it has unknown values")
-        texts = (*self.names, *self.na_values)
+        imputation = self.imputation
+        if imputation is not None and not imputation.is_valid(int(np.sum(self.predictors))):
+            raise ValueError("its means and correlations are not those of its columns")
+        texts = (*self.names, *self.na_values, *self.notes, *self.doubts)
         if not all(isinstance(text, str) for text in texts) or self.describe() != description:
             raise ValueError("names must be texts")
         if not self.columns or len(set(self.names)) < len(self.columns):
             raise ValueError("names must be distinct")
+
+
+def _lists_of(imputation: Imputation) -> dict[str, Any]:
+    return {one.name: as_lists(getattr(imputation, one.name)) for one in fields(imputation)}
 
 
 def require_distinct(names: list[Any]) -> None:

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 from ulmus.exceptions import InputError
 from ulmus.messages import Message
 from ulmus.tables.cells import Cells, some
 from ulmus.tables.columns import COLUMN_TYPES, CategoryColumn, Column, column_type
-from ulmus.tables.columns.base import MAX_CATEGORIES, ColumnStatistics, ColumnUse
+from ulmus.tables.columns.base import ColumnStatistics, ColumnUse
 from ulmus.tables.schema import MISSING_RULES, UNKNOWN_RULES, Schema, require_distinct
-
-
-class InferredSchema(NamedTuple):
-    """The schema of a table, notes about its columns, and the number of rows."""
-
-    schema: Schema
-    notes: tuple[str, ...]
-    n_rows: int
 
 
 def infer_schema(
     frames: Iterable[Any],
     *,
     categorical: Sequence[str] = (),
-    missing: str = "error",
+    missing: str = "impute",
     na_values: Sequence[str] = (),
-    unknown: str = "error",
-) -> InferredSchema:
+    unknown: str = "average",
+) -> Schema:
     """The schema of a table that comes in parts.
 
     Parameters
@@ -38,27 +30,27 @@ def infer_schema(
         The rows, with the columns that may serve as inputs.
     categorical : list of str, default=()
         Columns of numbers that are labels of categories.
-    missing : {"error", "drop", "impute"}, default="error"
-        The rule for rows with missing values.
+    missing : {"impute", "drop", "error"}, default="impute"
+        The rule for missing values.
     na_values : list of str, default=()
         Texts and numbers that stand for a missing value.
-    unknown : {"error", "ignore"}, default="error"
+    unknown : {"average", "error"}, default="average"
         The rule for categories that are in no training row.
 
     Returns
     -------
-    inferred : InferredSchema
-        Named tuple of ``schema``; ``notes``, sentences about excluded and encoded columns; and
-        ``n_rows``, the number of rows.
+    schema : Schema
+        The columns, with notes about excluded and encoded ones. What depends on the target, and
+        how missing numbers are predicted, is learned by a fit.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from ulmus.tables import infer_schema
     >>> table = pd.DataFrame({"t": [1, 2, 3], "ok": [True, False, True]})
-    >>> schema, notes, n_rows = infer_schema([table[:2], table[2:]])
-    >>> [(column.name, column.type_name) for column in schema.columns], n_rows
-    ([('t', 'number'), ('ok', 'boolean')], 3)
+    >>> schema = infer_schema([table[:2], table[2:]])
+    >>> [(column.name, column.type_name) for column in schema.columns]
+    [('t', 'number'), ('ok', 'boolean')]
     """
     if missing not in MISSING_RULES:
         text = f"must be one of {', '.join(MISSING_RULES)}"
@@ -79,14 +71,17 @@ def infer_schema(
         n_rows += len(frame)
     if n_rows == 0:
         raise ValueError("the table has no rows; a model requires some.")
-    columns = [scan.column() for scan in scans.values() if scan.use is ColumnUse.INPUT]
-    notes = _notes(list(scans.values()))
+    used = [scan for scan in scans.values() if scan.use is ColumnUse.INPUT]
+    columns = [scan.column(missing == "impute") for scan in used]
+    doubts = tuple(_excluded(list(scans.values())) + _doubts(used))
     if not columns:
-        reason = " ".join(notes) or "there is none besides the target."
+        reason = " ".join(doubts) or "there is none besides the target."
         raise ValueError(f"no column of the table can serve as an input: {reason}")
-    schema = Schema(tuple(columns), missing, na_values, unknown)
+    remarks = [f"{scan.name!r} {one}." for scan in used for one in scan.remarks]
+    notes = (*doubts, *remarks, *_encodings(columns), *_gaps(columns))
+    schema = Schema(tuple(columns), missing, na_values, unknown, None, notes, doubts)
     _require_distinct_features(schema)
-    return InferredSchema(schema, tuple(notes), n_rows)
+    return schema
 
 
 @dataclass
@@ -97,59 +92,74 @@ class ColumnScan:
     declared_categorical: bool = False
     column_class: type[Column] | None = None
     statistics: ColumnStatistics | None = None
+    n_empty: int = 0  # cells before the first value
 
     def add(self, cells: Cells) -> None:
         """Update by further cells."""
         declared = CategoryColumn if self.declared_categorical else None
         self.column_class = self.column_class or declared or column_type(cells)
         if self.column_class is None:
+            self.n_empty += len(cells.present)
             return
-        self.statistics = self.statistics or self.column_class.statistics()
+        if self.statistics is None:
+            self.statistics = self.column_class.statistics()
+            self.statistics.n_missing = self.n_empty
         self.statistics.add(cells)
-        if self.declared_categorical and self.use is ColumnUse.IDENTIFIER:
-            text = f"column {self.name!r} has more than {MAX_CATEGORIES} categories"
-            raise ValueError(f"{text}; join some of them, or use it as a number.")
 
     @property
     def use(self) -> ColumnUse:
         """Whether the column is an input, or why it is excluded."""
-        return ColumnUse.EMPTY if self.statistics is None else self.statistics.use
+        use = ColumnUse.EMPTY if self.statistics is None else self.statistics.use
+        named = use is ColumnUse.IDENTIFIER and self.declared_categorical
+        return ColumnUse.INPUT if named else use
 
     @property
-    def resembles_dates(self) -> bool:
-        """Whether it contains dates as texts, and was not declared categorical."""
-        dates = self.statistics is not None and self.statistics.resembles_dates
-        return dates and not self.declared_categorical
+    def remarks(self) -> list[str]:
+        """What a user may want to know about the column."""
+        return [] if self.statistics is None else self.statistics.remarks()
 
-    def column(self) -> Column:
-        """The column of the schema."""
+    def column(self, indicates_missing: bool) -> Column:
+        """The column of the schema, perhaps with an indicator of its missing cells."""
         assert self.column_class is not None
-        return self.column_class.from_statistics(self.name, self.statistics)
+        column = self.column_class.from_statistics(self.name, self.statistics)
+        return column if indicates_missing else replace(column, n_missing=0)
 
 
-def _notes(scans: list[ColumnScan]) -> list[str]:
-    """Sentences about excluded columns, about encodings, and about dates in other forms."""
-    notes = []
-    for use in (ColumnUse.EMPTY, ColumnUse.CONSTANT):
+def _excluded(scans: list[ColumnScan]) -> list[str]:
+    """Sentences about excluded columns."""
+    sentences = []
+    for use in ColumnUse:
         names = [scan.name for scan in scans if scan.use is use]
-        if names:
-            notes.append(f"Excluded ({use.value}): {some(names, 20)}.")
-    for scan in scans:
-        if scan.use is ColumnUse.IDENTIFIER:
-            dates = "dates; write them as 2023-12-31"
-            content = dates if scan.resembles_dates else "identifiers or free text"
-            many = f"{scan.name} has more than {MAX_CATEGORIES} distinct texts"
-            notes.append(f"Excluded: {many}, probably {content}.")
-    inputs = [scan for scan in scans if scan.use is ColumnUse.INPUT]
+        if names and use is not ColumnUse.INPUT:
+            sentences.append(f"Excluded ({use.value}): {some(names, 20)}.")
+    excluded = [scan for scan in scans if scan.use is ColumnUse.IDENTIFIER]
+    return sentences + _doubts(excluded)
+
+
+def _doubts(scans: list[ColumnScan]) -> list[str]:
+    """Sentences about columns that may not be meant as they are read."""
+    return [
+        f"{scan.name!r} {doubt}."
+        for scan in scans
+        if scan.statistics is not None and not scan.declared_categorical
+        for doubt in scan.statistics.doubts()
+    ]
+
+
+def _encodings(columns: list[Column]) -> list[str]:
+    """Sentences about how columns are encoded."""
+    sentences = []
     for one in COLUMN_TYPES.values():
-        labels = [scan.column().label for scan in inputs if scan.column_class is one]
+        labels = [column.label for column in columns if type(column) is one]
         if one.note and labels:
-            notes.append(one.note.format(some(labels, 20)))
-    for scan in inputs:
-        if scan.resembles_dates:
-            form = "write them as 2023-12-31 to encode them as days"
-            notes.append(f"{scan.name} probably contains dates; {form}.")
-    return notes
+            sentences.append(one.note.format(some(labels, 20)))
+    return sentences
+
+
+def _gaps(columns: list[Column]) -> list[str]:
+    """A sentence about missing cells."""
+    gaps = [f"{column.name} ({column.n_missing})" for column in columns if column.n_missing]
+    return [f"Missing values filled in (number of rows): {some(gaps, 20)}."] if gaps else []
 
 
 def _as_tuple(parameter: str, values: Any) -> tuple[Any, ...]:

@@ -37,11 +37,9 @@ class ModelColumns:
         path: Path,
         console: Console,
         y: np.ndarray | None = None,
-        *,
-        keep_missing: bool = False,
     ) -> tuple[Any, np.ndarray | None]:
         """Rows without missing values, and their target if it was observed."""
-        rows, kept = self.schema.convert(frame, keep_missing=keep_missing)
+        rows, kept = self.schema.convert(frame)
         if y is not None:
             y = y[kept]
             rows, y = rows[~np.isnan(y)], y[~np.isnan(y)]
@@ -64,7 +62,7 @@ class ModelColumns:
         """Positive weights of some rows; NaN where they are missing and such rows are excluded."""
         weight = numeric_column(name, frame, self.schema.na_values, first_row, "the weight")
         bad = ~(weight > 0)
-        if self.schema.missing == "drop":
+        if self.schema.missing != "error":
             bad &= ~np.isnan(weight)
         if bad.any():
             i = int(np.argmax(bad))
@@ -81,7 +79,7 @@ class ModelColumns:
         if target is None or target not in table.names:
             console.note(f"{table.path} has no column {target!r}: there are no observations.")
             frame = sample_rows(table, columns, console)
-            rows, y = self.complete_rows(frame, table.path, console, y, keep_missing=True)
+            rows, y = self.complete_rows(frame, table.path, console, y)
             return rows, y, None
         names = [*columns, target, *([] if weight is None else [weight])]
         frame = sample_rows(table, list(dict.fromkeys(names)), console)
@@ -89,7 +87,7 @@ class ModelColumns:
         if weight is not None:
             weights = self.weights(weight, frame)
             y = np.where(np.isnan(weights), np.nan, y)
-        rows, y = self.complete_rows(frame, table.path, console, y, keep_missing=True)
+        rows, y = self.complete_rows(frame, table.path, console, y)
         if weights is not None:
             weights = weights[frame.index.get_indexer(rows.index)]
         return rows, y, weights
@@ -114,4 +112,6 @@ def _saved_schema(document: Mapping[str, Any]) -> Schema | None:
     if columns["schema"] is not None:
         return Schema.from_description(columns["schema"])
     names = columns["names"]
-    return None if names is None else Schema(tuple(NumberColumn(str(name)) for name in names))
+    if names is None:
+        return None
+    return Schema(tuple(NumberColumn(str(name)) for name in names), missing="error")

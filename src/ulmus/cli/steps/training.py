@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from ulmus.cli.console import Console
 from ulmus.cli.steps.files import note_excluded
 from ulmus.cli.steps.roles import TrainConfig
@@ -39,9 +40,9 @@ class TrainResult:
 
     def save(self, output: Path, *, rows: bool, console: Console) -> None:
         """Write the model file."""
-        names = {"target": self.config.target, "sample_weight": self.config.weight}
+        config = self.config
         with console.working(f"Writing {output}"):
-            save(self.model, output, rows=rows, **names)
+            save(self.model, output, rows=rows, target=config.target, sample_weight=config.weight)
 
 
 def train(
@@ -49,8 +50,13 @@ def train(
 ) -> TrainResult:
     """Fit in memory or block by block; by default, large tables are read in blocks."""
     table = config.table
-    columns = {"categorical": config.categorical, "na_values": config.na_values}
-    model = ELMEnsembleRegressor(n_jobs=-1, missing=config.missing, **columns, **parameters)
+    model = ELMEnsembleRegressor(
+        n_jobs=-1,
+        categorical=config.categorical,
+        missing=config.missing,
+        na_values=config.na_values,
+        **parameters,
+    )
     if table.is_large if stream is None else stream:
         console.note(
             f"{table.path} has about {table.n_cells:,} cells and is read in blocks: training rows "
@@ -82,7 +88,7 @@ def _train_in_memory(config: TrainConfig, model: Any, console: Console) -> Train
     with console.working(f"Fitting {len(y):,} rows"):
         model._fit_table(inputs, y, weight, arguments, learn_columns=True)
     # The rows that the fit kept; the report counts the cells that it filled in.
-    inputs, kept = model.columns_.convert(inputs, keep_missing=True)
+    inputs, kept = model.columns_.convert(inputs)
     return TrainResult(config, model, len(frame) - len(inputs), inputs, y[kept])
 
 

@@ -1,4 +1,4 @@
-"""The types of columns: number, boolean, date and category.
+"""The types of columns: numbers, booleans, dates, durations, times of day and categories.
 
 A new type is a subclass of :class:`Column` and an entry of ``COLUMN_TYPES``. It implements how a
 column is recognised, parsed to one code per cell, encoded as inputs of a model, and described.
@@ -10,8 +10,9 @@ from typing import Any
 
 from ulmus.tables.cells import Cells
 from ulmus.tables.columns.base import Column
-from ulmus.tables.columns.category import CategoryColumn
-from ulmus.tables.columns.numeric import BooleanColumn, DateColumn, NumberColumn, NumericColumn
+from ulmus.tables.columns.category import CategoryColumn, OrderedColumn, TargetEncodedColumn
+from ulmus.tables.columns.dates import DateColumn, DayColumn, DurationColumn, TimeColumn
+from ulmus.tables.columns.numeric import BooleanColumn, NumberColumn, NumericColumn
 
 __all__ = [
     "COLUMN_TYPES",
@@ -19,15 +20,30 @@ __all__ = [
     "CategoryColumn",
     "Column",
     "DateColumn",
+    "DayColumn",
+    "DurationColumn",
     "NumberColumn",
     "NumericColumn",
+    "OrderedColumn",
+    "TargetEncodedColumn",
+    "TimeColumn",
     "column_type",
     "dtype_column_type",
 ]
 
 # The order is that of recognition by values.
 COLUMN_TYPES: dict[str, type[Column]] = {
-    one.type_name: one for one in (BooleanColumn, DateColumn, NumberColumn, CategoryColumn)
+    one.type_name: one
+    for one in (
+        BooleanColumn,
+        DateColumn,
+        DurationColumn,
+        TimeColumn,
+        NumberColumn,
+        OrderedColumn,
+        TargetEncodedColumn,
+        CategoryColumn,
+    )
 }
 
 

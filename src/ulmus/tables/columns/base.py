@@ -5,18 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ulmus.tables.cells import Cells, number_of
+from ulmus.tables.cells import LEADING_ZERO, Cells, number_of, text_of
 from ulmus.tables.dates import AMBIGUOUS_DATE_TEXT, DATE_TEXT
 
-# A column of more distinct texts than this is an identifier or free text, not a category.
-MAX_CATEGORIES = 100
-# Number of values from which a median is computed.
+# A category of more levels than this is encoded by target statistics, not by indicators.
+MAX_INDICATORS = 30
+# Levels of a category of which no more are counted.
+MAX_LEVELS = 100_000
+# Number of values from which a median and the steps of dates are computed.
 MEDIAN_VALUES = 100_000
 
 
@@ -26,25 +28,45 @@ class ColumnUse(Enum):
     INPUT = "input"
     EMPTY = "no values"
     CONSTANT = "constant"
-    IDENTIFIER = "too many distinct texts"
+    IDENTIFIER = "nearly all texts are distinct"
 
 
 class ColumnStatistics(ABC):
     """What decides whether and how a column becomes an input."""
 
-    @abstractmethod
+    n_missing = 0  # cells without a value
+    n_values = 0  # cells with a value
+
     def add(self, cells: Cells) -> None:
         """Update by further cells."""
+        present = int(np.sum(cells.present))
+        self._update(cells)
+        self.n_missing += len(cells.present) - present
+        self.n_values += present
+
+    @abstractmethod
+    def _update(self, cells: Cells) -> None:
+        """Update the statistics of values."""
 
     @property
     @abstractmethod
-    def use(self) -> ColumnUse:
-        """Whether the column is an input."""
+    def varies(self) -> bool:
+        """Whether there are two values."""
 
     @property
-    def resembles_dates(self) -> bool:
-        """Whether most texts are dates, in whatever form."""
-        return False
+    def use(self) -> ColumnUse:
+        """An input, unless all cells are equal."""
+        if not self.n_values:
+            return ColumnUse.EMPTY
+        return ColumnUse.INPUT if self.varies or self.n_missing else ColumnUse.CONSTANT
+
+    def doubts(self) -> list[str]:
+        """What may be wrong with the column, as ends of a sentence that starts with its name."""
+        return []
+
+    def remarks(self) -> list[str]:
+        """What is less likely to be wrong, likewise."""
+        return []
 
 
 class NumericStatistics(ColumnStatistics):
@@ -53,28 +75,42 @@ class NumericStatistics(ColumnStatistics):
     def __init__(self, parse: Callable[[Cells], np.ndarray]) -> None:
         self.parse = parse
         self.parts: list[np.ndarray] = []
-        self.n_values = 0
         self.low, self.high = np.inf, -np.inf
+        self.has_separators = False
 
-    def add(self, cells: Cells) -> None:
-        """Update by further cells."""
+    def _update(self, cells: Cells) -> None:
+        """Update range, first values, and what the texts look like."""
         values = self.parse(cells)
         values = values[~np.isnan(values)]
         if len(values):
             self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
         if self.n_values < MEDIAN_VALUES:
             self.parts.append(values[: MEDIAN_VALUES - self.n_values].copy())
-        self.n_values += len(values)
+        if not cells.is_typed:
+            self.has_separators |= any("," in text_of(value) for value in cells.distinct())
 
     @property
-    def use(self) -> ColumnUse:
-        """An input, unless all numbers are equal."""
-        return ColumnUse.INPUT if self.low < self.high else ColumnUse.CONSTANT
+    def varies(self) -> bool:
+        """Whether two numbers differ."""
+        return bool(self.low < self.high)
 
     @property
-    def median(self) -> float:
-        """Median of the first values."""
-        return float(np.median(np.concatenate(self.parts)))
+    def values(self) -> np.ndarray:
+        """The first values."""
+        return np.concatenate(self.parts)
+
+    def doubts(self) -> list[str]:
+        """Thousands separators."""
+        text = "contains commas, which are read as thousands separators"
+        return [text] if self.has_separators else []
+
+    def remarks(self) -> list[str]:
+        """Numbers that count the rows."""
+        values = np.unique(self.values)
+        counts_rows = len(values) == self.n_values == self.high - self.low + 1 >= 10
+        if counts_rows and np.all(values == np.round(values)):
+            return ["numbers the rows; drop it if it is an identifier"]
+        return []
 
 
 class CategoryStatistics(ColumnStatistics):
@@ -83,26 +119,45 @@ class CategoryStatistics(ColumnStatistics):
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.declared: tuple[str, ...] = ()
+        self.is_typed = self.is_ordered = False
 
-    def add(self, cells: Cells) -> None:
-        """Update by further cells, unless there are too many texts already."""
-        if self.use is not ColumnUse.IDENTIFIER:
-            self.counts.update(cells.texts)
-            self.declared = self.declared or cells.declared_categories
+    def _update(self, cells: Cells) -> None:
+        """Update the counts, unless there are too many texts already."""
+        if len(self.counts) <= MAX_LEVELS:
+            self.counts.update(cells.counts())
+        self.declared = self.declared or cells.declared_categories
+        self.is_typed |= cells.is_typed
+        self.is_ordered |= bool(getattr(cells.series.dtype, "ordered", False))
+
+    @property
+    def varies(self) -> bool:
+        """Whether two texts differ."""
+        return len(self.counts) > 1
 
     @property
     def use(self) -> ColumnUse:
-        """An input, unless all texts are equal or there are too many."""
-        if len(self.counts) > MAX_CATEGORIES:
+        """An input, unless all cells are equal or nearly all of many texts are distinct."""
+        few_repeats = len(self.counts) > max(MAX_INDICATORS, self.n_values / 2)
+        all_distinct = len(self.counts) == self.n_values >= 10
+        if self.varies and (few_repeats or all_distinct) and not self.is_ordered:
             return ColumnUse.IDENTIFIER
-        return ColumnUse.INPUT if len(self.counts) > 1 else ColumnUse.CONSTANT
+        return super().use
 
-    @property
-    def resembles_dates(self) -> bool:
-        """Whether most texts are dates, in whatever form."""
+    def doubts(self) -> list[str]:
+        """Dates in other forms, and numbers among texts."""
+        doubts, total = [], max(sum(self.counts.values()), 1)
         forms = (DATE_TEXT, AMBIGUOUS_DATE_TEXT)
-        dates = (n for text, n in self.counts.items() if any(f.fullmatch(text) for f in forms))
-        return 2 * sum(dates) > self.counts.total()
+        dates = sum(n for text, n in self.counts.items() if any(f.fullmatch(text) for f in forms))
+        if 2 * dates > total:
+            doubts.append("probably contains dates; write them as 2023-12-31 to use them as dates")
+        numbers = {text for text in self.counts if number_of(text) is not None}
+        if self.is_typed:
+            return doubts
+        if any(LEADING_ZERO.fullmatch(text) for text in numbers):
+            doubts.append("has leading zeros and is used as names")
+        elif 0 < len(numbers) < len(self.counts):
+            doubts.append("mixes numbers and texts and is used as a category")
+        return doubts
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -111,15 +166,33 @@ class CategoryStatistics(ColumnStatistics):
         others = sorted(set(self.counts).difference(declared), key=_by_number)
         return tuple(map(str, [*declared, *others]))
 
-    @property
-    def mode(self) -> str:
-        """The most frequent category."""
-        return str(self.counts.most_common(1)[0][0])
-
 
 def _by_number(text: str) -> tuple[float, str]:
     number = number_of(text)
     return (float("inf"), text) if number is None else (number, text)
+
+
+class Levels(NamedTuple):
+    """The categories of a column as values of the inputs of a model."""
+
+    values: np.ndarray  # (L, width): inputs of each category
+    shares: np.ndarray  # (L,): share of each category in the training rows
+    unknown: np.ndarray  # (width,): inputs of an unknown category
+
+
+def as_lists(value: Any) -> Any:
+    """Nested tuples as lists, for JSON."""
+    return [as_lists(one) for one in value] if isinstance(value, tuple) else value
+
+
+def as_tuples(value: Any) -> Any:
+    """Nested lists of JSON as tuples."""
+    return tuple(as_tuples(one) for one in value) if isinstance(value, list) else value
+
+
+def missing_feature(name: str) -> str:
+    """Name of the input that indicates missing cells of a column."""
+    return f"{name} (missing)"
 
 
 @dataclass(frozen=True)
@@ -130,6 +203,8 @@ class Column(ABC):
     ----------
     name : str
         Name of the column.
+    n_missing : int
+        Number of training rows that have no value. If there are any, an input indicates them.
     type_name : str
         Name of the type, as in files.
     plural : str
@@ -149,6 +224,7 @@ class Column(ABC):
     """
 
     name: str
+    n_missing: int = field(default=0, kw_only=True)  # training rows without a value
     type_name: ClassVar[str]
     plural: ClassVar[str]
     categorical: ClassVar[bool] = False
@@ -177,16 +253,13 @@ class Column(ABC):
 
     def describe(self) -> dict[str, Any]:
         """A description for JSON: the type, and the fields."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        lists = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
-        return {"type": self.type_name, **lists}
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {"type": self.type_name, **{name: as_lists(v) for name, v in values.items()}}
 
     @classmethod
     def from_description(cls, description: dict[str, Any]) -> Self:
         """The column of a JSON description."""
-        lists = {n: tuple(v) for n, v in description.items() if isinstance(v, list)}
-        values: dict[str, Any] = {**description, **lists}
-        del values["type"]
+        values = {name: as_tuples(v) for name, v in description.items() if name != "type"}
         return cls(**values)
 
     @classmethod
@@ -198,27 +271,42 @@ class Column(ABC):
         return ", ".join(texts) + (f" and {more} more" if more else "")
 
     @property
+    @abstractmethod
     def features(self) -> tuple[str, ...]:
         """Names of the inputs that encode it."""
-        return (self.name,)
+
+    @property
+    def predictors(self) -> tuple[bool, ...]:
+        """Which inputs predict missing ones: all but indicators of missing cells."""
+        return tuple(name != missing_feature(self.name) for name in self.features)
+
+    @property
+    def fill_code(self) -> float:
+        """The code that replaces missing cells where the other columns are not used for that."""
+        return 0.0
+
+    @property
+    def indicates_missing(self) -> bool:
+        """Whether an input indicates missing cells."""
+        return self.n_missing > 0
+
+    @property
+    def levels(self) -> Levels | None:
+        """Its categories as values of the inputs; None for a column of another type."""
+        return None
 
     @property
     def label(self) -> str:
         """How a note names the column."""
         return self.name
 
-    @property
-    @abstractmethod
-    def fill_code(self) -> float:
-        """The code that replaces missing cells when they are imputed."""
-
     @abstractmethod
     def parse(self, cells: Cells) -> np.ndarray:
         """One code per cell, NaN where missing."""
 
+    @abstractmethod
     def encode(self, codes: np.ndarray) -> np.ndarray:
         """Inputs of a model, shape (n, features)."""
-        return codes[:, None]
 
     def to_pandas(self, codes: np.ndarray) -> Any:
         """Codes as values of a data frame."""

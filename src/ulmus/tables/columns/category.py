@@ -1,4 +1,4 @@
-"""Columns of categories."""
+"""Columns of categories: indicators of few levels, ranks of ordered ones, statistics of many."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any, Self
 import numpy as np
 
 from ulmus.tables.cells import Cells, some
-from ulmus.tables.columns.base import CategoryStatistics, Column
+from ulmus.tables.columns.base import CategoryStatistics, Column, Levels, missing_feature
 
 
 @dataclass(frozen=True)
 class CategoryColumn(Column):
     """A column of categories, encoded as one indicator each.
+
+    Missing cells are a category of their own if training rows have any. Other cells without a
+    category of the training rows have the shares of the categories as indicators.
 
     Parameters
     ----------
@@ -21,18 +24,18 @@ class CategoryColumn(Column):
         Name of the column.
     categories : tuple of str
         Its categories, as text.
-    fill : str
-        Most frequent category, which replaces missing cells when they are imputed.
+    counts : tuple of int, default=()
+        Number of training rows with each category; equal ones by default.
 
     Examples
     --------
     >>> from ulmus.tables import CategoryColumn
-    >>> CategoryColumn("species", ("elm", "oak"), fill="elm").features
+    >>> CategoryColumn("species", ("elm", "oak")).features
     ('species=elm', 'species=oak')
     """
 
     categories: tuple[str, ...]
-    fill: str
+    counts: tuple[int, ...] = ()
 
     type_name, plural, categorical = "category", "categories", True
     note = "Encoded as categories (number of levels): {}."
@@ -41,11 +44,13 @@ class CategoryColumn(Column):
         texts = all(isinstance(category, str) for category in self.categories)
         if not texts or not isinstance(self.categories, tuple):
             raise TypeError(f"categories of {self.name!r} must be a tuple of texts")
+        if self.counts and len(self.counts) != len(self.categories):
+            raise ValueError(f"{self.name!r} must have one count for each category")
 
     @classmethod
     def matches_dtype(cls, dtype: Any) -> bool:
-        """Categorical dtypes."""
-        return hasattr(dtype, "categories")
+        """Categorical dtypes without an order."""
+        return hasattr(dtype, "categories") and not dtype.ordered
 
     @classmethod
     def matches_values(cls, values: list[Any]) -> bool:
@@ -59,38 +64,61 @@ class CategoryColumn(Column):
 
     @classmethod
     def from_statistics(cls, name: str, statistics: CategoryStatistics) -> Self:
-        """A column whose missing cells are the most frequent category."""
-        return cls(name, statistics.categories, statistics.mode)
+        """A column of the categories of the statistics."""
+        categories = statistics.categories
+        counts = tuple(int(statistics.counts[one]) for one in categories)
+        return cls(name, categories, counts, n_missing=statistics.n_missing)
 
     @property
     def features(self) -> tuple[str, ...]:
-        """One input per category."""
-        return tuple(f"{self.name}={category}" for category in self.categories)
+        """One input per category, and one for missing cells."""
+        names = tuple(f"{self.name}={category}" for category in self.categories)
+        return (*names, missing_feature(self.name)) if self.indicates_missing else names
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Share of each category in the training rows that have one, shape (L,)."""
+        counts = np.array(self.counts or (1,) * len(self.categories), dtype=float)
+        return np.asarray(counts / np.sum(counts))
+
+    @property
+    def levels(self) -> Levels:
+        """Indicators of each category; the shares for an unknown one."""
+        n_levels, width = len(self.categories), len(self.features)
+        unknown = np.zeros(width)
+        unknown[:n_levels] = self.shares
+        return Levels(np.eye(n_levels, width), self.shares, unknown)
 
     @property
     def label(self) -> str:
         """Name and number of categories."""
         return f"{self.name} ({len(self.categories)})"
 
-    @property
-    def fill_code(self) -> float:
-        """Index of the most frequent category."""
-        return float(self.categories.index(self.fill))
-
     def parse(self, cells: Cells) -> np.ndarray:
         """The index of each cell among the categories, NaN where missing, -1 where unknown."""
         return cells.codes(self.categories)
 
     def encode(self, codes: np.ndarray) -> np.ndarray:
-        """Indicators, shape (n, categories), all zero for an unknown category."""
-        return (codes[:, None] == np.arange(len(self.categories))).astype(float)
+        """Indicators, shape (n, features)."""
+        levels = self.levels
+        last = np.eye(len(self.features))[-1] if self.indicates_missing else levels.unknown
+        table = np.vstack([levels.values, last, levels.unknown])
+        return table[self._rows(codes)]
+
+    def _rows(self, codes: np.ndarray) -> np.ndarray:
+        """Row of each code in a table of the categories, missing and unknown ones."""
+        index = np.where(np.isnan(codes), len(self.categories), codes)
+        return np.where(index < 0, len(self.categories) + 1, index).astype(int)
 
     def to_pandas(self, codes: np.ndarray) -> Any:
         """A categorical with all categories of the model."""
         import pandas as pd
 
         index = np.nan_to_num(codes, nan=-1).astype(int)
-        return pd.Categorical.from_codes(index, dtype=pd.CategoricalDtype(list(self.categories)))
+        ordered = isinstance(self, OrderedColumn)
+        return pd.Categorical.from_codes(
+            index, dtype=pd.CategoricalDtype(list(self.categories), ordered)
+        )
 
     def parse_text(self, text: str) -> str:
         """One of the categories."""
@@ -99,3 +127,143 @@ class CategoryColumn(Column):
             quotes = "put quotes around one that contains a comma"
             raise ValueError(f"{text!r} is not a category of {categories}; {quotes}.")
         return text
+
+
+class OrderedColumn(CategoryColumn):
+    """A column of ordered categories, encoded as their ranks 0, 1, ...
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    categories : tuple of str
+        Its categories in their order.
+    counts : tuple of int, default=()
+        Number of training rows with each category; equal ones by default.
+
+    Examples
+    --------
+    >>> from ulmus.tables import OrderedColumn
+    >>> OrderedColumn("size", ("small", "large")).levels.values.ravel()
+    array([0., 1.])
+    """
+
+    type_name, plural = "ordered", "ordered categories"
+    note = "Encoded as ranks of ordered categories (number of levels): {}."
+
+    @classmethod
+    def matches_dtype(cls, dtype: Any) -> bool:
+        """Categorical dtypes with an order."""
+        return hasattr(dtype, "categories") and bool(dtype.ordered)
+
+    @classmethod
+    def matches_values(cls, values: list[Any]) -> bool:
+        """Values have no order without a dtype."""
+        return False
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The rank, and an indicator of missing cells."""
+        return (self.name, missing_feature(self.name)) if self.indicates_missing else (self.name,)
+
+    @property
+    def fill_code(self) -> float:
+        """The mean rank, rounded."""
+        return float(np.round(self.shares @ np.arange(len(self.categories))))
+
+    @property
+    def levels(self) -> Levels:
+        """Ranks; their mean for an unknown category."""
+        values = np.zeros((len(self.categories), len(self.features)))
+        values[:, 0] = np.arange(len(self.categories))
+        unknown = np.zeros(len(self.features))
+        # Not a rank, by which it is recognised.
+        unknown[0] = np.round(self.shares @ values[:, 0], 3) + 5e-4
+        return Levels(values, self.shares, unknown)
+
+    def encode(self, codes: np.ndarray) -> np.ndarray:
+        """Ranks, NaN where missing, and indicators of missing cells, shape (n, features)."""
+        rank = np.where(codes < 0, self.levels.unknown[0], codes)
+        if self.indicates_missing:
+            return np.stack([rank, np.isnan(codes)], axis=1).astype(float)
+        return np.nan_to_num(rank, nan=self.levels.unknown[0])[:, None]
+
+
+@dataclass(frozen=True)
+class TargetEncodedColumn(CategoryColumn):
+    """A column of many categories, encoded by the mean output of each.
+
+    The mean of a category of few rows is shrunk to the mean of all rows by its reliability, which
+    is a further input. Missing cells are a category of their own if training rows have any.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    categories : tuple of str
+        Its categories, as text.
+    counts : tuple of int, default=()
+        Number of training rows with each category.
+    means : tuple of tuples of float
+        Shrunken mean of each output in each category, and for missing cells.
+    reliability : tuple of float
+        Share of the mean of a category that comes from its rows, between 0 and 1.
+    center : tuple of float
+        Mean of each output.
+
+    Examples
+    --------
+    >>> from ulmus.tables import TargetEncodedColumn
+    >>> column = TargetEncodedColumn(
+    ...     "town", ("A", "B"), (3, 1), ((2.0,), (1.5,)), (0.9, 0.8), (1.8,)
+    ... )
+    >>> column.features
+    ('town (mean)', 'town (reliability)')
+    """
+
+    means: tuple[tuple[float, ...], ...] = ()
+    reliability: tuple[float, ...] = ()
+    center: tuple[float, ...] = ()
+
+    type_name = "target-encoded category"
+    note = "Encoded by the mean target of each category (number of levels): {}."
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        n_rows = len(self.categories) + self.indicates_missing
+        widths = {len(mean) for mean in self.means}
+        if not len(self.means) == len(self.reliability) == n_rows or widths != {len(self.center)}:
+            raise ValueError(f"{self.name!r} must have statistics of each category")
+
+    @classmethod
+    def matches_dtype(cls, dtype: Any) -> bool:
+        """No dtype says how many categories there are."""
+        return False
+
+    @classmethod
+    def matches_values(cls, values: list[Any]) -> bool:
+        """The number of categories is known after all values."""
+        return False
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The mean of each output, and the reliability."""
+        n = len(self.center)
+        means = ["mean"] if n == 1 else [f"mean {k}" for k in range(n)]
+        return tuple(f"{self.name} ({one})" for one in (*means, "reliability"))
+
+    @property
+    def levels(self) -> Levels:
+        """Statistics of each category; the overall mean for an unknown one."""
+        values = self._statistics[: len(self.categories)]
+        return Levels(values, self.shares, np.array([*self.center, 0.0]))
+
+    @property
+    def _statistics(self) -> np.ndarray:
+        """Inputs of each category and of missing cells."""
+        return np.column_stack([np.array(self.means, dtype=float), self.reliability])
+
+    def encode(self, codes: np.ndarray) -> np.ndarray:
+        """Means and reliability, shape (n, features)."""
+        unknown = [self.levels.unknown] * (1 if self.indicates_missing else 2)
+        return np.vstack([self._statistics, *unknown])[self._rows(codes)]

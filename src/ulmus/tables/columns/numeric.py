@@ -1,8 +1,7 @@
-"""Columns with one number per cell: numbers, booleans and dates."""
+"""Columns with one number per cell: numbers and booleans."""
 
 from __future__ import annotations
 
-import datetime
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,14 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from ulmus.tables.cells import BOOLEANS, Cells, number_of, text_of
-from ulmus.tables.columns.base import Column, NumericStatistics
-from ulmus.tables.dates import DATE_TEXT, days_since_1970, parsed_dates
+from ulmus.tables.cells import BOOLEANS, LEADING_ZERO, Cells, number_of, text_of
+from ulmus.tables.columns.base import Column, NumericStatistics, missing_feature
 
 
 @dataclass(frozen=True)
 class NumericColumn(Column):
-    """A column with one number per cell, which is its code and its input."""
+    """A column with one number per cell, which is its code and its first input."""
 
     fill: float = 0.0
 
@@ -33,13 +31,24 @@ class NumericColumn(Column):
 
     @classmethod
     def from_statistics(cls, name: str, statistics: NumericStatistics) -> Self:
-        """A column whose missing cells are the median."""
-        return cls(name, statistics.median)
+        """A column with the median of the first values."""
+        fill = float(np.median(statistics.values))
+        return cls(name, fill, n_missing=statistics.n_missing)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The number, and an indicator of missing cells if training rows have any."""
+        return (self.name, missing_feature(self.name)) if self.indicates_missing else (self.name,)
 
     @property
     def fill_code(self) -> float:
-        """The number that replaces missing cells when they are imputed."""
+        """The median."""
         return float(self.fill)
+
+    def encode(self, codes: np.ndarray) -> np.ndarray:
+        """Numbers, NaN where missing, and indicators of missing cells, shape (n, features)."""
+        inputs = [codes, np.isnan(codes)] if self.indicates_missing else [codes]
+        return np.stack(inputs, axis=1).astype(float)
 
     def parse_text(self, text: str) -> float | str:
         """The number that a text is, or the text."""
@@ -55,13 +64,13 @@ class NumberColumn(NumericColumn):
     name : str
         Name of the column.
     fill : float
-        Median, which replaces missing cells when they are imputed.
+        Median, which replaces missing cells if the other columns do not predict them.
 
     Examples
     --------
     >>> from ulmus.tables import NumberColumn
     >>> NumberColumn("t").describe()
-    {'type': 'number', 'name': 't', 'fill': 0.0}
+    {'type': 'number', 'name': 't', 'fill': 0.0, 'n_missing': 0}
     """
 
     type_name, plural, continuous = "number", "numbers", True
@@ -75,8 +84,14 @@ class NumberColumn(NumericColumn):
 
     @classmethod
     def matches_values(cls, values: list[Any]) -> bool:
-        """Texts of which at least 80 % are numbers; the others are then errors."""
-        return bool(np.mean([number_of(text_of(value)) is not None for value in values]) >= 0.8)
+        """Texts of which at least 80 % are numbers; the others are then errors.
+
+        Texts of digits that start with zero, such as 00123, are names.
+        """
+        texts = [text_of(value) for value in values]
+        if any(LEADING_ZERO.fullmatch(text) for text in texts):
+            return False
+        return bool(np.mean([number_of(text) is not None for text in texts]) >= 0.8)
 
     @classmethod
     def parse(cls, cells: Cells) -> np.ndarray:
@@ -100,7 +115,7 @@ class BooleanColumn(NumericColumn):
     name : str
         Name of the column.
     fill : float
-        Median, which replaces missing cells when they are imputed.
+        Median, which replaces missing cells if the other columns do not predict them.
 
     Examples
     --------
@@ -138,57 +153,3 @@ class BooleanColumn(NumericColumn):
     def parse_text(self, text: str) -> float | str:
         """0 or 1."""
         return BOOLEANS.get(text.lower(), super().parse_text(text))
-
-
-class DateColumn(NumericColumn):
-    """A column of dates, times of day or durations, encoded as days.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    fill : float
-        Median in days (since 1970 for dates), which replaces missing cells when they are imputed.
-
-    Examples
-    --------
-    >>> from ulmus.tables import DateColumn
-    >>> DateColumn("day").parse_text("1970-01-11")
-    10.0
-    """
-
-    type_name, plural, continuous = "date", "dates", True
-    note = "Dates encoded as days since 1970 (times as fractions of a day): {}."
-
-    @classmethod
-    def matches_dtype(cls, dtype: Any) -> bool:
-        """Datetimes and timedeltas."""
-        return dtype.kind in "mM"
-
-    @classmethod
-    def matches_values(cls, values: list[Any]) -> bool:
-        """Dates or times of Python, or texts such as 2026-12-31."""
-        if all(isinstance(value, (datetime.date, datetime.time)) for value in values):
-            return True
-        return all(DATE_TEXT.fullmatch(text_of(value)) for value in values)
-
-    @classmethod
-    def parse(cls, cells: Cells) -> np.ndarray:
-        """Days."""
-        return cells.days()
-
-    @classmethod
-    def summary(cls, values: Any, show: Callable[[Any], str]) -> str:
-        """Range."""
-        return f"{values.min()} to {values.max()}"
-
-    def parse_text(self, text: str) -> float | str:
-        """Days since 1970 of a date; other numbers are days already."""
-        if not DATE_TEXT.fullmatch(text):
-            return super().parse_text(text)
-        import pandas as pd
-
-        days = float(days_since_1970(parsed_dates(pd.Series([text])))[0])
-        if np.isnan(days):
-            raise ValueError(f"{text!r} is not a date; write it as 2026-12-31.")
-        return days

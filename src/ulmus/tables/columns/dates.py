@@ -1,0 +1,217 @@
+"""Columns of dates, durations and times of day: a trend, and seasons as points of a circle."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ulmus.tables.cells import Cells, text_of
+from ulmus.tables.columns.base import NumericStatistics, missing_feature
+from ulmus.tables.columns.numeric import NumericColumn
+from ulmus.tables.dates import DATE_TEXT, days_since_1970, iso_text, parsed_dates
+
+YEAR = 365.2425
+# Seasons of dates, and their periods in days.
+SEASONS = {"year": YEAR, "week": 7.0, "day": 1.0}
+# A season requires dates of two periods, whose steps are at most a third of the period.
+PERIODS, STEPS = 2, 3
+
+
+class DayStatistics(NumericStatistics):
+    """Range and first values of a column of days."""
+
+    def remarks(self) -> list[str]:
+        """Successive days are no identifiers."""
+        return []
+
+
+@dataclass(frozen=True)
+class DayColumn(NumericColumn):
+    """A column whose cells are numbers of days, encoded as such and as seasons.
+
+    A season is a point on a circle: sine and cosine of the phase of a date in its period.
+    """
+
+    seasons: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The trend, two inputs for each season, and an indicator of missing cells."""
+        waves = (f"{self.name} ({season}, {w})" for season in self.seasons for w in ("sin", "cos"))
+        missing = (missing_feature(self.name),) if self.indicates_missing else ()
+        return (self.name, *waves, *missing)
+
+    @classmethod
+    def statistics(cls) -> NumericStatistics:
+        """Range and first values."""
+        return DayStatistics(cls.parse)
+
+    @classmethod
+    def parse(cls, cells: Cells) -> np.ndarray:
+        """Days."""
+        return cells.days()
+
+    def encode(self, codes: np.ndarray) -> np.ndarray:
+        """Days, seasons, and indicators of missing cells, shape (n, features)."""
+        inputs = [codes]
+        for season in self.seasons:
+            # All hours of a day have its phase in the week.
+            days = np.floor(codes) if season == "week" else codes
+            phase = 2 * np.pi * days / SEASONS[season]
+            inputs += [np.sin(phase), np.cos(phase)]
+        if self.indicates_missing:
+            inputs.append(np.isnan(codes))
+        return np.stack(inputs, axis=1).astype(float)
+
+    @classmethod
+    def summary(cls, values: Any, show: Callable[[Any], str]) -> str:
+        """Range."""
+        return f"{values.min()} to {values.max()}"
+
+
+class DateColumn(DayColumn):
+    """A column of dates, encoded as days since 1970 and as seasons.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    fill : float
+        Median in days since 1970, which replaces missing cells if the other columns do not predict
+        them.
+    seasons : tuple of {"year", "week", "day"}
+        Those that the range and the steps of the training dates resolve: two periods at least, and
+        steps of at most a third of a period.
+
+    Examples
+    --------
+    >>> from ulmus.tables import DateColumn
+    >>> DateColumn("day").parse_text("1970-01-11")
+    10.0
+    """
+
+    type_name, plural, continuous = "date", "dates", True
+    note = "Dates encoded as trend and seasons: {}."
+
+    @classmethod
+    def matches_dtype(cls, dtype: Any) -> bool:
+        """Datetimes and periods."""
+        return dtype.kind == "M" or type(dtype).__name__ == "PeriodDtype"
+
+    @classmethod
+    def matches_values(cls, values: list[Any]) -> bool:
+        """Dates of Python, or texts such as 2026-12-31."""
+        if all(isinstance(value, datetime.date) for value in values):
+            return True
+        return all(DATE_TEXT.fullmatch(text_of(value)) for value in values)
+
+    @classmethod
+    def from_statistics(cls, name: str, statistics: NumericStatistics) -> Self:
+        """A column with the median and the seasons of its dates."""
+        values = np.unique(statistics.values)
+        step = float(np.median(np.diff(values))) if len(values) > 1 else np.inf
+        span = statistics.high - statistics.low + step
+        seasons = tuple(
+            season
+            for season, period in SEASONS.items()
+            if span >= 0.99 * PERIODS * period and step <= period / STEPS
+        )
+        fill = float(np.median(statistics.values))
+        return cls(name, fill, seasons, n_missing=statistics.n_missing)
+
+    @property
+    def label(self) -> str:
+        """Name and seasons."""
+        return f"{self.name} ({', '.join(self.seasons) or 'no season'})"
+
+    def parse_text(self, text: str) -> float | str:
+        """Days since 1970 of a date; other numbers are days already."""
+        if not DATE_TEXT.fullmatch(text):
+            return super().parse_text(text)
+        import pandas as pd
+
+        days = float(days_since_1970(parsed_dates(pd.Series([text])))[0])
+        if np.isnan(days):
+            raise ValueError(f"{text!r} is not a date; write it as 2026-12-31.")
+        return days
+
+    def shown(self, days: float) -> str:
+        """A date as text, with its time of day if the dates of the column have one."""
+        return iso_text(days, with_time="day" in self.seasons)
+
+
+class DurationColumn(DayColumn):
+    """A column of durations, encoded as days.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    fill : float
+        Median in days, which replaces missing cells if the other columns do not predict them.
+    seasons : tuple
+        Always empty.
+
+    Examples
+    --------
+    >>> from ulmus.tables import DurationColumn
+    >>> DurationColumn("age").features
+    ('age',)
+    """
+
+    type_name, plural, continuous = "duration", "durations", True
+    note = "Durations encoded as days: {}."
+
+    @classmethod
+    def matches_dtype(cls, dtype: Any) -> bool:
+        """Timedeltas."""
+        return bool(dtype.kind == "m")
+
+    @classmethod
+    def matches_values(cls, values: list[Any]) -> bool:
+        """Timedeltas of Python."""
+        return all(isinstance(value, datetime.timedelta) for value in values)
+
+
+class TimeColumn(DayColumn):
+    """A column of times of day, encoded as fractions of a day and as points of a circle.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    fill : float
+        Median as a fraction of a day, which replaces missing cells if the other columns do not
+        predict them.
+    seasons : tuple
+        Always ``("day",)``.
+
+    Examples
+    --------
+    >>> from ulmus.tables import TimeColumn
+    >>> TimeColumn("hour", 0.5, ("day",)).features
+    ('hour', 'hour (day, sin)', 'hour (day, cos)')
+    """
+
+    type_name, plural, continuous = "time", "times of day", True
+    note = "Times of day encoded as fractions of a day and as points of a circle: {}."
+
+    @classmethod
+    def matches_dtype(cls, dtype: Any) -> bool:
+        """No dtype of pandas is a time of day."""
+        return False
+
+    @classmethod
+    def matches_values(cls, values: list[Any]) -> bool:
+        """Times of Python."""
+        return all(isinstance(value, datetime.time) for value in values)
+
+    @classmethod
+    def from_statistics(cls, name: str, statistics: NumericStatistics) -> Self:
+        """A column with the median of its times."""
+        fill = float(np.median(statistics.values))
+        return cls(name, fill, ("day",), n_missing=statistics.n_missing)
