@@ -46,6 +46,7 @@ REMOVED = 0.3  # share of removed cells
 MANY_ROWS = 3000
 N_LEVELS = (50, 500, 5000)
 NOISE = {"default noise": "auto", "AR1": AR1(time="date")}
+INSIDE = "random rows"
 PERIODICITY = "residual-periodicity"
 
 
@@ -159,13 +160,13 @@ def dates(results: Results) -> Iterator[Row]:
         n = len(read.y)
         for split in range(1 if results.options.quick else 3):
             train, test = split_rows(n, split)
-            series_scores(results, f"{name}, random rows", read, by_hand, train, test, split)
+            series_scores(results, f"{name}, {INSIDE}", read, by_hand, train, test, split)
         last = round(0.9 * n)
         ends = np.arange(last), np.arange(last, n)
         series_scores(results, f"{name}, last tenth", read, by_hand, *ends, 0)
         for noise, value in NOISE.items() if "ulmus" in results.options.models else ():
             results.score("dates", name, noise, 0, partial(periods, read, value))
-    titles = [f"{name}, {rows}" for name in sources for rows in ("random rows", "last tenth")]
+    titles = [f"{name}, {rows}" for name in sources for rows in (INSIDE, "last tenth")]
     for line in (line for title in [*titles, *sources] for line in results.errors("dates", title)):
         results.options.printer(line)
     for title in titles:
@@ -216,7 +217,8 @@ def explained(values: Array, unit: pd.Series) -> float:
 
 
 def series_rows(results: Results, title: str) -> Iterator[Row]:
-    for other, target in {"by hand": 1.1, "boosting": None}.items():
+    inside = title.endswith(INSIDE)  # beyond the training dates, trends are extrapolated
+    for other, target in {"by hand": 1.1 if inside else None, "boosting": None}.items():
         pairs = results.pairs("dates", title, "ulmus", other)
         if pairs:
             ratio = float(np.exp(log_ratio(pairs)))
