@@ -45,7 +45,7 @@ def fit_command(csv, *options):
     """The estimator of a model file that a command wrote."""
     path = csv.parent / "model.ulmus"
     done("fit", csv, "-t", "y", "-o", path, *PLAIN, *options)
-    return ulmus.load(path).steps[-1][1]
+    return ulmus.load(path)
 
 
 # ---------------------------------------------------------------- which noise the columns mean
@@ -64,9 +64,12 @@ def fit_command(csv, *options):
         (("--coords", "east,north", "--drop", "north"), Exponential()),
         (("--coords", "east,north", "--noise", "matern"), Matern(("east", "north"))),
         (("--groups", "plot"), Clustered("plot")),
-        (("--groups", "site"), Clustered()),
+        (("--groups", "site"), Clustered("site")),
         (("--time", "day", "--groups", "plot"), AR1(time="day") * Clustered("plot")),
-        (("--time", "day", "--groups", "site", "--noise", "ar1"), AR1(time="day") * Clustered()),
+        (
+            ("--time", "day", "--groups", "site", "--noise", "ar1"),
+            AR1(time="day") * Clustered("site"),
+        ),
         (
             ("--time", "day", "--coords", "east,north"),
             Exponential(("east", "north")) + AR1(time="day"),
@@ -84,7 +87,7 @@ def test_columns_mean_a_noise(csv, options, noise):
 def test_columns_stay_inputs_unless_dropped(csv):
     assert "day" in fit_command(csv, "--time", "day").feature_names_in_
     assert "day" not in fit_command(csv, "--time", "day", "--drop", "day").feature_names_in_
-    assert "site=a" in fit_command(csv, "--groups", "site").feature_names_in_
+    assert "site=a" in fit_command(csv, "--groups", "site").columns_.features
 
 
 @pytest.mark.slow
@@ -142,12 +145,12 @@ def test_blocks_give_the_same_numbers(csv, options):
     whole, streamed = (fit_command(csv, *options, how) for how in ("--in-memory", "--stream"))
     assert streamed.noise == whole.noise
     assert streamed.fitted_.rows is None
-    points = whole.fitted_.rows.data.X[::7]
-    points = pd.DataFrame(points, columns=whole.feature_names_in_)
+    points = pd.read_csv(csv)[::7]
     # What choosing the map adds to the variance is known only in memory.
     expected = whole.predict(points)
     assert_allclose(streamed.predict(points), expected, rtol=1e-5, atol=1e-5 * np.std(expected))
-    ours, theirs = (model.fitted_.parts(points.to_numpy()).U for model in (streamed, whole))
+    X = whole.fitted_.rows.data.X[::7]
+    ours, theirs = (model.fitted_.parts(X).U for model in (streamed, whole))
     assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * np.mean(theirs))
 
 
@@ -159,7 +162,7 @@ def test_missing_places(correlated_frame, tmp_path):
     frame.to_csv(csv, index=False)
     command = ("fit", csv, "-t", "y", "-o", tmp_path / "m.ulmus", *PLAIN)
     command += ("--drop", "site,day", "--time", "day", "--groups", "site")
-    assert "data row 8 has no value of day, site" in refusal(*command)
+    assert "data row 8 has no value of day, site" in refusal(*command, "--missing", "error")
     for how in ("--in-memory", "--stream"):
         result = facts(*command, how, "--missing", "drop")
         assert result["rows_excluded"] == 2

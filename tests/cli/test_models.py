@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import ulmus
 from ulmus.cli.steps.predictions import COLUMNS
+from ulmus.exceptions import ExtrapolationWarning, MissingValuesWarning
 from ulmus.tables import TableEncoder
 
 
@@ -39,12 +40,10 @@ def frame_of(folder, *options, model="m.ulmus", data="new.csv"):
 @pytest.mark.slow
 def test_a_fit_is_that_of_python(folder):
     table = sample()
-    encoder = TableEncoder(unknown="error").fit(table.drop(columns="y"))
-    model = ulmus.ELMEnsembleRegressor(2, 10, random_state=0)
-    model.fit(encoder.transform(table), table.y)
+    model = ulmus.ELMEnsembleRegressor(2, 10, random_state=0).fit(table.drop(columns="y"), table.y)
     again = ulmus.load(folder / "m.ulmus")
-    assert again.steps[0][1].schema_ == encoder.schema_
-    assert_allclose(again.predict(table), model.predict(encoder.transform(table)), rtol=1e-10)
+    assert again.columns_.columns == model.columns_.columns
+    assert_allclose(again.predict(table), model.predict(table), rtol=1e-10)
 
 
 @pytest.mark.slow
@@ -76,12 +75,12 @@ def test_a_fit_in_blocks_is_close(folder):
 def test_settings_of_a_fit(folder):
     model, how = folder / "p.ulmus", ("--noise", "homoskedastic", "--random-state", 3, "--no-rows")
     done("fit", folder / "t.csv", "-t", "y", "-o", model, *SMALL, *how, "--drop", "day,wet")
-    pipe = ulmus.load(model)
-    assert pipe.steps[0][1].schema_.names == ("t", "kind", "count")
-    assert pipe.steps[1][1].get_params()["random_state"] == 3
-    assert pipe.steps[1][1].get_params()["noise"] == "homoskedastic"
-    assert pipe.steps[1][1].fitted_.rows is None
-    assert ulmus.load(folder / "m.ulmus").steps[1][1].fitted_.rows is not None
+    again = ulmus.load(model)
+    assert again.columns_.names == ("t", "kind", "count")
+    assert again.random_state == 3
+    assert again.noise == "homoskedastic"
+    assert again.fitted_.rows is None
+    assert ulmus.load(folder / "m.ulmus").fitted_.rows is not None
 
 
 @pytest.mark.slow
@@ -159,7 +158,8 @@ def test_missing_and_zero_weights_of_new_rows(weighted):
     predict = ("predict", weighted / "m.ulmus", path, "-o", weighted / "o.csv")
     for value, shown in ((None, "missing"), (0.0, "0")):
         new.assign(w=new.w.where(new.index != 3, value)).to_csv(path, index=False)
-        assert f"the weight 'w' is {shown} in data row 4" in refusal(*predict)
+        strict = () if value == 0 else ("--missing", "error")
+        assert f"the weight 'w' is {shown} in data row 4" in refusal(*predict, *strict)
     new.assign(w=new.w.where(new.index != 3)).to_csv(path, index=False)
     assert facts(*predict, "--missing", "drop")["rows"] == 19
     assert "no column" in refusal(*predict, "--sample-weight", "z")
@@ -191,17 +191,17 @@ def test_missing_values_when_fitting(tmp_path, way):
     table.loc[30, "count"] = -999
     table.to_csv(path, index=False)
     start = ("fit", path, "-t", "y", *SMALL, way, "--na-values", -999, "-o")
-    assert "the target 'y' has no value in data row 10" in refusal(*start, tmp_path / "e.ulmus")
+    strict = (*start[:-1], "--missing", "error", "-o")
+    assert "the target 'y' has no value in data row 10" in refusal(*strict, tmp_path / "e.ulmus")
     dropped = facts(*start, tmp_path / "d.ulmus", "--missing", "drop")
     assert dropped["rows_excluded"] == 4
     assert dropped["summary"]["n_rows"] == 76
     assert "Excluded: 4 rows with missing values." in dropped["notes"]
-    filled = facts(*start, tmp_path / "i.ulmus", "--missing", "impute")
+    filled = facts(*start, tmp_path / "i.ulmus")
     assert filled["rows_excluded"] == 1  # without a target
-    schema = ulmus.load(tmp_path / "i.ulmus").steps[0][1].schema_
-    assert schema.columns[0].fill == table.t.median()
-    assert schema.columns[1].fill == table.kind.mode()[0]
-    assert schema.columns[4].fill == table["count"].replace(-999, np.nan).median()
+    schema = ulmus.load(tmp_path / "i.ulmus").columns_
+    assert [column.n_missing for column in schema.columns] == [1, 1, 0, 0, 1]
+    assert "Missing values filled in (number of rows): t (1), kind (1), count (1)." in schema.notes
 
 
 def test_missing_values_when_predicting(folder, tmp_path):
@@ -210,7 +210,7 @@ def test_missing_values_when_predicting(folder, tmp_path):
     new.loc[5, "kind"] = None
     new.to_csv(tmp_path / "n.csv", index=False)
     start = ("predict", folder / "m.ulmus", tmp_path / "n.csv", "-o", tmp_path / "o.csv")
-    message = refusal(*start)
+    message = refusal(*start, "--missing", "error")
     assert (
         "'t' has no value in data row 4; fill it, use --missing drop to exclude such rows"
         in message
@@ -220,17 +220,18 @@ def test_missing_values_when_predicting(folder, tmp_path):
     assert (counts["rows"], counts["rows_excluded"]) == (37, 3)
     written = pd.read_csv(tmp_path / "o.csv")
     assert_array_equal(written["count"], new.drop([3, 5, 17])["count"])
-    assert facts(*start, "--missing", "impute")["rows"] == 40
-    filled = new.fillna({"t": sample().t.median(), "kind": sample().kind.mode()[0]})
+    assert facts(*start)["rows"] == 40
     written = read_csv(tmp_path / "o.csv")
-    assert_array_equal(written, loaded(folder).summary_frame(filled, 0.95))
+    extrapolated = pytest.warns(ExtrapolationWarning)
+    with pytest.warns(MissingValuesWarning, match="2 of 't', 1 of 'kind'"), extrapolated:
+        assert_array_equal(written, loaded(folder).summary_frame(new, 0.95))
 
 
 @pytest.mark.slow
 def test_numbers_that_are_names(folder, tmp_path):
     start = ("fit", folder / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
     done(*start, "--categorical", "count", "--columns", "t,count")
-    column = ulmus.load(tmp_path / "m.ulmus").steps[0][1].schema_.columns[1]
+    column = ulmus.load(tmp_path / "m.ulmus").columns_.columns[1]
     assert column.type_name == "category"
     assert column.categories == tuple("012345678")
     frame = frame_of(folder, model=tmp_path / "m.ulmus")
@@ -267,7 +268,7 @@ EFFECTS = {
 def test_effects_are_those_of_python(folder, tmp_path, effect):
     table, model = sample().assign(site=["north", "south"] * 40), loaded(folder)
     table.to_csv(tmp_path / "t.csv", index=False)
-    tidy, _ = ulmus.load(folder / "m.ulmus").steps[0][1].schema_.convert(table)
+    tidy, _ = ulmus.load(folder / "m.ulmus").columns_.convert(table)
     expected = EFFECTS[effect](model, tidy)
     start = (effect[0], folder / "m.ulmus", tmp_path / "t.csv", *effect[1:])
     effects = pd.DataFrame(facts(*start)["effects"])

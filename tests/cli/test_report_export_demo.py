@@ -65,11 +65,10 @@ def test_an_exported_graph_computes_what_predict_computes(folder, tmp_path):
     text = done("export", folder / "m.ulmus", "--onnx", path, "--confidence-level", 0.9).stdout
     assert "InferenceSession" in text
     assert "kind=" in text
-    pipe = ulmus.load(folder / "m.ulmus")
-    encoder, model = (step for _, step in pipe.steps)
-    X = encoder.transform(read_csv(folder / "new.csv"))
+    model, X = ulmus.load(folder / "m.ulmus"), read_csv(folder / "new.csv")
     session = runtime.InferenceSession(path)
-    mean, se, sd, lower, upper = session.run(None, {"X": X.to_numpy()})
+    inputs = model.columns_.encode(model.columns_.parse(X)[0])
+    mean, se, sd, lower, upper = session.run(None, {"X": inputs})
     np.testing.assert_allclose(mean, model.predict(X), rtol=1e-6)
     np.testing.assert_allclose(sd, model.predict(X, return_std=True)[1], rtol=1e-6)
     np.testing.assert_allclose(se**2, model.predict_var(X, component="model"), rtol=1e-6)

@@ -179,7 +179,7 @@ def test_quoted_commas_and_newlines_are_categories(tmp_path):
     table = sample().replace({"kind": {"a": "a, b", "b": "two\nlines", "c": 'a "c"'}})
     table.to_csv(tmp_path / "t.csv", index=False)
     done("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *PLAIN)
-    schema = ulmus.load(tmp_path / "m.ulmus").steps[0][1].schema_
+    schema = ulmus.load(tmp_path / "m.ulmus").columns_
     assert schema.columns[1].categories == ('a "c"', "a, b", "two\nlines")
     options = ("--keep", "kind", "-o", tmp_path / "o.csv")
     done("predict", tmp_path / "m.ulmus", tmp_path / "t.csv", *options)

@@ -22,13 +22,12 @@ CHANGES = [
     {"kind": np.array(["a", "b"] * 40, dtype=object)},
     {"rank": 2, "wet": True},
     {"day": pd.Timestamp("2024-02-01")},
-    {"count": np.nan},
 ]
 
 
 @pytest.fixture(scope="module")
 def table():
-    encoder = TableEncoder(categorical=["rank"], missing="impute")
+    encoder = TableEncoder(categorical=["rank"])
     pipe = make_pipeline(encoder, plain_member(5)).fit(INPUTS, TABLE.y)
     return ulmus.inference(pipe)._table(TABLE), pipe
 

@@ -97,24 +97,6 @@ def test_blocks_of_several_kinds_are_refused(torch, normal_rows):
     small_ensemble(5, 20).fit_blocks([(scipy.sparse.csr_matrix(X > 0), y)])
 
 
-@pytest.mark.parametrize("way", ["fit", "fit_blocks"])
-@pytest.mark.parametrize(
-    ("column", "values", "words"),
-    [
-        ("day", pd.Timestamp("2020-01-01"), ["'day'", "dates"]),
-        ("kind", "loam", ["'kind'", "texts or categories", "TableEncoder"]),
-        ("soil", pd.Categorical(["a", "b"] * 300), ["'soil'", "texts or categories"]),
-    ],
-)
-def test_columns_that_hold_no_numbers_are_named(normal_rows, way, column, values, words):
-    X, y = normal_rows
-    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(**{column: values})
-    with pytest.raises(ValueError, match=mentions(*words)):
-        small_ensemble(5, 20).fit(frame, y) if way == "fit" else small_ensemble(5, 20).fit_blocks(
-            [(frame, y)]
-        )
-
-
 def test_columns_of_objects_and_missing_types_that_hold_numbers_are_used(normal_rows):
     X, y = normal_rows
     frame = pd.DataFrame(X, columns=["a", "b", "c"])

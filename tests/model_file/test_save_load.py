@@ -21,6 +21,7 @@ import ulmus
 from ulmus import ELMEnsembleRegressor, ELMRegressor
 from ulmus.model_file import SKOPS_TRUSTED_TYPES, model_document, saving
 from ulmus.noise import AR1, Clustered
+from ulmus.tables import BooleanColumn, NumberColumn, Schema
 
 LEVELS = [0.5, 0.9]
 
@@ -274,7 +275,7 @@ def test_a_fit_of_numpy_stays_there(torch, make_table, path):
 def test_the_document_of_a_file(make_table, path):
     X, y, _, _ = make_table(40)
     model = plain_ensemble(2, 5, random_state=0).fit(X, y)
-    schema = {"columns": [{"name": "a", "categories": ["x", "y"]}], "missing": "impute"}
+    schema = Schema((NumberColumn("a"), NumberColumn("b"), BooleanColumn("c")))
     ulmus.model_file.save(model, path, columns=schema, target="yield")
     document = model_document(path)
     assert document["format"] == 2
@@ -284,9 +285,9 @@ def test_the_document_of_a_file(make_table, path):
     assert document["target"] == "yield"
     assert document["columns"] == {
         "count": 3,
-        "names": None,
+        "names": ["a", "b", "c"],
         "dtype": "float64",
-        "schema": schema,
+        "schema": schema.describe(),
     }
     training = document["training"]
     assert (training["rows"], training["outputs"], training["rows_kept"]) == (40, 1, True)

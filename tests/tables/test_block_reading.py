@@ -137,15 +137,14 @@ def test_columns_that_a_file_does_not_have_are_named(frame, tmp_path):
         from_arrow(path, target="y", sample_weight="mass")
 
 
-def test_a_missing_value_in_a_file_is_named(frame, tmp_path):
+def test_a_missing_value_in_a_file_is_filled_in_or_named(frame, tmp_path):
     frame.loc[70, "x1"] = None
     path = written(frame, tmp_path / "table.parquet", "parquet")
     blocks = from_arrow(path, target="y", batch_rows=25)
-    sizes = [len(block[0]) for block in blocks]
-    block = next(i for i, end in enumerate(np.cumsum(sizes)) if end > 70)
-    row = 70 - sum(sizes[:block])
-    with pytest.raises(ValueError, match=mentions(f"block {block} ", f"row {row};")):
-        every_estimate_ensemble().fit_blocks(blocks)
+    model = every_estimate_ensemble().fit_blocks(blocks)
+    assert "x1 (missing)" in model.columns_.features
+    with pytest.raises(ValueError, match="'x1' has no value in data row 71"):
+        every_estimate_ensemble(missing="error").fit_blocks(blocks)
 
 
 def test_files_without_pyarrow(monkeypatch):

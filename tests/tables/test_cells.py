@@ -85,10 +85,10 @@ EXPECTED_DAYS = {
 @pytest.mark.parametrize("kind", DAYS)
 def test_dates_become_days_with_a_note(kind):
     numbers, schema = column(pd.Series(DAYS[kind]))
-    assert schema.type_name == "date"
+    assert schema.type_name == {"time": "time", "span": "duration"}.get(kind, "date")
     np.testing.assert_allclose(numbers.c, EXPECTED_DAYS[kind], rtol=0, atol=1e-9)
-    notes = TableEncoder().fit(pd.DataFrame({"c": DAYS[kind]})).notes_
-    assert notes == ("Dates encoded as days since 1970 (times as fractions of a day): c.",)
+    (note,) = TableEncoder().fit(pd.DataFrame({"c": DAYS[kind]})).schema_.notes
+    assert note.startswith({"time": "Times of day", "span": "Durations"}.get(kind, "Dates"))
 
 
 def test_dates_that_are_none_are_refused():
@@ -104,7 +104,7 @@ def test_texts_become_categories(dtype):
     assert schema.type_name == "category"
     ordered = ("10", "9", "a", "b") if dtype == "category" else ("9", "10", "a", "b")
     assert schema.categories == ordered
-    assert schema.fill == "b"
+    assert dict(zip(schema.categories, schema.counts, strict=True))["b"] == 2
     for category in schema.categories:
         expected = [text == category for text in ("b", "a", "b", "10", "9")]
         assert_array_equal(numbers[f"c={category}"], np.array(expected, dtype=float))
@@ -139,27 +139,29 @@ def test_numbers_that_are_names(values):
     ],
 )
 def test_na_values(values, na_values):
-    numbers, schema = column(values, na_values=na_values, missing="impute")
+    numbers, schema = column(values, na_values=na_values)
     assert schema.type_name == "number"
-    assert schema.fill == 2.0
-    assert_array_equal(numbers.c, [1, 2, 3])
+    assert schema.n_missing == 1
+    assert_array_equal(numbers["c (missing)"], [0, 1, 0])
+    np.testing.assert_allclose(numbers.c, [1, 2, 3])
     with pytest.raises(
         ValueError, match=r"'c' has no value in data row 2; fill it, use missing='drop'"
     ):
-        column(values, na_values=na_values)
+        column(values, na_values=na_values, missing="error")
 
 
 def test_na_values_among_categories_and_dates():
     values = pd.Categorical(["a", "?", "b", "a"])
-    numbers, schema = column(values, na_values=["?"], missing="impute")
+    numbers, schema = column(values, na_values=["?"])
     assert schema.categories == ("a", "b")
-    assert_array_equal(numbers["c=a"], [1, 1, 0, 1])
+    assert_array_equal(numbers["c=a"], [1, 0, 0, 1])
+    assert_array_equal(numbers["c (missing)"], [0, 1, 0, 0])
     days = pd.to_datetime(["2024-01-01 10:00", "1900-01-01 10:00", "2024-01-03 10:00"])
-    numbers, schema = column(days, na_values=["1900-01-01 10:00:00"], missing="impute")
-    assert numbers.c[1] == np.median(numbers.c[[0, 2]])
+    numbers, schema = column(days, na_values=["1900-01-01 10:00:00"])
+    np.testing.assert_allclose(numbers.c[1], np.median(numbers.c[[0, 2]]))
 
 
-def test_medians_and_modes_by_hand():
+def test_a_schema_without_training_rows_fills_in_medians():
     table = pd.DataFrame(
         {
             "x": [1.0, 2.0, 10.0, np.nan, 4.0],
@@ -168,18 +170,18 @@ def test_medians_and_modes_by_hand():
             "d": [dt.date(1970, 1, 2), None, dt.date(1970, 1, 4), dt.date(1970, 1, 9), None],
         }
     )
-    encoder = TableEncoder(missing="impute").fit(table)
-    assert [c.fill for c in encoder.schema_.columns] == [3.0, "b", 1.0, 3.0]
-    numbers = encoder.transform(table)
-    assert_array_equal(numbers.x, [1, 2, 10, 3, 4])
-    assert_array_equal(numbers["k=b"], [1, 0, 1, 1, 0])
-    assert_array_equal(numbers.w, [1, 1, 1, 0, 1])
-    assert_array_equal(numbers.d, [1, 3, 3, 8, 3])
+    schema = infer_schema([table])
+    inputs = dict(zip(schema.features, schema.encode(schema.parse(table)[0]).T, strict=True))
+    assert_array_equal(inputs["x"], [1, 2, 10, 3, 4])
+    assert_array_equal(inputs["k=b"], [1, 0, 0, 1, 0])
+    assert_array_equal(inputs["w"], [1, 1, 1, 0, 1])
+    assert_array_equal(inputs["d"], [1, 3, 3, 8, 3])
+    assert_array_equal(inputs["k (missing)"], [0, 0, 1, 0, 0])
 
 
 def test_rows_with_missing_values_are_excluded():
     table = pd.DataFrame({"x": [1.0, None, 3.0, 4.0], "k": ["a", "b", None, "b"], "z": 7})
-    schema = infer_schema([table[["x", "k"]]], missing="drop").schema
+    schema = infer_schema([table[["x", "k"]]], missing="drop")
     converted, kept = schema.convert(table)
     assert_array_equal(kept, [True, False, False, True])
     assert list(converted.index) == [0, 3]
@@ -207,7 +209,7 @@ def test_a_converted_table_is_encoded_the_same():
     ],
 )
 def test_unknown_categories(values, message):
-    schema = infer_schema([pd.DataFrame({"k": ["a", "b"]})]).schema
+    schema = infer_schema([pd.DataFrame({"k": ["a", "b"]})], unknown="error")
     with pytest.raises(ValueError, match=message):
         schema.parse(pd.DataFrame({"k": values}), first_row=10)
 

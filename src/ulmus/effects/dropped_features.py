@@ -1,59 +1,101 @@
-"""Warnings about effects of columns that the input map drops."""
+"""Effects of columns that the input map drops: those of linear terms that are added to the fit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ulmus.core.arrays.backend import dense, to_numpy
 from ulmus.core.fit.fit import Fit
+from ulmus.core.layer.functionals import Functionals
+from ulmus.core.query.added_terms import added_terms
 from ulmus.effects.estimands import ColumnChange, Estimand
 from ulmus.effects.inference import Estimates
 from ulmus.exceptions import DegenerateFitWarning, warn
 from ulmus.messages import Message, Setting
 
 
-def warn_about_dropped(fit: Fit, estimand: Estimand) -> tuple[ColumnChange, ...]:
-    """Warn about effects that are exactly zero because of the input map, and return these.
+class DroppedChanges(NamedTuple):
+    """Changes of an estimand that have no effect in a fit."""
 
-    They have no standard error: that of the selection of inputs is unknown.
-    """
+    changes: tuple[ColumnChange, ...] = ()
+    inputs: np.ndarray | None = None  # (d,): inputs that they affect; None if the map keeps some
+
+    def rows(self, labels: dict[str, list[Any]]) -> np.ndarray:
+        """Rows of a result that measure these changes, boolean of shape (q,)."""
+        terms = {(one.term, one.contrast) for one in self.changes}
+        curves = any(one.contrast == "curve" for one in self.changes)
+        pairs = zip(labels["term"], labels["contrast"], strict=True)
+        return np.array([curves or pair in terms for pair in pairs], dtype=bool)
+
+
+def dropped_changes(fit: Fit, estimand: Estimand) -> DroppedChanges:
+    """Changes that are exactly zero because of the input map, with a warning."""
     if fit.input_map is None:
-        return ()
+        return DroppedChanges()
     changes = estimand.changes
     kept, sloping = _kept_inputs(fit, one_hot=True), _kept_inputs(fit, one_hot=False)
     dropped = [change for change in changes if _has_no_effect(change, kept)]
     if dropped:
         origin = "given" if fit.input_map.structure == "given" else "learned"
         text = (
-            f"the {origin} input map drops {_names(dropped, changes)}, so that the effect is "
-            "exactly 0 in this fit; its standard error is unknown, as the selection is uncertain"
+            f"the {origin} input map drops {_names(dropped, changes)}, so that the effect is 0 in "
+            "this fit; the result is the effect of a linear term that is added to it"
         )
         remedy = Setting("input_map", None, "fit with {} to estimate the effect of a given column")
         warn(Message("dropped-feature", text, suggestions=(remedy,)), DegenerateFitWarning)
-    flat = [c for c in changes if c.slope and c not in dropped and _has_no_effect(c, sloping)]
+        affected = np.any([change.affected_inputs() for change in dropped], axis=0)
+        return DroppedChanges(tuple(dropped), affected & ~kept)
+    flat = [c for c in changes if c.slope and _has_no_effect(c, sloping)]
     if flat:
         text = (
             f"the input map keeps only one-hot indicators of {_names(flat, changes)}, whose "
-            "derivative is exactly 0"
+            "derivative is 0; its standard error is unknown"
         )
         instead = ("compare values of the column instead",)
         warn(Message("one-hot-slope", text, suggestions=instead), DegenerateFitWarning)
-    return (*dropped, *flat)
+    return DroppedChanges(tuple(flat))
 
 
-def without_zero_effects(estimates: Estimates, changes: Sequence[ColumnChange]) -> Estimates:
-    """Estimates whose rows that measure some changes have no standard error."""
-    terms = {
-        (change.term, None if change.contrast == "curve" else change.contrast) for change in changes
-    }
-    if not terms:
+def with_dropped_columns(
+    fit: Fit, functionals: Functionals, estimates: Estimates, dropped: DroppedChanges
+) -> Estimates:
+    """Estimates in which columns that the map drops have the effect of an added linear term.
+
+    Where the rows of the fit are unknown or its noise is correlated, their standard errors are NaN.
+    """
+    rows = dropped.rows(estimates.labels) if dropped.changes else np.zeros(0, dtype=bool)
+    if not rows.any():
         return estimates
-    labels = estimates.labels
-    pairs = zip(labels["term"], labels["contrast"], strict=True)
-    zero = np.array([(t, c) in terms or (t, None) in terms for t, c in pairs])
-    variance = np.where(zero[:, None], np.nan, estimates.errors.variance)
-    return estimates._replace(errors=estimates.errors._replace(variance=variance))
+    rows = np.resize(rows, functionals.count)  # ratios are of two functionals each
+    terms = None if dropped.inputs is None else added_terms(fit, dropped.inputs)
+    errors, covariance = estimates.errors, estimates.covariance
+    if terms is None:
+        variance = np.where(rows[:, None], np.nan, errors.variance)
+        return estimates._replace(errors=errors._replace(variance=variance))
+    change = _input_changes(functionals, dropped.inputs, terms.center) * rows[:, None]
+    added = np.einsum("qd,kde,re->kqr", change, terms.covariance, change)
+    return estimates._replace(
+        errors=errors._replace(
+            center=errors.center + change @ terms.coefficients,
+            variance=errors.variance + np.diagonal(added, axis1=1, axis2=2).T,
+        ),
+        covariance=None if covariance is None else covariance + added,
+    )
+
+
+def _input_changes(functionals: Functionals, inputs: Any, center: np.ndarray) -> np.ndarray:
+    """The functionals of some inputs themselves, less their means, shape (q, d)."""
+    total = np.zeros((functionals.count, len(center)))
+    for piece in functionals.pieces:
+        whole = slice(0, piece.weights.shape[0])
+        slope = piece.directions is not None
+        values = piece.directions(whole) if piece.directions is not None else piece.points(whole)
+        X = to_numpy(dense(values))[:, inputs].astype(float)
+        total += piece.weights.T @ (X - (0.0 if slope else center))
+    return total
 
 
 def _kept_inputs(fit: Fit, *, one_hot: bool) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,8 +18,9 @@ from ulmus.estimators._columns import (
 )
 from ulmus.progress import stage
 from ulmus.tables.arrow import NamedArray
+from ulmus.tables.blocks import RowColumns
 from ulmus.tables.checks import checked_weight
-from ulmus.tables.frames import column_names
+from ulmus.tables.frames import column, column_names
 from ulmus.tables.new_rows import warn_about_columns
 from ulmus.tables.schema import Schema
 from ulmus.tables.schema_inference import infer_schema
@@ -34,9 +35,24 @@ class EncodedBlocks(NamedTuple):
     read: Blocks
     schema: Schema | None  # None if the blocks are matrices of inputs already
     first: Any  # the first table
+    raw: Blocks | None = None  # the tables before they are encoded
+
+    def row_columns(self, names: Sequence[str]) -> RowColumns:
+        """Columns of the user's tables by name, for the rows that are kept."""
+        assert self.schema is not None and self.raw is not None
+        columns: dict[str, list[np.ndarray]] = {name: [] for name in names}
+        used, n_read = [], 0
+        for X, _, *weight in self.raw():
+            _, kept = self.schema.parse(named_frame(X), n_read)
+            n_read += len(kept)
+            for name in names:
+                columns[name].append(column(X, name)[kept])
+            own = checked_weight(weight[0] if weight else None, len(kept), "the table")
+            used.append(np.ones(int(np.sum(kept)), bool) if own is None else own[kept] > 0)
+        joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+        return RowColumns(joined, np.concatenate(used))
 
 
-@stage("Reading the columns")
 def encoded_blocks(estimator: Any, read: Blocks, *, learn_columns: bool = False) -> EncodedBlocks:
     """Blocks of inputs of a model.
 
@@ -47,6 +63,12 @@ def encoded_blocks(estimator: Any, read: Blocks, *, learn_columns: bool = False)
     table = first[0] if isinstance(first, (tuple, list)) and len(first) else None
     if table is None or column_names(table) is None:
         return EncodedBlocks(read, None, table)
+    return _named_blocks(estimator, read, table, learn_columns)
+
+
+@stage("Reading the columns")
+def _named_blocks(estimator: Any, read: Blocks, table: Any, learn_columns: bool) -> EncodedBlocks:
+    """The same for blocks whose columns have names."""
     if not learn_columns and not any(has_schema(estimator, block[0]) for block in read()):
         return EncodedBlocks(read, None, table)
     observed = _ObservedBlocks(read)
@@ -60,7 +82,7 @@ def encoded_blocks(estimator: Any, read: Blocks, *, learn_columns: bool = False)
         learner.add(part.codes, y, part.weight)
     assert learner is not None  # the table has rows
     encoding = learner.encoding()
-    return EncodedBlocks(_TrainingBlocks(encoding, observed), encoding.schema, table)
+    return EncodedBlocks(_TrainingBlocks(encoding, observed), encoding.schema, table, observed)
 
 
 @dataclass(frozen=True)

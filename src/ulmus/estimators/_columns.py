@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ulmus.core.arrays.backend import is_foreign
 from ulmus.core.data.source import RowBlocks
@@ -55,22 +55,24 @@ def training_table(
     locations: Mapping[str, Any],
     schema: Schema | None = None,
     *,
-    learn_columns: bool = False,
+    learn_columns: bool | None = None,
 ) -> TrainingTable:
     """The rows with an observed target, encoded if they are not complete numbers.
 
-    With ``learn_columns`` complete numbers have a schema too. A given one, that of earlier rows, is
-    not changed.
+    With ``learn_columns`` complete numbers have a schema too, without it (False) no table has. A
+    given schema, that of earlier rows, is not changed.
     """
     rows = TrainingTable(X, y, sample_weight, dict(locations), X, None)
     observed = observed_rows(y)
     if observed is not None:
+        check_consistent_length(X, y, sample_weight)
         rows = _taken(rows, observed)
         _warn_about_targets(observed)
     if schema is not None:
         return rows._replace(X=encoded_points(schema, rows.X), schema=schema)
-    if not learn_columns and not has_schema(estimator, rows.X):
+    if not (has_schema(estimator, rows.X) if learn_columns is None else learn_columns):
         return rows
+    check_consistent_length(rows.X, rows.y, rows.sample_weight)
     inferred = infer_schema([named_frame(rows.X)], **column_rules(estimator))
     warn_about_columns(inferred.doubts)
     return _encoded(rows, inferred)
@@ -140,7 +142,7 @@ def observed_rows(y: Any) -> np.ndarray | None:
         values = _numbers(y)
     except (TypeError, ValueError):
         return None  # refused with the other checks of y
-    if values.ndim not in (1, 2):
+    if values.ndim not in (1, 2) or not len(values):
         return None
     missing = np.isnan(values).reshape(len(values), -1).any(axis=1)
     return ~missing if missing.any() else None
@@ -170,7 +172,7 @@ def _taken(rows: TrainingTable, kept: np.ndarray) -> TrainingTable:
     """Some rows, boolean (n,)."""
     where = np.flatnonzero(kept)
     if not len(where):
-        text = "has no row with an observed target and all required values"
+        text = "has no row with an observed target, not NaN, and all required values"
         raise InputError(Message("no-rows", text, "y", suggestions=("give at least two",)))
     X = rows_of(rows.X, where)
     locations = {axis: rows_of(values, where) for axis, values in rows.locations.items()}

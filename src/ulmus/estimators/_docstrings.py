@@ -69,9 +69,9 @@ missing : {"impute", "drop", "error"}, default="impute"
 na_values : list of str, default=()
     Texts and numbers of a data frame that stand for a missing value, such as ``"-999"``.
 unknown : {"average", "error"}, default="average"
-    What happens to a category that no training row has. ``"average"`` predicts the average over
-    the categories of the training rows, with a warning, and adds the variance between them to
-    that of a new observation; ``"error"`` refuses it.
+    What happens to a category that no training row has. ``"average"`` predicts an average over
+    the categories of the training rows, with a warning, and adds the variance between them
+    to that of a new observation; ``"error"`` refuses it.
 noise : {"auto", "homoskedastic", "heteroskedastic"} or an object of ulmus.noise, default="auto"
     Assumption about the noise. ``"auto"`` fits a model of the noise variance (a small
     ensemble for the logarithm of squared leave-one-out residuals), and uses it for each
@@ -106,9 +106,9 @@ n_jobs : int, default=None
     Number of threads of each method, by the conventions of joblib: -1 for all cores; None is 1,
     unless ``joblib.parallel_config`` sets another number, and 4 for predictions on a GPU.
     Threads share the networks from which the map is learned, the folds, the members, and the
-    blocks of rows and points. Results are the same up to rounding. While a method runs, BLAS has
-    one thread in the whole process, because its own threads are slow wherever another process
-    is busy.
+    blocks of rows and points. Results are the same up to rounding. While a method runs, BLAS
+    has one thread in the whole process, because its own threads are slow wherever another
+    process is busy.
 verbose : int, default=0
     With 1, the stages of a fit are printed, and those of the refits that the first error bars
     of small tables require: a line for each stage, with the seconds since the start. With 2,

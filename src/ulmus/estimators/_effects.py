@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.effects import estimands, grids
-from ulmus.effects.dropped_features import warn_about_dropped, without_zero_effects
+from ulmus.effects.dropped_features import dropped_changes, with_dropped_columns
 from ulmus.effects.frames import InferenceOptions, effects_frame
 from ulmus.effects.inference import infer
 from ulmus.estimators import _parameters as check
@@ -309,11 +309,11 @@ class Effects(InferenceSource):
             float(level), target, bool(simultaneous), hypothesis, adjust, fit.one_output
         )
         self._warn_about_points(estimand.functionals)
-        dropped = warn_about_dropped(fit, estimand)
+        dropped = dropped_changes(fit, estimand)
         joint = options.needs_joint or transform is not None
         estimates = infer(fit, estimand.functionals, estimand.labels, target, joint=joint)
-        estimates = transform(estimates) if transform else estimates
-        return effects_frame(without_zero_effects(estimates, dropped), options)
+        estimates = with_dropped_columns(fit, estimand.functionals, estimates, dropped)
+        return effects_frame(transform(estimates) if transform else estimates, options)
 
 
 def _checked_weights(A: Any, n_rows: int) -> Any:

@@ -114,7 +114,7 @@ class FitMethods:
         sample_weight: Any,
         locations: dict[str, Any],
         *,
-        learn_columns: bool = False,
+        learn_columns: bool | None = None,
     ) -> Self:
         """Fit a table; with ``learn_columns``, a table of complete numbers has a schema too."""
         fresh = self._unfitted()
@@ -179,9 +179,8 @@ class FitMethods:
         """Fit blocks; with ``learn_columns``, blocks of complete numbers have a schema too."""
         fresh = self._unfitted()
         check.refuse_tuning_fraction(fresh, "fit_blocks")
-        read, schema, table = encoded_blocks(
-            fresh, block_reader(blocks), learn_columns=learn_columns
-        )
+        encoded = encoded_blocks(fresh, block_reader(blocks), learn_columns=learn_columns)
+        read, schema = encoded.read, encoded.schema
         first = next(checked_blocks(read), None)
         if first is None:
             raise ValueError("blocks contain no rows; give at least two rows of data.")
@@ -192,10 +191,11 @@ class FitMethods:
             width=first.X.shape[1],
         )
         fresh._set_features(first.X.shape[1], first.names)
-        fresh._set_columns(table, schema)
+        fresh._set_columns(encoded.first, schema)
         n_outputs = first.y.shape[0]
         spec = fit_spec(fresh, first.X.shape[1], n_outputs, first.one_output, schema=schema)
-        source, covariance = check.blocks_with_locations(fresh, source, locations)
+        row_columns = source.row_columns if schema is None else encoded.row_columns
+        source, covariance = check.blocks_with_locations(fresh, source, locations, row_columns)
         fit = build(source, spec, covariance, fresh._map_search)
         return self._adopt(fresh, fit, covariance)
 
@@ -241,7 +241,9 @@ class FitMethods:
         if earlier is not None:
             require_same_layer(fresh, earlier)
             vars(fresh).update(column_attributes(self))
-        table = training_table(fresh, X, y, sample_weight, {}, vars(fresh).get("columns_"))
+        # How cells are encoded is learned from the first rows.
+        schema, learn_columns = vars(fresh).get("columns_"), None if earlier is None else False
+        table = training_table(fresh, X, y, sample_weight, {}, schema, learn_columns=learn_columns)
         rows, one_output = table.checked(fresh, reset=earlier is None)
         if earlier is None:
             fresh._set_columns(table.source, table.schema)

@@ -89,7 +89,9 @@ class EstimatorSource(PointConversion):
         points = self._valid_points(frame)
         # Cells keep their gaps, which the encoding fills.
         columns, _ = schema.with_missing("impute").convert(frame)
-        inputs = columns[list(schema.names)]
+        # Labels of categories stay as the user wrote them.
+        labels = {name: frame[name] for name in schema.categorical}
+        inputs = columns[list(schema.names)].assign(**labels)
         return EncodedTable(frame, inputs, schema.names, self._valid_points, schema, points)
 
     def _warn_about_points(self, functionals: Functionals) -> None:

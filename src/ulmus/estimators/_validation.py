@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting, named
 from ulmus.noise.assumptions import noise_assumption
 from ulmus.noise.locations import covariance_spec, default_block_ids
-from ulmus.tables.blocks import BlockSource
+from ulmus.tables.blocks import BlockSource, RowColumns
 from ulmus.tables.checks import (
     canonical_rows,
     checked_outputs,
@@ -43,7 +44,7 @@ def checked_table(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tupl
         if X.shape[0] != len(y) or len(y) < at_least:
             raise ValueError(f"X has {X.shape[0]} rows and y {len(y)}; give at least two of each.")
         return X, checked_outputs(y, "the table")
-    X, y = validate_data(
+    X, y = _validated(
         estimator,
         X,
         y,
@@ -71,9 +72,25 @@ def checked_points(estimator: Any, X: Any) -> Any:
     require_numeric_columns(X)
     if is_foreign(X):
         return _checked_foreign(X, estimator.n_features_in_)
-    return validate_data(
+    return _validated(
         estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
     )
+
+
+def _validated(estimator: Any, *arrays: Any, **how: Any) -> Any:
+    """The arrays after the checks of scikit-learn; NaN has an error with our own suggestions."""
+    try:
+        return validate_data(estimator, *arrays, **how)
+    except ValueError as error:
+        if "Input X contains NaN" not in str(error):
+            raise
+        cause = (
+            "X contains NaN, and how missing values are encoded is learned from training rows that "
+            "have some, in memory and on the CPU"
+        )
+        remedies = ("fit rows with missing values", "fill them")
+        message = Message("missing-value", cause, suggestions=remedies, topic="input")
+        raise InputError(message) from None
 
 
 def _checked_foreign(X: Any, n_features: int | None) -> Any:
@@ -174,7 +191,10 @@ def checked_covariance_spec(
 
 
 def blocks_with_locations(
-    estimator: Any, source: BlockSource, arguments: dict[str, Any]
+    estimator: Any,
+    source: BlockSource,
+    arguments: dict[str, Any],
+    row_columns: Callable[[list[str]], RowColumns],
 ) -> tuple[BlockSource, CovarianceSpec | None]:
     """Blocks with block ids for cross-validation, and the locations of their rows."""
     if not noise_assumption(estimator.noise).correlated:
@@ -186,7 +206,7 @@ def blocks_with_locations(
         remedies = serial, Setting("in_memory", python="fit all rows in memory")
         raise InputError(Message("needs-all-rows", text, "noise", estimator.noise, remedies))
     names = [name for name in estimator.noise.names().values() if name is not None]
-    columns, used = source.row_columns(names)
+    columns, used = row_columns(names)
     covariance = covariance_spec(estimator.noise, len(used), columns.__getitem__, arguments)
     require_reading_order(covariance.locations)
     if estimator.alpha in ("loo", "block-loo"):

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ulmus.core.arrays.backend import FloatArray
+from ulmus.plot._axis_values import AxisValues, axis_values
 from ulmus.plot._points import FEW_VALUES, check_output, feature_values
 from ulmus.plot._style import (
     BLACK,
@@ -51,6 +52,10 @@ class Curve:
         Simultaneous band.
     deciles : ndarray of shape (9,), optional
         Deciles of the feature among the rows.
+    labels : tuple of str, optional
+        Categories of the feature, whose grid is 0, 1, ...
+    dates : bool, default=False
+        Whether the grid is days since 1970.
 
     Examples
     --------
@@ -70,6 +75,8 @@ class Curve:
     bounds: FloatArray
     whole: FloatArray | None = None
     deciles: FloatArray | None = None
+    labels: tuple[str, ...] = ()
+    dates: bool = False
 
     @classmethod
     def from_frame(
@@ -78,7 +85,7 @@ class Curve:
         """Read a frame with one feature, and one with simultaneous bounds."""
         rows = frame_of_output(frame, output)
         (name,) = feature_columns(frame)
-        grid = numeric_column(rows, name)
+        grid, labels, dates = axis_values(rows[name])
         order = np.argsort(grid, kind="stable")
         return cls(
             str(name),
@@ -87,12 +94,14 @@ class Curve:
             _confidence_bounds(rows)[order],
             None if whole is None else _confidence_bounds(frame_of_output(whole, output))[order],
             deciles[0] if deciles else None,
+            labels,
+            dates,
         )
 
     @property
     def connected(self) -> bool:
         """Whether the feature has more than a few values, and is drawn as a line."""
-        return len(self.grid) > FEW_VALUES
+        return len(self.grid) > FEW_VALUES and not self.labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +118,8 @@ class Surface:
         The estimate and its standard error; the first feature runs along the last axis.
     deciles : sequence of two ndarrays of shape (9,), or empty
         Deciles of the features among the rows.
+    axes : tuple of two AxisValues, optional
+        Which features are categories or dates.
 
     Examples
     --------
@@ -127,18 +138,20 @@ class Surface:
     estimate: FloatArray
     std_error: FloatArray
     deciles: Sequence[FloatArray] = ()
+    axes: tuple[AxisValues, ...] = ()
 
     @classmethod
     def from_frame(cls, frame: Any, output: int = 0, deciles: Sequence[FloatArray] = ()) -> Self:
         """Read a frame with two features, whose rows may come in any order."""
         rows = frame_of_output(frame, output)
         first, second = feature_columns(frame)
-        x, i = np.unique(numeric_column(rows, first), return_inverse=True)
-        y, j = np.unique(numeric_column(rows, second), return_inverse=True)
+        axes = axis_values(rows[first]), axis_values(rows[second])
+        x, i = np.unique(axes[0].positions, return_inverse=True)
+        y, j = np.unique(axes[1].positions, return_inverse=True)
         estimate, std_error = (np.full((len(y), len(x)), np.nan) for _ in range(2))
         estimate[j, i] = numeric_column(rows, "estimate")
         std_error[j, i] = numeric_column(rows, "std_error")
-        return cls((str(first), str(second)), (x, y), estimate, std_error, deciles)
+        return cls((str(first), str(second)), (x, y), estimate, std_error, deciles, axes)
 
     @property
     def smooth_deciles(self) -> list[FloatArray | None]:
@@ -191,8 +204,10 @@ def draw_curve(ax: Any, curve: Curve, confidence_level: float, **line: Any) -> N
     draw_band(ax, curve.grid, curve.bounds, INNER, f"{level} {words}", connected)
     draw_centre(ax, curve.grid, curve.estimate, connected, **line)
     ax.set_xlabel(curve.name)
-    if not connected:
-        draw_values(ax, curve.grid)
+    if curve.dates:
+        ax.xaxis_date()
+    elif not connected:
+        draw_values(ax, curve.grid, curve.labels)
 
 
 def draw_deciles(ax: Any, x: FloatArray | None, y: FloatArray | None = None) -> None:

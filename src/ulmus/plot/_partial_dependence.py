@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulmus.plot._axes import drawing_grid
+from ulmus.plot._axis_values import AxisValues
 from ulmus.plot._curves import (
     Curve,
     Surface,
@@ -218,8 +219,11 @@ def _draw_map(ax: Any, surface: Surface, values: Any, label: str, colours: str) 
         drawn = ax.contourf(x, y, values, levels=N_CONTOURS, cmap=colours)
     else:
         drawn = ax.pcolormesh(x, y, values, shading="nearest", cmap=colours)
-    for axis, grid in ((ax.xaxis, x), (ax.yaxis, y)):
-        if len(grid) <= FEW_VALUES:
-            axis.set_ticks(grid, [f"{value:.4g}" for value in grid])
+    kinds = surface.axes or (AxisValues(x), AxisValues(y))
+    for axis, grid, kind in zip((ax.xaxis, ax.yaxis), (x, y), kinds, strict=True):
+        if kind.dates:
+            axis.axis_date()
+        elif kind.labels or len(grid) <= FEW_VALUES:
+            axis.set_ticks(grid, kind.labels or [f"{value:.4g}" for value in grid])
     ax.figure.colorbar(drawn, ax=ax, label=label)
     ax.set(xlabel=surface.names[0], ylabel=surface.names[1])

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.arrays.backend import FloatArray, to_numpy
-from ulmus.tables.frames import default_feature_names
+from ulmus.tables.frames import default_feature_names, pandas_frame
 
 # A feature with at most so many values is drawn at these values, and nothing between them.
 FEW_VALUES = 10
@@ -78,6 +78,9 @@ def feature_values(estimator: Any, X: Any, feature: int | str) -> FloatArray:
         return dense_table(X)[:, j]
     name = feature_names(estimator, X)[j]
     label = next((label for label in X.columns if str(label) == name), X.columns[j])
+    schema = vars(estimator).get("columns_")
+    if schema is not None and name in schema.names:
+        return np.asarray(schema.numbers(name, pandas_frame(X)[label]), dtype=float)
     try:
         return np.asarray(X[label], dtype=float)
     except (TypeError, ValueError) as error:

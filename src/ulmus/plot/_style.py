@@ -6,6 +6,7 @@ in line style and lightness too, for greyscale prints.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,9 +59,9 @@ def draw_centre(ax: Any, x: FloatArray, values: FloatArray, connected: bool, **s
     ax.plot(x, values, **{"color": BLACK} | shape | style)
 
 
-def draw_values(ax: Any, values: FloatArray) -> None:
+def draw_values(ax: Any, values: FloatArray, labels: Sequence[str] = ()) -> None:
     """Ticks at the values of a feature that has few, and a margin at their sides."""
-    ax.set_xticks(values, [f"{value:.4g}" for value in values])
+    ax.set_xticks(values, labels or [f"{value:.4g}" for value in values])
     ax.margins(x=0.15)
 
 

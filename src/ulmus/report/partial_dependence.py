@@ -42,7 +42,7 @@ def partial_dependence(
     """Curves of some columns, averaged over a sample of rows."""
     table, curves = report_input.rows(report_input.sample(CURVE_ROWS)), []
     for j in map(int, columns):
-        grid = _grid(report_input.table.iloc[:, j])
+        grid = _grid(report_input, j)
         if len(grid) < 2:
             continue
         frame = report_input.inference.partial_dependence(table, j, grid=grid)
@@ -57,11 +57,17 @@ def partial_dependence(
     return tuple(curves)
 
 
-def _grid(column: Any) -> list[Any]:
-    """Values of a column at which the curve is computed; none for dates."""
-    present, found = column.dropna(), column_class(column)
-    if found is DateColumn:
+def _grid(report_input: ReportInput, j: int) -> list[Any]:
+    """Values of a column at which the curve is computed; dates are days."""
+    column, schema = report_input.table.iloc[:, j], report_input.schema
+    found, name = column_class(column), report_input.names[j]
+    if schema is not None:
+        found = type(schema.column(name))
+        if found.continuous:
+            column = type(column)(schema.numbers(name, column))
+    elif found is DateColumn:
         return []
+    present = column.dropna()
     if not found.continuous:
         counts = present.value_counts()
         kept = set(counts.index[:MOST_CATEGORIES])
@@ -80,7 +86,8 @@ def _grid(column: Any) -> list[Any]:
 def partial_dependence_figure(curve: PartialDependenceCurve, target_name: str) -> Figure:
     """Mean prediction as a function of one input, with its band."""
     locations = range(len(curve.values))
-    x = np.array(curve.values if curve.connected else locations, dtype=float)
+    dates = curve.connected and isinstance(curve.values[0], str)
+    x = np.array(locations if dates or not curve.connected else curve.values, dtype=float)
     line: dict[str, Any] = {
         "x": numbers(x),
         "y": numbers(curve.estimate),
@@ -100,6 +107,10 @@ def partial_dependence_figure(curve: PartialDependenceCurve, target_name: str) -
         traces = [line | {"name": "mean prediction, 95% interval"}]
     layout = axes(shortened(curve.name), f"mean prediction of {shortened(target_name)}")
     texts = [number(v) if isinstance(v, float) else str(v) for v in curve.values]
+    if dates:
+        marks = x[:: max(1, len(x) // 4)]
+        ticks = [plain(texts[int(mark)]) for mark in marks]
+        layout["xaxis"] |= {"tickvals": numbers(marks), "ticktext": ticks}
     if not curve.connected:
         layout["xaxis"] |= {"tickvals": numbers(x), "ticktext": [plain(t) for t in texts]}
         layout["xaxis"]["range"] = [-0.5, len(x) - 0.5]

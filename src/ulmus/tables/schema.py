@@ -159,6 +159,10 @@ class Schema:
         codes, _ = alone.parse(values.to_frame(name))
         return alone.encode(codes)
 
+    def numbers(self, name: str, values: Any) -> np.ndarray:
+        """Codes of a series of one column, NaN where missing: days, or indices of categories."""
+        return self.column(name).parse(Cells(name, values, self.na_values, 0, self.unknown))
+
     def value(self, name: str, given: Any) -> Any:
         """A value of a column that a user wrote, as ``convert`` returns it: dates are days."""
         if name not in self.names:

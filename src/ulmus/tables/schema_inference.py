@@ -77,7 +77,7 @@ def infer_schema(
     if not columns:
         reason = " ".join(doubts) or "there is none besides the target."
         raise ValueError(f"no column of the table can serve as an input: {reason}")
-    remarks = [f"{scan.name!r} {one}." for scan in used for one in scan.remarks]
+    remarks = [f"{scan.name!r} {one}." for scan in used for one in scan.remarks()]
     notes = (*doubts, *remarks, *_encodings(columns), *_gaps(columns))
     schema = Schema(tuple(columns), missing, na_values, unknown, None, notes, doubts)
     _require_distinct_features(schema)
@@ -113,10 +113,11 @@ class ColumnScan:
         named = use is ColumnUse.IDENTIFIER and self.declared_categorical
         return ColumnUse.INPUT if named else use
 
-    @property
     def remarks(self) -> list[str]:
         """What a user may want to know about the column."""
-        return [] if self.statistics is None else self.statistics.remarks()
+        if self.statistics is None or self.declared_categorical:
+            return []
+        return self.statistics.remarks()
 
     def column(self, indicates_missing: bool) -> Column:
         """The column of the schema, perhaps with an indicator of its missing cells."""

@@ -144,20 +144,22 @@ class CategoryStatistics(ColumnStatistics):
         return super().use
 
     def doubts(self) -> list[str]:
-        """Dates in other forms, and numbers among texts."""
-        doubts, total = [], max(sum(self.counts.values()), 1)
+        """Dates in other forms."""
+        total = sum(self.counts.values())
         forms = (DATE_TEXT, AMBIGUOUS_DATE_TEXT)
         dates = sum(n for text, n in self.counts.items() if any(f.fullmatch(text) for f in forms))
-        if 2 * dates > total:
-            doubts.append("probably contains dates; write them as 2023-12-31 to use them as dates")
+        text = "probably contains dates; write them as 2023-12-31 to use them as dates"
+        return [text] if 2 * dates > total else []
+
+    def remarks(self) -> list[str]:
+        """Numbers among texts."""
         numbers = {text for text in self.counts if number_of(text) is not None}
-        if self.is_typed:
-            return doubts
+        if self.is_typed or not numbers:
+            return []
         if any(LEADING_ZERO.fullmatch(text) for text in numbers):
-            doubts.append("has leading zeros and is used as names")
-        elif 0 < len(numbers) < len(self.counts):
-            doubts.append("mixes numbers and texts and is used as a category")
-        return doubts
+            return ["has leading zeros and is used as names"]
+        mixed = len(numbers) < len(self.counts)
+        return ["mixes numbers and texts and is used as a category"] if mixed else []
 
     @property
     def categories(self) -> tuple[str, ...]:

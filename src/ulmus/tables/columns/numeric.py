@@ -70,7 +70,7 @@ class NumberColumn(NumericColumn):
     --------
     >>> from ulmus.tables import NumberColumn
     >>> NumberColumn("t").describe()
-    {'type': 'number', 'name': 't', 'fill': 0.0, 'n_missing': 0}
+    {'type': 'number', 'name': 't', 'n_missing': 0, 'fill': 0.0}
     """
 
     type_name, plural, continuous = "number", "numbers", True
