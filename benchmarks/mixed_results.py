@@ -23,7 +23,9 @@ class Results:
             json.loads(self.file.read_text()) if self.file.exists() else {}
         )
         for part in [options.only] if options.only else list(self.parts):
-            for models in self.parts.get(part, {}).values():
+            for name, models in self.parts.get(part, {}).items():
+                if options.tables and name not in options.tables:
+                    continue
                 for model in options.again:
                     models.pop(model, None)
 
