@@ -142,9 +142,8 @@ def test_excluded_rows_are_noted_and_rows_keep_their_numbers(folder, tmp_path):
     assert "Excluded: 3 rows with missing values." in result["notes"]
     rows = re.sub(r"<[^>]+>", " ", page.read_text().partition("Largest standardised errors")[2])
     assert re.search(r"leverage\s+21\s+50\s", rows), rows[:200]
-    assert f"{WIND!r} has no value in data row 4;" in refusal(
-        "report", *start[:2], "-o", tmp_path / "no.html"
-    )
+    strict = "report", *start[:2], "--missing", "error", "-o", tmp_path / "no.html"
+    assert f"{WIND!r} has no value in data row 4;" in refusal(*strict)
 
 
 @pytest.mark.slow

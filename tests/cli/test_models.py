@@ -92,7 +92,7 @@ def test_facts_of_a_fit(folder):
     assert result["columns"] == ["t", "kind", "day", "wet", "count"]
     assert result["summary"]["n_rows"] == 80
     assert result["notes"] == [
-        "Dates encoded as days since 1970 (times as fractions of a day): day.",
+        "Dates encoded as trend and seasons: day (week).",
         "Encoded as categories (number of levels): kind (3).",
     ]
     assert "use a larger --n-neurons" in result["summary"]["warnings"][0]["suggestion"]
@@ -202,6 +202,17 @@ def test_missing_values_when_fitting(tmp_path, way):
     schema = ulmus.load(tmp_path / "i.ulmus").columns_
     assert [column.n_missing for column in schema.columns] == [1, 1, 0, 0, 1]
     assert "Missing values filled in (number of rows): t (1), kind (1), count (1)." in schema.notes
+
+
+@pytest.mark.slow
+def test_unknown_categories_are_refused_on_request(folder, tmp_path):
+    sample(40, 1).assign(kind="zz").to_csv(tmp_path / "n.csv", index=False)
+    start = ("fit", folder / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *SMALL)
+    predict = ("predict", tmp_path / "m.ulmus", tmp_path / "n.csv", "-o", tmp_path / "o.csv")
+    done(*start)
+    assert "40 of 'kind'" in done(*predict).stderr
+    done(*start, "--unknown", "error")
+    assert "contains 'zz' in data row 1, which is not a category" in refusal(*predict)
 
 
 def test_missing_values_when_predicting(folder, tmp_path):

@@ -285,3 +285,13 @@ def test_a_target_of_durations_is_refused(data, model, kind):
         plain_ensemble(3, 8).fit(data.X, dates_of(kind))
     with pytest.raises(ValueError, match=mentions("y contains durations")):
         model.check(data.X, dates_of(kind))
+
+
+def test_rules_of_columns_are_checked(data):
+    for how, text in (
+        ({"missing": "guess"}, "missing must be one of 'impute', 'drop', 'error', got"),
+        ({"unknown": "guess"}, "unknown must be one of 'average', 'error', got"),
+        ({"categorical": ["a"]}, "X has no column names, to which"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            plain_member(**how).fit(data.X, data.y)

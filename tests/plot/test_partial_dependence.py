@@ -2,14 +2,23 @@
 
 from dataclasses import dataclass, field
 
+import matplotlib.dates
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib_artists import area, bars, labelled, legend, line, tick_labels
 from messages import mentions
+from models import small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ulmus.plot import Curve, PartialDependenceDisplay, SlopeDisplay, Surface
+from ulmus.plot import (
+    Curve,
+    PartialDependenceDisplay,
+    PredictionDisplay,
+    SlopeDisplay,
+    Surface,
+    VarianceDisplay,
+)
 
 pytestmark = pytest.mark.usefixtures("figures")
 
@@ -282,3 +291,43 @@ def test_slopes_at_few_values_are_marks(X):
     x, slope = line(ax, "increasing: band above zero")
     assert_allclose(slope, np.sin(x))
     assert labelled(ax, "increasing: band above zero").get_markevery() == [0, 1]
+
+
+# ---------------------------------------------------------------- categories and dates
+
+
+def mixed_model():
+    """A model of a date and a category, and its table."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "day": pd.date_range("2010-01-01", periods=96, freq="MS"),
+            "kind": rng.choice(["ash", "elm"], 96),
+        }
+    )
+    y = np.sin(2 * np.pi * np.arange(96) / 12) + (table.kind == "elm")
+    return small_ensemble(4, 30).fit(table, y), table
+
+
+def test_axes_of_categories_and_dates():
+    model, table = mixed_model()
+    terms = ["day", "kind", ("day", "kind")]
+    display = PartialDependenceDisplay.from_estimator(model, table, terms, grid_resolution=20)
+    dates, kinds, surface, _ = display.axes_
+    assert [tick.get_text() for tick in kinds.get_xticklabels()] == ["ash", "elm"]
+    assert [tick.get_text() for tick in surface.get_yticklabels()] == ["ash", "elm"]
+    low, high = (matplotlib.dates.num2date(end).year for end in dates.get_xlim())
+    assert (low, high) == (2009, 2017)
+    assert display.terms[0].dates
+
+
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.BiasWarning")
+@pytest.mark.parametrize("display", [PredictionDisplay, VarianceDisplay])
+def test_curves_along_a_date_and_a_category(display):
+    model, table = mixed_model()
+    along = display.from_estimator(model, table, feature="day")
+    assert along.x_dates
+    assert along.connected
+    across = display.from_estimator(model, table, feature="kind")
+    assert across.x_categories == ("ash", "elm")
+    assert [tick.get_text() for tick in across.ax_.get_xticklabels()] == ["ash", "elm"]

@@ -340,6 +340,7 @@ def test_relevance_is_that_of_the_map():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ulmus.exceptions.ColumnWarning")
 def test_relevance_behind_a_table_encoder_is_that_of_the_summary():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"t": rng.uniform(0, 9, 120), "kind": rng.choice(["oak", "elm", "ash"], 120)})

@@ -124,4 +124,4 @@ print(f"probability above 0.5: {np.sum(probability > 0.5)} of {len(X)} patients"
 #
 # - :doc:`/guide/effects`: definitions and measured coverage
 # - :doc:`/gallery/effects/plot_simultaneous_band`: partial dependence and its slope
-# - :doc:`/gallery/start/plot_pipeline`: effects of a pipeline with categorical columns
+# - :doc:`/gallery/start/plot_tables`: effects of a pipeline with categorical columns

@@ -123,5 +123,5 @@ mean.unstack("fit").round(2).fillna("")
 # ----
 #
 # - :doc:`/guide/input_maps`
-# - :doc:`/gallery/start/plot_pipeline`: categorical columns and missing values
+# - :doc:`/gallery/start/plot_tables`: categorical columns and missing values
 # - :doc:`/guide/calibration`: measured coverage of default fits

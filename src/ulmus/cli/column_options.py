@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ulmus.cli.options import Missing, columns_option
+from ulmus.cli.options import Missing, Unknown, columns_option
 
 
 @dataclass(frozen=True)
@@ -33,3 +33,7 @@ class ColumnOptions:
         list[str] | None,
         typer.Option(metavar="TEXT", help="A code for missing values, such as -999."),
     ] = None
+    unknown: Annotated[
+        Unknown,
+        typer.Option(help="Categories of new rows that no training row has: average, or refuse."),
+    ] = Unknown.average

@@ -17,6 +17,13 @@ import typer
 from ulmus.cli.console import Console
 
 
+class Unknown(StrEnum):
+    """What happens to categories that no training row has."""
+
+    average = "average"
+    error = "error"
+
+
 class Missing(StrEnum):
     """The rule for rows with missing values."""
 

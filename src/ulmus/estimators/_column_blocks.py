@@ -15,6 +15,7 @@ from ulmus.estimators._columns import (
     observed_rows,
     output_matrix,
     rows_of,
+    warn_about_targets,
 )
 from ulmus.progress import stage
 from ulmus.tables.arrow import NamedArray
@@ -30,25 +31,28 @@ Blocks = Callable[[], Iterator[Any]]
 
 
 class EncodedBlocks(NamedTuple):
-    """A reader of blocks of inputs, and the schema that encodes them."""
+    """A reader of blocks of inputs, and the encoding that they have."""
 
     read: Blocks
-    schema: Schema | None  # None if the blocks are matrices of inputs already
     first: Any  # the first table
+    encoding: TrainingEncoding | None = None  # None if the blocks are matrices of inputs already
     raw: Blocks | None = None  # the tables before they are encoded
+
+    @property
+    def schema(self) -> Schema | None:
+        """The columns."""
+        return None if self.encoding is None else self.encoding.schema
 
     def row_columns(self, names: Sequence[str]) -> RowColumns:
         """Columns of the user's tables by name, for the rows that are kept."""
-        assert self.schema is not None and self.raw is not None
+        assert self.raw is not None
         columns: dict[str, list[np.ndarray]] = {name: [] for name in names}
-        used, n_read = [], 0
-        for X, _, *weight in self.raw():
-            _, kept = self.schema.parse(named_frame(X), n_read)
-            n_read += len(kept)
+        used = []
+        for part in _coded(self.schema, self.raw):
             for name in names:
-                columns[name].append(column(X, name)[kept])
-            own = checked_weight(weight[0] if weight else None, len(kept), "the table")
-            used.append(np.ones(int(np.sum(kept)), bool) if own is None else own[kept] > 0)
+                columns[name].append(column(part.table, name))
+            weight = part.weight
+            used.append(np.ones(len(part.codes), bool) if weight is None else weight > 0)
         joined = {name: np.concatenate(parts) for name, parts in columns.items()}
         return RowColumns(joined, np.concatenate(used))
 
@@ -62,7 +66,7 @@ def encoded_blocks(estimator: Any, read: Blocks, *, learn_columns: bool = False)
     first = next(read(), None)
     table = first[0] if isinstance(first, (tuple, list)) and len(first) else None
     if table is None or column_names(table) is None:
-        return EncodedBlocks(read, None, table)
+        return EncodedBlocks(read, table)
     return _named_blocks(estimator, read, table, learn_columns)
 
 
@@ -70,53 +74,24 @@ def encoded_blocks(estimator: Any, read: Blocks, *, learn_columns: bool = False)
 def _named_blocks(estimator: Any, read: Blocks, table: Any, learn_columns: bool) -> EncodedBlocks:
     """The same for blocks whose columns have names."""
     if not learn_columns and not any(has_schema(estimator, block[0]) for block in read()):
-        return EncodedBlocks(read, None, table)
-    observed = _ObservedBlocks(read)
-    frames = (named_frame(block[0]) for block in observed())
-    schema = infer_schema(frames, **column_rules(estimator))
+        return EncodedBlocks(read, table)
+    schema = infer_schema(
+        (named_frame(observed_block(block)[0]) for block in read()), **column_rules(estimator)
+    )
     warn_about_columns(schema.doubts)
-    learner = None
-    for part in _coded(schema, observed):
+    learner, n_rows, n_observed, n_kept = None, 0, 0, 0
+    for part in _coded(schema, read):
         y = output_matrix(part.y)
         learner = learner or EncodingLearner(schema, y.shape[1])
         learner.add(part.codes, y, part.weight)
+        n_rows, n_observed = n_rows + part.n_given, part.n_read
+        n_kept += len(part.codes)
     assert learner is not None  # the table has rows
+    warn_about_targets(n_rows - n_observed, n_rows)
     encoding = learner.encoding()
-    return EncodedBlocks(_TrainingBlocks(encoding, observed), encoding.schema, table, observed)
-
-
-@dataclass(frozen=True)
-class _ObservedBlocks:
-    """Blocks without the rows that have no target."""
-
-    read: Blocks
-
-    def __call__(self) -> Iterator[tuple[Any, ...]]:
-        for X, y, *weight in self.read():
-            observed = observed_rows(y)
-            if observed is None:
-                yield (X, y, *weight)
-                continue
-            where = np.flatnonzero(observed)
-            yield tuple(rows_of(values, where) for values in (X, y, *weight))
-
-
-class _CodedBlock(NamedTuple):
-    codes: np.ndarray
-    y: Any
-    weight: np.ndarray | None
-    first_row: int  # number of kept rows before these
-
-
-def _coded(schema: Schema, blocks: Blocks) -> Iterator[_CodedBlock]:
-    """Codes of the rows that the schema keeps."""
-    n_read = n_kept = 0
-    for X, y, *weight in blocks():
-        codes, kept = schema.parse(named_frame(X), n_read)
-        where = np.flatnonzero(kept)
-        own = checked_weight(weight[0] if weight else None, len(kept), f"rows from {n_read}")
-        yield _CodedBlock(codes, rows_of(y, where), rows_of(own, where), n_kept)
-        n_read, n_kept = n_read + len(kept), n_kept + len(where)
+    schema = encoding.schema.with_excluded(n_rows - n_observed, n_observed - n_kept)
+    encoding = encoding._replace(schema=schema)
+    return EncodedBlocks(_TrainingBlocks(encoding, read), table, encoding, read)
 
 
 @dataclass(frozen=True)
@@ -127,8 +102,53 @@ class _TrainingBlocks:
     blocks: Blocks
 
     def __call__(self) -> Iterator[tuple[Any, ...]]:
-        schema = self.encoding.schema
-        for part in _coded(schema, self.blocks):
-            inputs = self.encoding.encode(part.codes, part.first_row)
-            weight = () if part.weight is None else (part.weight,)
-            yield (NamedArray(inputs, schema.features), part.y, *weight)
+        for part in _coded(self.encoding.schema, self.blocks):
+            yield part.encoded(self.encoding)
+
+
+class CodedBlock(NamedTuple):
+    """The rows of a block that a schema keeps."""
+
+    codes: np.ndarray  # (n, columns)
+    table: Any  # the user's table of these rows
+    y: Any
+    weight: np.ndarray | None
+    first_row: int  # number of kept rows before these
+    n_read: int  # number of rows with a target before these and in the block
+    n_given: int  # number of rows of the block
+
+    def encoded(self, encoding: TrainingEncoding) -> tuple[Any, ...]:
+        """Inputs, outputs and weights of these training rows."""
+        inputs = NamedArray(encoding.encode(self.codes, self.first_row), encoding.schema.features)
+        return (inputs, self.y) if self.weight is None else (inputs, self.y, self.weight)
+
+
+def coded_block(schema: Schema, block: Any, n_read: int, first_row: int) -> CodedBlock:
+    """The rows with a target that the schema keeps, with their codes."""
+    X, y, *weight = observed_block(block)
+    codes, kept = schema.parse(named_frame(X), n_read)
+    where = np.flatnonzero(kept)
+    own = checked_weight(weight[0] if weight else None, len(kept), f"rows from {n_read}")
+    table, outputs, own = (rows_of(values, where) for values in (X, y, own))
+    n_given = len(block[1])
+    return CodedBlock(codes, table, outputs, own, first_row, n_read + len(kept), n_given)
+
+
+def _coded(schema: Schema | None, blocks: Blocks) -> Iterator[CodedBlock]:
+    """Codes of the rows that the schema keeps."""
+    assert schema is not None
+    n_read = n_kept = 0
+    for block in blocks():
+        part = coded_block(schema, block, n_read, n_kept)
+        yield part
+        n_read, n_kept = part.n_read, n_kept + len(part.codes)
+
+
+def observed_block(block: Any) -> tuple[Any, ...]:
+    """A block without the rows that have no target."""
+    X, y, *weight = block
+    observed = observed_rows(y)
+    if observed is None:
+        return (X, y, *weight)
+    where = np.flatnonzero(observed)
+    return tuple(rows_of(values, where) for values in (X, y, *weight))

@@ -17,6 +17,7 @@ from ulmus.core.data.source import RowBlocks
 from ulmus.estimators._validation import rows_in_memory
 from ulmus.exceptions import InputError, MissingValuesWarning, warn
 from ulmus.messages import Message
+from ulmus.tables.arrow import NamedArray
 from ulmus.tables.checks import checked_weight
 from ulmus.tables.frames import column, column_names, default_feature_names, pandas_frame
 from ulmus.tables.kinds import is_frame, needs_schema
@@ -67,21 +68,26 @@ def training_table(
     if observed is not None:
         check_consistent_length(X, y, sample_weight)
         rows = _taken(rows, observed)
-        _warn_about_targets(observed)
+        warn_about_targets(int(np.sum(~observed)), len(observed))
     if schema is not None:
         return rows._replace(X=encoded_points(schema, rows.X), schema=schema)
     if not (has_schema(estimator, rows.X) if learn_columns is None else learn_columns):
         return rows
     check_consistent_length(rows.X, rows.y, rows.sample_weight)
+    n_excluded = 0 if observed is None else int(np.sum(~observed))
     inferred = infer_schema([named_frame(rows.X)], **column_rules(estimator))
     warn_about_columns(inferred.doubts)
-    return _encoded(rows, inferred)
+    return _encoded(rows, inferred, n_excluded)
 
 
 def has_schema(estimator: Any, X: Any) -> bool:
     """Whether a table requires a schema, or the parameters of an estimator ask for one."""
-    asked = len(estimator.categorical) > 0 or len(estimator.na_values) > 0
-    return (is_frame(X) and asked) or needs_schema(X)
+    if len(estimator.categorical) == 0 and len(estimator.na_values) == 0:
+        return needs_schema(X)
+    if column_names(X) is None:
+        text = "X has no column names, to which categorical and na_values refer"
+        raise InputError(Message("no-column-names", text, suggestions=("give a data frame",)))
+    return True
 
 
 def column_rules(estimator: Any) -> dict[str, Any]:
@@ -90,16 +96,21 @@ def column_rules(estimator: Any) -> dict[str, Any]:
     return {name: getattr(estimator, name) for name in names}
 
 
-def _encoded(rows: TrainingTable, schema: Schema) -> TrainingTable:
-    """The rows that the schema keeps, as inputs of the model."""
+def _encoded(rows: TrainingTable, schema: Schema, n_excluded: int) -> TrainingTable:
+    """The rows that the schema keeps, as inputs of the model; some were excluded before."""
     codes, kept = schema.parse(named_frame(rows.X))
+    if len(codes) < 2:
+        text = f"has {len(codes)} complete {'row' if len(codes) == 1 else 'rows'} with a target"
+        raise InputError(Message("no-rows", text, "X", suggestions=("give at least two",)))
     rows = rows if np.all(kept) else _taken(rows, kept)
     weight = checked_weight(rows.sample_weight, len(codes), "the table")
     y = output_matrix(rows.y)
     learner = EncodingLearner(schema, y.shape[1])
     learner.add(codes, y, weight)
     encoding = learner.encoding()
-    return rows._replace(X=encoding.encode(codes), schema=encoding.schema)
+    n_dropped = int(np.sum(~kept))
+    schema = encoding.schema.with_excluded(n_excluded, n_dropped)
+    return rows._replace(X=encoding.encode(codes), schema=schema)
 
 
 def encoded_points(schema: Schema, X: Any) -> np.ndarray:
@@ -163,6 +174,8 @@ def _numbers(y: Any) -> np.ndarray:
         if all(getattr(kind, "kind", "O") in "biuf" for kind in kinds):
             return np.asarray(y.to_numpy(dtype=float, na_value=np.nan))
     values = np.asarray(y)
+    if values.dtype.kind == "c":
+        raise TypeError("y is complex")
     if values.dtype.kind == "O":
         values = np.where(missing_mask(values), np.nan, values)
     return values.astype(float)
@@ -187,14 +200,18 @@ def rows_of(values: Any, where: np.ndarray) -> Any:
         return None
     if hasattr(values, "to_pandas") and hasattr(values, "columns"):
         values = values.to_pandas()
+    if isinstance(values, NamedArray):
+        return NamedArray(values.values[where], values.columns)
     if hasattr(values, "iloc"):
         return values.iloc[where]
     return values[where] if hasattr(values, "shape") else [values[int(i)] for i in where]
 
 
-def _warn_about_targets(observed: np.ndarray) -> None:
-    missing = int(np.sum(~observed))
-    text = f"{missing} of {len(observed)} rows have no target and are excluded"
+def warn_about_targets(missing: int, n_rows: int) -> None:
+    """Warn of rows without a target."""
+    if not missing:
+        return
+    text = f"{missing} of {n_rows} rows have no target and are excluded"
     remedy = "drop them to silence this warning"
     warn(
         Message("missing-target", text, suggestions=(remedy,), topic="input"), MissingValuesWarning

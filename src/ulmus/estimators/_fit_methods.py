@@ -301,10 +301,9 @@ class FitMethods:
         return self
 
     def __sklearn_tags__(self) -> Any:
-        """Declare sparse input, categories and missing values to scikit-learn."""
+        """Declare sparse input and missing values to scikit-learn."""
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
-        tags.input_tags.categorical = True
         tags.input_tags.allow_nan = self.missing != "error"
         return tags
 

@@ -16,7 +16,7 @@ from ulmus.core.fit.sizes import HOST
 from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.layer.hidden_layer import ACTIVATIONS, DISTRIBUTIONS, HiddenLayer, UnitDistribution
 from ulmus.core.layer.inputs import EXPANSIONS
-from ulmus.core.layer.levels import LevelBlock
+from ulmus.core.layer.levels import level_block
 from ulmus.core.noise import NOISES
 from ulmus.core.ridge.member_pairs import COMMON
 from ulmus.core.ridge.residuals import HC_DIVISORS
@@ -25,7 +25,7 @@ from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting, invalid, named
 from ulmus.noise import CorrelatedNoise
 from ulmus.noise.assumptions import INDEPENDENT, noise_assumption
-from ulmus.tables.schema import Schema
+from ulmus.tables.schema import MISSING_RULES, UNKNOWN_RULES, Schema
 
 
 def checked_count(name: str, value: Any, minimum: int = 1) -> int:
@@ -326,6 +326,8 @@ def fit_spec(
 ) -> FitSpec:
     """The parameters of an estimator, checked; rows added later keep the given layer."""
     checked_noise(estimator.noise)
+    checked_choice("missing", estimator.missing, MISSING_RULES)
+    checked_choice("unknown", estimator.unknown, UNKNOWN_RULES)
     noise, variance = estimator.noise, estimator._variance_choice()
     regression = RegressionSpec(
         alpha=checked_alpha(estimator.alpha, noise),
@@ -340,7 +342,7 @@ def fit_spec(
         min_gain_in_se=noise_assumption(noise).min_gain_in_se,
         tuning_fraction=checked_fraction("tuning_fraction", estimator.tuning_fraction),
         one_output=one_output,
-        levels=() if schema is None else tuple(LevelBlock(s, *b) for s, b in schema.level_blocks),
+        levels=() if schema is None else tuple(level_block(*one) for one in schema.level_blocks),
         parameters=layer_parameters(estimator),
     )
 

@@ -76,7 +76,9 @@ class Presentation:
         if columns is not None and len(columns) != len(names):
             text = f"columns must name the original column of each of the {len(names)} features"
             raise ValueError(f"{text}, got {len(columns)} entries.")
-        return fit_summary(self.fitted_, type(self).__name__, names, columns=columns)
+        found = fit_summary(self.fitted_, type(self).__name__, names, columns=columns)
+        schema = vars(self).get("columns_")
+        return found if schema is None else replace(found, notes=(*schema.notes, *found.notes))
 
     def _input_names(self) -> list[str]:
         """Names of the inputs of the model, several of which may encode one column."""

@@ -81,8 +81,8 @@ def _validated(estimator: Any, *arrays: Any, **how: Any) -> Any:
     """The arrays after the checks of scikit-learn; NaN has an error with our own suggestions."""
     try:
         return validate_data(estimator, *arrays, **how)
-    except ValueError as error:
-        if "Input X contains NaN" not in str(error):
+    except ValueError:
+        if not _has_nan(arrays[0]):
             raise
         cause = (
             "X contains NaN, and how missing values are encoded is learned from training rows that "
@@ -91,6 +91,14 @@ def _validated(estimator: Any, *arrays: Any, **how: Any) -> Any:
         remedies = ("fit rows with missing values", "fill them")
         message = Message("missing-value", cause, suggestions=remedies, topic="input")
         raise InputError(message) from None
+
+
+def _has_nan(X: Any) -> bool:
+    try:
+        values = np.asarray(X.data if scipy.sparse.issparse(X) else X, dtype=float)
+    except (TypeError, ValueError):
+        return False
+    return bool(np.isnan(values).any())
 
 
 def _checked_foreign(X: Any, n_features: int | None) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from ulmus.core.arrays.threads import one_blas_thread, thread_pool
 from ulmus.core.data.source import Block, RowPass, first_rows
 from ulmus.core.fit.build import build
 from ulmus.estimators._base import BaseELM
+from ulmus.estimators._column_blocks import CodedBlock, coded_block, encoded_blocks
 from ulmus.estimators._parameters import fit_spec
 from ulmus.estimators._validation import checked_reference
 from ulmus.exceptions import InputError
@@ -27,6 +28,8 @@ from ulmus.messages import Message, Setting
 from ulmus.noise.assumptions import noise_assumption
 from ulmus.tables.blocks import checked_block, split_block
 from ulmus.tables.frames import column_names
+from ulmus.tables.schema import Schema
+from ulmus.tables.training_encoding import TrainingEncoding
 
 try:
     import dask
@@ -71,16 +74,25 @@ def fit(estimator: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Esti
     >>> bool(abs(model.predict([[0.5, 0.5]])[0] - 0.25) < 0.01)
     True
     """
-    names = column_names(X)
-    n_features, output_shape, partitions = _partitions(X, y, sample_weight)
     fresh = estimator._unfitted()
     if noise_assumption(fresh.noise).correlated:
         text = "requires rows in an order, and partitions of a cluster have none"
         suggestions = ("use fit", "use fit_blocks", Setting("noise", "auto"))
         raise InputError(Message("needs-order", text, "noise", fresh.noise, suggestions))
+    names, encoded = column_names(X), None
+    if hasattr(X, "to_delayed") and names is not None:
+        encoded = _encoded_frames(fresh, X, y, sample_weight)
+    if encoded is None:
+        n_features, output_shape, partitions = _partitions(X, y, sample_weight)
+        schema = None
+    else:
+        schema, output_shape, partitions = encoded
+        n_features = len(schema.features)
     source = DaskSource(partitions, n_features, checked_reference(fresh, np.empty(0)))
-    fresh._set_features(n_features, names)
-    spec = fit_spec(fresh, n_features, math.prod(output_shape), not output_shape)
+    fresh._set_features(n_features if schema is None else len(names or ()), names)
+    if schema is not None:
+        fresh.columns_ = schema
+    spec = fit_spec(fresh, n_features, math.prod(output_shape), not output_shape, schema=schema)
     with thread_pool(fresh._n_threads):
         return estimator._adopt(fresh, build(source, spec, search=fresh._map_search))
 
@@ -166,7 +178,7 @@ def _mapped(X: Any, function: Any, estimator: Any) -> Any:
             kind = pd.Series if values.ndim == 1 else pd.DataFrame
             return kind(values, index=part.index)
 
-        return X.map_partitions(frame, meta=frame(X._meta_nonempty).iloc[:0])
+        return X.map_partitions(frame, meta=frame(X._meta))
     X = X.rechunk({1: -1})
     if not shape:
         return X.map_blocks(rows, drop_axis=1, dtype=X.dtype)
@@ -238,6 +250,43 @@ def _partitions(
     else:
         weights = weight.rechunk({0: rows}).to_delayed().ravel()
     return int(X.shape[1]), y.shape[1:], list(zip(X_parts, y_parts, weights, strict=True))
+
+
+def _encoded_frames(
+    estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Schema, tuple[int, ...], list[tuple[Any, Any, Any]]] | None:
+    """The schema of data frames, shape of the outputs, and delayed blocks of encoded rows.
+
+    The schema is learned here, one partition at a time; None if all partitions are numbers.
+    """
+    columns = [part.to_delayed() for part in (X, y, sample_weight) if part is not None]
+    parts = list(zip(*(np.ravel(column) for column in columns), strict=True))
+
+    def read() -> Iterator[Any]:
+        return (dask.compute(*part) for part in parts)
+
+    encoded = encoded_blocks(estimator, read)
+    if encoded.encoding is None:
+        return None
+    code, encode = dask.delayed(coded_block), dask.delayed(_encoded_part, nout=3)
+    sizes = dask.compute(*(dask.delayed(_n_kept)(encoded.schema, part) for part in parts))
+    blocks, n_read, n_kept = [], 0, 0
+    for part, (rows, kept) in zip(parts, sizes, strict=True):
+        coded = code(encoded.schema, part, n_read, n_kept)
+        blocks.append(tuple(encode(encoded.encoding, coded)))
+        n_read, n_kept = n_read + rows, n_kept + kept
+    return encoded.encoding.schema, y.shape[1:], blocks
+
+
+def _n_kept(schema: Schema, part: Any) -> tuple[int, int]:
+    """Number of rows of a partition with a target, and of those that the schema keeps."""
+    coded = coded_block(schema, part, 0, 0)
+    return coded.n_read, len(coded.codes)
+
+
+def _encoded_part(encoding: TrainingEncoding, coded: CodedBlock) -> tuple[Any, Any, Any]:
+    X, y, *weight = coded.encoded(encoding)
+    return np.asarray(X), np.asarray(y, dtype=float), weight[0] if weight else None
 
 
 def _array(collection: Any) -> Any:

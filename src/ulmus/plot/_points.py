@@ -9,7 +9,9 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.arrays.backend import FloatArray, to_numpy
+from ulmus.tables.columns import CategoryColumn, DateColumn
 from ulmus.tables.frames import default_feature_names, pandas_frame
+from ulmus.tables.schema import Schema
 
 # A feature with at most so many values is drawn at these values, and nothing between them.
 FEW_VALUES = 10
@@ -23,6 +25,8 @@ class PlotPoints(NamedTuple):
     label: str  # name of the axis
     connected: bool  # whether the points follow each other along a curve
     rows: FloatArray  # (n,): positions of the user's own rows on the axis
+    labels: tuple[str, ...] = ()  # categories at the positions 0, 1, ...
+    dates: bool = False  # whether positions are days since 1970
 
 
 def points_along(
@@ -41,6 +45,12 @@ def points_along(
     if feature is None and n_features > 1:
         locations = np.arange(n_rows, dtype=float)
         return PlotPoints(X, locations, "row", False, locations)
+    schema = vars(estimator).get("columns_")
+    if schema is not None and hasattr(X, "columns"):
+        name = feature_names(estimator, X)[
+            feature_number(estimator, X, 0 if feature is None else feature)
+        ]
+        return _points_of_columns(schema, X, name, others, grid_resolution)
     values = dense_table(X)
     j = feature_number(estimator, X, 0 if feature is None else feature)
     name, column = feature_names(estimator, X)[j], values[:, j]
@@ -57,6 +67,31 @@ def points_along(
     if hasattr(X, "columns"):
         points = type(X)(dict(zip(X.columns, table.T, strict=True)))
     return PlotPoints(points, x, label, len(x) > FEW_VALUES, column)
+
+
+def _points_of_columns(
+    schema: Schema, X: Any, name: str, others: str, grid_resolution: int
+) -> PlotPoints:
+    """The same for a table whose columns have a schema; categories are at their most frequent."""
+    frame, _ = schema.with_missing("impute").convert(pandas_frame(X))
+    frame = frame[list(schema.names)]
+    column, rows = schema.column(name), schema.numbers(name, frame[name])
+    labels = column.categories if isinstance(column, CategoryColumn) else ()
+    axis = labels, isinstance(column, DateColumn)
+    if others == "observed":
+        return PlotPoints(X, rows, name, False, rows, *axis)
+    x = np.unique(rows[~np.isnan(rows) & (rows >= 0 if column.categorical else True)])
+    connected = len(x) > FEW_VALUES and column.continuous
+    if connected:
+        x = np.linspace(x[0], x[-1], grid_resolution)
+    table = frame.iloc[:1].reset_index(drop=True).reindex([0] * len(x)).reset_index(drop=True)
+    for one in schema.columns:
+        present = frame[one.name].dropna()
+        middle = present.quantile(0.5, "lower") if one.continuous else present.mode().iloc[0]
+        table[one.name] = middle
+    table[name] = column.to_pandas(x)
+    label = name if len(schema.names) == 1 else f"{name} (other features at their median)"
+    return PlotPoints(table, x, label, connected, rows, *axis)
 
 
 def dense_table(X: Any) -> FloatArray:

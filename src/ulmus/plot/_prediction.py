@@ -44,6 +44,10 @@ class PredictionDisplay:
     connected : bool, default=True
         Whether the predictions are points of one curve, and drawn as a line with bands; else
         each has bars of its own.
+    x_categories : tuple of str, default=()
+        Categories at the locations 0, 1, ...
+    x_dates : bool, default=False
+        Whether locations are days since 1970, which are drawn as dates.
     confidence_level : float, default=0.95
         Level of the intervals.
     target : {"function", "expectation"}, default="function"
@@ -73,6 +77,8 @@ class PredictionDisplay:
     x_observed: FloatArray | None = None
     y: FloatArray | None = None
     connected: bool = True
+    x_categories: tuple[str, ...] = ()
+    x_dates: bool = False
     confidence_level: float = 0.95
     target: str = "function"
     x_label: str = "x"
@@ -140,6 +146,8 @@ class PredictionDisplay:
             x_observed=None if y is None else points.rows,
             y=None if y is None else observed_output(y, output, len(points.rows)),
             connected=points.connected,
+            x_categories=points.labels,
+            x_dates=points.dates,
             confidence_level=confidence_level,
             target=target,
             x_label=points.label,
@@ -235,11 +243,13 @@ class PredictionDisplay:
         line = {"label": "prediction"} | (line_kw or {})
         draw_centre(ax, self.x, self.mean, self.connected, **line)
         ax.set(xlabel=self.x_label, ylabel=self.y_label)
+        if self.x_dates:
+            ax.xaxis_date()
         if self.connected:
             draw_legend(ax)
         else:
-            if len(self.x) <= FEW_VALUES:
-                draw_values(ax, self.x)
+            if self.x_categories or len(self.x) <= FEW_VALUES:
+                draw_values(ax, self.x, self.x_categories)
             make_room(ax)
             draw_legend(ax, loc="upper left", ncols=2)
         self.ax_, self.figure_ = ax, ax.figure

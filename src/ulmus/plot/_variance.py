@@ -56,6 +56,10 @@ class VarianceDisplay:
         Noise variance of a new observation.
     connected : bool, default=True
         Whether the points follow each other along a curve and are drawn as areas; else as bars.
+    x_categories : tuple of str, default=()
+        Categories at the locations 0, 1, ...
+    x_dates : bool, default=False
+        Whether locations are days since 1970, which are drawn as dates.
     x_label : str
         Name of the horizontal axis.
 
@@ -79,6 +83,8 @@ class VarianceDisplay:
     parts: Mapping[str, FloatArray]
     noise: FloatArray
     connected: bool = True
+    x_categories: tuple[str, ...] = ()
+    x_dates: bool = False
     x_label: str = "x"
     ax_: Any = field(init=False, default=None)
     figure_: Any = field(init=False, default=None)
@@ -120,6 +126,8 @@ class VarianceDisplay:
             parts=model_components(estimator, points.table, output),
             noise=one_output(noise, output),
             connected=points.connected,
+            x_categories=points.labels,
+            x_dates=points.dates,
             x_label=points.label,
         )
         return display.plot(ax, **options)
@@ -151,10 +159,12 @@ class VarianceDisplay:
             below = below + height
         what = "a new observation" if noise else "the prediction"
         ax.set(xlabel=self.x_label, ylabel=f"variance of {what}")
-        if self.connected or len(self.x) > FEW_VALUES:
+        if self.x_dates:
+            ax.xaxis_date()
+        if self.connected or (len(self.x) > FEW_VALUES and not self.x_categories):
             ax.margins(x=0.01)
         else:
-            draw_values(ax, self.x)
+            draw_values(ax, self.x, self.x_categories)
         # Room for the legend above the stack.
         ax.set_ylim(0, max(1.35 * float(np.max(below)), np.finfo(float).tiny))
         draw_legend(ax, loc="upper left", ncols=2, reverse=True)

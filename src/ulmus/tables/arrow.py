@@ -42,9 +42,22 @@ class ArrowBlocks:
         names = [*self.columns, *self.target, *extra]
         for batch in self.dataset.to_batches(columns=names, batch_size=self.batch_rows):
             y = _matrix(batch, self.target)
-            X = NamedArray(_matrix(batch, self.columns), self.columns)
+            X = self._inputs(batch)
             weight = [_matrix(batch, extra)[:, 0]] if extra else []
             yield (X, y[:, 0] if self.one_output else y, *weight)
+
+    def _inputs(self, batch: Any) -> Any:
+        """A matrix if all inputs are numbers, else a data frame."""
+        if all(_is_number(batch.schema.field(name).type) for name in self.columns):
+            return NamedArray(_matrix(batch, self.columns), self.columns)
+        return batch.select(list(self.columns)).replace_schema_metadata().to_pandas()
+
+
+def _is_number(dtype: Any) -> bool:
+    import pyarrow.types as types
+
+    number = types.is_integer(dtype) or types.is_floating(dtype) or types.is_boolean(dtype)
+    return bool(number or types.is_decimal(dtype) or types.is_null(dtype))
 
 
 def _matrix(batch: Any, names: Sequence[str]) -> np.ndarray:
@@ -71,7 +84,8 @@ def from_arrow(
     target : str or list of str
         Column or columns to predict.
     columns : list of str, default=None
-        Input columns; by default all that are not target or weight.
+        Input columns, of numbers, categories or dates; by default all that are not target or
+        weight.
     sample_weight : str, default=None
         Column of row weights.
     format : str, default=None
@@ -127,8 +141,6 @@ def _format(path: Any) -> str:
 def _require_columns(
     schema: Any, inputs: tuple[str, ...], targets: tuple[str, ...], weight: str | None
 ) -> None:
-    import pyarrow.types as types
-
     names = (*inputs, *targets, *([] if weight is None else [weight]))
     missing = [name for name in names if name not in schema.names]
     if missing:
@@ -141,9 +153,8 @@ def _require_columns(
     if both:
         text = f"columns {both!r} are inputs and also target or sample_weight"
         raise ValueError(f"{text}; remove them from columns.")
-    for name in names:
+    for name in names[len(inputs) :]:
         dtype = schema.field(name).type
-        number = types.is_integer(dtype) or types.is_floating(dtype) or types.is_boolean(dtype)
-        if not (number or types.is_decimal(dtype) or types.is_null(dtype)):
+        if not _is_number(dtype):
             text = f"column {name!r} contains {dtype}, not numbers"
-            raise ValueError(f"{text}; exclude it from columns, or convert it first.")
+            raise ValueError(f"{text}; name another target or weight, or convert it first.")

@@ -48,14 +48,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     --------
     >>> import pandas as pd
     >>> from ulmus.tables import TableEncoder
-    >>> table = pd.DataFrame({"t": [1.0, 2.5], "kind": ["a", "b"], "unit": ["m", "m"]})
+    >>> table = pd.DataFrame({"t": [1.0, 2.5], "kind": ["a", "b"]})
     >>> encoder = TableEncoder().fit(table)
     >>> encoder.transform(table)
          t  kind=a  kind=b
     0  1.0     1.0     0.0
     1  2.5     0.0     1.0
     >>> encoder.schema_.notes
-    ('Excluded (constant): unit.', 'Encoded as categories (number of levels): kind (2).')
+    ('Encoded as categories (number of levels): kind (2).',)
     """
 
     def __init__(

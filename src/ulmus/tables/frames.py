@@ -30,9 +30,9 @@ def column_index(names: tuple[str, ...] | None, name: Any) -> int:
 
 
 def column(X: Any, name: Any) -> np.ndarray:
-    """Values of a column of a data frame by its name."""
-    column_index(column_names(X), name)
-    return np.asarray(X[name])
+    """Values of a column of a data frame, or of an array with names, by its name."""
+    index = column_index(column_names(X), name)
+    return np.asarray(X[name] if hasattr(X, "__getitem__") else np.asarray(X)[:, index])
 
 
 def pandas_if_arrow(X: Any) -> Any:

@@ -13,14 +13,12 @@ from ulmus.tables.frames import pandas_frame
 
 def is_frame(X: Any) -> bool:
     """Whether X is a data frame with named columns, of pandas, polars or Arrow."""
-    if not hasattr(X, "columns"):
-        return False
-    if hasattr(X, "collect") and not hasattr(X, "to_pandas"):
+    if hasattr(X, "collect") and hasattr(X, "lazy"):  # its columns are not known without work
         text = (
             f"X is a lazy frame ({type(X).__module__.split('.')[0]}), whose rows are not computed"
         )
         raise ValueError(f"{text}; give X.collect().")
-    return hasattr(X, "iloc") or hasattr(X, "to_pandas")
+    return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "to_pandas"))
 
 
 def needs_schema(X: Any) -> bool:

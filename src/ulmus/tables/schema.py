@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ulmus.core.layer.levels import Levels
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting
 from ulmus.tables.cells import Cells, some, text_of
 from ulmus.tables.columns import COLUMN_TYPES, CategoryColumn, Column, DateColumn, DayColumn
-from ulmus.tables.columns.base import Levels, as_lists, as_tuples
+from ulmus.tables.columns.base import as_lists, as_tuples
 from ulmus.tables.imputation import Imputation
 from ulmus.tables.missing import is_missing
 
@@ -103,6 +104,12 @@ class Schema:
     def with_missing(self, missing: str | None) -> Schema:
         """The same columns with another rule for missing values; None keeps the rule."""
         return self if missing is None else replace(self, missing=missing)
+
+    def with_excluded(self, without_target: int, incomplete: int) -> Schema:
+        """The same columns with notes about rows that a fit excluded."""
+        counts = {"without a target": without_target, "with missing values": incomplete}
+        notes = tuple(f"Excluded rows {text}: {count}." for text, count in counts.items() if count)
+        return replace(self, notes=(*self.notes, *notes))
 
     def parse(self, frame: Any, first_row: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """One code per cell, shape (rows kept, columns), and which rows are kept.

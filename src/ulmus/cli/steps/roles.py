@@ -31,8 +31,9 @@ class TrainConfig:
     inputs: tuple[str, ...]  # columns that may serve as inputs
     weight: str | None  # column of row weights
     categorical: tuple[str, ...]  # columns of numbers that are labels of categories
-    missing: str  # rule for rows with missing values: "error", "drop" or "impute"
+    missing: str  # rule for rows with missing values: "impute", "drop" or "error"
     na_values: tuple[str, ...]  # codes for missing values
+    unknown: str  # rule for categories that no training row has: "average" or "error"
     locations: LocationColumns  # columns of times, coordinates and groups
     noise: str | None  # name of the noise model; None for the default of the locations
 
@@ -103,6 +104,7 @@ def train_config(
         categorical=categorical,
         missing=options.missing.value,
         na_values=tuple(options.na_values or ()),
+        unknown=options.unknown.value,
         locations=steps.locations.checked_locations(errors, table.names),
         noise=errors.noise,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,10 @@ class TrainResult:
     def summary(self, console: Console) -> Summary:
         """Accuracy, diagnostics and settings of the fit."""
         with console.working("Computing diagnostics"):
-            return self.model.summary()
+            summary = self.model.summary()
+        # Those of the columns are printed with the fit.
+        notes = tuple(note for note in summary.notes if note not in self.schema.notes)
+        return replace(summary, notes=notes)
 
     def save(self, output: Path, *, rows: bool, console: Console) -> None:
         """Write the model file."""
@@ -55,6 +58,7 @@ def train(
         categorical=config.categorical,
         missing=config.missing,
         na_values=config.na_values,
+        unknown=config.unknown,
         **parameters,
     )
     if table.is_large if stream is None else stream:

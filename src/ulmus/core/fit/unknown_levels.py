@@ -33,8 +33,7 @@ def unknown_level_variance(
         if not len(unknown):
             continue
         mean = ensemble.mean(like(inputs[unknown], ensemble.layer.W))
-        rows, shares = block.drawn(inputs[unknown])
-        for row, share in zip(rows, shares, strict=True):
-            change = ensemble.mean(like(row, ensemble.layer.W)) - mean
+        for rows, share in block.drawn(inputs[unknown]):
+            change = ensemble.mean(like(rows, ensemble.layer.W)) - mean
             variance[unknown] += share * change.T**2
     return variance

@@ -38,7 +38,7 @@ def added_terms(fit: Fit, inputs: np.ndarray) -> AddedTerms | None:
     center = (root**2 @ X) / np.sum(root**2)
     K, d = data.y.shape[0], X.shape[1]
     coefficients, covariance = np.zeros((d, K)), np.zeros((K, d, d))
-    for regression in fit.ensemble.regressions:
+    for regression in fit.exact_ensemble.regressions:
         y = to_numpy(data.y)[list(regression.outputs)].T
         columns = root[:, None] * np.concatenate([X - center, y - y.mean(axis=0)], axis=1)
         residuals = columns - _smoothed(fit, regression, columns)

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ulmus.core.layer.levels import Levels
 from ulmus.tables.cells import LEADING_ZERO, Cells, number_of, text_of
 from ulmus.tables.dates import AMBIGUOUS_DATE_TEXT, DATE_TEXT
 
@@ -172,14 +173,6 @@ class CategoryStatistics(ColumnStatistics):
 def _by_number(text: str) -> tuple[float, str]:
     number = number_of(text)
     return (float("inf"), text) if number is None else (number, text)
-
-
-class Levels(NamedTuple):
-    """The categories of a column as values of the inputs of a model."""
-
-    values: np.ndarray  # (L, width): inputs of each category
-    shares: np.ndarray  # (L,): share of each category in the training rows
-    unknown: np.ndarray  # (width,): inputs of an unknown category
 
 
 def as_lists(value: Any) -> Any:

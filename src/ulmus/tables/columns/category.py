@@ -7,8 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from ulmus.core.layer.levels import Levels
 from ulmus.tables.cells import Cells, some
-from ulmus.tables.columns.base import CategoryStatistics, Column, Levels, missing_feature
+from ulmus.tables.columns.base import CategoryStatistics, Column, missing_feature
 
 
 @dataclass(frozen=True)

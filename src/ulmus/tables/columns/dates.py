@@ -1,4 +1,4 @@
-"""Columns of dates, durations and times of day: a trend, and seasons as points of a circle."""
+"""Columns of dates, durations and times of day: a trend, and seasons as periodic inputs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from ulmus.tables.dates import DATE_TEXT, days_since_1970, iso_text, parsed_date
 YEAR = 365.2425
 # Seasons of dates, and their periods in days.
 SEASONS = {"year": YEAR, "week": 7.0, "day": 1.0}
+# Waves of each season: a second one follows seasons that are not symmetric, such as those of CO2.
+HARMONICS = (1, 2)
 # A season requires dates of two periods, whose steps are at most a third of the period.
 PERIODS, STEPS = 2, 3
 
@@ -33,15 +35,21 @@ class DayStatistics(NumericStatistics):
 class DayColumn(NumericColumn):
     """A column whose cells are numbers of days, encoded as such and as seasons.
 
-    A season is a point on a circle: sine and cosine of the phase of a date in its period.
+    A season is a point on a closed curve: sine and cosine of the phase of a date in its period, and
+    of twice the phase.
     """
 
     seasons: tuple[str, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The trend, two inputs for each season, and an indicator of missing cells."""
-        waves = (f"{self.name} ({season}, {w})" for season in self.seasons for w in ("sin", "cos"))
+        """The trend, four inputs for each season, and an indicator of missing cells."""
+        waves = (
+            f"{self.name} ({season}, {wave} {k})"
+            for season in self.seasons
+            for k in HARMONICS
+            for wave in ("sin", "cos")
+        )
         missing = (missing_feature(self.name),) if self.indicates_missing else ()
         return (self.name, *waves, *missing)
 
@@ -62,7 +70,7 @@ class DayColumn(NumericColumn):
             # All hours of a day have its phase in the week.
             days = np.floor(codes) if season == "week" else codes
             phase = 2 * np.pi * days / SEASONS[season]
-            inputs += [np.sin(phase), np.cos(phase)]
+            inputs += [wave(k * phase) for k in HARMONICS for wave in (np.sin, np.cos)]
         if self.indicates_missing:
             inputs.append(np.isnan(codes))
         return np.stack(inputs, axis=1).astype(float)
@@ -178,7 +186,7 @@ class DurationColumn(DayColumn):
 
 
 class TimeColumn(DayColumn):
-    """A column of times of day, encoded as fractions of a day and as points of a circle.
+    """A column of times of day, encoded as fractions of a day and as a season of the day.
 
     Parameters
     ----------
@@ -194,11 +202,11 @@ class TimeColumn(DayColumn):
     --------
     >>> from ulmus.tables import TimeColumn
     >>> TimeColumn("hour", 0.5, ("day",)).features
-    ('hour', 'hour (day, sin)', 'hour (day, cos)')
+    ('hour', 'hour (day, sin 1)', 'hour (day, cos 1)', 'hour (day, sin 2)', 'hour (day, cos 2)')
     """
 
     type_name, plural, continuous = "time", "times of day", True
-    note = "Times of day encoded as fractions of a day and as points of a circle: {}."
+    note = "Times of day encoded as fractions of a day and as a season of the day: {}."
 
     @classmethod
     def matches_dtype(cls, dtype: Any) -> bool:

