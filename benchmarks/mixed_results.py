@@ -11,6 +11,8 @@ from report import Row
 
 from ulmus.atomic_write import atomic_write
 
+# What is measured of a model under other names; features by hand do not depend on tables.
+DERIVED = {"ulmus": ("default noise", "AR1")}
 Found = dict[str, dict[str, dict[str, Any]]]  # scores by model and split, of each table
 
 
@@ -27,7 +29,8 @@ class Results:
                 if options.tables and name not in options.tables:
                     continue
                 for model in options.again:
-                    models.pop(model, None)
+                    for measured in (model, *DERIVED.get(model, ())):
+                        models.pop(measured, None)
 
     def score(self, part: str, table: str, model: str, split: int, run: Callable) -> None:
         """Scores of a split, unless they are there."""
