@@ -26,7 +26,7 @@ class Results:
         )
         for part in [options.only] if options.only else list(self.parts):
             for name, models in self.parts.get(part, {}).items():
-                if options.tables and name not in options.tables:
+                if options.tables and name.split(",")[0] not in options.tables:
                     continue
                 for model in options.again:
                     for measured in (model, *DERIVED.get(model, ())):
