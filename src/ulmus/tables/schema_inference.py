@@ -10,7 +10,7 @@ from ulmus.exceptions import InputError
 from ulmus.messages import Message
 from ulmus.tables.cells import Cells, some
 from ulmus.tables.columns import COLUMN_TYPES, CategoryColumn, Column, column_type
-from ulmus.tables.columns.base import ColumnStatistics, ColumnUse
+from ulmus.tables.columns.statistics import ColumnStatistics, ColumnUse
 from ulmus.tables.schema import MISSING_RULES, UNKNOWN_RULES, Schema, require_distinct
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ulmus.tables.columns import CategoryColumn, Column, OrderedColumn, TargetEncodedColumn
-from ulmus.tables.columns.base import MAX_INDICATORS
+from ulmus.tables.columns.statistics import MAX_INDICATORS
 from ulmus.tables.imputation import fitted_imputation
 from ulmus.tables.schema import Schema
 from ulmus.tables.target_statistics import (

@@ -9,7 +9,8 @@ import numpy as np
 
 from ulmus.core.layer.levels import Levels
 from ulmus.tables.cells import Cells, some
-from ulmus.tables.columns.base import CategoryStatistics, Column, missing_feature
+from ulmus.tables.columns.base import Column, missing_feature
+from ulmus.tables.columns.statistics import CategoryStatistics
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from typing import Any, Self
 import numpy as np
 
 from ulmus.tables.cells import Cells, text_of
-from ulmus.tables.columns.base import NumericStatistics, missing_feature
+from ulmus.tables.columns.base import missing_feature
 from ulmus.tables.columns.numeric import NumericColumn
+from ulmus.tables.columns.statistics import NumericStatistics
 from ulmus.tables.dates import DATE_TEXT, days_since_1970, iso_text, parsed_dates
 
 YEAR = 365.2425
@@ -19,8 +20,8 @@ YEAR = 365.2425
 SEASONS = {"year": YEAR, "week": 7.0, "day": 1.0}
 # Waves of each season: a second one follows seasons that are not symmetric, such as those of CO2.
 HARMONICS = (1, 2)
-# A season requires dates of two periods, whose steps are at most a third of the period.
-PERIODS, STEPS = 2, 3
+# A season requires dates of one period, whose steps are at most a third of the period.
+STEPS = 3
 
 
 class DayStatistics(NumericStatistics):
@@ -92,7 +93,7 @@ class DateColumn(DayColumn):
         Median in days since 1970, which replaces missing cells if the other columns do not predict
         them.
     seasons : tuple of {"year", "week", "day"}
-        Those that the range and the steps of the training dates resolve: two periods at least, and
+        Those that the range and the steps of the training dates resolve: one period at least, and
         steps of at most a third of a period.
 
     Examples
@@ -126,7 +127,7 @@ class DateColumn(DayColumn):
         seasons = tuple(
             season
             for season, period in SEASONS.items()
-            if span >= 0.99 * PERIODS * period and step <= period / STEPS
+            if span >= 0.99 * period and step <= period / STEPS
         )
         fill = float(np.median(statistics.values))
         return cls(name, fill, seasons, n_missing=statistics.n_missing)

@@ -10,7 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from ulmus.tables.cells import BOOLEANS, LEADING_ZERO, Cells, number_of, text_of
-from ulmus.tables.columns.base import Column, NumericStatistics, missing_feature
+from ulmus.tables.columns.base import Column, missing_feature
+from ulmus.tables.columns.statistics import NumericStatistics
 
 
 @dataclass(frozen=True)
