@@ -269,3 +269,10 @@ def test_effects_of_unknown_categories_are_refused(recwarn):
     recwarn.clear()
     assert inference(pipe).slope(table, "t").estimate.item() > 0
     assert [warning.category for warning in recwarn] == [ExtrapolationWarning]
+
+
+@pytest.mark.parametrize(("n_single", "excluded"), [(200, True), (120, True), (80, False)])
+def test_texts_most_of_which_occur_once_are_excluded(n_single, excluded):
+    index = np.r_[np.arange(n_single), n_single + np.arange(200 - n_single) // 2]
+    table = pd.DataFrame({"k": [f"name {i}" for i in index], "x": np.arange(200) % 7})
+    assert ("k" not in infer_schema([table]).names) == excluded

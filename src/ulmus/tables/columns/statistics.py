@@ -135,7 +135,8 @@ class CategoryStatistics(ColumnStatistics):
     @property
     def use(self) -> ColumnUse:
         """An input, unless all cells are equal or nearly all of many texts are distinct."""
-        few_repeats = len(self.counts) > max(MAX_INDICATORS, self.n_values / 2)
+        single = sum(count == 1 for count in self.counts.values())
+        few_repeats = len(self.counts) > MAX_INDICATORS and 2 * single > sum(self.counts.values())
         all_distinct = len(self.counts) == self.n_values >= 10
         if self.varies and (few_repeats or all_distinct) and not self.is_ordered:
             return ColumnUse.IDENTIFIER
