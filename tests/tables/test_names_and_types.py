@@ -198,3 +198,18 @@ def test_a_file_of_texts_has_numbers(tmp_path):
     model = ELMEnsembleRegressor(2, 10, input_map=None, noise="homoskedastic", random_state=0)
     model.fit_blocks(from_arrow(path, target="y"))
     assert not hasattr(model, "columns_")
+
+
+# ---------------------------------------------------------------- dates
+
+
+def test_days_of_the_week_have_indicators():
+    hours = pd.Series(pd.date_range("2024-01-01", periods=24 * 14, freq="h"), name="t")
+    schema = infer_schema([hours.to_frame().assign(t=hours.where(hours.index != 5))])
+    assert schema.columns[0].seasons == ("week", "day")
+    names = [f"t ({day})" for day in ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")]
+    where = [schema.features.index(name.replace("(", "(week, ")) for name in names]
+    codes, _ = schema.parse(hours.to_frame())
+    assert_array_equal(np.argmax(schema.encode(codes)[:, where], axis=1), hours.dt.dayofweek)
+    assert_array_equal(schema.encode(codes)[:, where].sum(axis=1), 1.0)
+    assert np.isnan(schema.raw_inputs(np.array([[np.nan]]))[0, where]).all()
