@@ -11,7 +11,8 @@ from sklearn.pipeline import make_pipeline
 
 import ulmus
 from ulmus import ELMEnsembleRegressor
-from ulmus.tables import TableEncoder
+from ulmus.exceptions import ColumnWarning
+from ulmus.tables import NumberColumn, TableEncoder, from_arrow, infer_schema
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -150,3 +151,65 @@ def test_a_loaded_pipeline_can_be_fitted_again(tmp_path):
     again.fit(table, Y)
     assert again.columns_ == pipe[0].schema_
     assert_allclose(again.predict(table), pipe.predict(table), rtol=1e-9)
+
+
+# ---------------------------------------------------------------- texts of digits
+
+
+def texts_of_digits(values):
+    """Schema of a column of texts."""
+    return infer_schema([pd.DataFrame({"nr": pd.Series(values, dtype=object), "x": X1})])
+
+
+def test_texts_of_digits_are_names():
+    table = pd.DataFrame({"nr": [str(i % 12) for i in range(N)], "x": X1})
+    table.loc[0, "nr"] = None
+    with pytest.warns(
+        ColumnWarning, match="'nr' has texts of digits, which are used as names; use"
+    ):
+        schema = TableEncoder().fit(table).schema_
+    assert schema.columns[0].categories == tuple(map(str, range(12)))
+    assert not TableEncoder(categorical=["nr"]).fit(table).schema_.doubts
+    blocks = infer_schema([table[:30], table[30:]])
+    assert blocks.columns == schema.columns
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [str(i % 40) for i in range(N)],  # most are distinct
+        [f"{i % 12}.5" for i in range(N)],
+        [f"-{i % 12}" for i in range(N)],
+        [i % 12 for i in range(N)],  # numbers in a column of objects
+        ["", *(str(i % 12) for i in range(N - 1))],  # why numbers are texts
+    ],
+    ids=["distinct", "decimals", "signs", "objects", "a missing text"],
+)
+def test_other_texts_are_numbers(values):
+    schema = texts_of_digits(values)
+    assert isinstance(schema.columns[0], NumberColumn)
+    assert not schema.doubts
+
+
+def test_a_file_of_texts_has_numbers(tmp_path):
+    path = tmp_path / "t.csv"
+    frame = pd.DataFrame({"nr": np.arange(N) % 12, "x": X1, "y": Y})
+    frame.to_csv(path, index=False, quoting=1)
+    model = ELMEnsembleRegressor(2, 10, input_map=None, noise="homoskedastic", random_state=0)
+    model.fit_blocks(from_arrow(path, target="y"))
+    assert not hasattr(model, "columns_")
+
+
+# ---------------------------------------------------------------- dates
+
+
+def test_days_of_the_week_have_indicators():
+    hours = pd.Series(pd.date_range("2024-01-01", periods=24 * 14, freq="h"), name="t")
+    schema = infer_schema([hours.to_frame().assign(t=hours.where(hours.index != 5))])
+    assert schema.columns[0].seasons == ("week", "day")
+    names = [f"t ({day})" for day in ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")]
+    where = [schema.features.index(name.replace("(", "(week, ")) for name in names]
+    codes, _ = schema.parse(hours.to_frame())
+    assert_array_equal(np.argmax(schema.encode(codes)[:, where], axis=1), hours.dt.dayofweek)
+    assert_array_equal(schema.encode(codes)[:, where].sum(axis=1), 1.0)
+    assert np.isnan(schema.raw_inputs(np.array([[np.nan]]))[0, where]).all()

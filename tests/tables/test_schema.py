@@ -135,7 +135,7 @@ def test_a_schema_survives_json():
     again = Schema.from_description(json.loads(json.dumps(schema.describe())))
     assert again == schema
     assert_array_equal(again.parse(table)[0], schema.parse(table)[0])
-    assert again.origins == (*["x"] * 2, *["k"] * 4, *["code"] * 5, *["d"] * 5, "w", *["text"] * 2)
+    assert again.origins == (*["x"] * 2, *["k"] * 4, *["code"] * 5, *["d"] * 8, "w", *["text"] * 2)
 
 
 @pytest.mark.parametrize(
@@ -269,3 +269,10 @@ def test_effects_of_unknown_categories_are_refused(recwarn):
     recwarn.clear()
     assert inference(pipe).slope(table, "t").estimate.item() > 0
     assert [warning.category for warning in recwarn] == [ExtrapolationWarning]
+
+
+@pytest.mark.parametrize(("n_single", "excluded"), [(200, True), (120, True), (80, False)])
+def test_texts_most_of_which_occur_once_are_excluded(n_single, excluded):
+    index = np.r_[np.arange(n_single), n_single + np.arange(200 - n_single) // 2]
+    table = pd.DataFrame({"k": [f"name {i}" for i in index], "x": np.arange(200) % 7})
+    assert ("k" not in infer_schema([table]).names) == excluded

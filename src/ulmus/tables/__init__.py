@@ -2,9 +2,9 @@
 
 - ``columns`` has one class per column type. ``schema`` is what a model keeps of all its columns,
   ``schema_inference`` derives it from a table, and ``training_encoding`` adds what is learned from
-  the training rows: ``target_statistics`` of categories, and the ``imputation`` of missing numbers.
-  ``encoder`` is the transformer of scikit-learn, ``kinds`` decides which tables need a schema, and
-  ``new_rows`` encodes rows to predict.
+  the training rows: ``target_statistics`` and ``level_effects`` of categories, and the
+  ``imputation`` of missing numbers. ``encoder`` is the transformer of scikit-learn, ``kinds``
+  decides which tables need a schema, and ``new_rows`` encodes rows to predict.
 - ``cells``, ``dates`` and ``missing`` parse single values; ``frames`` finds columns by name.
 - ``checks`` refuses inputs, outputs and weights that cannot be fitted; ``blocks`` does so for
   tables in blocks of rows, and is their source for a fit.

@@ -9,8 +9,8 @@ from typing import Any
 from ulmus.exceptions import InputError
 from ulmus.messages import Message
 from ulmus.tables.cells import Cells, some
-from ulmus.tables.columns import COLUMN_TYPES, CategoryColumn, Column, column_type
-from ulmus.tables.columns.statistics import ColumnStatistics, ColumnUse
+from ulmus.tables.columns import COLUMN_TYPES, CategoryColumn, Column, NumberColumn, column_type
+from ulmus.tables.columns.statistics import ColumnStatistics, ColumnUse, DigitTexts
 from ulmus.tables.schema import MISSING_RULES, UNKNOWN_RULES, Schema, require_distinct
 
 
@@ -71,6 +71,8 @@ def infer_schema(
         n_rows += len(frame)
     if n_rows == 0:
         raise ValueError("the table has no rows; a model requires some.")
+    for scan in scans.values():
+        scan.decide()
     used = [scan for scan in scans.values() if scan.use is ColumnUse.INPUT]
     columns = [scan.column(missing == "impute") for scan in used]
     doubts = tuple(_excluded(list(scans.values())) + _doubts(used))
@@ -92,12 +94,15 @@ class ColumnScan:
     declared_categorical: bool = False
     column_class: type[Column] | None = None
     statistics: ColumnStatistics | None = None
+    digits: DigitTexts | None = None  # if all values so far are texts of digits
     n_empty: int = 0  # cells before the first value
 
     def add(self, cells: Cells) -> None:
         """Update by further cells."""
         declared = CategoryColumn if self.declared_categorical else None
-        self.column_class = self.column_class or declared or column_type(cells)
+        if self.column_class is None:
+            self.column_class = declared or column_type(cells)
+            self.digits = DigitTexts() if self.column_class is NumberColumn else None
         if self.column_class is None:
             self.n_empty += len(cells.present)
             return
@@ -105,6 +110,13 @@ class ColumnScan:
             self.statistics = self.column_class.statistics()
             self.statistics.n_missing = self.n_empty
         self.statistics.add(cells)
+        if self.digits is not None and not self.digits.add(cells):
+            self.digits = None
+
+    def decide(self) -> None:
+        """Decide whether texts of digits are names."""
+        if self.digits is not None and self.digits.are_names:
+            self.column_class, self.statistics = CategoryColumn, self.digits.counts
 
     @property
     def use(self) -> ColumnUse:

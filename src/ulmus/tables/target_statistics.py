@@ -67,24 +67,33 @@ class CategorySums:
         kept = np.arange(N_FOLDS) != without
         w, sums = self.weight[kept].sum(axis=0), self.sums[kept].sum(axis=0)
         squares = self.squares[kept].sum(axis=0)
-        center = sums.sum(axis=0) / max(w.sum(), 1e-300)
         own = sums / np.maximum(w, 1e-300)[:, None]
-        prior = _prior_weight(w, own, squares, center)
-        each = w[:, None] / (w[:, None] + prior)
-        return TargetStatistics(
-            center + each * (own - center) * (w > 0)[:, None], each.mean(axis=1), center
-        )
+        scatter = np.maximum(squares - w @ own**2, 0)
+        found = shrunken(w[:, None], own, scatter / max(w.sum() - np.sum(w > 0), 1))
+        return TargetStatistics(found.values, found.reliability.mean(axis=1), found.center)
 
 
-def _prior_weight(
-    w: np.ndarray, own: np.ndarray, squares: np.ndarray, center: np.ndarray
-) -> np.ndarray:
-    """Ratio of the variances within and between categories, for each output, shape (K,)."""
-    n, n_levels = w.sum(), np.sum(w > 0)
-    between = w @ (own - center) ** 2
-    within = np.maximum(squares - w @ own**2, 0) / max(n - n_levels, 1)
-    size = (n - w @ w / max(n, 1e-300)) / max(n_levels - 1, 1)
-    variance = (between / max(n_levels - 1, 1) - within) / max(size, 1e-300)
+class Shrunken(NamedTuple):
+    """Estimates for L levels, shrunk towards their centers, for each of m quantities."""
+
+    values: np.ndarray  # (L, m)
+    reliability: np.ndarray  # (L, m)
+    center: np.ndarray  # (m,)
+    variance: np.ndarray  # (m,): between levels
+    is_clear: np.ndarray  # (m,): whether levels differ by more than chance
+
+
+def shrunken(w: np.ndarray, own: np.ndarray, within: np.ndarray) -> Shrunken:
+    """Estimates (L, m) of variance ``within`` (m,) over weights (L, m) or (L, 1), shrunk."""
+    n, n_levels = np.maximum(w.sum(axis=0), 1e-300), np.sum(w > 0, axis=0)
+    center = np.sum(w * own, axis=0) / n
+    freedom = np.maximum(n_levels - 1, 1)
+    between = np.sum(w * (own - center) ** 2, axis=0) / freedom
+    size = (n - np.sum(w**2, axis=0) / n) / freedom
+    variance = np.maximum((between - within) / np.maximum(size, 1e-300), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(variance > 0, within / variance, LARGEST_PRIOR)
-    return np.clip(ratio, SMALLEST_PRIOR, LARGEST_PRIOR)
+    each = w / (w + np.clip(ratio, SMALLEST_PRIOR, LARGEST_PRIOR))
+    # The ratio of mean squares has mean 1 and variance 2 / (L - 1) without an effect.
+    is_clear = between > (1 + 2 * np.sqrt(2 / freedom)) * within
+    return Shrunken(center + each * (own - center), each, center, variance, is_clear)

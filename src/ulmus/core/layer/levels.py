@@ -13,7 +13,7 @@ ROUND_OFF = 1e-6
 
 
 # Of more levels, neighbours are joined to so many.
-MAX_DRAWN = 64
+MAX_DRAWN = 100
 
 
 class Levels(NamedTuple):

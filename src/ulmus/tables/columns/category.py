@@ -193,10 +193,12 @@ class OrderedColumn(CategoryColumn):
 
 @dataclass(frozen=True)
 class TargetEncodedColumn(CategoryColumn):
-    """A column of many categories, encoded by the mean output of each.
+    """A column of many categories, encoded by statistics of the outputs in each.
 
-    The mean of a category of few rows is shrunk to the mean of all rows by its reliability, which
-    is a further input. Missing cells are a category of their own if training rows have any.
+    They are the mean output and its reliability, which is the share of the mean that comes from the
+    rows of the category; and, if there are other columns, the mean residual of a fit to these, and
+    slopes along a few of their inputs. All are shrunk to those of all rows. Missing cells are a
+    category of their own if training rows have any.
 
     Parameters
     ----------
@@ -206,35 +208,36 @@ class TargetEncodedColumn(CategoryColumn):
         Its categories, as text.
     counts : tuple of int, default=()
         Number of training rows with each category.
-    means : tuple of tuples of float
-        Shrunken mean of each output in each category, and for missing cells.
-    reliability : tuple of float
-        Share of the mean of a category that comes from its rows, between 0 and 1.
-    center : tuple of float
-        Mean of each output.
+    inputs : tuple of str
+        What the inputs are.
+    values : tuple of tuples of float
+        Inputs of each category, and of missing cells.
+    unknown : tuple of float
+        Inputs of an unknown category.
 
     Examples
     --------
     >>> from ulmus.tables import TargetEncodedColumn
+    >>> names = ("mean", "reliability")
     >>> column = TargetEncodedColumn(
-    ...     "town", ("A", "B"), (3, 1), ((2.0,), (1.5,)), (0.9, 0.8), (1.8,)
+    ...     "town", ("A", "B"), (3, 1), names, ((2.0, 0.9), (1.5, 0.8)), (1.8, 0.0)
     ... )
     >>> column.features
     ('town (mean)', 'town (reliability)')
     """
 
-    means: tuple[tuple[float, ...], ...] = ()
-    reliability: tuple[float, ...] = ()
-    center: tuple[float, ...] = ()
+    inputs: tuple[str, ...] = ()
+    values: tuple[tuple[float, ...], ...] = ()
+    unknown: tuple[float, ...] = ()
 
     type_name = "target-encoded category"
-    note = "Encoded by the mean target of each category (number of levels): {}."
+    note = "Encoded by target statistics of each category (number of levels): {}."
 
     def __post_init__(self) -> None:
         super().__post_init__()
         n_rows = len(self.categories) + self.indicates_missing
-        widths = {len(mean) for mean in self.means}
-        if not len(self.means) == len(self.reliability) == n_rows or widths != {len(self.center)}:
+        widths = {len(self.inputs), *map(len, self.values)}
+        if len(self.values) != n_rows or widths != {len(self.unknown)}:
             raise ValueError(f"{self.name!r} must have statistics of each category")
 
     @classmethod
@@ -249,23 +252,16 @@ class TargetEncodedColumn(CategoryColumn):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The mean of each output, and the reliability."""
-        n = len(self.center)
-        means = ["mean"] if n == 1 else [f"mean {k}" for k in range(n)]
-        return tuple(f"{self.name} ({one})" for one in (*means, "reliability"))
+        """The statistics."""
+        return tuple(f"{self.name} ({one})" for one in self.inputs)
 
     @property
     def levels(self) -> Levels:
-        """Statistics of each category; the overall mean for an unknown one."""
-        values = self._statistics[: len(self.categories)]
-        return Levels(values, self.shares, np.array([*self.center, 0.0]))
-
-    @property
-    def _statistics(self) -> np.ndarray:
-        """Inputs of each category and of missing cells."""
-        return np.column_stack([np.array(self.means, dtype=float), self.reliability])
+        """Statistics of each category; those of all rows for an unknown one."""
+        values = np.array(self.values, dtype=float)[: len(self.categories)]
+        return Levels(values, self.shares, np.array(self.unknown))
 
     def encode(self, codes: np.ndarray) -> np.ndarray:
-        """Means and reliability, shape (n, features)."""
-        unknown = [self.levels.unknown] * (1 if self.indicates_missing else 2)
-        return np.vstack([self._statistics, *unknown])[self._rows(codes)]
+        """Statistics, shape (n, features)."""
+        unknown = [self.unknown] * (1 if self.indicates_missing else 2)
+        return np.array([*self.values, *unknown], dtype=float)[self._rows(codes)]

@@ -18,7 +18,9 @@ from ulmus.tables.dates import DATE_TEXT, days_since_1970, iso_text, parsed_date
 YEAR = 365.2425
 # Seasons of dates, and their periods in days.
 SEASONS = {"year": YEAR, "week": 7.0, "day": 1.0}
-# Waves of each season: a second one follows seasons that are not symmetric, such as those of CO2.
+# Days of the week, which have an indicator each. Day 0, 1 January 1970, was a Thursday.
+WEEKDAYS = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")
+# Waves of other seasons: a second one follows seasons that are not symmetric, such as that of CO2.
 HARMONICS = (1, 2)
 # A season requires dates of one period, whose steps are at most a third of the period.
 STEPS = 3
@@ -37,22 +39,22 @@ class DayColumn(NumericColumn):
     """A column whose cells are numbers of days, encoded as such and as seasons.
 
     A season is a point on a closed curve: sine and cosine of the phase of a date in its period, and
-    of twice the phase.
+    of twice the phase. That of the week is an indicator of each day.
     """
 
     seasons: tuple[str, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The trend, four inputs for each season, and an indicator of missing cells."""
-        waves = (
-            f"{self.name} ({season}, {wave} {k})"
+        """The trend, four or seven inputs for each season, and an indicator of missing cells."""
+        waves = [f"{wave} {k}" for k in HARMONICS for wave in ("sin", "cos")]
+        seasons = (
+            f"{self.name} ({season}, {one})"
             for season in self.seasons
-            for k in HARMONICS
-            for wave in ("sin", "cos")
+            for one in (WEEKDAYS if season == "week" else waves)
         )
         missing = (missing_feature(self.name),) if self.indicates_missing else ()
-        return (self.name, *waves, *missing)
+        return (self.name, *seasons, *missing)
 
     @classmethod
     def statistics(cls) -> NumericStatistics:
@@ -68,9 +70,12 @@ class DayColumn(NumericColumn):
         """Days, seasons, and indicators of missing cells, shape (n, features)."""
         inputs = [codes]
         for season in self.seasons:
-            # All hours of a day have its phase in the week.
-            days = np.floor(codes) if season == "week" else codes
-            phase = 2 * np.pi * days / SEASONS[season]
+            if season == "week":
+                weekday = np.floor(codes) % 7
+                same = [weekday == k for k in range(7)]
+                inputs += [np.where(np.isnan(codes), np.nan, day) for day in same]
+                continue
+            phase = 2 * np.pi * codes / SEASONS[season]
             inputs += [wave(k * phase) for k in HARMONICS for wave in (np.sin, np.cos)]
         if self.indicates_missing:
             inputs.append(np.isnan(codes))

@@ -135,7 +135,8 @@ class CategoryStatistics(ColumnStatistics):
     @property
     def use(self) -> ColumnUse:
         """An input, unless all cells are equal or nearly all of many texts are distinct."""
-        few_repeats = len(self.counts) > max(MAX_INDICATORS, self.n_values / 2)
+        single = sum(count == 1 for count in self.counts.values())
+        few_repeats = len(self.counts) > MAX_INDICATORS and 2 * single > sum(self.counts.values())
         all_distinct = len(self.counts) == self.n_values >= 10
         if self.varies and (few_repeats or all_distinct) and not self.is_ordered:
             return ColumnUse.IDENTIFIER
@@ -170,3 +171,38 @@ class CategoryStatistics(ColumnStatistics):
 def _by_number(text: str) -> tuple[float, str]:
     number = number_of(text)
     return (float("inf"), text) if number is None else (number, text)
+
+
+class DigitTexts:
+    """Texts of digits, which may be names or numbers."""
+
+    def __init__(self) -> None:
+        self.counts = DigitNames()
+
+    def add(self, cells: Cells) -> bool:
+        """Update by further cells; whether all are texts of digits or have no value.
+
+        Texts that stand for a missing value may be why numbers are texts.
+        """
+        absent = cells.series[~cells.present]
+        if cells.is_typed or not absent.isna().all():
+            return False
+        texts = cells.distinct()
+        if not all(isinstance(text, str) and text.strip().isdecimal() for text in texts):
+            return False
+        self.counts.add(cells)
+        return True
+
+    @property
+    def are_names(self) -> bool:
+        """Whether they are names: at most half of them are distinct."""
+        return 2 * len(self.counts.counts) <= self.counts.n_values
+
+
+class DigitNames(CategoryStatistics):
+    """Counts of texts of digits that are names."""
+
+    def doubts(self) -> list[str]:
+        """That they may be numbers."""
+        text = "has texts of digits, which are used as names; use pandas.to_numeric for numbers"
+        return [f"{text}, or list it in categorical to silence this"]
