@@ -530,3 +530,14 @@ def test_calibrated_fits_are_mostly_ok():
         found += [model.check().severity, model.check(X[300:], y[300:]).severity]
     assert found.count("error") <= 2
     assert found.count("ok") >= 34
+
+
+def test_rows_of_equal_noise_are_one_group_of_the_coverage_by_noise():
+    """Their noise without the row itself would order them by the size of their own residuals."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=500), rng.random(500) < 0.2])
+    y = X[:, 0] + np.where(X[:, 1] > 0, 1.5, 0.3) * rng.normal(size=500)
+    model = small_ensemble(4, 30, noise="heteroskedastic", weight_scale=1.0).fit(X, y)
+    found = next(f for f in model.check().findings if f.code == "coverage-by-noise")
+    assert found.severity == "ok"
+    assert "noise 1/2" in found.message or "noise 2/2" in found.message

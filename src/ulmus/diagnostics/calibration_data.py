@@ -120,8 +120,10 @@ def leave_one_out_data(fit: Fit, rows: TrainingRows) -> CalibrationData:
     errors = scaled_residuals(fit, rows)
     residuals = out_of_fold_residuals(fit, rows)
     root = rows.data.root_weight
-    weight = 1.0 if root is None else root[used] ** 2
-    noise = np.sqrt(rows.noise[:, used] / weight) * fit.ensemble.unit[:, None]
+    weight = None if root is None else np.where(root > 0, root, 1.0) ** 2
+    # Groups of rows by their noise without the row would sort those of equal noise by the size of
+    # their own residuals.
+    noise = np.sqrt(fit.noise_variance(rows.data.X, weight)).T[:, used]
     columns = grouping_inputs(fit, rows.data.X)
     return CalibrationData(
         kind=LEAVE_ONE_OUT,

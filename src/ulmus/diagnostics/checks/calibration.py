@@ -102,7 +102,7 @@ def group_findings(
             along += quantile_parts(data.inputs[:, j], name)
     few = f"not tested: {data.n_rows} rows are too few to split, or have equal values."
     varies = np.ptp(data.noise[k]) > CONSTANT_SHARE * np.max(data.noise[k])
-    by_noise = quantile_parts(data.noise[k], "noise") if varies else []
+    by_noise = quantile_parts(_rounded(data.noise[k]), "noise") if varies else []
     constant = few if varies else "not applicable: the predicted noise variance is constant."
     none = "not applicable: no input has few values with enough rows each."
     by_leverage = quantile_parts(data.leverage[k], "leverage")
@@ -112,6 +112,11 @@ def group_findings(
         _by_groups(test, k, "coverage-by-group", values, BY_INPUT, none),
         _by_groups(test, k, "coverage-by-input", along, BY_INPUT, few),
     ]
+
+
+def _rounded(values: FloatArray) -> FloatArray:
+    """Logarithms of values, to one percent of the values: round-off does not divide equal ones."""
+    return np.asarray(np.round(100 * np.log(np.maximum(values, np.finfo(float).tiny))))
 
 
 def _by_groups(
