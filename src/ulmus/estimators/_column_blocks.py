@@ -90,6 +90,7 @@ def _named_blocks(estimator: Any, read: Blocks, table: Any, learn_columns: bool)
     warn_about_targets(n_rows - n_observed, n_rows)
     encoding = learner.encoding()
     schema = encoding.schema.with_excluded(n_rows - n_observed, n_observed - n_kept)
+    schema = schema.with_date_steps(np.concatenate(learner.sample)[:, 1:])
     encoding = encoding._replace(schema=schema)
     return EncodedBlocks(_TrainingBlocks(encoding, read), table, encoding, read)
 

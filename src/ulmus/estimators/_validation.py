@@ -82,7 +82,16 @@ def _validated(estimator: Any, *arrays: Any, **how: Any) -> Any:
     """The arrays after the checks of scikit-learn; NaN has an error with our own suggestions."""
     try:
         return validate_data(estimator, *arrays, **how)
-    except ValueError:
+    except ValueError as error:
+        is_fit = len(arrays) > 1
+        if (
+            is_fit
+            and "could not convert string" in str(error)
+            and not hasattr(arrays[0], "columns")
+        ):
+            text = "X is an array of texts, which only columns of data frames may contain"
+            remedy = "give a data frame, such as pandas.DataFrame(X).infer_objects()"
+            raise InputError(Message("array-text", text, suggestions=(remedy,))) from error
         if not _has_nan(arrays[0]):
             raise
         cause = (
