@@ -474,3 +474,27 @@ def test_the_text_nan_is_a_missing_value():
     model = plain_member().fit(table, Y2)
     assert model.columns_.column("z").n_missing == 1
     model.predict(table)
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [(None, "y is None"), (pd.date_range("2020", periods=8), "y contains dates")],
+    ids=["no y", "dates"],
+)
+def test_blocks_without_numbers_as_outputs_are_refused(y, words):
+    with pytest.raises(ValueError, match=words):
+        plain_member().fit_blocks([(X2, y)])
+
+
+def test_levels_that_are_no_one_hot_inputs_are_named_by_column():
+    table = pd.DataFrame({"n": np.arange(40) % 3, "kind": list("ab") * 20})
+    noise = np.random.default_rng(0).normal(size=40)
+    model = small_ensemble(3, 8, expand_inputs="one_hot").fit(table, table.n + noise)
+    (text,) = messages_of(model.predict, table[:2].assign(n=[1.5, 2]))
+    assert "1 of 2 points have a value of input 'n'" in text
+
+
+def test_next_points_show_dates(monthly):
+    table = pd.DataFrame({"day": pd.date_range("2010-01-01", periods=6, freq="MS"), "x": 0.0})
+    found = monthly.next_points(table, n=2)
+    assert list(found.day) == [str(day.date()) for day in table.day[found.row]]

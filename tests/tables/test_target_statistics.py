@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ulmus.tables import TargetEncodedColumn, infer_schema
+from ulmus.tables import TableEncoder, TargetEncodedColumn, infer_schema
 from ulmus.tables.target_statistics import N_FOLDS, CategorySums, fold_numbers
 from ulmus.tables.training_encoding import EncodingLearner
 
@@ -121,3 +121,16 @@ def test_missing_categories_are_a_category(missing):
         assert encoded[0, -1] > 0
     else:
         assert_array_equal(encoded[0], column.levels.unknown)
+
+
+def test_rows_without_a_target_do_not_count_in_an_encoder():
+    index, y, _ = rows()
+    table, y = pd.DataFrame({"town": [f"t{i}" for i in index]}), y[:, 0].copy()
+    table["x"], absent = y, np.arange(len(y)) % 50 == 0
+    y[absent] = np.nan
+    found = TableEncoder().fit(table, y).schema_.column("town")
+    assert np.isfinite(found.means).all()
+    level = found.categories.index("t1")
+    own = y[(table.town == "t1") & ~absent].mean()
+    expected = found.center[0] + found.reliability[level] * (own - found.center[0])
+    assert_allclose(found.means[level][0], expected, rtol=1e-9)

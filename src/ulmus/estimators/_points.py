@@ -69,10 +69,12 @@ class PointConversion:
             warn(Message("outside-range", text, topic="extrapolation"), ExtrapolationWarning)
         if any(forecasts.values()):
             self._warn_about_dates({j: n for j, n in forecasts.items() if n}, dates, total)
+        schema = vars(self).get("columns_")
         for j, count in unseen.items():
+            name = j if schema is None else repr(schema.features[j])
             text = (
-                f"{count} of {total} points have a value of input {j} that is none of its one-hot "
-                "levels, so that its indicators are zero there"
+                f"{count} of {total} points have a value of input {name} that is none of its "
+                "one-hot levels, so that its indicators are zero there"
             )
             phrase = "use {} if its values are not categories"
             remedy = Setting("expand_inputs", "normal_scores", phrase)
