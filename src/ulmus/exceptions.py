@@ -177,7 +177,8 @@ class ExtrapolationWarning(UlmusWarning):
     """Points lie far from the training inputs.
 
     Predictions and error bars there are extrapolations. The warning covers points outside the range
-    of an input by more than a tenth of it, and values of a category that are in no training row.
+    of an input by more than a tenth of it, dates beyond those of the training rows by more than
+    their median step, and values of a category that are in no training row.
 
     Examples
     --------

@@ -322,3 +322,24 @@ def test_a_packed_table_is_read_in_blocks(folder, tmp_path, expected, monkeypatc
     result = run("predict", folder / "m.ulmus", tmp_path / "t.csv.gz", "-o", tmp_path / "p.csv")
     assert result.exit_code == 2
     assert not (tmp_path / "p.csv").exists()
+
+
+def test_digits_with_leading_zeros_are_names(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = [f"{i % 4:05d},{i % 7},{i % 4 + i / 100}" for i in range(40)]
+    path.write_text("\n".join(["zip,x,y", *rows]))
+    done("fit", path, "--target", "y", "-o", tmp_path / "m.ulmus", *PLAIN)
+    column = ulmus.load(tmp_path / "m.ulmus").columns_.column("zip")
+    assert column.categories == ("00000", "00001", "00002", "00003")
+    done("predict", tmp_path / "m.ulmus", path, "-o", tmp_path / "out.csv")
+
+
+def test_all_kinds_of_extrapolation_are_noted(tmp_path):
+    path, days = tmp_path / "t.csv", pd.date_range("2020-01-01", periods=45, freq="D")
+    table = pd.DataFrame({"day": days, "kind": ["a", "b", "c"] * 15, "y": np.arange(45.0) % 3})
+    table[:40].to_csv(path, index=False)
+    done("fit", path, "--target", "y", "-o", tmp_path / "m.ulmus", *PLAIN)
+    table[40:].assign(kind="d").to_csv(path, index=False)
+    result = done("predict", tmp_path / "m.ulmus", path, "-o", tmp_path / "out.csv")
+    assert "categories that are in no training row" in result.stderr
+    assert "'day' outside 2020-01-01 to 2020-02-09" in result.stderr

@@ -207,3 +207,28 @@ def test_a_series_of_other_rows_is_refused(parameter):
     assert_allclose(fitted.average(table, **{parameter: series}).estimate, expected.estimate)
     with pytest.raises(ValueError, match=mentions(parameter, "another index", "to_numpy")):
         fitted.average(table, **{parameter: series[::-1]})
+
+
+# ------------------------------------------------------------------ missing labels
+
+
+@pytest.mark.parametrize("name", ["kind", "t", "wet", "day", "other"])
+def test_rows_without_a_label_are_a_group(name):
+    gaps = np.arange(N) % 5 == 0
+    table = frame(
+        ["t", "u", "v"],
+        kind=RNG.choice(["a", "b"], N),
+        wet=pd.array(RNG.random(N) < 0.5, dtype="boolean"),
+        day=pd.date_range("2020-01-01", periods=N, freq="MS"),
+    )
+    table[name] = RNG.choice(["c", "d"], N) if name == "other" else table[name]
+    table[name] = table[name].where(~gaps)
+    inputs = table.drop(columns="other", errors="ignore")
+    model = small_ensemble(3, 8, alpha=0.1).fit(inputs, Y)
+    effects = model.average(table, by=name)
+    assert effects[name].iloc[-1] == "(missing)"
+    assert sum(effects[name] == "(missing)") == 1
+    expected = model.predict(inputs)[gaps].mean()
+    assert_allclose(effects.estimate.iloc[-1], expected, rtol=1e-9)
+    together = model.average(table, by=[name, "kind"] if name != "kind" else [name, "wet"])
+    assert together[name].iloc[-1] == "(missing)"

@@ -2,10 +2,12 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from messages import mentions
 from models import plain_ensemble, plain_member, small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -378,3 +380,121 @@ def test_a_graph_takes_the_encoded_columns(tmp_path, model):
     proto = to_onnx(model)
     session = runtime.InferenceSession(proto.SerializeToString())
     assert_allclose(session.run(None, {"X": inputs})[0], model.predict(table), rtol=1e-6)
+
+
+# ------------------------------------------------------------------ dates beyond the training rows
+
+
+@pytest.fixture(scope="module")
+def monthly():
+    table = pd.DataFrame({"day": pd.date_range("2010-01-01", periods=N, freq="MS")})
+    table["x"] = np.random.default_rng(1).normal(size=N)
+    return plain_ensemble(3, 15).fit(table, table.x + np.arange(N) / N)
+
+
+def messages_of(function, *arguments, **how):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        function(*arguments, **how)
+    return [str(one.message) for one in caught if one.category is ExtrapolationWarning]
+
+
+def test_dates_beyond_those_of_the_training_rows_are_counted(monthly):
+    new = pd.DataFrame({"day": pd.to_datetime(["2019-12-20", "2020-03-01", "2009-06-01"]), "x": 0})
+    (text,) = messages_of(monthly.predict, new)
+    assert "2 of 3 points have 'day' outside 2010-01-01 to 2019-12-01" in text
+    assert "not extrapolated reliably" in text
+    assert "refit" in text
+    assert not messages_of(monthly.predict, new[:1])
+    assert messages_of(monthly.compare, new[:1], {"day": ["2015-01", "2020-06"]})
+
+
+def test_other_inputs_outside_their_range_are_counted_without_dates(monthly):
+    new = pd.DataFrame({"day": pd.to_datetime(["2015-01-01", "2030-01-01"]), "x": [99.0, 0.0]})
+    numbers, dates = messages_of(monthly.predict, new)
+    assert numbers.startswith("1 of 2 points lie outside")
+    assert "1 of 2 points have 'day' outside" in dates
+
+
+def test_steps_of_dates_are_saved_and_learned_from_blocks(monthly, tmp_path):
+    new = pd.DataFrame({"day": pd.to_datetime(["2020-02-01"]), "x": [0.0]})
+    monthly.save(tmp_path / "m.ulmus")
+    assert messages_of(ulmus.load(tmp_path / "m.ulmus").predict, new)
+    table = pd.DataFrame({"day": pd.date_range("2010-01-01", periods=N, freq="MS")})
+    table["x"] = np.random.default_rng(1).normal(size=N)
+    y = table.x.to_numpy()
+    blocks = [(table[:60], y[:60]), (table[60:], y[60:])]
+    streamed = plain_ensemble(3, 15, noise="homoskedastic").fit_blocks(blocks)
+    assert streamed.columns_.date_steps == monthly.columns_.date_steps == (("day", 31.0),)
+
+
+# ------------------------------------------------------------------ errors
+
+
+X2 = pd.DataFrame({"x": np.arange(8.0), "kind": list("abababab")})
+Y2 = np.arange(8.0) ** 2
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "words"),
+    [
+        (X2, None, ["y is None"]),
+        (X2, pd.date_range("2020", periods=8), ["y contains dates", "convert"]),
+        (X2, ["1", "2", "u", "3", "4", "5", "6", "7"], ["y contains the text 'u'"]),
+        (pd.concat([X2[["x"]]] * 2, axis=1), Y2, ["several columns called 'x'", "rename"]),
+        (X2[[]], Y2, ["X has no columns"]),
+        (X2.to_dict("list"), Y2, ["dictionary", "pandas.DataFrame(X)"]),
+        (X2.to_numpy(), Y2, ["array of texts", "data frame"]),
+    ],
+    ids=["no y", "dates", "text", "names", "columns", "dictionary", "array"],
+)
+def test_tables_that_cannot_be_fitted(X, y, words):
+    with pytest.raises(ValueError, match=mentions(*words)):
+        plain_member().fit(X, y)
+
+
+def test_an_empty_table_of_new_rows_is_refused():
+    with pytest.raises(ValueError, match="X has no rows; give at least one"):
+        plain_member().fit(X2, Y2).predict(X2[:0])
+
+
+def test_lists_of_columns_are_lists():
+    with pytest.raises(ValueError, match=r"categorical=None must be a list; use \[\]"):
+        plain_member(categorical=None).fit(X2, Y2)
+
+
+def test_names_of_columns_may_be_numbers():
+    table = X2.assign(x=np.arange(8) % 3).set_axis([0, 1], axis=1)
+    model = plain_member(categorical=[0]).fit(table, Y2)
+    assert model.columns_.categorical == ("0", "1")
+
+
+def test_the_text_nan_is_a_missing_value():
+    table = X2.assign(z=["nan", *"1234567"])
+    model = plain_member().fit(table, Y2)
+    assert model.columns_.column("z").n_missing == 1
+    model.predict(table)
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [(None, "y is None"), (pd.date_range("2020", periods=8), "y contains dates")],
+    ids=["no y", "dates"],
+)
+def test_blocks_without_numbers_as_outputs_are_refused(y, words):
+    with pytest.raises(ValueError, match=words):
+        plain_member().fit_blocks([(X2, y)])
+
+
+def test_levels_that_are_no_one_hot_inputs_are_named_by_column():
+    table = pd.DataFrame({"n": np.arange(40) % 3, "kind": list("ab") * 20})
+    noise = np.random.default_rng(0).normal(size=40)
+    model = small_ensemble(3, 8, expand_inputs="one_hot").fit(table, table.n + noise)
+    (text,) = messages_of(model.predict, table[:2].assign(n=[1.5, 2]))
+    assert "1 of 2 points have a value of input 'n'" in text
+
+
+def test_next_points_show_dates(monthly):
+    table = pd.DataFrame({"day": pd.date_range("2010-01-01", periods=6, freq="MS"), "x": 0.0})
+    found = monthly.next_points(table, n=2)
+    assert list(found.day) == [str(day.date()) for day in table.day[found.row]]

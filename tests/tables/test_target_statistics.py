@@ -5,7 +5,13 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ulmus.tables import CategoryColumn, TargetEncodedColumn, infer_schema, training_encoding
+from ulmus.tables import (
+    CategoryColumn,
+    TableEncoder,
+    TargetEncodedColumn,
+    infer_schema,
+    training_encoding,
+)
 from ulmus.tables.level_effects import OtherInputs, level_effects
 from ulmus.tables.target_statistics import N_FOLDS, CategorySums, fold_numbers, shrunken
 from ulmus.tables.training_encoding import EncodingLearner
@@ -232,3 +238,18 @@ def test_indicators_require_rows_of_each_level(n_rows, n_levels, expected):
     learner = EncodingLearner(schema, 1)
     learner.add(schema.parse(table)[0], np.arange(n_rows)[:, None] / n_rows, None)
     assert type(learner.encoding().schema.columns[0]) is expected
+
+
+def test_rows_without_a_target_do_not_count_in_an_encoder():
+    index, y, _ = rows()
+    table, y = pd.DataFrame({"town": [f"t{i}" for i in index]}), y[:, 0].copy()
+    table["x"], absent = y, np.arange(len(y)) % 50 == 0
+    y[absent] = np.nan
+    found = TableEncoder().fit(table, y).schema_.column("town")
+    values = np.array(found.values)
+    assert np.isfinite(values).all()
+    level = found.categories.index("t1")
+    own = y[(table.town == "t1") & ~absent].mean()
+    center, reliability = found.unknown[0], values[level, found.inputs.index("reliability")]
+    assert found.inputs[0] == "mean"
+    assert_allclose(values[level, 0], center + reliability * (own - center), rtol=1e-9)

@@ -133,11 +133,14 @@ class Console:
                 self._exit(f"unexpected {type(error).__name__}: {self._sentence(error)}", FAILURE)
 
     def _note_warnings(self, findings: Collection[str]) -> None:
-        """Warnings of ulmus as notes, the first of each class, without findings."""
-        for caught in {one.category: one for one in reversed(self.caught)}.values():
-            warning = caught.message
-            if isinstance(warning, UlmusWarning) and warning.message.code not in findings:
-                self.note(f"Note: {warning.message.render(self.option)}")
+        """Warnings of ulmus as notes, the first of each code, without findings."""
+        messages: dict[str, Message] = {}
+        for caught in self.caught:
+            if isinstance(caught.message, UlmusWarning):
+                messages.setdefault(caught.message.message.code, caught.message.message)
+        for code, message in messages.items():
+            if code not in findings:
+                self.note(f"Note: {message.render(self.option)}")
 
     def _out_of_memory(self) -> str:
         smaller = Setting("stream"), Setting("n_neurons", phrase="fewer {}"), "a smaller table"

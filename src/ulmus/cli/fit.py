@@ -123,4 +123,5 @@ def fit(
     if report is None:
         following.append(f"ulmus report {output} {data} -o report.html")
     text = f"{summary.format(console.option, ())}\n\n{written} Next:\n  " + "\n  ".join(following)
-    console.result(text, facts, [finding.code for finding in summary.warnings or ()])
+    # The notes about the columns contain what their warning says.
+    console.result(text, facts, ["columns", *(finding.code for finding in summary.warnings or ())])

@@ -75,7 +75,9 @@ def design_frame(design: DesignChoice, table: Table) -> Any:
     for name in table.features:
         column = table.column(name)
         assert column is not None  # a feature
-        columns[unused_name(name, [*columns, *names])] = column[design.rows]
+        shown = [table.shown(name, value) for value in column[design.rows].tolist()]
+        is_date = any(isinstance(value, str) for value in shown)
+        columns[unused_name(name, [*columns, *names])] = shown if is_date else column[design.rows]
     frame = _pandas().DataFrame(columns | dict(zip(names, remaining.T, strict=True)))
     frame.attrs["before"] = design.before.sum(axis=0).tolist()
     return frame

@@ -13,6 +13,9 @@ from ulmus.exceptions import InputError
 from ulmus.messages import ANY, Message
 from ulmus.tables.missing import missing_mask
 
+# Label of the group of rows whose label is missing.
+MISSING = "(missing)"
+
 
 class GroupKey(NamedTuple):
     """Labels of the rows by which they are grouped, and the order of the labels, if any."""
@@ -94,7 +97,8 @@ def _group_keys(table: Table, by: Any) -> dict[str, GroupKey]:
         name = name if isinstance(name, str) else own
         if name in keys:
             raise _error("by", f"has two keys named {name!r}", suggestion="drop or rename one")
-        keys[name] = _column_key(table, part) if isinstance(part, str) else _array_key(table, part)
+        is_column = isinstance(part, str)
+        keys[name] = _column_key(table, part) if is_column else _array_key(table, part, name)
     return keys
 
 
@@ -114,13 +118,14 @@ def _column_key(table: Table, name: str) -> GroupKey:
     if values is None:
         remedy = "give a column, an array with one label for each row, or 'row' for single rows"
         raise _error("by", "is not a column of X", name, remedy)
-    shown = table.shown(name, values[0]) if len(values) else None
+    first = values[~missing_mask(values)][:1]
+    shown = table.shown(name, first[0]) if len(first) else None
     if isinstance(shown, str) and values.dtype.kind == "f":  # dates
         values = np.array([table.shown(name, value) for value in values], dtype=object)
     return GroupKey(values, table.categories(name))
 
 
-def _array_key(table: Table, labels: Any) -> GroupKey:
+def _array_key(table: Table, labels: Any, name: str) -> GroupKey:
     _require_same_index(table, labels, "by")
     values = to_numpy(labels)
     if isinstance(labels, (list, tuple)) and values.dtype.kind == "U":
@@ -128,15 +133,15 @@ def _array_key(table: Table, labels: Any) -> GroupKey:
     if values.shape != (table.n_rows,):
         text = f"must be one label for each of the {table.n_rows} rows of X"
         raise _error("by", f"{text}, got shape {values.shape}")
+    if np.any(missing_mask(values)):
+        raise _error("by", "has missing values", name, "drop or label those rows")
     return GroupKey(values, categories(labels))
 
 
 def _group_codes(keys: dict[str, GroupKey], n: int) -> tuple[np.ndarray, dict[str, list[Any]]]:
     """Number of each row's group, and the labels of the groups in order."""
     code, levels_of = np.zeros(n, dtype=np.int64), []
-    for name, key in keys.items():
-        if np.any(missing_mask(key.labels)):
-            raise _error("by", "has missing values", name, "drop or label those rows")
+    for key in keys.values():
         levels, own = _sorted_levels(key)
         levels_of.append(levels)
         code = code * len(levels) + own
@@ -151,7 +156,13 @@ def _group_codes(keys: dict[str, GroupKey], n: int) -> tuple[np.ndarray, dict[st
 
 
 def _sorted_levels(key: GroupKey) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct labels in order, and the number of each row's label among them."""
+    """Distinct labels in order, the missing one last, and each row's number among them."""
+    missing = missing_mask(key.labels)
+    if missing.any():
+        present, numbers = _sorted_levels(key._replace(labels=key.labels[~missing]))
+        own = np.full(len(missing), len(present))
+        own[~missing] = numbers
+        return np.array([*present, MISSING], dtype=object), own
     try:
         levels, own = np.unique(key.labels, return_inverse=True)
     except TypeError:  # labels of several types, such as 1 and "1"

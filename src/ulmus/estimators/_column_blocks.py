@@ -14,6 +14,7 @@ from ulmus.estimators._columns import (
     named_frame,
     observed_rows,
     output_matrix,
+    require_outputs,
     rows_of,
     warn_about_targets,
 )
@@ -147,6 +148,7 @@ def _coded(schema: Schema | None, blocks: Blocks) -> Iterator[CodedBlock]:
 def observed_block(block: Any) -> tuple[Any, ...]:
     """A block without the rows that have no target."""
     X, y, *weight = block
+    require_outputs(y)
     observed = observed_rows(y)
     if observed is None:
         return (X, y, *weight)

@@ -6,7 +6,7 @@ learns and keeps as ``columns_``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +18,12 @@ from ulmus.estimators._validation import rows_in_memory
 from ulmus.exceptions import InputError, MissingValuesWarning, warn
 from ulmus.messages import Message
 from ulmus.tables.arrow import NamedArray
-from ulmus.tables.checks import checked_weight
+from ulmus.tables.checks import checked_weight, require_no_dates
 from ulmus.tables.frames import column, column_names, default_feature_names, pandas_frame
 from ulmus.tables.kinds import is_frame, needs_schema
 from ulmus.tables.missing import missing_mask
 from ulmus.tables.new_rows import encoded_rows, warn_about_columns
-from ulmus.tables.schema import Schema
+from ulmus.tables.schema import Schema, require_distinct
 from ulmus.tables.schema_inference import infer_schema
 from ulmus.tables.training_encoding import EncodingLearner
 
@@ -63,6 +63,7 @@ def training_table(
     With ``learn_columns`` complete numbers have a schema too, without it (False) no table has. A
     given schema, that of earlier rows, is not changed.
     """
+    _require_table(X)
     rows = TrainingTable(X, y, sample_weight, dict(locations), X, None)
     observed = observed_rows(y)
     if observed is not None:
@@ -73,6 +74,7 @@ def training_table(
         return rows._replace(X=encoded_points(schema, rows.X), schema=schema)
     if not (has_schema(estimator, rows.X) if learn_columns is None else learn_columns):
         return rows
+    require_outputs(rows.y)
     check_consistent_length(rows.X, rows.y, rows.sample_weight)
     n_excluded = 0 if observed is None else int(np.sum(~observed))
     inferred = infer_schema([named_frame(rows.X)], **column_rules(estimator))
@@ -80,11 +82,32 @@ def training_table(
     return _encoded(rows, inferred, n_excluded)
 
 
+def _require_table(X: Any) -> None:
+    """Refuse dictionaries, and data frames without columns or with two of one name."""
+    if isinstance(X, Mapping):
+        text, remedy = "X is a dictionary, not a table", "give pandas.DataFrame(X)"
+        raise InputError(Message("no-table", text, suggestions=(remedy,)))
+    if is_frame(X):
+        names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+        if not names:
+            text = "X has no columns"
+            raise InputError(Message("no-columns", text, suggestions=("give at least one input",)))
+        require_distinct(names)
+
+
+def require_outputs(y: Any) -> None:
+    """Refuse a table with a schema whose outputs are missing altogether, or dates."""
+    if y is None:
+        raise InputError(Message("no-target", "is None", "y", suggestions=("give the target",)))
+    require_no_dates(y)
+
+
 def has_schema(estimator: Any, X: Any) -> bool:
     """Whether a table requires a schema, or the parameters of an estimator ask for one."""
-    if len(estimator.categorical) == 0 and len(estimator.na_values) == 0:
+    rules = column_rules(estimator)
+    if not rules["categorical"] and not rules["na_values"]:
         return needs_schema(X)
-    if column_names(X) is None:
+    if column_names(X) is None and not is_frame(X):
         text = "X has no column names, to which categorical and na_values refer"
         raise InputError(Message("no-column-names", text, suggestions=("give a data frame",)))
     return True
@@ -92,8 +115,19 @@ def has_schema(estimator: Any, X: Any) -> bool:
 
 def column_rules(estimator: Any) -> dict[str, Any]:
     """The parameters of an estimator about columns."""
-    names = ("categorical", "missing", "na_values", "unknown")
-    return {name: getattr(estimator, name) for name in names}
+    rules = {"missing": estimator.missing, "unknown": estimator.unknown}
+    for parameter in ("categorical", "na_values"):
+        # Names of columns may be numbers, see ``named_frame``.
+        rules[parameter] = _texts(parameter, getattr(estimator, parameter))
+    return rules
+
+
+def _texts(parameter: str, values: Any) -> tuple[str, ...]:
+    """A list of names or codes as texts; a text is not a list of its letters."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        suggestions = ("use []" if values is None else f"use [{values!r}]",)
+        raise InputError(Message("not-a-list", "must be a list", parameter, values, suggestions))
+    return tuple(map(str, values))
 
 
 def _encoded(rows: TrainingTable, schema: Schema, n_excluded: int) -> TrainingTable:
@@ -132,7 +166,8 @@ def named_frame(X: Any) -> Any:
         raise ImportError(text) from error
     values = np.asarray(X)
     if values.ndim != 2:
-        raise ValueError(f"X must have rows and columns, got {values.ndim} axes.")
+        text = f"X must have rows and columns, got {values.ndim} axes"
+        raise ValueError(f"{text}; give a single row as a table of one row, such as X[:1].")
     names = column_names(X) or default_feature_names(values.shape[1])
     return pd.DataFrame(values, columns=list(names))
 
@@ -178,7 +213,22 @@ def _numbers(y: Any) -> np.ndarray:
         raise TypeError("y is complex")
     if values.dtype.kind == "O":
         values = np.where(missing_mask(values), np.nan, values)
-    return values.astype(float)
+    try:
+        return values.astype(float)
+    except ValueError as error:
+        texts = [str(one) for one in values.flat if isinstance(one, str) and not _is_number(one)]
+        if not texts:
+            raise
+        cause = f"y contains the text {texts[0]!r}, and a regression requires numbers"
+        raise InputError(Message("target-text", cause, suggestions=("correct it",))) from error
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _taken(rows: TrainingTable, kept: np.ndarray) -> TrainingTable:

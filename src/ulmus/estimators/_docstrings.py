@@ -198,7 +198,8 @@ adjust : "holm" or None, default=None
 by : str, array-like of shape (n_samples,), list of these or "row", default=None
     Groups: a column of X, an array of labels, several of these, or ``"row"`` for each row
     by itself. Labels are taken by position, whatever their index. Groups are sorted, those
-    of a categorical column in the order of its categories.
+    of a categorical column in the order of its categories. Rows with a missing value in a
+    column are the group ``(missing)``.
 weights : str or array-like of shape (n_samples,), default=None
     Weights of the rows, or the name of a column that contains them.
 frame : pandas.DataFrame

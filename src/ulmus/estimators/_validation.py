@@ -22,6 +22,7 @@ from ulmus.messages import Message, Setting, named
 from ulmus.noise.assumptions import noise_assumption
 from ulmus.noise.locations import covariance_spec, default_block_ids
 from ulmus.tables.blocks import BlockSource, RowColumns
+from ulmus.tables.cells import number_of
 from ulmus.tables.checks import (
     canonical_rows,
     checked_outputs,
@@ -82,7 +83,12 @@ def _validated(estimator: Any, *arrays: Any, **how: Any) -> Any:
     """The arrays after the checks of scikit-learn; NaN has an error with our own suggestions."""
     try:
         return validate_data(estimator, *arrays, **how)
-    except ValueError:
+    except ValueError as error:
+        is_fit = len(arrays) > 1
+        if is_fit and not hasattr(arrays[0], "columns") and _has_text(arrays[0]):
+            text = "X is an array of texts, which only columns of data frames may contain"
+            remedy = "give a data frame, such as pandas.DataFrame(X).infer_objects()"
+            raise InputError(Message("array-text", text, suggestions=(remedy,))) from error
         if not _has_nan(arrays[0]):
             raise
         cause = (
@@ -92,6 +98,14 @@ def _validated(estimator: Any, *arrays: Any, **how: Any) -> Any:
         remedies = ("fit rows with missing values", "fill them")
         message = Message("missing-value", cause, suggestions=remedies, topic="input")
         raise InputError(message) from None
+
+
+def _has_text(X: Any) -> bool:
+    """Whether an array contains texts that are no numbers."""
+    values = np.asarray(X.data if scipy.sparse.issparse(X) else X)
+    if values.dtype.kind not in "OU":
+        return False
+    return any(isinstance(one, str) and number_of(one) is None for one in values.flat)
 
 
 def _has_nan(X: Any) -> bool:

@@ -42,7 +42,9 @@ class Cells:
         if not self.is_typed:
             index, texts = self._distinct_texts
             absent = ("", *self.na_values)
-            present &= np.array([text not in absent for text in texts], dtype=bool)[index]
+            # Conversion of missing numbers to text leaves "nan".
+            given = [text not in absent and text.lower() != "nan" for text in texts]
+            present &= np.array(given, dtype=bool)[index]
         elif self.na_values:
             numbers = [text_of(n) for n in map(number_of, self.na_values) if n is not None]
             present &= ~np.isin(self._texts.astype(str), [*numbers, *self.na_values])

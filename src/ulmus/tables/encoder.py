@@ -164,9 +164,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         codes, kept = schema.parse(frame)
         if len(codes) < len(kept):
             raise ValueError("a transformer cannot exclude rows; use missing='impute' or 'error'.")
-        outputs = None if y is None else np.asarray(y, dtype=float).reshape(len(codes), -1)
-        learner = EncodingLearner(schema, None if outputs is None else outputs.shape[1])
-        learner.add(codes, outputs, None)
+        if y is None:
+            learner, outputs, weight = EncodingLearner(schema, None), None, None
+        else:
+            outputs = np.asarray(y, dtype=float).reshape(len(codes), -1)
+            learner = EncodingLearner(schema, outputs.shape[1])
+            # Rows without a target keep their place, which determines their fold, and do not count.
+            weight = (~np.isnan(outputs).any(axis=1)).astype(float)
+            outputs = np.where(weight[:, None] > 0, outputs, 0.0)
+        learner.add(codes, outputs, weight)
         return learner.encoding(), codes
 
     def _frame(self, inputs: np.ndarray, index: Any) -> Any:

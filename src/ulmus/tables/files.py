@@ -17,7 +17,7 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
-from ulmus.tables.cells import some
+from ulmus.tables.cells import LEADING_ZERO, some
 from ulmus.tables.formats import (
     ARROW,
     CSV,
@@ -69,6 +69,11 @@ class TableFile(ABC):
     def is_large(self) -> bool:
         """Whether it is read in blocks and not kept in memory."""
         return self.n_cells > MAX_CELLS_IN_MEMORY
+
+    @cached_property
+    def digit_columns(self) -> tuple[str, ...]:
+        """Columns of digits that start with zero, such as 00123, which are names."""
+        return ()
 
     def with_text_columns(self, names: Iterable[str]) -> Self:
         """The same file; these columns of a CSV file are read as text."""
@@ -216,6 +221,18 @@ class CsvTable(TableFile):
         self._require_decoded(table.schema)
         return table
 
+    @cached_property
+    def digit_columns(self) -> tuple[str, ...]:
+        """Columns of digits some of which start with zero in the first block."""
+        names = [field.name for field in self.schema if pa.types.is_floating(field.type)]
+        options = self._options(names)
+        options["convert_options"].column_types = dict.fromkeys(names, pa.string())
+        if not names:
+            return ()
+        with self._read_errors(), pa.csv.open_csv(self.path, **options) as reader:
+            first = reader.read_next_batch()
+        return tuple(name for name in names if _starts_with_zero(first.column(name)))
+
     def _require_decoded(self, schema: Any) -> None:
         """Refuse binary columns, which are texts in another encoding."""
         binary = [field.name for field in schema if pa.types.is_binary(field.type)]
@@ -273,6 +290,10 @@ def _without_string_views(schema: Any) -> Any:
         if field.type == pa.string_view():
             schema = schema.set(i, field.with_type(pa.large_string()))
     return schema
+
+
+def _starts_with_zero(texts: Any) -> bool:
+    return any(LEADING_ZERO.fullmatch(text.strip()) for text in texts.unique().to_pylist() if text)
 
 
 def _wider(dtype: Any) -> Any:

@@ -44,6 +44,8 @@ class Schema:
         Sentences about excluded and encoded columns.
     doubts : tuple of str, default=()
         Sentences about columns that are excluded, or that the user may not mean as they are read.
+    date_steps : tuple of (str, float), default=()
+        Names of the columns of dates, and the median step of their training dates in days.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class Schema:
     imputation: Imputation | None = None
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    date_steps: tuple[tuple[str, float], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,6 +113,15 @@ class Schema:
         counts = {"without a target": without_target, "with missing values": incomplete}
         notes = tuple(f"Excluded rows {text}: {count}." for text, count in counts.items() if count)
         return replace(self, notes=(*self.notes, *notes))
+
+    def with_date_steps(self, codes: np.ndarray) -> Schema:
+        """The same columns with the steps of the dates of training rows, codes (n, columns)."""
+        steps = []
+        for j, column in enumerate(self.columns):
+            if isinstance(column, DateColumn):
+                gaps = np.diff(np.unique(codes[~np.isnan(codes[:, j]), j]))
+                steps.append((column.name, float(np.median(gaps)) if len(gaps) else 0.0))
+        return replace(self, date_steps=tuple(steps))
 
     def parse(self, frame: Any, first_row: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """One code per cell, shape (rows kept, columns), and which rows are kept.
@@ -225,9 +237,12 @@ class Schema:
         """A description for JSON."""
         columns = [column.describe() for column in self.columns]
         rules = {"missing": self.missing, "unknown": self.unknown}
-        texts = {name: list(getattr(self, name)) for name in ("na_values", "notes", "doubts")}
+        lists = {
+            name: as_lists(getattr(self, name))
+            for name in ("na_values", "notes", "doubts", "date_steps")
+        }
         imputation = None if self.imputation is None else _lists_of(self.imputation)
-        return {"columns": columns, **rules, **texts, "imputation": imputation}
+        return {"columns": columns, **rules, **lists, "imputation": imputation}
 
     @classmethod
     def from_description(cls, description: Any) -> Schema:
@@ -241,7 +256,8 @@ class Schema:
             filling = None if found is None else {k: as_tuples(v) for k, v in found.items()}
             imputation = None if filling is None else Imputation(**filling)
             notes = tuple(description["notes"]), tuple(description["doubts"])
-            schema = cls(columns, *rules, imputation, *notes)
+            steps = as_tuples(description["date_steps"])
+            schema = cls(columns, *rules, imputation, *notes, steps)
             schema._require_valid(description)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"this is not the description of a table: {error}.") from error
@@ -256,6 +272,8 @@ class Schema:
         imputation = self.imputation
         if imputation is not None and not imputation.is_valid(int(np.sum(self.predictors))):
             raise ValueError("its means and correlations are not those of its columns")
+        if not all(name in self.names and step >= 0 for name, step in self.date_steps):
+            raise ValueError("its steps are not those of its dates")
         texts = (*self.names, *self.na_values, *self.notes, *self.doubts)
         if not all(isinstance(text, str) for text in texts) or self.describe() != description:
             raise ValueError("names must be texts")

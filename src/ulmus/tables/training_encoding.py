@@ -105,7 +105,7 @@ class EncodingLearner:
         few = sample.thinned(self._stride(IMPUTATION_ROWS)).codes
         imputation = fitted_imputation(schema.raw_inputs(few)[:, schema.predictors])
         return TrainingEncoding(
-            replace(schema, imputation=imputation),
+            replace(schema, imputation=imputation).with_date_steps(sample.codes),
             tuple(replace(part, imputation=imputation) for part in parts),
         )
 

@@ -96,8 +96,9 @@ def train_config(
     inputs = tuple(name for name in candidates if name not in {target, weight, *drop})
     if not inputs:
         raise ValueError(f"{table.path} has no inputs besides the target {target!r}; add columns.")
+    digits = [name for name in table.digit_columns if name in inputs]
     return TrainConfig(
-        table=table.with_text_columns(categorical),
+        table=table.with_text_columns((*categorical, *digits)),
         target=target,
         inputs=inputs,
         weight=weight,

@@ -140,14 +140,17 @@ def weight_range(weight: np.ndarray) -> tuple[float, float]:
     return float(np.min(weight)), float(np.max(weight))
 
 
-def n_extrapolated(X: Any, scale: FeatureScale) -> int:
+def n_extrapolated(X: Any, scale: FeatureScale, margin: np.ndarray | None = None) -> int:
     """Number of rows outside the range of the training inputs, see ``extrapolated_rows``."""
-    return int(np.sum(extrapolated_rows(X, scale)))
+    return int(np.sum(extrapolated_rows(X, scale, margin)))
 
 
-def extrapolated_rows(X: Any, scale: FeatureScale) -> np.ndarray:
-    """Rows with a value outside the range of its input by more than a tenth of it, shape (n,)."""
-    margin = 0.1 * (scale.high - scale.low)
+def extrapolated_rows(X: Any, scale: FeatureScale, margin: np.ndarray | None = None) -> np.ndarray:
+    """Rows with a value outside the range of its input by more than a margin, shape (n,).
+
+    The margins of the inputs (d,) are a tenth of their range by default.
+    """
+    margin = 0.1 * (scale.high - scale.low) if margin is None else margin
     low, high = scale.low - margin, scale.high + margin
     if scipy.sparse.issparse(X):
         return _sparse_extrapolated(X, low, high)
