@@ -10,7 +10,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-quick fuzz-properties lint dist bench bench-coverage bench-effects bench-scale bench-gpu \
 	bench-cli bench-maps bench-uci bench-peers bench-mixed bench-varying-noise \
-	bench-correlated-noise bench-kriging bench-tables mutants fuzz reproduce docs docs-short docs-links clean
+	bench-correlated-noise bench-kriging bench-large-mixed mutants fuzz reproduce docs docs-short docs-links clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
@@ -86,8 +86,8 @@ bench-correlated-noise: $(VENV)/.test  ## standard errors, alpha and cost with c
 bench-kriging: $(VENV)/.test  ## kriging of residuals beside ordinary kriging; needs DATA=folder
 	$(ONE_THREAD) $(BIN)/python benchmarks/kriging.py --data '$(DATA)'
 
-bench-tables: $(VENV)/.test  ## categories, missing cells and raw dates, and a file of 5 million rows; needs DATA=folder
-	$(ONE_THREAD) $(BIN)/python benchmarks/table_encodings.py --data '$(DATA)'
+bench-large-mixed: $(VENV)/.test  ## time and memory of 5 million rows of Parquet with categories and dates
+	$(ONE_THREAD) $(BIN)/python benchmarks/large_mixed_file.py
 
 mutants: $(VENV)/.test  ## change formulas of the core one by one; does a test notice?
 	$(ONE_THREAD) $(BIN)/python benchmarks/mutants.py

@@ -62,7 +62,12 @@ class OtherInputs:
         Z = self.Z
         curved = Z[:, np.any((Z - Z.min(axis=0)) * (Z.max(axis=0) - Z) > 1e-9, axis=0)]
         knots = np.quantile(curved, np.arange(1, KNOTS + 1) / (KNOTS + 1), axis=0)
-        return np.column_stack([np.ones(len(Z)), Z, *(np.abs(curved - q) for q in knots)])
+        (n, d), c = Z.shape, curved.shape[1]
+        F = np.ones((n, 1 + d + KNOTS * c))
+        F[:, 1 : 1 + d] = Z
+        for i, knot in enumerate(knots):
+            F[:, 1 + d + i * c : 1 + d + (i + 1) * c] = np.abs(curved - knot)
+        return F
 
 
 class EffectsByFold(NamedTuple):

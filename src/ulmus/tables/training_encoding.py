@@ -21,7 +21,7 @@ from ulmus.tables.target_statistics import (
 
 # Largest numbers of rows from which missing numbers are predicted, and from which effects of
 # categories beside the other columns are computed. Means by category are those of all rows.
-IMPUTATION_ROWS, EFFECT_ROWS = 20_000, 200_000
+IMPUTATION_ROWS, EFFECT_ROWS = 20_000, 100_000
 # A category of up to so many levels has indicators if nine tenths of them have so many rows.
 MORE_INDICATORS, ROWS_OF_LEVEL = 100, 100
 
