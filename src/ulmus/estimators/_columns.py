@@ -84,7 +84,7 @@ def training_table(
 
 def _require_table(X: Any) -> None:
     """Refuse dictionaries, and data frames without columns or with two of one name."""
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):  # as sparse dictionaries of keys have
         text, remedy = "X is a dictionary, not a table", "give pandas.DataFrame(X)"
         raise InputError(Message("no-table", text, suggestions=(remedy,)))
     if is_frame(X):
