@@ -33,8 +33,9 @@ class OptimiserSettings:
     # Logarithms of the common scales that are compared, and number of values of alpha.
     common_scales: tuple[float, ...] = (-3.0, -2.0, -1.25, -0.5, 0.25, 1.0, 2.0)
     compared_alphas: int = 40
-    # Scales of functions of one input that are compared.
+    # Scales of functions of one input that are compared, and the units of their network.
     single_scales: tuple[float, ...] = (1.0, 4.0)
+    single_units: int = 32
     start_steps: int = 15  # for each start
     # Largest log scale in steps from a common scale: longer ones may leap over a maximum.
     reach: float = 3.0

@@ -75,13 +75,13 @@ def _by_gradients(search: Search, L: np.ndarray, log_alpha: float) -> np.ndarray
 
 def _by_single_inputs(search: Search, L: np.ndarray) -> np.ndarray:
     """Scales by the log marginal likelihoods of functions of one input each."""
-    sizes, log_alphas = np.zeros(search.d), search.log_alphas
+    sizes, n_rows = np.zeros(search.d), int(search.networks.y.shape[0])
+    few = search.networks.smaller(n_rows, SETTINGS.single_units, 1)
     for j in range(search.d):
         for scale in SETTINGS.single_scales:
             alone = np.zeros(search.d)
             alone[j] = scale
-            value = float(np.min(search.networks.profile(alone, log_alphas)))
-            sizes[j] = max(sizes[j], -value)
+            sizes[j] = max(sizes[j], -float(np.min(few.profile(alone, search.log_alphas))))
     return _proportional(sizes, search.d) if np.any(sizes > 0) else L
 
 
