@@ -10,7 +10,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-quick fuzz-properties lint dist bench bench-coverage bench-effects bench-scale bench-gpu \
 	bench-cli bench-maps bench-uci bench-peers bench-mixed bench-varying-noise \
-	bench-correlated-noise bench-kriging bench-large-mixed mutants fuzz reproduce docs docs-short docs-links clean
+	bench-correlated-noise bench-kriging bench-large-mixed bench-targets mutants fuzz reproduce docs docs-short docs-links clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
@@ -85,6 +85,12 @@ bench-correlated-noise: $(VENV)/.test  ## standard errors, alpha and cost with c
 
 bench-kriging: $(VENV)/.test  ## kriging of residuals beside ordinary kriging; needs DATA=folder
 	$(ONE_THREAD) $(BIN)/python benchmarks/kriging.py --data '$(DATA)'
+
+# pygam fits the oracles, and is needed for nothing else.
+bench-targets: $(VENV)/.test  ## positive, counted and bounded targets beside oracle GLMs and GAMs; about an hour
+	$(PIP) pygam
+	$(ONE_THREAD) $(BIN)/python benchmarks/targets.py distributions --replications 6
+	$(ONE_THREAD) $(BIN)/python benchmarks/targets.py effects --replications 100
 
 bench-large-mixed: $(VENV)/.test  ## time and memory of 5 million rows of Parquet with categories and dates
 	$(ONE_THREAD) $(BIN)/python benchmarks/large_mixed_file.py

@@ -1,25 +1,37 @@
-"""Inference for a Pipeline, in terms of the columns that the Pipeline was fitted to."""
+"""Inference for models inside those of scikit-learn: a Pipeline, a transformed target, a search.
+
+Results are in terms of the columns and the target that the outer model was fitted to.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.arrays.backend import Array
 from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.forward_transforms import ForwardTransforms
+from ulmus.core.fit.target import KnownTarget, output_values, transformed_families
 from ulmus.core.layer.functionals import Functionals
+from ulmus.core.response.target import TargetSpec
+from ulmus.core.response.transformer import Fitted, Transformer
 from ulmus.effects.columns import Table
 from ulmus.effects.encoded_tables import EncodedTable, PipelineTable
 from ulmus.estimators._base import BaseELM
 from ulmus.estimators._effects import Effects
 from ulmus.estimators._inference_source import point_blocks
 from ulmus.estimators._joint_inference import JointInference
+from ulmus.exceptions import InputError
+from ulmus.messages import Message, Setting
 from ulmus.model_file import save
 from ulmus.progress import Progress
 from ulmus.tables import TableEncoder
@@ -35,6 +47,7 @@ POINT_METHODS = (
     "predict",
     "predict_dist",
     "predict_interval",
+    "predict_median",
     "predict_quantiles",
     "predict_var",
     "suggest_n_estimators",
@@ -45,12 +58,14 @@ POINT_METHODS = (
 
 
 def inference(model: Any) -> Any:
-    """Inference for a fitted model, also for one that is the last step of a Pipeline.
+    """Inference for a fitted model, also for one inside a Pipeline or with a transformed target.
 
     Parameters
     ----------
-    model : Pipeline, search over one, ELMEnsembleRegressor or ELMRegressor
-        A fitted model. Of a search (``GridSearchCV``), the best estimator is used.
+    model : ELMEnsembleRegressor, ELMRegressor, Pipeline, TransformedTargetRegressor or search
+        A fitted model: an estimator, a Pipeline whose last step is one, or a
+        ``TransformedTargetRegressor`` around either or as the last step. Of a search
+        (``GridSearchCV``), the best estimator is used.
 
     Returns
     -------
@@ -59,7 +74,14 @@ def inference(model: Any) -> Any:
         ``predict_var``, ``predict_dist``, ``average``, ``compare``, ``slope``,
         ``partial_dependence``, ``exceedance``, ``simulate``, ``summary``, ``save`` and others.
         They accept tables of the original columns and refer to these by name; changed columns are
-        passed through the transformers.
+        passed through the transformers. With a transformed target, it is a copy of the estimator
+        whose results are those of y, as if fitted with ``target_transform``.
+
+    Notes
+    -----
+    ``predict`` of a ``TransformedTargetRegressor`` is the prediction of the transformed target,
+    transformed back: about the median of y, and below its mean for a logarithm. ``predict`` of
+    ``ulmus.inference`` is the mean of y. The transformer must increase.
 
     Examples
     --------
@@ -74,32 +96,97 @@ def inference(model: Any) -> Any:
     >>> frame = ulmus.inference(pipe).compare(X, {"kind": ["a", "b"]})
     >>> frame.contrast[0], round(frame.estimate[0])
     ('b - a', 2)
+    >>> import numpy as np
+    >>> from sklearn.compose import TransformedTargetRegressor
+    >>> outer = TransformedTargetRegressor(model, func=np.log, inverse_func=np.exp)
+    >>> outer = outer.fit(X[["t"]], np.exp(y))
+    >>> bool((outer.predict(X[["t"]]) < ulmus.inference(outer).predict(X[["t"]])).all())
+    True
     """
     model = getattr(model, "best_estimator_", model)
     if isinstance(model, BaseELM):
         check_is_fitted(model)
         return model
+    if isinstance(model, TransformedTargetRegressor):
+        check_is_fitted(model)
+        inner = inference(model.regressor_)
+        if isinstance(inner, PipelineInference):
+            return PipelineInference(inner.pipe, _with_target(inner.model, model), model)
+        return _with_target(inner, model)
     steps = getattr(model, "steps", None)
-    if not steps or not isinstance(steps[-1][1], BaseELM):
+    last = steps[-1][1] if steps else None
+    if isinstance(last, TransformedTargetRegressor):
+        last = inference(last)
+    if not isinstance(last, BaseELM):
         classes = "ELMEnsembleRegressor or ELMRegressor, or a Pipeline whose last step is one"
-        raise ValueError(f"model must be a fitted {classes}, got {type(model).__name__}.")
-    check_is_fitted(steps[-1][1])
-    return PipelineInference(model)
+        outer = "or a TransformedTargetRegressor around these"
+        raise ValueError(f"model must be a fitted {classes}, {outer}, got {type(model).__name__}.")
+    check_is_fitted(last)
+    return PipelineInference(model, last)
+
+
+def _with_target(estimator: BaseELM, outer: TransformedTargetRegressor) -> BaseELM:
+    """A copy of an estimator of the transformed target whose results are those of the target."""
+    fit, transformer = estimator.fitted_, outer.transformer_
+    rows = fit.rows
+    if rows is None or fit.response is not None or fit.ensemble.n_outputs > 1:
+        raise _refused_target(estimator, outer)
+    y = Fitted(transformer, 0.0).inverse(rows.data.y)
+    try:
+        transform = Transformer(transformer, True).fitted(y[0])
+    except InputError as error:
+        within = "fit the estimator itself with {}"
+        increasing = "use an increasing one with its inverse"
+        remedies = increasing, Setting("target_transform", "auto", within)
+        message = replace(error.message, parameter="transformer", suggestions=remedies)
+        raise InputError(message) from None
+    source, target = replace(rows.data, y=y), TargetSpec(transform)
+    known = KnownTarget(target, output_values(source))
+    fit = fit.with_parameters(target_transform=type(transformer).__name__)
+    copied = copy.copy(estimator)
+    copied.target_transform = transformer
+    copied.fitted_ = replace(
+        fit,
+        spec=replace(fit.spec, target=target),
+        rows=replace(rows, observed=y),
+        response=transformed_families(fit, source, ForwardTransforms((transform,)), known),
+    )
+    return copied
+
+
+def _refused_target(estimator: BaseELM, outer: TransformedTargetRegressor) -> InputError:
+    """Why results cannot be transformed back by a transformer."""
+    fit = estimator.fitted_
+    if fit.response is not None:
+        text = "transforms a target that the estimator transforms, too"
+        remedies: tuple[str | Setting, ...] = ("use one of the two",)
+    elif fit.rows is None:
+        text = "is averaged over the leave-one-out residuals, and the fit keeps no rows"
+        remedies = (Setting("target_transform", phrase="fit the estimator itself with {}"),)
+    else:
+        text = f"transforms {fit.ensemble.n_outputs} outputs together"
+        remedies = (Setting("target_transform", phrase="use {} of the estimator, for each output"),)
+    name = type(outer.transformer_).__name__
+    return InputError(Message("nested-target", text, "transformer", name, remedies))
 
 
 class PipelineInference(Effects, JointInference):
-    """Inference for the last step of a Pipeline, returned by ``ulmus.inference``."""
+    """Inference for the last step of a Pipeline, returned by ``ulmus.inference``.
 
-    def __init__(self, pipe: Any) -> None:
-        self.pipe = pipe
+    ``model`` is that step, or a copy whose target is transformed back; ``outer`` is the model that
+    contains the Pipeline, if there is one.
+    """
+
+    def __init__(self, pipe: Any, model: BaseELM, outer: Any = None) -> None:
+        self.pipe, self.model, self.outer = pipe, model, outer
 
     def __repr__(self) -> str:
-        return f"ulmus.inference({self.pipe!r})"
+        return f"ulmus.inference({self.pipe if self.outer is None else self.outer!r})"
 
     def __getattr__(self, name: str) -> Any:
-        if name not in POINT_METHODS or not hasattr(self._model, name):
+        if name not in POINT_METHODS or not hasattr(self.model, name):
             raise AttributeError(f"inference for a Pipeline has no attribute {name!r}")
-        method: Callable[..., Any] = getattr(self._model, name)
+        method: Callable[..., Any] = getattr(self.model, name)
 
         @wraps(method)
         def transformed(X: Any = None, *args: Any, **options: Any) -> Any:
@@ -123,9 +210,10 @@ class PipelineInference(Effects, JointInference):
             Its ``n_features`` are those of the last step.
         """
         if columns is None and len(self.pipe.steps) > 1:
-            with suppress(AttributeError, ValueError):  # transformers may have no feature names
+            # Transformers may have no feature names.
+            with suppress(AttributeError, TypeError, ValueError):
                 columns = list(self.pipe[:-1].get_feature_names_out())
-        return self._model.summary(columns=columns)
+        return self.model.summary(columns=columns)
 
     def save(
         self,
@@ -157,11 +245,7 @@ class PipelineInference(Effects, JointInference):
                 "ulmus.tables.TableEncoder; save the last step, or use skops for the Pipeline."
             )
         names = {"target": target, "sample_weight": sample_weight}
-        save(self._model, path, rows=rows, columns=steps[0].schema_, **names)
-
-    @property
-    def _model(self) -> Any:
-        return self.pipe.steps[-1][1]
+        save(self.model, path, rows=rows, columns=steps[0].schema_, **names)
 
     def _transformed(self, X: Any) -> Any:
         """A table after the transformers."""
@@ -169,17 +253,17 @@ class PipelineInference(Effects, JointInference):
 
     @property
     def _n_threads(self) -> int:
-        return self._model._n_threads
+        return self.model._n_threads
 
     @property
     def _progress(self) -> Progress | None:
-        return self._model._progress
+        return self.model._progress
 
     def _inference_fit(self) -> Fit:
-        return self._model.fitted_
+        return self.model.fitted_
 
     def _table_points(self, X: Any) -> Any:
-        return self._model._checked_points(self._transformed(X))
+        return self.model._checked_points(self._transformed(X))
 
     def _table(self, X: Any) -> Table:
         data = X.to_pandas() if hasattr(X, "to_pandas") else X
@@ -203,14 +287,14 @@ class PipelineInference(Effects, JointInference):
         encoded = first.transform(inputs)  # also warns once of unknown categories in all rows
         if len(self.pipe.steps) > 2:
             return PipelineTable(data, inputs, features, self._valid, first.schema_)
-        points = self._model._valid_points(encoded)
+        points = self.model._valid_points(encoded)
         return EncodedTable(data, inputs, features, self._valid, first.schema_, points)
 
     def _valid(self, X: Any) -> Array:
-        return self._model._valid_points(self._transformed(X))
+        return self.model._valid_points(self._transformed(X))
 
     def _warn_about_points(self, functionals: Functionals) -> None:
-        self._model._warn_about_extrapolation(point_blocks(functionals, self._inference_fit()))
+        self.model._warn_about_extrapolation(point_blocks(functionals, self._inference_fit()))
 
 
 def _checked_array(X: Any) -> np.ndarray:

@@ -250,7 +250,11 @@ def test_a_group_of_correlated_rows_is_weaker_evidence(leave_one_out):
     covered[0, :, ::3] = False  # 20 of the first 60 rows
     covered[0, :, 60:] = np.arange(240) % 15 > 0
     data = SimpleNamespace(
-        leave_one_out=leave_one_out, covered=covered, all_covered=None, n_rows=300
+        leave_one_out=leave_one_out,
+        covered=covered,
+        all_covered=None,
+        n_rows=300,
+        randomised=np.array([False]),
     )
     severities = [
         CoverageTest(data, 280.0, share)(covered[0, 2, :60], 2, 0, 5).severity

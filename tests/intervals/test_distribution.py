@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.integrate import quad
 
-from ulmus.core.fit.residual_distribution import residual_shape
+from ulmus.core.response.residual_distribution import residual_shape
 from ulmus.intervals.distribution import (
     NORMAL_DOF,
     ShapedDistribution,

@@ -6,8 +6,8 @@ from models import plain_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from ulmus.core.fit.residual_distribution import residual_shape
 from ulmus.core.query.leave_out import leave_one_out_shifts, prediction_moments, scaled_residuals
+from ulmus.core.response.residual_distribution import residual_shape
 from ulmus.exceptions import DegenerateFitWarning
 from ulmus.intervals.bounds import is_asymmetric, shortest_ranks, shortest_tails
 

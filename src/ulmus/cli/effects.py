@@ -22,7 +22,7 @@ def average(
     reading: options.ReadingOptions,
     console: Console,
 ) -> None:
-    """Average the fitted function over the rows of a table, with standard errors.
+    """Average the predictions over the rows of a table, with standard errors.
 
     ```
     ulmus average model.ulmus table.csv
@@ -49,11 +49,14 @@ def compare(
             "`region=a,b`, `day=2026-01-01,2026-12-31`, or `t` alone. May be repeated.",
         ),
     ],
+    comparison: Annotated[
+        options.Comparison, typer.Option(help="Difference or ratio of the two averages.")
+    ] = options.Comparison.difference,
     effect: options.EffectOptions,
     reading: options.ReadingOptions,
     console: Console,
 ) -> None:
-    """Contrast two values of a column: the mean difference of the fitted function over the rows.
+    """Contrast two values of a column: the difference or ratio of average predictions.
 
     ```
     ulmus compare model.ulmus table.csv --variables temperature=10,20
@@ -62,9 +65,8 @@ def compare(
     """
 
     def contrasts(loaded: TableModel, rows: Any, how: dict[str, Any]) -> Any:
-        return loaded.estimator.compare(
-            rows, steps.effects.contrasts(loaded.columns.schema, variables), **how
-        )
+        changes = steps.effects.contrasts(loaded.columns.schema, variables)
+        return loaded.estimator.compare(rows, changes, comparison=comparison.value, **how)
 
     steps.effects.estimate(contrasts, model, data, effect, reading, console)
 
@@ -81,7 +83,7 @@ def slope(
     reading: options.ReadingOptions,
     console: Console,
 ) -> None:
-    """Average the slopes of the fitted function over the rows of a table.
+    """Average the slopes of the predictions over the rows of a table.
 
     ```
     ulmus slope model.ulmus table.csv

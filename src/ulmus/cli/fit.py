@@ -14,6 +14,7 @@ from ulmus.cli import options, steps
 from ulmus.cli.column_options import ColumnOptions
 from ulmus.cli.console import Console
 from ulmus.cli.noise_options import NoiseOptions
+from ulmus.cli.target_options import TargetOptions
 
 _option = partial(typer.Option, rich_help_panel="Model")
 
@@ -77,6 +78,7 @@ def fit(
         bool, typer.Option("--rows/--no-rows", help="Store the training rows in the model file.")
     ] = True,
     columns: ColumnOptions,
+    response: TargetOptions,
     model: ModelOptions,
     errors: NoiseOptions,
     reading: options.ReadingOptions,
@@ -92,8 +94,10 @@ def fit(
     ulmus fit table.csv --target y -o model.ulmus --report report.html
     ulmus fit sites.parquet -t ozone -o ozone.ulmus --drop id --missing drop --na-values -999
     ulmus fit series.csv -t level -o level.ulmus --time date --groups station
+    ulmus fit claims.csv -t claims -o claims.ulmus --target-kind count
     ```
     """
+    parameters = model.parameters | response.parameters
     steps.files.require_output_path(output, inputs=[data])
     if report is not None:
         steps.files.require_output_path(report, [".html", ".htm"], inputs=[data])
@@ -105,7 +109,7 @@ def fit(
         write_report = steps.pages.write_fit_report  # fails before the fit if a package is missing
     if not columns.columns and len(table.named_columns) < len(table.names):
         console.note("Dropped: a column without a name, such as the row numbers of pandas.")
-    result = steps.training.train(config, model.parameters, stream, console)
+    result = steps.training.train(config, parameters, stream, console)
     summary = result.summary(console)
     result.save(output, rows=rows, console=console)
     if report is not None:

@@ -39,6 +39,20 @@ class IntervalTarget(StrEnum):
     expectation = "expectation"
 
 
+class Comparison(StrEnum):
+    """How two averages are compared."""
+
+    difference = "difference"
+    ratio = "ratio"
+
+
+class Scale(StrEnum):
+    """Scale of effects: that of the target, or of the regression."""
+
+    response = "response"
+    link = "link"
+
+
 # An option that names columns, and options of a panel of the help.
 columns_option = functools.partial(typer.Option, metavar="COLUMNS")
 _csv = functools.partial(typer.Option, rich_help_panel="Reading CSV")
@@ -86,6 +100,10 @@ class EffectOptions:
     interval_target: Annotated[IntervalTarget, typer.Option(help="What the intervals cover.")] = (
         IntervalTarget.expectation
     )
+    scale: Annotated[
+        Scale,
+        typer.Option(help="Effects on the target, or on its transformed values or log counts."),
+    ] = Scale.response
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="Simultaneous intervals for all rows.")
     ] = False

@@ -3,6 +3,7 @@
 Subpackages, each of which imports only those before it:
 
     arrays            array libraries, devices, factorisations with fallbacks
+    response          targets on another scale: transformations, smearing, point masses, counts
     data              sources of row blocks, samples, scaling, cross-validation blocks
     layer             inputs of the hidden layer, random units, features, linear functionals
     noise_covariance  covariances of correlated noise: kernels, estimation by REML, HAC

@@ -3,7 +3,8 @@
 Without new rows these are the training rows, leave-one-out: the interval of a row is computed from
 the scaled residuals of the others, so that the overall coverage is nominal by construction and only
 the coverage of groups is a test. New rows are an out-of-sample test. Rows of a table that the fit
-was trained on are found by their values, and are predicted leave-one-out as well.
+was trained on are found by their values, and are predicted leave-one-out as well. Observations and
+predictions are on the scale of y, also where the regression is that of a transformed target.
 """
 
 from __future__ import annotations
@@ -13,20 +14,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-from scipy import special, stats
 
 from ulmus.core.arrays.backend import Array, FloatArray, taken_rows, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
-from ulmus.core.query.leave_out import (
-    out_of_fold_residuals,
-    round_off,
-    scaled_residuals,
-)
+from ulmus.core.query.leave_out import round_off
+from ulmus.core.response import Transformed
 from ulmus.diagnostics.given_rows import GIVEN, LEAVE_ONE_OUT, NEW, GivenRows
-from ulmus.intervals.bounds import has_ranks, is_skewed, quantile_rank
-from ulmus.intervals.distribution import fit_shape, predictive_distribution
-from ulmus.intervals.prediction import prediction_bounds
+from ulmus.diagnostics.leave_one_out import LeaveOneOutRows, has_atoms
+from ulmus.intervals.distribution import predictive_distribution
+from ulmus.intervals.observations import prediction_bounds
+from ulmus.intervals.randomised_pit import randomised_pit
+from ulmus.intervals.response import response_mean
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.intp]
@@ -46,12 +45,17 @@ class CalibrationData:
     covered: BoolArray  # (K, levels, n): whether the interval of each of ``LEVELS`` covers the row
     # (K, n): probability integral transform: the predictive distribution function at y.
     pit: FloatArray
-    noise: FloatArray  # (K, n): predicted standard deviation of the noise
+    # (K, n): predicted standard deviation of the noise on the scale of the regression; NaN for
+    # counts and point masses, whose variance follows from the prediction
+    noise: FloatArray
     leverage: FloatArray  # (K, n): leverage, mean over members
-    mean: FloatArray  # (K, n): prediction
+    mean: FloatArray  # (K, n): predicted mean of y
     columns: IntArray  # (few,): inputs that rows are grouped by
     inputs: FloatArray  # (n, few): their values
     noiseless: BoolArray  # (K,): outputs whose errors are all round-off
+    # (K,): outputs with values of positive probability: their PIT values are randomised, and their
+    # intervals cover at least their level.
+    randomised: BoolArray
     # (K, levels, n'): the same as ``covered`` for all training rows, where these are some of them.
     all_covered: BoolArray | None = None
 
@@ -70,6 +74,15 @@ class CalibrationData:
         """Whether they are some of the training rows, whose coverage is not nominal."""
         return self.all_covered is not None and self.all_covered.shape[2] > self.n_rows
 
+    def tested(self, k: int, i: int) -> BoolArray:
+        """Rows in central intervals of level i, whose coverage is nominal if calibrated, (n,).
+
+        Where values have a positive probability, these are intervals of the randomised PIT.
+        """
+        if not self.randomised[k]:
+            return self.covered[k, i]
+        return np.abs(2.0 * self.pit[k] - 1.0) <= LEVELS[i]
+
     def taken(self, rows: IntArray) -> CalibrationData:
         """Some of the training rows, by index."""
         parts = {name: getattr(self, name)[..., rows] for name in BY_ROW}
@@ -86,6 +99,7 @@ class CalibrationData:
             kind=GIVEN,
             inputs=np.concatenate([self.inputs, other.inputs]),
             noiseless=self.noiseless & other.noiseless,
+            randomised=self.randomised | other.randomised,
             all_covered=None,
             **parts,
         )
@@ -116,26 +130,41 @@ def calibration_index(rows: TrainingRows, index: IntArray) -> IntArray:
 
 def leave_one_out_data(fit: Fit, rows: TrainingRows) -> CalibrationData:
     """The calibration rows of the fit, each predicted without it."""
-    used, y = rows.calibration_rows, rows.data.y
-    errors = scaled_residuals(fit, rows)
-    residuals = out_of_fold_residuals(fit, rows)
+    used, found = rows.calibration_rows, LeaveOneOutRows.of(fit, rows)
+    columns = grouping_inputs(fit, rows.data.X)
+    return CalibrationData(
+        kind=LEAVE_ONE_OUT,
+        covered=np.stack([found.coverage(k, LEVELS) for k in range(len(found.observed))]),
+        pit=found.pit,
+        noise=_row_noise_sd(fit, rows)[:, used],
+        leverage=rows.leverage[:, used],
+        mean=found.mean,
+        columns=columns,
+        inputs=input_values(rows.data.X, columns)[used],
+        noiseless=round_off(found.residuals, rows.data.y[:, used]),
+        randomised=found.randomised,
+    )
+
+
+def _row_noise_sd(fit: Fit, rows: TrainingRows) -> FloatArray:
+    """Standard deviation of the noise of each row, (K, n)."""
     root = rows.data.root_weight
     weight = None if root is None else np.where(root > 0, root, 1.0) ** 2
     # Groups of rows by their noise without the row would sort those of equal noise by the size of
     # their own residuals.
-    noise = np.sqrt(fit.noise_variance(rows.data.X, weight)).T[:, used]
-    columns = grouping_inputs(fit, rows.data.X)
-    return CalibrationData(
-        kind=LEAVE_ONE_OUT,
-        covered=np.stack([leave_one_out_coverage(e, LEVELS) for e in errors]),
-        pit=_leave_one_out_pit(fit, errors),
-        noise=noise,
-        leverage=rows.leverage[:, used],
-        mean=(y - residuals)[:, used],
-        columns=columns,
-        inputs=input_values(rows.data.X, columns)[used],
-        noiseless=round_off(residuals[:, used], y[:, used]),
-    )
+    return _noise_sd(fit, rows.data.X, weight)
+
+
+def _noise_sd(fit: Fit, X: Array, weight: FloatArray | None) -> FloatArray:
+    """Standard deviation of the noise of an observation on the scale of the regression, (K, n).
+
+    It is NaN where the predictive distribution of y does not depend on it.
+    """
+    sd = np.sqrt(fit.noise_variance(X, weight)).T
+    for k, family in enumerate(fit.response or ()):
+        if not isinstance(family, Transformed):
+            sd[k] = np.nan
+    return sd
 
 
 def new_data(
@@ -147,62 +176,25 @@ def new_data(
     """
     bounds = prediction_bounds(fit, X, LEVELS, "auto", weight=weight)
     low, high = (bound.transpose(2, 0, 1) for bound in bounds)
-    mean = fit.mean(X)
-    pit = predictive_distribution(fit, X, weight).cdf(y.T).T
+    mean = response_mean(fit, X, weight).T
+    pit = randomised_pit(predictive_distribution(fit, X, weight), y.T).T
     columns = grouping_inputs(fit, X)
+    families = fit.response or (None,) * len(y)
+    atoms = [
+        one is not None and has_atoms(one, part) for one, part in zip(families, y, strict=True)
+    ]
     return CalibrationData(
         kind=NEW,
         covered=(low <= y[:, None, :]) & (y[:, None, :] <= high),
         pit=np.asarray(pit),
-        noise=np.sqrt(fit.noise_variance(X, weight)).T,
+        noise=_noise_sd(fit, X, weight),
         leverage=point_leverage(fit, X),
         mean=mean,
         columns=columns,
         inputs=input_values(X, columns),
         noiseless=round_off(y - mean, y),
+        randomised=np.array(atoms),
     )
-
-
-def leave_one_out_coverage(errors: FloatArray, levels: tuple[float, ...]) -> BoolArray:
-    """Whether scaled residuals (n,) lie in the intervals computed from the others, (levels, n).
-
-    A value is at most the k-th smallest of the others if fewer than k of them are smaller, so that
-    one sort suffices for all rows.
-    """
-    n, out = len(errors), np.empty((len(levels), len(errors)), dtype=bool)
-    skewed = is_skewed(errors)
-    for i, level in enumerate(levels):
-        if skewed and has_ranks(n - 1, level, two_sided=True):
-            tail = (1 - level) / 2
-            smaller, up_to = _others_below(errors)
-            above_low = up_to >= quantile_rank(n - 1, tail, upper=False)
-            out[i] = above_low & (smaller < quantile_rank(n - 1, 1 - tail, upper=True))
-        else:
-            smaller, _ = _others_below(np.abs(errors))
-            out[i] = smaller < quantile_rank(n - 1, level, upper=True)
-    return out
-
-
-def _others_below(values: FloatArray) -> tuple[IntArray, IntArray]:
-    """For each value, the numbers of others that are smaller, and smaller or equal."""
-    order = np.sort(values)
-    smaller = np.searchsorted(order, values, side="left")
-    return smaller, np.searchsorted(order, values, side="right") - 1
-
-
-def _leave_one_out_pit(fit: Fit, errors: FloatArray) -> FloatArray:
-    """The predictive distribution function of scaled residuals (K, n)."""
-    shape, dof = fit_shape(fit), residual_dof(fit)
-    pit = stats.t.cdf(errors, dof[:, None])
-    for k in np.flatnonzero(shape.shaped) if shape is not None else ():
-        pit[k] = special.ndtr(shape.scores(errors[k], int(k))[0])  # type: ignore[union-attr]
-    return pit
-
-
-def residual_dof(fit: Fit) -> FloatArray:
-    """Residual degrees of freedom, at least one, shape (K,)."""
-    gamma = fit.ensemble.per_output(part.smoother.gamma for part in fit.ensemble.regressions)
-    return np.maximum(fit.n_rows - gamma, 1.0)
 
 
 def n_calibration_residuals(fit: Fit) -> FloatArray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ulmus.core.arrays.backend import Array, taken_rows
 from ulmus.core.fit.fit import Fit
+from ulmus.core.response import Counts, PointMass
 from ulmus.diagnostics.calibration_data import (
     CalibrationData,
     given_data,
@@ -18,11 +19,14 @@ from ulmus.diagnostics.calibration_data import (
 from ulmus.diagnostics.checks import calibration, fit_checks
 from ulmus.diagnostics.checks.residual_correlation import correlation_findings
 from ulmus.diagnostics.checks.residual_periodicity import periodicity_findings
+from ulmus.diagnostics.checks.target_checks import target_findings
 from ulmus.diagnostics.coverage import CoverageTest
 from ulmus.diagnostics.finding import CoverageRow, DiagnosticReport, Finding, finding
 from ulmus.diagnostics.given_rows import GivenRows
+from ulmus.diagnostics.target_text import family_of
 from ulmus.exceptions import UlmusWarning, collect_warnings
 from ulmus.intervals.distribution import fit_shape
+from ulmus.messages import Setting
 from ulmus.tables.frames import default_feature_names
 
 
@@ -41,7 +45,7 @@ def diagnostic_report(
     fit : Fit
         The fit.
     X, y : array of shape (n, d) and ndarray of shape (K, n), optional
-        Points, and observations there.
+        Points, and observations there as the user gives them, on the scale of y.
     names : sequence of str, optional
         Names of the inputs.
     weight : ndarray of shape (n,), optional
@@ -75,7 +79,8 @@ def diagnostic_report(
         else:
             given, points = GivenRows.of(fit, X, y), X
             data, description = given_data(fit, X, y, given, weight), given.description()
-        findings, table = _output_findings(fit, data, points, names)
+        observed = None if given is None or y is None else y[:, given.judged]
+        findings, table = _output_findings(fit, data, points, names, observed)
         if given is not None and given.n_new:
             new = taken_rows(X, given.judged[~given.judged_as_trained])
             findings.append(fit_checks.extrapolation_finding(fit, new, given.new_rows))
@@ -90,7 +95,11 @@ def diagnostic_report(
 
 
 def _output_findings(
-    fit: Fit, data: CalibrationData, points: Array, names: Sequence[str] | None
+    fit: Fit,
+    data: CalibrationData,
+    points: Array,
+    names: Sequence[str] | None,
+    observed: np.ndarray | None,
 ) -> tuple[list[Finding], list[CoverageRow]]:
     """Findings and coverages of each output, named if there are several."""
     findings: list[Finding] = []
@@ -114,25 +123,32 @@ def _output_findings(
             calibration.error_scale_finding(test, k, labels),
             calibration.predictive_distribution_finding(test, k),
             calibration.residual_distribution_finding(fit, shape, k),
-            *fit_checks.target_findings(fit, k),
+            *target_findings(fit, k, None if observed is None else observed[k]),
             *fit_checks.misfit_findings(fit, k),
             *correlation_findings(fit, k),
             *periodicity_findings(fit, k),
             fit_checks.units_finding(fit, k),
             fit_checks.rows_finding(fit, k),
         ]
-        found = [_without_present_noise(one, fit) for one in found]
+        found = [_applicable(one, fit, k) for one in found]
         findings += [f._replace(name=f"{f.name}, output {k}") if several else f for f in found]
         rows = [row for _, part in parts for row in part]
         table += [r._replace(group=f"output {k}, {r.group}") if several else r for r in rows]
     return findings, table
 
 
-def _without_present_noise(one: Finding, fit: Fit) -> Finding:
-    """A finding without the suggestion to model the noise variance as the fit does already."""
-    gain = fit.spec.min_gain_in_se
-    present = () if gain is None else calibration.MODEL_THE_NOISE[: 1 if gain > 0 else 2]
-    return one._replace(suggestions=tuple(s for s in one.suggestions if s not in present))
+def _applicable(one: Finding, fit: Fit, k: int) -> Finding:
+    """A finding without suggestions that the fit follows already, or that do not apply to it."""
+    gain, target, family = fit.spec.min_gain_in_se, fit.spec.target, family_of(fit, k)
+    dropped: tuple[str | Setting, ...]
+    dropped = () if gain is None else calibration.MODEL_THE_NOISE[: 1 if gain > 0 else 2]
+    if target is not None and (target.kind == "count" or target.transform == "auto"):
+        dropped = (*dropped, calibration.TRANSFORM)
+    if isinstance(family, (PointMass, Counts)):
+        # Their intervals are those of a distribution, whose scale is no function of the inputs.
+        dropped = (*dropped, *calibration.MODEL_THE_NOISE, calibration.OF_FOLDS)
+        dropped = (*dropped, calibration.ASSUME_NOTHING)
+    return one._replace(suggestions=tuple(s for s in one.suggestions if s not in dropped))
 
 
 def _warning_findings(collected: Iterable[UlmusWarning]) -> list[Finding]:

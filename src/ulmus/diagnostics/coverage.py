@@ -59,6 +59,13 @@ class CoverageTest(NamedTuple):
         """Effective number of independent rows."""
         return round(self.effective_share * rows)
 
+    def of_all(self, i: int, k: int) -> CoverageResult:
+        """Test all rows; where values have a positive probability, only for undercoverage."""
+        covered = self.data.covered[k, i]
+        if self.data.randomised[k] and np.mean(covered) >= LEVELS[i]:
+            return CoverageResult("ok", 1.0)
+        return self(covered, i, k, len(LEVELS))
+
     def __call__(
         self, covered: npt.NDArray[np.bool_], i: int, k: int, n_tests: int
     ) -> CoverageResult:
@@ -66,11 +73,12 @@ class CoverageTest(NamedTuple):
 
         New rows: the hits of an interval between order statistics are beta-binomial, as the
         interval varies with the training rows. Leave-one-out rows: their total is fixed, so that
-        hits in a group are hypergeometric. Overcoverage is at most a warning.
+        hits in a group are hypergeometric. That of randomised intervals is not. Overcoverage is at
+        most a warning.
         """
         count, m, level = int(np.sum(covered)), len(covered), LEVELS[i]
         hits, n_effective = self.effective(count), max(self.effective(m), 1)
-        if self.data.leave_one_out:
+        if self.data.leave_one_out and not self.data.randomised[k]:
             hits_of_all = self.data.all_covered
             everything = (self.data.covered if hits_of_all is None else hits_of_all)[k, i]
             total, n_covered = self.effective(len(everything)), self.effective(np.sum(everything))

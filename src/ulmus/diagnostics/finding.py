@@ -30,6 +30,7 @@ CHECKS = {
     "residual-correlation": ("residual correlation", "correlation"),
     "residual-periodicity": ("residual periodicity", "correlation"),
     "target": ("target", "fit"),
+    "target-scale": ("target scale", "fit"),
     "misfit": ("misfit", "fit"),
     "step": ("step", "fit"),
     "bias": ("bias", "fit"),

@@ -15,9 +15,8 @@ import numpy as np
 from ulmus.core.arrays.backend import Array, FloatArray, taken_rows, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
-from ulmus.core.query.leave_out import leave_one_out_accuracy, noiseless, scaled_residuals
+from ulmus.core.query.leave_out import leave_one_out_accuracy, noiseless
 from ulmus.core.variance.estimates import never_negative, sufficient_members
-from ulmus.diagnostics.calibration_data import leave_one_out_coverage
 from ulmus.diagnostics.check import diagnostic_report
 from ulmus.diagnostics.checks.fit_checks import (
     MEMBER_POINTS,
@@ -26,8 +25,17 @@ from ulmus.diagnostics.checks.fit_checks import (
     TOLERANCE,
 )
 from ulmus.diagnostics.checks.residual_correlation import correlation_text
+from ulmus.diagnostics.leave_one_out import LeaveOneOutRows
 from ulmus.diagnostics.noise_estimate import noise_sd, noise_sd_interval
 from ulmus.diagnostics.relevance import grouped_relevance
+from ulmus.diagnostics.summary_target import (
+    family_fields,
+    link_moments,
+    of_regression,
+    response_accuracy,
+    response_noise_sd,
+    target_moments,
+)
 from ulmus.diagnostics.summary_value import FeatureRelevance, NoiseShare, Summary, VarianceShares
 from ulmus.messages import Message, Setting
 
@@ -109,10 +117,11 @@ def fit_summary(
 def _basics(fit: Fit, title: str, names: Sequence[str]) -> Summary:
     """Fields that require no computation."""
     ensemble, activation = fit.ensemble, fit.ensemble.layer.activation
-    mean, sd = _target_moments(fit)
+    (mean, sd), (_, link_sd) = target_moments(fit), link_moments(fit)
     sigma2 = fit.sigma2 / fit.mean_weight
     phrases = None if fit.noise_covariance is None else map(correlation_text, fit.noise_covariance)
-    share = None if sd is None else sigma2 / np.where(sd > 0, sd, np.nan) ** 2
+    share = None if link_sd is None else sigma2 / np.where(link_sd > 0, link_sd, np.nan) ** 2
+    interval = noise_sd_interval(fit)
     return Summary(
         title=title,
         n_rows=fit.n_rows,
@@ -126,41 +135,24 @@ def _basics(fit: Fit, title: str, names: Sequence[str]) -> Summary:
         input_map=None if fit.input_map is None else fit.input_map.structure,
         alpha=_each(fit, ensemble.per_output(p.smoother.alpha for p in ensemble.regressions)),
         dof=_each(fit, fit.gamma),
-        noise_sd=_each(fit, noise_sd(fit)),
-        noise_sd_interval=_each_pair(fit, noise_sd_interval(fit)),
+        noise_sd=_one_or_all(fit, response_noise_sd(fit)),
+        noise_sd_interval=None if interval is None else _of_noise(fit, interval.T),
         noise_modelled=_noise_modelled(fit),
         noise_range=_noise_range(fit),
         mean_weight=fit.mean_weight if fit.weights_differ else None,
-        noise_share=_each(fit, share),
+        noise_share=None if share is None else _of_noise(fit, share),
         noise_covariance=None if phrases is None else _one_or_all(fit, phrases),
         relevance=_relevance(fit, names),
         coverage_level=COVERAGE_LEVEL,
+        **{name: _one_or_all(fit, values) for name, values in family_fields(fit).items()},
     )
-
-
-def _target_moments(fit: Fit) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
-    """Mean and standard deviation of y (K,), from rows or the intercept of a stream, else None."""
-    ensemble, unit = fit.ensemble, fit.ensemble.unit
-    if fit.rows is not None:
-        used, root = fit.rows.data.used, fit.rows.data.root_weight
-        y = fit.rows.data.y[:, used] / unit[:, None]
-        weight = np.ones(y.shape[1]) if root is None else root[used] ** 2
-        mean = np.average(y, axis=1, weights=weight)
-        sd = np.sqrt(np.average((y - mean[:, None]) ** 2, axis=1, weights=weight))
-        return unit * mean, unit * np.where(np.ptp(y, axis=1) > 0, sd, 0.0)
-    if not ensemble.layer.constant:
-        return None, None
-    mass = ensemble.regressions[0].smoother.mass
-    first = fit.per_regression(lambda part: part.smoother.constants)
-    square = np.maximum(fit.per_regression(lambda part: part.y_square), 0.0)
-    return ensemble.shift + unit * first / np.sqrt(mass), unit * np.sqrt(square / mass)
 
 
 def _noise_modelled(fit: Fit) -> Any:
     """Whether the noise of each output is a function of the inputs."""
     model = fit.noise_model
     varies = np.zeros(fit.ensemble.n_outputs) if model is None else np.isnan(model.flat)
-    return _one_or_all(fit, map(bool, varies))
+    return _one_or_all(fit, (bool(one) for one in of_regression(fit, varies)))
 
 
 def _noise_range(fit: Fit) -> Any:
@@ -177,7 +169,7 @@ def _noise_range(fit: Fit) -> Any:
         (float(np.min(values)), float(np.max(values))) if one or fit.weights_differ else None
         for values, one in zip(sd, varies, strict=True)
     ]
-    return _one_or_all(fit, ranges)
+    return _one_or_all(fit, of_regression(fit, ranges))
 
 
 def _row_noise(fit: Fit) -> np.ndarray:
@@ -220,21 +212,28 @@ def _relevance(fit: Fit, names: Sequence[str]) -> tuple[FeatureRelevance, ...]:
 
 def _leave_one_out_fields(fit: Fit, rows: TrainingRows) -> dict[str, Any]:
     """Leave-one-out accuracy of the rows, and the coverage of their intervals."""
-    accuracy = leave_one_out_accuracy(fit, rows)
-    errors = scaled_residuals(fit, rows)
-    covered = np.array([np.mean(leave_one_out_coverage(e, (COVERAGE_LEVEL,))) for e in errors])
-    values = {**accuracy._asdict(), "coverage": covered}
+    found = LeaveOneOutRows.of(fit, rows)
+    levels, K = (COVERAGE_LEVEL,), len(found.observed)
+    covered = np.array([np.mean(found.coverage(k, levels)) for k in range(K)])
+    values = {**response_accuracy(fit, rows, found)._asdict(), "coverage": covered}
     fields = {name: _each(fit, value) for name, value in values.items()}
-    return fields | {"noise_share_of_error": _noise_in_errors(fit, accuracy.rmse)}
+    least = None if fit.response is None else _one_or_all(fit, map(bool, found.randomised))
+    link_rmse = leave_one_out_accuracy(fit, rows).rmse
+    shares = {"noise_share_of_error": _noise_in_errors(fit, link_rmse)}
+    return fields | shares | {"coverage_at_least": least}
 
 
 def _noise_in_errors(fit: Fit, rmse: FloatArray) -> Any:
-    """Estimated noise variance over the mean squared leave-one-out error, with an interval."""
+    """Estimated noise variance over the mean squared leave-one-out error, with an interval.
+
+    Both are on the scale of the regression.
+    """
     interval = noise_sd_interval(fit)
     if interval is None or np.any(noiseless(fit)):
         return None
     shares = np.minimum((np.stack([noise_sd(fit), *interval]) / rmse) ** 2, 1.0)
-    return _one_or_all(fit, (NoiseShare(*map(float, share)) for share in shares.T))
+    each = [NoiseShare(*map(float, share)) for share in shares.T]
+    return _one_or_all(fit, of_regression(fit, each))
 
 
 def _some_rows(fit: Fit) -> Array:
@@ -284,11 +283,10 @@ def _each(fit: Fit, values: Any) -> Any:
     return None if values is None else _one_or_all(fit, map(float, to_numpy(values)))
 
 
-def _each_pair(fit: Fit, values: FloatArray | None) -> Any:
-    """The same for lower and upper bounds (2, K)."""
-    if values is None:
-        return None
-    return _one_or_all(fit, ((float(low), float(high)) for low, high in values.T))
+def _of_noise(fit: Fit, values: FloatArray) -> Any:
+    """Numbers (K,) or pairs (K, 2) of the noise of each output; None for other distributions."""
+    plain = [tuple(map(float, one)) if np.ndim(one) else float(one) for one in values]
+    return _one_or_all(fit, of_regression(fit, plain))
 
 
 def _one_or_all(fit: Fit, values: Iterable[Any]) -> Any:

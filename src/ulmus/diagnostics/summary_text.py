@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ulmus.core.response.counts import LEAST_DISPERSION
 from ulmus.diagnostics.finding import Finding, hanging, mark
 from ulmus.messages import Dialect, python
 
@@ -96,7 +97,23 @@ def _network_line(summary: Summary) -> str:
 
 def _target_line(summary: Summary, k: int) -> str:
     mean, sd = _output_value(summary, "target_mean", k), _output_value(summary, "target_sd", k)
-    return "" if mean is None else f"mean {mean:.4g}, standard deviation {sd:.4g}."
+    parts = [] if mean is None else [f"mean {mean:.4g}, standard deviation {sd:.4g}"]
+    fitted, gain = (_output_value(summary, name, k) for name in ("fitted_target", "target_gain"))
+    if fitted is not None:
+        parts.append(f"fitted as {fitted}{_choice_text(fitted, gain)}")
+    return f"{'; '.join(parts)}." if parts else ""
+
+
+def _choice_text(fitted: str, gain: tuple[float, float] | None) -> str:
+    """Why a transformation was chosen; empty if it was given."""
+    if gain is None:
+        return ""
+    if fitted.startswith("y"):
+        return ", as no transformation predicts significantly better"
+    return (
+        f", chosen by predictive density ({gain[0]:+.2g} a row over y itself, standard error "
+        f"{gain[1]:.2g})"
+    )
 
 
 def _ridge_line(summary: Summary, k: int) -> str:
@@ -106,9 +123,14 @@ def _ridge_line(summary: Summary, k: int) -> str:
 
 def _noise_line(summary: Summary, k: int) -> str:
     sd, share = _output_value(summary, "noise_sd", k), _output_value(summary, "noise_share", k)
+    if sd is None:
+        return _dispersion_line(summary, k)
     between = _output_value(summary, "noise_range", k)
     interval, weight = _output_value(summary, "noise_sd_interval", k), summary.mean_weight
-    text = f"standard deviation {sd:.3g}"
+    scale, target = _scale(summary, k)
+    text = f"standard deviation {sd:.3g}{scale}"
+    if _output_value(summary, "point_mass", k) is not None:
+        return f"{text} above the point mass, at the mean prediction."
     if interval is not None and interval[1] > 0:
         text += f" (95% interval {interval[0]:.3g} to {interval[1]:.3g})"
     if weight is not None:
@@ -120,8 +142,30 @@ def _noise_line(summary: Summary, k: int) -> str:
     if between is not None:
         text += f": {between[0]:.3g} to {between[1]:.3g} over the rows"
     if share is not None and math.isfinite(share):
-        text += f"; {share:.0%} of the variance of the target"
+        text += f"; {share:.0%} of the variance of {target}"
     return text + "."
+
+
+def _scale(summary: Summary, k: int) -> tuple[str, str]:
+    """The scale of the noise in a phrase, and the target on that scale."""
+    scale = _output_value(summary, "noise_scale", k)
+    return ("", "the target") if scale is None else (f" on the {scale} scale", "the target there")
+
+
+def _dispersion_line(summary: Summary, k: int) -> str:
+    """Variance of counts as a function of their mean."""
+    dispersion = _output_value(summary, "dispersion", k)
+    extra = _output_value(summary, "extra_zeros", k)
+    if dispersion is None:
+        return ""
+    text = "the variance of a count is its mean"
+    if dispersion >= LEAST_DISPERSION:
+        text += f" plus {dispersion:.2g} times the square of the mean (negative binomial)"
+    else:
+        text += " (Poisson)"
+    if extra:
+        text += f"; extra zeros have probability {extra:.2g} at the mean prediction"
+    return f"{text}."
 
 
 def _noise_covariance_line(summary: Summary, k: int) -> str:
@@ -136,15 +180,17 @@ def _leave_one_out_line(summary: Summary, k: int) -> str:
     if not math.isfinite(r2):
         return f"RMSE {rmse:.3g}; the target does not vary."
     mean, covered = _output_value(summary, "rmse_of_mean", k), _output_value(summary, "coverage", k)
+    least = "at least " if _output_value(summary, "coverage_at_least", k) else ""
     text = (
         f"R2 {r2:.3f}; RMSE {rmse:.3g} ({mean:.3g} for the mean); {covered:.1%} of the rows "
-        f"in their {summary.coverage_level:.0%} intervals (nominal by construction)."
+        f"in their {summary.coverage_level:.0%} intervals ({least}nominal by construction)."
     )
     noise = _output_value(summary, "noise_share_of_error", k)
     if noise is not None:
         text += (
             f" The estimated noise variance, misfit included, is {noise.share:.0%} of the mean "
-            f"squared error (95% interval {noise.low:.0%} to {noise.high:.0%})."
+            f"squared error{_scale(summary, k)[0]} (95% interval {noise.low:.0%} to "
+            f"{noise.high:.0%})."
         )
     return text
 

@@ -101,7 +101,8 @@ class Summary:
     n_outputs : int or None
         Number of outputs; None if y had one axis.
     target_mean, target_sd : float, tuple of float or None
-        Weighted mean and standard deviation of the target.
+        Weighted mean and standard deviation of the target, as it was given; not weighted for
+        counts and point masses. None for a stream whose target is transformed.
     n_estimators, n_neurons : int
         Members, and hidden units of each.
     activation : str
@@ -110,10 +111,13 @@ class Summary:
         Type of the input map: ``"ard"``, ``"full"``, ``"common"``, ``"given"``.
     alpha, dof : float or tuple of float
         Ridge parameter, and effective degrees of freedom.
-    noise_sd : float or tuple of float
-        Standard deviation of the noise of an observation of mean weight.
+    noise_sd : float, tuple of float or None
+        Standard deviation of the noise of an observation of mean weight, on the scale
+        ``noise_scale``; beside a point mass, that of the other values at the mean prediction. None
+        for counts, whose variance follows from their mean.
     noise_sd_interval : (float, float), tuple of these, or None
-        Its 95 % confidence interval for normal errors; None if the noise variance was given.
+        Its 95 % confidence interval for normal errors; None if the noise variance was given, and
+        for counts and point masses.
     noise_modelled : bool or tuple of bool
         Whether it is a function of the inputs.
     noise_range : (float, float), tuple of these and None, or None
@@ -122,15 +126,18 @@ class Summary:
     mean_weight : float or None
         The mean weight, where the weights of the training rows differ by more than a factor of 1.5.
     noise_share : float, tuple of float or None
-        Share of the noise in the variance of the target.
+        Share of the noise in the variance of the target, on the scale ``noise_scale``; None for
+        counts and point masses.
     noise_covariance : str, tuple of str or None
         Estimated covariance of correlated noise in a phrase.
     relevance : tuple of FeatureRelevance
         In decreasing order; empty without a learned input map.
     rmse, rmse_of_mean, r2 : float, tuple of float or None
-        Leave-one-out error of the model, that of the mean, and coefficient of determination.
+        Leave-one-out error of the model, that of the mean, and coefficient of determination, for
+        the target as it was given.
     noise_share_of_error : NoiseShare, tuple of these, or None
-        Estimated noise variance over the mean squared leave-one-out error.
+        Estimated noise variance over the mean squared leave-one-out error, on the scale
+        ``noise_scale``; None for counts and point masses.
     coverage : float, tuple of float or None
         Coverage of the prediction intervals of the training rows, leave-one-out.
     coverage_level : float
@@ -149,6 +156,25 @@ class Summary:
         What was not computed, and why.
     advice : tuple of Message
         Suggestions that follow from the numbers.
+    target_transform : str or tuple of str
+        Transformation of the target or distribution of counts, as the attribute
+        ``target_transform_``.
+    fitted_target : str, tuple of str, or None
+        What was fitted, in words, such as ``"log(y)"``; None for y itself.
+    target_gain : (float, float), tuple of these and None, or None
+        Gain of the chosen transformation in leave-one-out log density, per row and over y itself,
+        and its standard error; None if it was not chosen by ``target_transform="auto"``.
+    noise_scale : str, tuple of str and None, or None
+        Scale of ``noise_sd``, such as ``"log"``; None for that of y.
+    dispersion, extra_zeros : float, tuple of float and None, or None
+        Of counts with mean m: their variance is m plus the dispersion times the square of m, but
+        for extra zeros, whose probability is that at the mean prediction. None for other targets.
+    point_mass : float, tuple of float and None, or None
+        Share of the rows whose target equals its lower bound, where that is a point mass; for a
+        stream its probability at the mean prediction.
+    coverage_at_least : bool, tuple of bool, or None
+        Whether intervals cover more than their level, because values such as zero have a positive
+        probability; None for y itself.
 
     Examples
     --------
@@ -196,6 +222,14 @@ class Summary:
     warnings: tuple[Finding, ...] | None = None
     notes: tuple[str, ...] = ()
     advice: tuple[Message, ...] = ()
+    target_transform: Any = "identity"
+    fitted_target: Any = None
+    target_gain: Any = None
+    noise_scale: Any = None
+    dispersion: Any = None
+    extra_zeros: Any = None
+    point_mass: Any = None
+    coverage_at_least: Any = None
 
     def to_dict(self, dialect: Dialect = python) -> dict[str, Any]:
         """The fields as JSON values; numbers that are not finite are None.

@@ -10,7 +10,7 @@ import numpy as np
 from ulmus.core.arrays.backend import dense, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.layer.functionals import Functionals
-from ulmus.core.query.added_terms import added_terms
+from ulmus.core.query.added_terms import AddedTerms, added_terms
 from ulmus.effects.estimands import ColumnChange, Estimand
 from ulmus.effects.inference import Estimates
 from ulmus.exceptions import DegenerateFitWarning, warn
@@ -59,6 +59,32 @@ def dropped_changes(fit: Fit, estimand: Estimand) -> DroppedChanges:
     return DroppedChanges(tuple(flat))
 
 
+class AddedRows(NamedTuple):
+    """Linear terms that are added to some functionals of a fit."""
+
+    rows: np.ndarray  # (q,): which functionals have them
+    inputs: Any  # (d,): which inputs they are of; None where the effect of a column is unknown
+    terms: AddedTerms | None  # None where they cannot be estimated
+
+
+def added_rows(
+    fit: Fit, dropped: DroppedChanges, labels: dict[str, list[Any]], count: int
+) -> AddedRows | None:
+    """Terms for the functionals that measure changes without an effect; None without any."""
+    rows = dropped.rows(labels) if dropped.changes else np.zeros(0, dtype=bool)
+    if not rows.any():
+        return None
+    terms = None if dropped.inputs is None else added_terms(fit, dropped.inputs)
+    # Ratios are of two functionals each.
+    return AddedRows(np.resize(rows, count), dropped.inputs, terms)
+
+
+def without_standard_errors(estimates: Estimates, rows: np.ndarray) -> Estimates:
+    """The same estimates, some of them with unknown standard errors."""
+    variance = np.where(rows[:, None], np.nan, estimates.errors.variance)
+    return estimates._replace(errors=estimates.errors._replace(variance=variance))
+
+
 def with_dropped_columns(
     fit: Fit, functionals: Functionals, estimates: Estimates, dropped: DroppedChanges
 ) -> Estimates:
@@ -66,23 +92,21 @@ def with_dropped_columns(
 
     Where the rows of the fit are unknown or its noise is correlated, their standard errors are NaN.
     """
-    rows = dropped.rows(estimates.labels) if dropped.changes else np.zeros(0, dtype=bool)
-    if not rows.any():
+    added = added_rows(fit, dropped, estimates.labels, functionals.count)
+    if added is None:
         return estimates
-    rows = np.resize(rows, functionals.count)  # ratios are of two functionals each
-    terms = None if dropped.inputs is None else added_terms(fit, dropped.inputs)
+    rows, terms = added.rows, added.terms
     errors, covariance = estimates.errors, estimates.covariance
     if terms is None:
-        variance = np.where(rows[:, None], np.nan, errors.variance)
-        return estimates._replace(errors=errors._replace(variance=variance))
-    change = _input_changes(functionals, dropped.inputs, terms.center) * rows[:, None]
-    added = np.einsum("qd,kde,re->kqr", change, terms.covariance, change)
+        return without_standard_errors(estimates, rows)
+    change = _input_changes(functionals, added.inputs, terms.center) * rows[:, None]
+    extra = np.einsum("qd,kde,re->kqr", change, terms.covariance, change)
     return estimates._replace(
         errors=errors._replace(
             center=errors.center + change @ terms.coefficients,
-            variance=errors.variance + np.diagonal(added, axis1=1, axis2=2).T,
+            variance=errors.variance + np.diagonal(extra, axis1=1, axis2=2).T,
         ),
-        covariance=None if covariance is None else covariance + added,
+        covariance=None if covariance is None else covariance + extra,
     )
 
 

@@ -27,6 +27,7 @@ class InferenceOptions(NamedTuple):
     hypothesis: Any  # combinations of the rows to test
     adjust: str | None  # adjustment of the p-values for multiple testing
     one_output: bool  # whether y is one-dimensional
+    scale: str  # scale of the results, "response" or "link"
 
     @property
     def needs_joint(self) -> bool:
@@ -53,6 +54,7 @@ def effects_frame(estimates: Estimates, options: InferenceOptions) -> Any:
     frame = _frame(estimates.labels, values, options.one_output)
     frame.attrs["confidence_level"] = options.level
     frame.attrs["target"] = options.target
+    frame.attrs["scale"] = options.scale
     frame.attrs["df"] = estimates.errors.dof.T.ravel().tolist()
     if estimates.covariance is not None:
         covariance = _block_diagonal(estimates.covariance)
@@ -117,10 +119,12 @@ def _bands(estimates: Estimates, options: InferenceOptions) -> list[Simultaneous
 def _bounds(estimates: Estimates, level: float, bands: list[SimultaneousBand]) -> FloatArray:
     """Lower and upper bounds, shape (2, q, K)."""
     errors = estimates.errors
-    if not bands:
-        return errors.bounds([level])[:, 0]
-    bounds = [errors.bounds([b.pointwise_level])[:, 0, :, k] for k, b in enumerate(bands)]
-    return np.stack(bounds, axis=2)
+    if bands:
+        each = [errors.bounds([b.pointwise_level])[:, 0, :, k] for k, b in enumerate(bands)]
+        bounds = np.stack(each, axis=2)
+    else:
+        bounds = errors.bounds([level])[:, 0]
+    return bounds if estimates.limits is None else np.clip(bounds, *estimates.limits)
 
 
 def _statistics(

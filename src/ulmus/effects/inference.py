@@ -31,6 +31,7 @@ class Estimates(NamedTuple):
     errors: ErrorBars  # estimates, variances, degrees of freedom and allowances, each (q, K)
     covariance: FloatArray | None  # (K, q, q): joint covariance; None where it was not computed
     null: float = 0.0  # value under the null hypothesis
+    limits: FloatArray | None = None  # (2, q, K): bounds of intervals, where they are known
 
 
 def infer(

@@ -13,6 +13,7 @@ from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import loo_residuals
 from ulmus.estimators._threads import threaded
+from ulmus.intervals.response import leave_one_out_means, observed_outputs
 from ulmus.tables.frames import default_feature_names
 
 
@@ -145,15 +146,31 @@ class FittedAttributes:
         return self._shaped(self._rows.with_copies(self._rows.leverage).T)
 
     @property
+    def target_transform_(self) -> str | list[str]:
+        """Transformation of the target, or distribution of counts; a list for several outputs."""
+        families = self._fit.response
+        if families is None:
+            names = ["identity"] * self._fit.ensemble.n_outputs
+        else:
+            names = [family.name for family in families]
+        return names[0] if self._fit.one_output else names
+
+    @property
     def loo_residuals_(self) -> np.ndarray:
         """Exact leave-one-out residuals."""
-        residuals = loo_residuals(self._fit, self._rows)
-        return self._shaped(self._rows.with_copies(residuals).T)
+        rows = self._rows
+        if self._fit.response is not None:
+            return self._shaped(observed_outputs(self._fit).T) - self.loo_predictions_
+        residuals = loo_residuals(self._fit, rows)
+        return self._shaped(rows.with_copies(residuals).T)
 
     @property
     def loo_predictions_(self) -> np.ndarray:
         """Exact leave-one-out predictions."""
-        return self._shaped(self._rows.data.y.T) - self.loo_residuals_
+        rows = self._rows
+        if self._fit.response is not None:
+            return self._shaped(rows.with_copies(leave_one_out_means(self._fit)).T)
+        return self._shaped(rows.data.y.T) - self.loo_residuals_
 
     @property
     def _fit(self) -> Fit:

@@ -72,6 +72,22 @@ unknown : {"average", "error"}, default="average"
     What happens to a category that no training row has. ``"average"`` predicts an average over
     the categories of the training rows, with a warning, and adds the variance between them
     to that of a new observation; ``"error"`` refuses it.
+target_transform : None, "auto", str or transformer, default=None
+    Transformation T of the target. The regression is that of T(y), and results are those of y:
+    predictions are means (by smearing over leave-one-out residuals), and intervals and
+    quantiles are transformed back. ``"log"`` and ``"sqrt"`` are of y minus its lower bound,
+    ``"logit"`` of its share of ``target_range``; ``"yeo-johnson"`` has the power with the best
+    leave-one-out predictive density. ``"auto"`` chooses among those that the values allow, and
+    keeps y unless the density of another one is better by 3 standard errors. A transformer of
+    scikit-learn must increase; it is fitted to y if it is not fitted.
+target_range : None or tuple (low, high), default=None
+    Known bounds of y, of which one may be None. Predictions, intervals and distributions stay
+    within them. If many rows equal the lower bound (zero rain), it has a positive probability.
+target_kind : None, "continuous" or "count", default=None
+    ``"count"`` fits whole numbers by penalised iteratively reweighted least squares with a log
+    link; the predictive distribution is Poisson or negative binomial, with extra zeros where
+    the rows support them. With None, ``target_transform="auto"`` compares counts with the
+    transformations where y contains small whole numbers.
 noise : {"auto", "homoskedastic", "heteroskedastic"} or an object of ulmus.noise, default="auto"
     Assumption about the noise. ``"auto"`` fits a model of the noise variance (a small
     ensemble for the logarithm of squared leave-one-out residuals), and uses it for each
@@ -153,6 +169,9 @@ leverage_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
 loo_residuals_, loo_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
     Exact leave-one-out residuals and predictions; leave-block-out with noise of
     :mod:`ulmus.noise`.
+target_transform_ : str or list of str
+    Transformation of the target of each output, or the distribution of counts;
+    ``"identity"`` for y itself.
 n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (n_features,)
@@ -202,6 +221,9 @@ by : str, array-like of shape (n_samples,), list of these or "row", default=None
     column are the group ``(missing)``.
 weights : str or array-like of shape (n_samples,), default=None
     Weights of the rows, or the name of a column that contains them.
+scale : {"response", "link"}, default="response"
+    Scale of the results: that of y, or that of the regression where y is transformed or
+    counted (``target_transform``, ``target_kind``).
 frame : pandas.DataFrame
     One row for each estimate, with the columns ``term``, ``contrast``, one for each group
     key or grid, ``estimate``, ``std_error``, ``statistic``, ``p_value``, ``conf_low`` and

@@ -8,16 +8,16 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.effects import estimands, grids
-from ulmus.effects.dropped_features import dropped_changes, with_dropped_columns
+from ulmus.effects.dropped_features import dropped_changes
 from ulmus.effects.frames import InferenceOptions, effects_frame
-from ulmus.effects.inference import infer
+from ulmus.effects.response_scale import estimated
 from ulmus.estimators import _parameters as check
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._inference_source import InferenceSource
 from ulmus.estimators._threads import threaded
 from ulmus.exceptions import InputError
 from ulmus.intervals.confidence import TARGETS
-from ulmus.messages import Message, invalid
+from ulmus.messages import Message, Setting, invalid
 
 # Weights between this and its inverse have squares that do not overflow.
 SMALLEST_WEIGHT = 1e-100
@@ -35,6 +35,7 @@ class Effects(InferenceSource):
         *,
         confidence_level: float = 0.95,
         target: str = "expectation",
+        scale: str = "response",
         simultaneous: bool = False,
         hypothesis: Any = None,
         adjust: str | None = None,
@@ -47,7 +48,7 @@ class Effects(InferenceSource):
             Weights, one row for each combination, or a vector for one.
         X : array-like or data frame of shape (n_samples, n_features)
             Points. A data frame may have further columns.
-        {confidence_level, target, simultaneous, hypothesis, adjust}
+        {confidence_level, target, scale, simultaneous, hypothesis, adjust}
 
         Returns
         -------
@@ -57,6 +58,9 @@ class Effects(InferenceSource):
         -----
         The standard error accounts for the correlation of the errors at different points. It
         includes the noise, the random hidden weights, and the selection of alpha and of the map.
+        Where y is transformed or counted, f is the mean of y, and standard errors are computed by
+        the delta method. They include the error of the estimated distribution of the noise, but
+        not that of a model of its variance.
 
         Examples
         --------
@@ -68,7 +72,8 @@ class Effects(InferenceSource):
         """
         table = self._table(X)
         estimand = estimands.weighted_sums(table, _checked_weights(A, table.n_rows))
-        return self._frame(estimand, confidence_level, target, simultaneous, hypothesis, adjust)
+        how = confidence_level, target, scale, simultaneous, hypothesis, adjust
+        return self._frame(estimand, *how)
 
     @shared_docs
     @threaded
@@ -80,6 +85,7 @@ class Effects(InferenceSource):
         weights: Any = None,
         confidence_level: float = 0.95,
         target: str = "expectation",
+        scale: str = "response",
         simultaneous: bool = False,
         hypothesis: Any = None,
         adjust: str | None = None,
@@ -90,7 +96,7 @@ class Effects(InferenceSource):
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Rows to average over. A data frame may have further columns.
-        {by, weights, confidence_level, target, simultaneous, hypothesis, adjust}
+        {by, weights, confidence_level, target, scale, simultaneous, hypothesis, adjust}
 
         Returns
         -------
@@ -107,7 +113,8 @@ class Effects(InferenceSource):
         'True - False'
         """
         estimand = estimands.averages(self._table(X), by, weights)
-        return self._frame(estimand, confidence_level, target, simultaneous, hypothesis, adjust)
+        how = confidence_level, target, scale, simultaneous, hypothesis, adjust
+        return self._frame(estimand, *how)
 
     @shared_docs
     @threaded
@@ -121,6 +128,7 @@ class Effects(InferenceSource):
         comparison: str = "difference",
         confidence_level: float = 0.95,
         target: str = "expectation",
+        scale: str = "response",
         simultaneous: bool = False,
         hypothesis: Any = None,
         adjust: str | None = None,
@@ -140,7 +148,7 @@ class Effects(InferenceSource):
         {by, weights}
         comparison : {"difference", "ratio"}, default="difference"
             Ratios of averages have standard errors by the delta method, and are tested against 1.
-        {confidence_level, target, simultaneous, hypothesis, adjust}
+        {confidence_level, target, scale, simultaneous, hypothesis, adjust}
 
         Returns
         -------
@@ -149,7 +157,9 @@ class Effects(InferenceSource):
         Notes
         -----
         A contrast compares two predictions. It is the effect of an intervention only under the
-        usual assumptions of causal inference.
+        usual assumptions of causal inference. With ``target_transform="log"`` and constant noise,
+        the ratio of the means of a single row is the exponential function of the difference on
+        the link scale, whatever the distribution of the noise.
 
         Examples
         --------
@@ -160,8 +170,13 @@ class Effects(InferenceSource):
         0   x0    4 - 1      -1.5      -1.7       -1.3
         """
         check.checked_choice("comparison", comparison, ("difference", "ratio"))
+        if comparison == "ratio" and scale == "link" and self._inference_fit().response is not None:
+            text = "divides values of the link scale; a difference of logarithms is that of a ratio"
+            remedies = Setting("comparison", "difference"), Setting("scale", "response")
+            raise InputError(Message("link-ratio", text, "comparison", comparison, remedies))
         estimand = estimands.comparisons(self._table(X), variables, by, weights, comparison)
-        return self._frame(estimand, confidence_level, target, simultaneous, hypothesis, adjust)
+        how = confidence_level, target, scale, simultaneous, hypothesis, adjust
+        return self._frame(estimand, *how)
 
     @shared_docs
     @threaded
@@ -174,6 +189,7 @@ class Effects(InferenceSource):
         weights: Any = None,
         confidence_level: float = 0.95,
         target: str = "expectation",
+        scale: str = "response",
         simultaneous: bool = False,
         hypothesis: Any = None,
         adjust: str | None = None,
@@ -186,7 +202,7 @@ class Effects(InferenceSource):
             Rows at which the function is differentiated.
         variables : str, int or list of these, default=None
             Columns; all numeric columns by default.
-        {by, weights, confidence_level, target, simultaneous, hypothesis, adjust}
+        {by, weights, confidence_level, target, scale, simultaneous, hypothesis, adjust}
 
         Returns
         -------
@@ -195,10 +211,11 @@ class Effects(InferenceSource):
         Notes
         -----
         Derivatives are exact, through standardisation, normal scores, the map and the hidden
-        units, in units of y per unit of the column. One-hot indicators are constant between their
-        values and do not contribute; use ``compare`` for such columns. With a map learned from
-        more than 400 rows, standard errors exclude the variance of the map, which is larger for
-        slopes than for averages (:doc:`/guide/effects`).
+        units, in units of y per unit of the column. Those of the mean of a transformed y include
+        the change of the noise, if its variance is modelled. One-hot indicators are constant
+        between their values and do not contribute; use ``compare`` for such columns. With a map
+        learned from more than 400 rows, standard errors exclude the variance of the map, which is
+        larger for slopes than for averages (:doc:`/guide/effects`).
 
         Examples
         --------
@@ -210,7 +227,8 @@ class Effects(InferenceSource):
         1    1      -0.6        0.1
         """
         estimand = estimands.derivatives(self._table(X), variables, by, weights)
-        return self._frame(estimand, confidence_level, target, simultaneous, hypothesis, adjust)
+        how = confidence_level, target, scale, simultaneous, hypothesis, adjust
+        return self._frame(estimand, *how)
 
     @shared_docs
     @threaded
@@ -227,6 +245,7 @@ class Effects(InferenceSource):
         weights: Any = None,
         confidence_level: float = 0.95,
         target: str = "expectation",
+        scale: str = "response",
         simultaneous: bool = False,
         hypothesis: Any = None,
         adjust: str | None = None,
@@ -251,7 +270,7 @@ class Effects(InferenceSource):
             The curve, or its derivative by one numeric column.
         centered : bool, default=False
             Whether to subtract the mean of the curve; standard errors are then smaller.
-        {weights, confidence_level, target, simultaneous, hypothesis, adjust}
+        {weights, confidence_level, target, scale, simultaneous, hypothesis, adjust}
 
         Returns
         -------
@@ -285,13 +304,15 @@ class Effects(InferenceSource):
         estimand = estimands.curve(
             table, names, nodes, weights, slope=slope, subtract_mean=centered
         )
-        return self._frame(estimand, confidence_level, target, simultaneous, hypothesis, adjust)
+        how = confidence_level, target, scale, simultaneous, hypothesis, adjust
+        return self._frame(estimand, *how)
 
     def _frame(
         self,
         estimand: estimands.Estimand,
         level: float,
         target: str,
+        scale: str,
         simultaneous: bool,
         hypothesis: Any,
         adjust: str | None,
@@ -304,15 +325,14 @@ class Effects(InferenceSource):
         if np.ndim(level):
             raise InputError(invalid("confidence_level", "must be one number here", level))
         check.checked_levels([level])
-        fit, transform = self._inference_fit(), estimand.transform
+        fit, transform = check.fit_on_scale(self._inference_fit(), scale), estimand.transform
         options = InferenceOptions(
-            float(level), target, bool(simultaneous), hypothesis, adjust, fit.one_output
+            float(level), target, bool(simultaneous), hypothesis, adjust, fit.one_output, scale
         )
         self._warn_about_points(estimand.functionals)
         dropped = dropped_changes(fit, estimand)
         joint = options.needs_joint or transform is not None
-        estimates = infer(fit, estimand.functionals, estimand.labels, target, joint=joint)
-        estimates = with_dropped_columns(fit, estimand.functionals, estimates, dropped)
+        estimates = estimated(fit, estimand, target, dropped, joint=joint)
         return effects_frame(transform(estimates) if transform else estimates, options)
 
 

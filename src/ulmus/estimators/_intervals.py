@@ -15,8 +15,9 @@ from ulmus.estimators._weights import observation_weight, refuse_weight
 from ulmus.exceptions import InputError
 from ulmus.intervals.confidence import TARGETS, error_bars
 from ulmus.intervals.kriging import kriged_bounds
-from ulmus.intervals.prediction import METHODS, TAILS, prediction_bounds
-from ulmus.intervals.prediction import quantiles as fit_quantiles
+from ulmus.intervals.observations import prediction_bounds, response_quantiles
+from ulmus.intervals.prediction import METHODS, TAILS
+from ulmus.intervals.response import response_bounds, response_mean, response_prediction
 from ulmus.intervals.standard_errors import prediction_variance
 from ulmus.messages import Message, Setting
 
@@ -35,6 +36,7 @@ class Intervals(Kriging):
         method: str = "auto",
         target: str = "function",
         tails: str = "equal",
+        scale: str = "response",
         sample_weight: Any = None,
         residual_kriging: bool = False,
         time: Any = None,
@@ -75,8 +77,9 @@ class Intervals(Kriging):
             For prediction intervals with ``method="auto"`` or ``"gaussian"``. ``"equal"`` puts half
             of the error probability in each tail; ``"shortest"`` minimises the length if
             residuals are skewed, with the same shares at all points, at a loss of coverage of the
-            order of :math:`1 / \sqrt{n}`. For symmetric residuals both are the same.
-        {sample_weight, residual_kriging, time}
+            order of :math:`1 / \sqrt{n}`. For symmetric residuals both are the same. For a
+            transformed or counted target, the shares are those of least length at each point.
+        {scale, sample_weight, residual_kriging, time}
 
         Returns
         -------
@@ -94,6 +97,10 @@ class Intervals(Kriging):
         400 rows and a learned map, residuals come from maps that were learned without the fold of
         the row. With ``residual_kriging=True``, ``"auto"`` uses leave-one-out errors of fit and
         kriging in units of their standard deviations, or Student quantiles where rows are too few.
+        Intervals of a transformed target (``target_transform``) are transformed back, and have the
+        same coverage; those for the function are for the mean of y. Counts and point masses have
+        quantiles of ``predict_dist`` (``"gaussian"``), at levels that ``"auto"`` calibrates by
+        leave-one-out predictions.
         Intervals for the function are approximate: undersmoothing makes the bias small relative
         to the standard error if the hidden layers can represent the function.
 
@@ -125,7 +132,11 @@ class Intervals(Kriging):
             raise InputError(Message("shortest-tails", text, "tails", tails, equal))
         locations = self._new_locations(X, residual_kriging, time, coords, groups)
         X = self._checked_points(X)
-        fit, weight = self.fitted_, None
+        if scale == "link" and kind == "prediction" and self.fitted_.has_working_weights:
+            text = "is the scale of the mean, and observations are counts or have a point mass"
+            remedies = Setting("scale", "response"), Setting("kind", "confidence")
+            raise InputError(Message("no-link-observations", text, "scale", scale, remedies))
+        fit, weight = check.fit_on_scale(self.fitted_, scale), None
         if kind == "prediction":
             weight = observation_weight(fit, X.shape[0], sample_weight)
         if locations is not None:
@@ -134,7 +145,8 @@ class Intervals(Kriging):
         elif kind == "prediction":
             bounds = prediction_bounds(fit, X, levels, method, tails=tails, weight=weight)
         else:
-            bounds = error_bars(fit, X, target).bounds(levels, method)
+            bars = error_bars(fit, X, target)
+            bounds = response_bounds(fit, X, bars, levels, method)
         return self._interval_output(bounds, X, np.ndim(confidence_level) == 0)
 
     @shared_docs
@@ -172,7 +184,7 @@ class Intervals(Kriging):
         levels = check.checked_levels(quantiles, "quantiles")
         X = self._checked_points(X)
         weight = observation_weight(self.fitted_, X.shape[0], sample_weight)
-        values = fit_quantiles(self.fitted_, X, levels, weight)
+        values = response_quantiles(self.fitted_, X, levels, weight)
         return self._output(np.moveaxis(values, 0, -1), X)
 
     @shared_docs
@@ -220,12 +232,14 @@ class Intervals(Kriging):
         X = self._checked_points(X)
         weight = observation_weight(self.fitted_, X.shape[0], sample_weight)
         fit, variance = self.fitted_, prediction_variance(self.fitted_, X)
-        conf_low, conf_high = error_bars(fit, X, target, variance).bounds(levels)[:, 0, :, 0]
+        bars = error_bars(fit, X, target, variance)
+        conf_low, conf_high = response_bounds(fit, X, bars, levels)[:, 0, :, 0]
         bounds = prediction_bounds(fit, X, levels, "auto", variance, weight=weight)
         pred_low, pred_high = bounds[:, 0, :, 0]
+        predicted = response_prediction(fit, X, weight=weight, variance=variance)
         columns = {
-            "estimate": fit.mean(X)[0],
-            "std_error": np.sqrt(variance.model[:, 0]),
+            "estimate": response_mean(fit, X, weight)[:, 0],
+            "std_error": np.sqrt(predicted.model[:, 0]),
             "conf_low": conf_low,
             "conf_high": conf_high,
             "pred_low": pred_low,

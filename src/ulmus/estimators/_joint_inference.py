@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse
 
 from ulmus.core.arrays.backend import is_foreign, namespace, to_numpy
-from ulmus.core.query.sequential_design import next_points
 from ulmus.effects.frames import design_frame
+from ulmus.effects.response_scale import response_covariance, response_design, response_noise
 from ulmus.effects.simulation import (
     mean_draws,
     mean_exceedance,
@@ -23,7 +23,6 @@ from ulmus.estimators._threads import threaded
 from ulmus.estimators._weights import observation_weight, refuse_weight
 from ulmus.exceptions import InputError, UlmusWarning, warn
 from ulmus.intervals.confidence import TARGETS
-from ulmus.intervals.standard_errors import joint_variance
 from ulmus.messages import Message, Setting, invalid
 
 SIMULATED = ("mean", "observation")
@@ -41,6 +40,7 @@ class JointInference(InferenceSource):
         *,
         component: str = "model",
         estimate: str | None = None,
+        scale: str = "response",
         sample_weight: Any = None,
     ) -> Any:
         """Joint covariance of predictions, or of new observations.
@@ -53,7 +53,7 @@ class JointInference(InferenceSource):
         component : {"model", "total", "noise"}, default="model"
             Covariance of the predictions, of new observations (whose noise is independent, and
             adds to the diagonal only), or of their noise.
-        {estimate, sample_weight}
+        {estimate, scale, sample_weight}
 
         Returns
         -------
@@ -66,7 +66,8 @@ class JointInference(InferenceSource):
         The estimates over distinct pairs of members (BR, BM, S2, S3, BD) are unbiased and need
         not be positive semidefinite. Negative eigenvalues of the correlation matrix are replaced
         by zero and its diagonal is rescaled to one; variances do not change. With X2, this is done
-        for the points of X and X2 jointly.
+        for the points of X and X2 jointly. The covariance of means of a transformed or counted y
+        is computed by the delta method.
 
         Examples
         --------
@@ -81,17 +82,19 @@ class JointInference(InferenceSource):
         """
         check.checked_choice("component", component, ("model", "total", "noise"))
         first = self._table_points(X)
-        n, fit = first.shape[0], self._inference_fit()
+        n, fit = first.shape[0], check.fit_on_scale(self._inference_fit(), scale)
         name = check.checked_estimate(estimate, fit)
         second = None if X2 is None else self._table_points(X2)
         n_second = n if second is None else second.shape[0]
         covariance = np.zeros((fit.ensemble.n_outputs, n, n_second))
-        if component != "noise":
-            both = first if second is None else _stacked(first, second)
-            covariance = joint_variance(fit, both, name)[1][:, :n, -n_second:]
+        weight = None
         if component != "model" and second is None:
             weight = observation_weight(fit, n, sample_weight)
-            covariance[:, np.arange(n), np.arange(n)] += fit.noise_variance(first, weight).T
+        if component != "noise":
+            both = first if second is None else _stacked(first, second)
+            covariance = response_covariance(fit, both, name, weight)[:, :n, -n_second:]
+        if component != "model" and second is None:
+            covariance[:, np.arange(n), np.arange(n)] += response_noise(fit, first, weight).T
         return covariance[0] if fit.one_output else covariance
 
     @shared_docs
@@ -114,7 +117,7 @@ class JointInference(InferenceSource):
             Values of y.
         of : {"observation", "mean"}, default="observation"
             A new observation, by ``predict_dist``; or the function itself, by its confidence
-            distribution.
+            distribution. Where y is transformed or counted, the function is the mean of y.
         target : {"expectation", "function"}, default="expectation"
             Quantity for ``of="mean"``, as in ``functional``.
         {sample_weight}
@@ -165,7 +168,8 @@ class JointInference(InferenceSource):
         of : {"mean", "observation"}, default="mean"
             The function, from a normal distribution with the covariance of ``predict_cov``; or
             new observations, each from the distribution of ``predict_dist`` at its point, and
-            correlated by the error of the function.
+            correlated by the error of the function. Where y is transformed or counted, means of y
+            are those of normal draws on the link scale, and stay in the range of y.
         target : {"expectation", "function"}, default="expectation"
             Quantity for ``of="mean"``, as in ``functional``.
         {sample_weight}
@@ -226,7 +230,8 @@ class JointInference(InferenceSource):
         parameter and noise variance, computed by rank-one updates. The noise of new measurements
         is assumed to be independent of that of the training rows. A measurement that would increase
         the sum is listed, with a warning, and not used: with a fixed ridge parameter, shrinkage
-        decreases with the number of rows.
+        decreases with the number of rows. Where y is transformed or counted, variances are those of
+        the means of y; a new count has the weight of its predicted mean.
 
         Examples
         --------
@@ -240,7 +245,7 @@ class JointInference(InferenceSource):
         table = self._table(candidates)
         from_table = table.points(slice(0, table.n_rows), {})
         points = from_table if targets is None else self._table_points(targets)
-        design = next_points(self._inference_fit(), from_table, points, n)
+        design = response_design(self._inference_fit(), from_table, points, n)
         if not np.all(design.improved):
             text = (
                 f"no candidate after the first {int(np.sum(design.improved))} measurements reduces "

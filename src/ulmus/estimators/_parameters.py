@@ -21,6 +21,7 @@ from ulmus.core.noise import NOISES
 from ulmus.core.ridge.member_pairs import COMMON
 from ulmus.core.ridge.residuals import HC_DIVISORS
 from ulmus.core.variance.estimates import ESTIMATES
+from ulmus.estimators._target import target_spec
 from ulmus.exceptions import InputError
 from ulmus.messages import Message, Setting, invalid, named
 from ulmus.noise import CorrelatedNoise
@@ -252,6 +253,12 @@ def checked_estimate(estimate: Any, fit: Fit) -> str:
     return estimate
 
 
+def fit_on_scale(fit: Fit, scale: Any) -> Fit:
+    """The fit whose results are on a scale: that of y, or that of the regression."""
+    scale = checked_choice("scale", scale, ("response", "link"))
+    return fit.on_link_scale if scale == "link" else fit
+
+
 def require_members(name: str, n_members: int) -> None:
     """Refuse an estimate that needs more members than there are."""
     needed = ESTIMATES[name].min_members
@@ -343,6 +350,7 @@ def fit_spec(
         tuning_fraction=checked_fraction("tuning_fraction", estimator.tuning_fraction),
         one_output=one_output,
         levels=() if schema is None else tuple(level_block(*one) for one in schema.level_blocks),
+        target=target_spec(estimator),
         parameters=layer_parameters(estimator),
     )
 

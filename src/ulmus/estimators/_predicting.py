@@ -12,7 +12,8 @@ from ulmus.estimators._kriging import Kriging
 from ulmus.estimators._threads import threaded
 from ulmus.estimators._weights import observation_weight
 from ulmus.intervals.distribution import predictive_distribution
-from ulmus.intervals.standard_errors import prediction_variance
+from ulmus.intervals.observations import response_medians
+from ulmus.intervals.response import response_mean, response_prediction
 
 
 class Predicting(Kriging):
@@ -74,12 +75,46 @@ class Predicting(Kriging):
         X = self._checked_points(X)
         if locations is not None:
             return self._kriged(X, locations, sample_weight, return_std)
-        if not return_std:
-            return self._output(self.fitted_.mean(X).T, X)
+        if not return_std and (sample_weight is None or self.fitted_.response is None):
+            return self._output(response_mean(self.fitted_, X), X)
         weight = observation_weight(self.fitted_, X.shape[0], sample_weight)
-        variance = prediction_variance(self.fitted_, X)
-        sd = np.sqrt(variance.model + self.fitted_.noise_variance(X, weight))
-        return self._output(variance.mean, X), self._output(sd, X)
+        if not return_std:
+            return self._output(response_mean(self.fitted_, X, weight), X)
+        predicted = response_prediction(self.fitted_, X, weight=weight)
+        sd = np.sqrt(predicted.model + predicted.noise)
+        return self._output(predicted.mean, X), self._output(sd, X)
+
+    @shared_docs
+    @threaded
+    def predict_median(self, X: Any, *, sample_weight: Any = None) -> Any:
+        """Predict the median of a new observation.
+
+        For a transformed target (``target_transform``) it is about the prediction on the scale of
+        the regression, transformed back, and differs from the mean where the noise is skewed.
+
+        Parameters
+        ----------
+        {X, sample_weight}
+
+        Returns
+        -------
+        median : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The quantile of level 0.5 of ``predict_quantiles``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ulmus import ELMEnsembleRegressor
+        >>> from ulmus.datasets import make_sine
+        >>> X, y, *_ = make_sine(200, random_state=0)
+        >>> model = ELMEnsembleRegressor(5, 20, target_transform="log", random_state=0)
+        >>> model = model.fit(X, np.exp(3 * y))
+        >>> model.predict_median([[1.0]]) < model.predict([[1.0]])  # log-normal noise
+        array([ True])
+        """
+        X = self._checked_points(X)
+        weight = observation_weight(self.fitted_, X.shape[0], sample_weight)
+        return self._output(response_medians(self.fitted_, X, weight), X)
 
     @shared_docs
     @threaded
@@ -120,19 +155,19 @@ class Predicting(Kriging):
         """
         check.checked_choice("component", component, ("total", "model", "noise", "weights"))
         X, fit = self._checked_points(X), self.fitted_
-        name = check.checked_estimate(estimate, fit)
+        name, weight = check.checked_estimate(estimate, fit), None
         if component in ("noise", "total"):
             weight = observation_weight(fit, X.shape[0], sample_weight)
-            noise = fit.noise_variance(X, weight)
-        if component == "noise":
-            return self._output(noise, X)
-        if component == "weights":
-            parts = fit.parts(X, name)
-            return self._output(parts.spread / parts.n_members, X)
-        total = prediction_variance(fit, X, name).model
-        if component == "total":
-            total = total + noise
-        return self._output(total, X)
+        if component == "noise" and fit.response is None:
+            return self._output(fit.noise_variance(X, weight), X)
+        predicted = response_prediction(fit, X, name, weight)
+        variances = {
+            "total": predicted.model + predicted.noise,
+            "model": predicted.model,
+            "noise": predicted.noise,
+            "weights": predicted.from_weights,
+        }
+        return self._output(variances[component], X)
 
     @shared_docs
     @threaded
@@ -147,7 +182,9 @@ class Predicting(Kriging):
         -------
         distribution : frozen scipy.stats distribution
             With methods ``mean``, ``std``, ``cdf``, ``ppf`` (quantiles), ``logpdf``, ``rvs``
-            (samples) and others, vectorised over the points.
+            (samples) and others, vectorised over the points. For a transformed, bounded or counted
+            target it is a ``ResponseDistribution`` with the same methods, and with ``pmf``, the
+            probability of single values.
 
         Notes
         -----

@@ -7,6 +7,7 @@ from typing import Any
 
 from ulmus.estimators._docstrings import shared_docs
 from ulmus.estimators._parameters import checked_choice, checked_noise
+from ulmus.estimators._target import target_spec
 from ulmus.estimators._threads import n_threads
 from ulmus.model_file import save
 
@@ -60,4 +61,5 @@ class Saving:
         """Refuse parameters of a file that predictions depend on and that ``fit`` would refuse."""
         checked_choice("dtype", self.dtype, ("float64", "float32"))
         checked_noise(self.noise)
+        target_spec(self)
         n_threads(self.n_jobs)

@@ -15,6 +15,8 @@ GIVE_WEIGHTS = Setting("sample_weight", phrase="give the weights of the new rows
 
 def observation_weight(fit: Fit, n_points: int, sample_weight: Any) -> Any:
     """Weights (p,) of new observations; None for the mean weight, with a warning if it matters."""
+    if fit.has_working_weights:
+        return _without_weight(sample_weight)
     if sample_weight is not None:
         return checked_positive_weight(sample_weight, n_points)
     if fit.weights_differ:
@@ -33,3 +35,11 @@ def refuse_weight(sample_weight: Any, parameter: str, value: str, instead: str) 
         text = f"is the weight of new observations, and {parameter}={value!r} is about the function"
         remedies = (Setting(parameter, instead), "omit sample_weight")
         raise InputError(Message("unused-weight", text, "sample_weight", suggestions=remedies))
+
+
+def _without_weight(sample_weight: Any) -> None:
+    """Refuse weights of counts and of amounts with a point mass: their mean implies a variance."""
+    if sample_weight is not None:
+        text = "does not apply to counts and point masses, whose variance follows from their mean"
+        message = Message("count-weight", text, "sample_weight", suggestions=("omit it",))
+        raise InputError(message)

@@ -47,7 +47,7 @@ class ELMEnsembleRegressor(BaseELM):
         where many rows make members expensive; on a GPU, 8.
     {n_neurons, alpha, activation, weight_distribution, weight_scale, input_map, expand_inputs}
     {tuning_fraction, fit_intercept, standardize, categorical, missing, na_values}
-    {unknown, noise}
+    {unknown, target_transform, target_range, target_kind, noise}
     variance : str or list of str, default="auto"
         Estimates of the variance of a prediction to compute: one, a list, or ``"all"`` that the
         noise allows. ``"auto"`` is ``"BR"``, ``"BM"``, ``"S2"`` or ``"BD"``.
@@ -72,8 +72,8 @@ class ELMEnsembleRegressor(BaseELM):
     ----------
     {fitted_, alpha_, coef_, intercept_, hidden_weights_, hidden_biases_, input_map_}
     {feature_relevance_, noise_variance_, noise_covariance_, dof_, rank_, undersmoothing_gap_}
-    {variance_tolerance_, variance_estimates_, leverage_, loo_residuals_, n_features_in_}
-    {feature_names_in_, columns_}
+    {variance_tolerance_, variance_estimates_, leverage_, loo_residuals_}
+    {target_transform_, n_features_in_, feature_names_in_, columns_}
 
     See Also
     --------
@@ -117,6 +117,9 @@ class ELMEnsembleRegressor(BaseELM):
         missing: str = "impute",
         na_values: Sequence[str] = (),
         unknown: str = "average",
+        target_transform: Any = None,
+        target_range: Any = None,
+        target_kind: str | None = None,
         noise: str = "auto",
         variance: str | Sequence[str] = "auto",
         hc: str = "pooled",
@@ -143,6 +146,9 @@ class ELMEnsembleRegressor(BaseELM):
         self.missing = missing
         self.na_values = na_values
         self.unknown = unknown
+        self.target_transform = target_transform
+        self.target_range = target_range
+        self.target_kind = target_kind
         self.noise = noise
         self.variance = variance
         self.hc = hc
@@ -186,7 +192,8 @@ class ELMEnsembleRegressor(BaseELM):
             Named tuple of arrays ``noise`` (variance of a member due to noise), ``covariance``
             (between members) and ``weights`` (due to the hidden weights). Their sum is the estimate
             over distinct pairs of members, ``"BR"``, ``"BM"``, ``"S2"``, ``"S3"`` or ``"BD"``,
-            without the variance of the selected alpha and map.
+            without the variance of the selected alpha and map. Of a transformed or counted target
+            they are on the link scale.
 
         Examples
         --------
@@ -239,7 +246,8 @@ class ELMEnsembleRegressor(BaseELM):
         Returns
         -------
         variance : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Estimated variance, without that of the selected alpha and map.
+            Estimated variance, without that of the selected alpha and map; of a transformed or
+            counted target on the link scale.
 
         Examples
         --------

@@ -23,7 +23,7 @@ class ELMRegressor(BaseELM):
     ----------
     {n_neurons, alpha, activation, weight_distribution, weight_scale, input_map, expand_inputs}
     {tuning_fraction, fit_intercept, standardize, categorical, missing, na_values}
-    {unknown, noise}
+    {unknown, target_transform, target_range, target_kind, noise}
     hc : {"HC0", "HC2", "HC3", "HC3-exact", "pooled"}, default="HC2"
         Correction of the squared residuals for their leverage, for heteroskedastic noise.
     {noise_variance, exact, random_state, device, dtype, n_jobs, verbose}
@@ -32,8 +32,8 @@ class ELMRegressor(BaseELM):
     ----------
     {fitted_, alpha_, coef_, intercept_, hidden_weights_, hidden_biases_, input_map_}
     {feature_relevance_, noise_variance_, noise_covariance_, dof_, rank_, undersmoothing_gap_}
-    {variance_tolerance_, variance_estimates_, leverage_, loo_residuals_, n_features_in_}
-    {feature_names_in_, columns_}
+    {variance_tolerance_, variance_estimates_, leverage_, loo_residuals_}
+    {target_transform_, n_features_in_, feature_names_in_, columns_}
 
     See Also
     --------
@@ -71,6 +71,9 @@ class ELMRegressor(BaseELM):
         missing: str = "impute",
         na_values: Sequence[str] = (),
         unknown: str = "average",
+        target_transform: Any = None,
+        target_range: Any = None,
+        target_kind: str | None = None,
         noise: str = "auto",
         hc: str = "HC2",
         noise_variance: Any = "pilot",
@@ -95,6 +98,9 @@ class ELMRegressor(BaseELM):
         self.missing = missing
         self.na_values = na_values
         self.unknown = unknown
+        self.target_transform = target_transform
+        self.target_range = target_range
+        self.target_kind = target_kind
         self.noise = noise
         self.hc = hc
         self.noise_variance = noise_variance

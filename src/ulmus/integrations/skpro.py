@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 try:
     import pandas as pd
+    from skpro.distributions.empirical import Empirical
     from skpro.distributions.normal import Normal
     from skpro.regression.base import BaseProbaRegressor
     from skpro.utils.sklearn import prep_skl_df
@@ -19,6 +20,9 @@ except ImportError as error:
     raise ImportError("ulmus.skpro needs the package skpro; run `pip install skpro`.") from error
 
 __all__ = ["ELMProbaRegressor"]
+
+# Quantiles of equal probability that stand for a distribution that is not normal.
+QUANTILES = 200
 
 
 class ELMProbaRegressor(BaseProbaRegressor):
@@ -47,7 +51,8 @@ class ELMProbaRegressor(BaseProbaRegressor):
     ===================== ==================================================================
     ``predict``           ``predict``
     ``predict_var``       ``predict_var``, model and noise together
-    ``predict_proba``     a normal distribution with that mean and variance
+    ``predict_proba``     a normal distribution with that mean and variance; of a transformed,
+                          bounded or counted target, 200 quantiles of ``predict_dist``
     ``predict_interval``  ``predict_interval``, conformal unless ``method="gaussian"``
     ``predict_quantiles`` ``predict_quantiles``, from scaled leave-one-out residuals
     ===================== ==================================================================
@@ -93,9 +98,21 @@ class ELMProbaRegressor(BaseProbaRegressor):
         return self._frame(self.estimator_.predict_var(_named(X)), X, "predict_var")
 
     def _predict_proba(self, X: pd.DataFrame) -> Any:
+        if self.estimator_.fitted_.response is not None:
+            return self._quantiles_as_sample(X)
         mean, sd = self.estimator_.predict(_named(X), return_std=True)
         mu, sigma = (self._frame(values, X, "predict") for values in (mean, sd))
         return Normal(mu=mu, sigma=sigma, index=X.index, columns=mu.columns)
+
+    def _quantiles_as_sample(self, X: pd.DataFrame) -> Empirical:
+        """Quantiles of equal probability of each row, as an empirical distribution."""
+        levels = (np.arange(QUANTILES) + 0.5) / QUANTILES
+        distribution = self.estimator_.predict_dist(_named(X))
+        values = distribution.ppf(levels.reshape(-1, *(1 for _ in distribution.shape)))
+        index = pd.MultiIndex.from_product([range(QUANTILES), X.index])
+        columns = self._get_columns(method="predict")
+        sample = pd.DataFrame(values.reshape(len(index), -1), index=index, columns=columns)
+        return Empirical(sample, index=X.index, columns=columns)
 
     def _predict_interval(self, X: pd.DataFrame, coverage: list[float]) -> pd.DataFrame:
         intervals = self.estimator_.predict_interval(_named(X), coverage, method=self.method)

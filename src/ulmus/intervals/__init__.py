@@ -3,7 +3,8 @@
 ``bounds`` computes bounds from predictions and residuals. For a fit, ``standard_errors`` estimates
 the variance of predictions, ``confidence`` the intervals for the function, ``prediction`` those for
 new observations, ``kriging`` the same given neighbouring residuals, and ``distribution`` the
-predictive distribution.
+predictive distribution, all on the scale of the regression. ``response`` and ``observations`` lead
+to that of y.
 """
 
 from ulmus.intervals.bounds import (

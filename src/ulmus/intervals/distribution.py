@@ -9,6 +9,7 @@ distribution of the leave-one-out residuals in units of their standard deviation
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,16 @@ from scipy import stats
 
 from ulmus.core.arrays.backend import Array, FloatArray
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.residual_distribution import ResidualShape, residual_shape
 from ulmus.core.query.leave_out import (
     ROUND_OFF,
     noiseless,
     prediction_moments,
     scaled_residuals,
 )
+from ulmus.core.response.residual_distribution import ResidualShape, residual_shape
 from ulmus.intervals.bounds import MIN_RESIDUALS, satterthwaite_dof
+from ulmus.intervals.response import calibrated_families, link_predictions, predicted_response
+from ulmus.intervals.response_distribution import ResponseDistribution
 from ulmus.intervals.standard_errors import PredictionVariance, prediction_variance
 
 # Degrees of freedom at which Student's distribution is normal to double precision.
@@ -139,7 +142,8 @@ def fit_shape(fit: Fit) -> ResidualShape | None:
 
 def without_rows(fit: Fit) -> Fit:
     """The same fit without its training rows, but with the distribution of their residuals."""
-    return fit.compress(fit_shape(fit))
+    families = None if fit.response is None else calibrated_families(fit)
+    return replace(fit.compress(fit_shape(fit)), response=families)
 
 
 def observation_sd(
@@ -169,11 +173,33 @@ def observation_dof(
 def predictive_distribution(
     fit: Fit, X: Array, weight: FloatArray | None = None, *, drop_output: bool = False
 ) -> Any:
-    """Frozen distribution of new observations, with arrays (p, K), or (p,) of the only output.
+    """Distribution of new observations, with arrays (p, K), or (p,) of the only output.
 
-    New observations have the weights (p,), or the mean weight of the training rows.
+    New observations have the weights (p,), or the mean weight of the training rows. It is a frozen
+    distribution of SciPy if the regression is that of y, else a ``ResponseDistribution``.
     """
     variance = prediction_variance(fit, X)
+    if fit.response is None:
+        arrays = _link_arrays(fit, X, variance, weight)
+        return _frozen(fit, *(a[:, 0] if drop_output else a for a in arrays))
+    links = link_predictions(fit, X, weight, variance.mean, variance.model)
+    moments = predicted_response(fit.response, links, variance)
+    if any(one.is_monotone for one in fit.response):
+        arrays = _link_arrays(fit, X, variance, weight)
+        frozen = (_frozen(fit, *(a[:, k] for a in arrays)) for k in range(len(links)))
+        links = [link._replace(distribution=one) for link, one in zip(links, frozen, strict=True)]
+    return ResponseDistribution(fit.response, links, moments, drop_output=drop_output)
+
+
+def link_distribution(fit: Fit, X: Array, weight: FloatArray | None = None) -> Any:
+    """Frozen distribution of new observations on the scale of the regression, (p, K)."""
+    return _frozen(fit, *_link_arrays(fit, X, prediction_variance(fit, X), weight))
+
+
+def _link_arrays(
+    fit: Fit, X: Array, variance: PredictionVariance, weight: FloatArray | None
+) -> tuple[FloatArray, ...]:
+    """Output, degrees of freedom, location and scale on the scale of the regression, (p, K)."""
     scale, dof = observation_sd(fit, X, variance, weight)
     shape = fit_shape(fit)
     if shape is not None:
@@ -182,8 +208,13 @@ def predictive_distribution(
     size = np.maximum(np.abs(variance.mean), np.finfo(float).tiny / 1e-16)
     scale = np.where(scale > ROUND_OFF * size, scale, NOISELESS_SCALE * size)
     output = np.broadcast_to(np.arange(dof.shape[1], dtype=float), dof.shape)
-    arrays = output, dof, variance.mean, scale
-    output, dof, mean, scale = (a[:, 0] if drop_output else a for a in arrays)
+    return output, dof, variance.mean, scale
+
+
+def _frozen(
+    fit: Fit, output: FloatArray, dof: FloatArray, mean: FloatArray, scale: FloatArray
+) -> Any:
+    shape = fit_shape(fit)
     if shape is None:
         return stats.t(dof, loc=mean, scale=scale)
     return ShapedDistribution(shape)(output, dof, loc=mean, scale=scale)

@@ -13,7 +13,6 @@ import numpy as np
 from ulmus.core.arrays.backend import Array, FloatArray
 from ulmus.core.data.scaling import n_extrapolated
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.residual_distribution import residual_shape
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import (
     POINT_ELEMENTS,
@@ -24,6 +23,7 @@ from ulmus.core.query.leave_out import (
     prediction_moments,
     scaled_residuals,
 )
+from ulmus.core.response.residual_distribution import residual_shape
 from ulmus.exceptions import DegenerateFitWarning, ExtrapolationWarning, InputError, warn
 from ulmus.intervals.bounds import (
     conformal_bounds,
@@ -37,7 +37,7 @@ from ulmus.intervals.bounds import (
     shortest_tails,
     uncrossed,
 )
-from ulmus.intervals.distribution import observation_sd, predictive_distribution
+from ulmus.intervals.distribution import link_distribution, observation_sd
 from ulmus.intervals.standard_errors import PredictionVariance, prediction_variance
 from ulmus.messages import Message, Setting
 
@@ -152,7 +152,7 @@ METHODS: dict[str, Callable[[IntervalRequest], FloatArray]] = {
 }
 
 
-def prediction_bounds(
+def link_bounds(
     fit: Fit,
     X: Array,
     levels: Sequence[float],
@@ -161,7 +161,7 @@ def prediction_bounds(
     tails: str = "equal",
     weight: FloatArray | None = None,
 ) -> FloatArray:
-    """Intervals for new observations by one of METHODS."""
+    """Intervals for new observations by one of METHODS, on the scale of the regression."""
     return METHODS[method](IntervalRequest(fit, X, levels, variance, tails, weight))
 
 
@@ -210,7 +210,7 @@ def _distribution_bounds(request: IntervalRequest) -> FloatArray:
     if tails == "shortest" and residuals is not None:
         for k in np.flatnonzero(residuals.shaped):
             below[:, 0, k] = shortest_tails(residuals.quantile(int(k)), levels)
-    distribution = predictive_distribution(fit, X, weight)
+    distribution = link_distribution(fit, X, weight)
     above = 1 - np.array(levels)[:, None, None] - below
     return np.stack([distribution.ppf(below), distribution.isf(above)])
 
@@ -305,13 +305,14 @@ def _auto_shifts(
     return _shifts(fit, rows, X)
 
 
-def quantiles(
+def link_quantiles(
     fit: Fit, X: Array, levels: Sequence[float], weight: FloatArray | None = None
 ) -> FloatArray:
-    """Quantiles of a new observation, shape (levels, p, K)."""
+    """Quantiles of a new observation on the scale of the regression, shape (levels, p, K)."""
     rows = fit.rows
     if rows is None:
-        return predictive_distribution(fit, X, weight).ppf(np.array(levels)[:, None, None])
+        distribution = link_distribution(fit, X, weight)
+        return distribution.ppf(np.array(levels)[:, None, None])
     n = int(np.sum(rows.calibration_rows))
     beyond = [level for level in levels if not 1 <= level * (n + 1) <= n]
     if beyond:

@@ -12,7 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from ulmus.atomic_write import atomic_write
 from ulmus.core.arrays.threads import thread_pool
 from ulmus.core.fit.fit import Fit
+from ulmus.core.response import Counts
+from ulmus.core.response.transformer import Fitted
+from ulmus.exceptions import InputError
 from ulmus.intervals.distribution import without_rows
+from ulmus.messages import Message, Setting
 from ulmus.model_file.container import write_container
 from ulmus.model_file.serialisation import (
     ESTIMATORS,
@@ -76,6 +80,7 @@ def save(
     check_is_fitted(model)
     if not isinstance(rows, (bool, np.bool_)):
         raise ValueError(f"rows must be True or False, got {rows!r}.")
+    _refuse_transformer(model)
     with atomic_write(path) as temporary:
         parameter_arrays, parameters, notes = _parameters(model)
         with thread_pool(model._n_threads):  # refits may have to be computed
@@ -95,6 +100,20 @@ def save(
             "fit": description,
         }
         write_container(temporary, document, {**parameter_arrays, **fit_arrays})
+
+
+def _refuse_transformer(model: Any) -> None:
+    """Raise an error for a target that is transformed by an object of any class."""
+    for family in model.fitted_.response or ():
+        transform = None if isinstance(family, Counts) else family.transform
+        if isinstance(transform, Fitted):
+            text = "is an object of another package, and a model file contains no code"
+            named = Setting("target_transform", "yeo-johnson", "fit with a name such as {}")
+            remedies = named, "use skops, with ulmus.model_file.SKOPS_TRUSTED_TYPES"
+            name = transform.name
+            raise InputError(
+                Message("transformer-not-saved", text, "target_transform", name, remedies)
+            )
 
 
 def _parameters(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any], list[str]]:
@@ -136,4 +155,6 @@ def _training(fit: Fit) -> dict[str, Any]:
         "low": [float(x) for x in fit.scale.low],
         "high": [float(x) for x in fit.scale.high],
         "rows_kept": fit.rows is not None,
+        # The variance of a new observation follows from its mean, whatever weights the rows had.
+        "weights_of_means": fit.has_working_weights,
     }

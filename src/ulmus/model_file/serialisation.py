@@ -16,6 +16,7 @@ from array_api_compat import is_array_api_obj
 from ulmus.core.arrays.backend import Array, is_foreign, like, to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.misfit import Misfit
+from ulmus.core.response.transformer import Fitted, Transformer
 from ulmus.core.ridge.member_pairs import PairGram
 from ulmus.core.ridge.sampled_pairs import SampledPairs
 from ulmus.core.variance.quadratic_forms import JackknifeForm, RegeneratedForm, RowForm
@@ -59,16 +60,18 @@ def reachable_dataclasses(*roots: type) -> dict[str, type]:
     return dict(sorted(found.items()))
 
 
-#: Classes of a fit. Forms are named, as fields that accept any of them have no narrower hint.
-FIT_CLASSES = reachable_dataclasses(
+# Forms are named, as fields that accept any of them have no narrower hint.
+_REACHABLE = reachable_dataclasses(
     Fit, JackknifeForm, PairGram, RegeneratedForm, RowForm, SampledPairs
 )
+#: Classes of a fit in a model file. Transformers of a target are objects of any class.
+FIT_CLASSES = {name: cls for name, cls in _REACHABLE.items() if cls not in (Fitted, Transformer)}
 
 #: What ``skops.io.load(path, trusted=SKOPS_TRUSTED_TYPES)`` must trust to load a fitted estimator:
 #: the classes of ulmus, and SciPy's sparse arrays for fits to them.
 SKOPS_TRUSTED_TYPES = tuple(f"{module}.{name}" for name, module in ESTIMATORS.items()) + tuple(
     f"{cls.__module__}.{cls.__qualname__}"
-    for cls in (*FIT_CLASSES.values(), *NOISE_CLASSES.values(), Misfit, scipy.sparse.csr_array)
+    for cls in (*_REACHABLE.values(), *NOISE_CLASSES.values(), Misfit, scipy.sparse.csr_array)
 )
 
 

@@ -14,14 +14,16 @@ from ulmus.core.data.source import RowBlocks
 from ulmus.core.ensemble.ensemble import Regression
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.low_rank import LowRank
-from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.noise.constant import NoiseVariance
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.hac import HACEstimate
 from ulmus.core.noise_model.model import NoiseVarianceModel
+from ulmus.core.response.residual_distribution import ResidualShape
 from ulmus.core.ridge.smoother import Smoother, SmootherSummary
 from ulmus.core.variance.quadratic_forms import PairForms, RegeneratedForm, RowForm
+from ulmus.intervals.response import by_output, link_predictions
+from ulmus.model_file.response_validation import require_valid_response
 
 # Axes of arrays by their path in a fit: d inputs, n rows, M members, K outputs, None for any size.
 SHAPES: dict[str, tuple[str | None, ...]] = {
@@ -48,6 +50,7 @@ SHAPES: dict[str, tuple[str | None, ...]] = {
     "rows.noise": ("K", "n"),
     "rows.omega": ("K", "n"),
     "rows.map_rows": ("n",),
+    "rows.observed": ("K", "n"),
 }
 # Size of negative variances and of excesses that are round-off.
 ROUND_OFF = 1e-9
@@ -88,6 +91,7 @@ def require_valid_fit(fit: Fit, n_features: Any) -> None:
     for estimate in fit.covariances:
         if sum(estimate.shares) > 1 + ROUND_OFF:
             raise ValueError(f"its shares of noise variance sum to {sum(estimate.shares):g}")
+    require_valid_response(fit)
     _require_prediction(fit)
 
 
@@ -147,6 +151,15 @@ def _require_noise_model(model: NoiseVarianceModel) -> None:
         raise ValueError("its noise model has several outputs for one")
 
 
+def _response_moments(fit: Fit, point: np.ndarray) -> list[np.ndarray]:
+    """Mean and noise variance of y at a point, where the regression is on another scale."""
+    if fit.response is None:
+        return []
+    links = link_predictions(fit, point)
+    mean = by_output(fit.response, links, lambda family, link: family.mean(link))
+    return [mean, by_output(fit.response, links, lambda one, link: one.noise_variance(link))]
+
+
 def _require_prediction(fit: Fit) -> None:
     """Refuse a fit without finite predictions and variances at the mean of its inputs."""
     K, point = fit.ensemble.n_outputs, np.asarray(fit.scale.mean, dtype=float)[None, :]
@@ -155,7 +168,7 @@ def _require_prediction(fit: Fit) -> None:
     with np.errstate(all="ignore"):
         parts = [fit.parts(point, estimate) for estimate in fit.estimates if stored]
         noise = fit.noise_variance(point) + fit.choice_variance(point)
-        means = [fit.mean(point).T, *(part.mean for part in parts)]
+        means = [fit.mean(point).T, *(part.mean for part in parts), *_response_moments(fit, point)]
     if not all(values.shape == (1, K) for values in (noise, *means)):
         raise ValueError(f"its predictions are not of {K} outputs")
     if not np.all(np.isfinite(means)):

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from scipy import stats
 
 from ulmus.core.arrays.backend import FloatArray
+from ulmus.diagnostics.leave_one_out import ATOM_SHARE
+from ulmus.intervals.randomised_pit import randomised_pit
 from ulmus.metrics import (
     GroupCoverage,
     coverage,
@@ -34,7 +36,9 @@ class CalibrationDisplay:
     Parameters
     ----------
     pit : ndarray of shape (n,)
-        Predictive distribution function at each observation: uniform if calibrated.
+        Predictive distribution function at each observation: uniform if calibrated. Where the
+        observation has a positive probability, such as that of a count, the value is drawn at
+        random from the jump there, with a fixed seed.
     levels, coverage : ndarray of shape (k,)
         Nominal levels of intervals, and their empirical coverage.
     groups : mapping of label to GroupCoverage, optional
@@ -81,7 +85,9 @@ class CalibrationDisplay:
     ) -> Self:
         """Draw the calibration of a fitted estimator on new rows, and return the display.
 
-        PIT values are those of ``predict_dist``, and coverage that of ``predict_interval``.
+        PIT values are those of ``predict_dist``, and coverage that of ``predict_interval``. The
+        intervals of counts and of amounts with a point mass cover more than their level, so that
+        their coverage is that of central intervals of the randomised PIT.
 
         Parameters
         ----------
@@ -105,9 +111,12 @@ class CalibrationDisplay:
         ends = one_output(intervals, output, 3)
         observed = observed_output(y, output, len(ends))
         several = np.ndim(intervals) > 3
-        pit = estimator.predict_dist(X).cdf(observed[:, None] if several else observed)
+        each, distribution = observed[:, None] if several else observed, estimator.predict_dist(X)
+        pit = one_output(randomised_pit(distribution, each), output)
+        if _has_atoms(distribution, each, output):
+            observed, ends = pit, _central_intervals([*LEVELS, group_level], len(pit))
         display = cls(
-            pit=one_output(pit, output),
+            pit=pit,
             levels=LEVELS,
             coverage=np.asarray(coverage(observed, ends[..., :-1])),
             groups=_group_coverage(observed, ends[..., -1], groups),
@@ -136,7 +145,8 @@ class CalibrationDisplay:
             Observations.
         distribution : object with methods ``cdf`` and ``ppf``, optional
             Predicted distributions, as a frozen distribution of ``scipy.stats`` with arrays of
-            shape (n,).
+            shape (n,). Where single values have a probability ``pmf``, the PIT is randomised, and
+            coverage is that of its central intervals.
         quantile_predictions, quantiles : array-like of shape (n, q) and (q,), optional
             Instead of distributions: predicted quantiles and their levels, which must pair up as
             t and 1 - t. Groups are then compared at the level nearest to ``group_level``.
@@ -154,10 +164,12 @@ class CalibrationDisplay:
             tails = np.concatenate([LEVELS, [group_level]])
             quantiles = np.unique(np.round([(1 - tails) / 2, (1 + tails) / 2], 12))
             quantile_predictions = np.stack([distribution.ppf(q) for q in quantiles], axis=-1)
-            pit = np.asarray(distribution.cdf(observed))
+            pit = randomised_pit(distribution, observed)
         else:
             pit = pit_quantiles(observed, quantile_predictions, quantiles)
         ends, levels = quantile_intervals(quantile_predictions, quantiles)
+        if distribution is not None and _has_atoms(distribution, observed, 0):
+            observed, ends = pit, _central_intervals(levels, len(pit))
         nearest = int(np.argmin(np.abs(levels - group_level)))
         display = cls(
             pit=pit,
@@ -255,6 +267,19 @@ def chance_band(n: Any, level: Any) -> FloatArray:
     """Central 95 % interval of the share of n rows that calibrated intervals cover, (2, ...)."""
     law = stats.binom(n, level)
     return np.stack([law.ppf(0.025) / n, law.ppf(0.975) / n])
+
+
+def _has_atoms(distribution: Any, y: FloatArray, output: int) -> bool:
+    """Whether many observations have a positive probability."""
+    if not hasattr(distribution, "pmf"):
+        return False
+    return bool(np.mean(one_output(distribution.pmf(y), output) > 0) >= ATOM_SHARE)
+
+
+def _central_intervals(levels: Any, n: int) -> FloatArray:
+    """Intervals of PIT values, (n, 2, levels)."""
+    tail = 0.5 * (1.0 - np.asarray(levels, dtype=float))
+    return np.broadcast_to(np.stack([tail, 1.0 - tail]), (n, 2, len(tail)))
 
 
 def _group_coverage(y: FloatArray, ends: FloatArray, groups: Any) -> Any:

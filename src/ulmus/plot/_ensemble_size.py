@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ulmus.core.arrays.backend import FloatArray
 from ulmus.plot._axes import drawing_axes
+from ulmus.plot._link_scale import on_link_scale, variance_factor
 from ulmus.plot._points import one_output
 from ulmus.plot._style import BLUE, GREY, VERMILION, draw_legend
 
@@ -98,8 +99,10 @@ class EnsembleSizeDisplay:
         default = member_counts(max(4 * fitted, 2 * suggested))
         chosen = default if sizes is None else np.unique(sizes)
 
+        link, factor = on_link_scale(estimator), variance_factor(estimator, X, output)
+
         def mean_variance(size: int) -> float:
-            return float(np.mean(one_output(estimator.variance_at(X, size), output)))
+            return float(np.mean(factor * one_output(link.variance_at(X, size), output)))
 
         display = cls(
             n_estimators=chosen,

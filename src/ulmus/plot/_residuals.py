@@ -10,8 +10,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.arrays.backend import FloatArray
+from ulmus.core.response import Counts, PointMass
+from ulmus.diagnostics.leave_one_out import training_quantile_residuals
+from ulmus.diagnostics.target_text import QUANTILE_RESIDUAL, family_of, link_name, scale_name
 from ulmus.metrics._validation import check_shape, checked_array
 from ulmus.plot._axes import drawing_axes
+from ulmus.plot._link_scale import on_link_scale
 from ulmus.plot._points import one_output
 from ulmus.plot._style import BLUE, draw_legend
 
@@ -25,13 +29,17 @@ class ResidualsDisplay:
     Parameters
     ----------
     predictions, residuals : ndarray of shape (n,)
-        Leave-one-out predictions, and observations minus these.
+        Leave-one-out predictions, and observations minus these. Residuals of a transformed target
+        are those of the transformed values. Those of counts and point masses are quantile
+        residuals, normal scores of the randomised probability integral transform.
     leverage : ndarray of shape (n,), optional
         Weight of each row in its own prediction, from 0 to 1.
     labels : sequence of length n, optional
         Names of the rows; their numbers by default.
     y_name : str, default="y"
         Name of what is predicted.
+    residual_name : str, default="leave-one-out residual"
+        Name of the residuals, with their scale.
 
     Attributes
     ----------
@@ -54,6 +62,7 @@ class ResidualsDisplay:
     leverage: FloatArray | None = None
     labels: Sequence[Any] | None = None
     y_name: str = "y"
+    residual_name: str = "leave-one-out residual"
     ax_: Any = field(init=False, default=None)
     figure_: Any = field(init=False, default=None)
 
@@ -87,12 +96,14 @@ class ResidualsDisplay:
                 "the estimator keeps no training rows (streamed fit, or compress()); draw "
                 "residuals before compress(), or fit in memory with fit(X, y)."
             )
+        residuals, name = _named_residuals(estimator, output, y_name)
         return cls.from_predictions(
             one_output(estimator.loo_predictions_, output),
-            one_output(estimator.loo_residuals_, output),
+            residuals,
             one_output(estimator.leverage_, output),
             labels=labels,
             y_name=y_name,
+            residual_name=name,
             ax=ax,
             **options,
         )
@@ -106,6 +117,7 @@ class ResidualsDisplay:
         *,
         labels: Sequence[Any] | None = None,
         y_name: str = "y",
+        residual_name: str = "leave-one-out residual",
         ax: Any = None,
         **options: Any,
     ) -> Self:
@@ -121,6 +133,8 @@ class ResidualsDisplay:
             Names of the rows; their numbers, from 0, by default.
         y_name : str, default="y"
             Name of what is predicted.
+        residual_name : str, default="leave-one-out residual"
+            Name of the residuals.
         ax, **options
             As in ``plot``.
         """
@@ -135,7 +149,12 @@ class ResidualsDisplay:
                 f"labels has {len(labels)} entries for {len(mean)} rows; give one for each row."
             )
         display = cls(
-            predictions=mean, residuals=errors, leverage=weight, labels=labels, y_name=y_name
+            predictions=mean,
+            residuals=errors,
+            leverage=weight,
+            labels=labels,
+            y_name=y_name,
+            residual_name=residual_name,
         )
         return display.plot(ax, **options)
 
@@ -171,7 +190,7 @@ class ResidualsDisplay:
                 fontsize="small",
             )
         x_label = f"leave-one-out prediction of {self.y_name}"
-        ax.set(xlabel=x_label, ylabel="leave-one-out residual")
+        ax.set(xlabel=x_label, ylabel=self.residual_name)
         self._explain_sizes(ax, dots)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -185,6 +204,18 @@ class ResidualsDisplay:
             look = {"facecolor": dots.get_facecolor(), "edgecolor": dots.get_edgecolor()}
             ax.scatter([], [], size, label=f"{value:.2g}", **look)
         draw_legend(ax, title="leverage", title_fontsize="small")
+
+
+def _named_residuals(estimator: Any, output: int, y_name: str) -> tuple[FloatArray, str]:
+    """Residuals on the scale where they are comparable between rows, and their name."""
+    fit = estimator.fitted_
+    link = one_output(on_link_scale(estimator).loo_residuals_, output)
+    family = family_of(fit, output)
+    if isinstance(family, (Counts, PointMass)):
+        own = training_quantile_residuals(fit, fit.rows, output)
+        return fit.rows.with_copies(own[None])[0], QUANTILE_RESIDUAL
+    scale = "" if scale_name(family) is None else f" of {link_name(family, y_name)}"
+    return link, f"leave-one-out residual{scale}"
 
 
 def _dot_sizes(leverage: FloatArray | None, n: int) -> FloatArray:

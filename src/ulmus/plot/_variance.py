@@ -10,6 +10,7 @@ import numpy as np
 
 from ulmus.core.arrays.backend import FloatArray
 from ulmus.plot._axes import drawing_axes
+from ulmus.plot._link_scale import on_link_scale, variance_factor
 from ulmus.plot._points import FEW_VALUES, one_output, points_along
 from ulmus.plot._style import (
     BLACK,
@@ -173,14 +174,19 @@ class VarianceDisplay:
 
 
 def model_components(estimator: Any, table: Any, output: int) -> dict[str, FloatArray]:
-    """Components of the variance of the prediction, from the bottom of the stack to its top."""
-    model = one_output(estimator.predict_var(table, component="model"), output)
+    """Components of the variance of the prediction, from the bottom of the stack to its top.
+
+    Their shares are those of the regression, also where its target is transformed.
+    """
     if not hasattr(estimator, "variance_components"):
-        return {MODEL: model}
-    components = estimator.variance_components(table)
+        return {MODEL: one_output(estimator.predict_var(table, component="model"), output)}
+    link, factor = on_link_scale(estimator), variance_factor(estimator, table, output)
+    model = one_output(link.predict_var(table, component="model"), output)
+    components = link.variance_components(table)
     own, shared, weights = (one_output(part, output) for part in components)
     rest = model - (own + shared + weights)
-    return {SHARED: shared, OWN: own, WEIGHTS: weights, CHOICE: rest}
+    parts = {SHARED: shared, OWN: own, WEIGHTS: weights, CHOICE: rest}
+    return {name: factor * values for name, values in parts.items()}
 
 
 def positive_stack(parts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:

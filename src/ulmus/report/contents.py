@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.fit.fit import Fit
 from ulmus.diagnostics.given_rows import GivenRows
+from ulmus.diagnostics.target_text import family_of, link_name, residuals_name, scale_name
 from ulmus.exceptions import collect_warnings
+from ulmus.intervals.response import observed_outputs
 from ulmus.report.columns import ColumnSummary, column_summaries
 from ulmus.report.evaluation import Evaluation, evaluate
 from ulmus.report.partial_dependence import PartialDependenceCurve, partial_dependence
@@ -47,6 +49,9 @@ class ReportContents:
     variance: MeanVarianceComponents  # components of the variance
     ensemble_size: EnsembleSizeCurve | None  # variance against the number of members
     settings: Settings  # how the model was fitted
+    # What is regressed, and what its residuals are called; None and "residuals" for y itself.
+    regressed: str | None
+    residuals: str
     warnings: tuple[str, ...]  # warnings that were issued meanwhile
 
 
@@ -54,14 +59,14 @@ def report_contents(report_input: ReportInput, title: str, target_name: str) -> 
     """The contents of a report; warnings issued on the way are part of them."""
     fit = report_input.fit
     with collect_warnings() as collected:
-        evaluation = evaluate(report_input)
+        evaluation = evaluate(report_input, target_name)
         shares = relevance(report_input)
         curves = partial_dependence(report_input, shares.columns[:MOST_INPUTS])
         variance = variance_components(report_input)
         ensemble_size = ensemble_size_curve(report_input)
-    y = report_input.y
+    y, family = report_input.y, family_of(fit, 0)
     if y is None and fit.rows is not None:
-        y = fit.rows.data.y[0, fit.rows.data.used]
+        y = observed_outputs(fit)[0, fit.rows.data.used]
     return ReportContents(
         title=title,
         target_name=target_name,
@@ -81,6 +86,8 @@ def report_contents(report_input: ReportInput, title: str, target_name: str) -> 
         variance=variance,
         ensemble_size=ensemble_size,
         settings=settings(report_input),
+        regressed=None if scale_name(family) is None else link_name(family, target_name),
+        residuals=residuals_name(family, target_name),
         warnings=_distinct_warnings(map(str, collected)),
     )
 

@@ -22,7 +22,7 @@ from ulmus.report.drawing import (
     marked_line,
 )
 from ulmus.report.evaluation import Evaluation
-from ulmus.report.numbers import number, share
+from ulmus.report.numbers import capitalised, number, plural, share
 
 BINS, PIT_BINS = 30, 10
 BAND_LABEL = "95% band if calibrated"
@@ -116,13 +116,14 @@ def pit_figure(evaluation: Evaluation) -> Figure:
 
 
 def residuals_figure(evaluation: Evaluation, target_name: str) -> Figure:
-    """Standardised errors against predictions."""
+    """Standardised errors, or quantile residuals, against predictions."""
+    name = evaluation.residual_name
     x, y = evaluation.predicted[evaluation.drawn], evaluation.scaled[evaluation.drawn]
     labels = [escape(evaluation.labels[i], quote=False) for i in evaluation.drawn]
     rows = dots(x, y) | {
         "customdata": labels,
-        "hovertemplate": "row %{customdata}<br>predicted %{x:.4g}<br>standardised error "
-        "%{y:.2f}<extra></extra>",
+        "hovertemplate": "row %{customdata}<br>predicted %{x:.4g}<br>"
+        f"{name.partition(' of ')[0]} %{{y:.2f}}<extra></extra>",
         "name": "rows",
     }
     ends = [float(np.min(x)), float(np.max(x))]
@@ -130,10 +131,10 @@ def residuals_figure(evaluation: Evaluation, target_name: str) -> Figure:
     lines[1]["showlegend"] = False
     beyond = float(np.mean(np.abs(evaluation.scaled) > 2))
     return Figure(
-        f"Standardised errors against predictions for {len(x)} rows: {beyond:.1%} exceed 2 in "
-        f"absolute value, the largest is {np.max(np.abs(evaluation.scaled)):.1f}.",
+        f"{capitalised(plural(name))} against predictions for {len(x)} rows: {beyond:.1%} exceed 2 "
+        f"in absolute value, the largest is {np.max(np.abs(evaluation.scaled)):.1f}.",
         [rows, *lines],
-        axes(f"predicted {shortened(target_name)}", "standardised error", _range(evaluation, x)),
+        axes(f"predicted {shortened(target_name)}", name, _range(evaluation, x)),
     )
 
 

@@ -48,5 +48,16 @@ def counted(n: int, noun: str, nouns: str | None = None) -> str:
     return f"{number(n)} {noun if n == 1 else nouns or noun + 's'}"
 
 
+def plural(noun: str) -> str:
+    """The plural of a noun that may be followed by "of ...": standardised errors of log(y)."""
+    first, of, rest = noun.partition(" of ")
+    return f"{first}s{of}{rest}"
+
+
+def capitalised(text: str) -> str:
+    """The same with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
 def _minus(text: str) -> str:
     return text.replace("-", "\N{MINUS SIGN}") if text.startswith("-") else text

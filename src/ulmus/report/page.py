@@ -13,7 +13,7 @@ from ulmus.atomic_write import atomic_write
 from ulmus.report import figures, tables, text
 from ulmus.report.contents import ReportContents, report_contents
 from ulmus.report.drawing import Figure
-from ulmus.report.numbers import counted, number, share
+from ulmus.report.numbers import capitalised, counted, number, plural, share
 from ulmus.report.partial_dependence import CURVE_ROWS, partial_dependence_figure
 from ulmus.report.relevance import MOST_INPUTS, relevance_figure
 from ulmus.report.report_input import LEAVE_ONE_OUT, prepare_input
@@ -153,7 +153,8 @@ def report_html(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    environment.globals |= {"number": number, "counted": counted, "share": share, **LIMITS}
+    functions = (number, counted, share, plural, capitalised)
+    environment.globals |= {one.__name__: one for one in functions} | LIMITS
     safe = environment.filters["safe"]
     evaluation = contents.evaluation
     report = None if evaluation is None else evaluation.report

@@ -30,8 +30,9 @@ MIXED, GIVEN = "training rows, leave-one-out, and new rows", "rows of the report
 class ReportInput:
     """A fitted model and the rows of the report."""
 
-    outer: Any  # the model as it was passed: an estimator or a Pipeline
-    model: Any  # the estimator itself, the last step of a Pipeline
+    outer: Any  # the model as it was passed: an estimator, a Pipeline, or a model around them
+    pipe: Any  # the Pipeline within it; None without one
+    model: Any  # the estimator itself, whose results are those of the target
     inference: Any  # its methods in terms of the original columns
     table: Any  # (n, d): the original columns of the rows
     takes_frame: bool  # whether the model takes these as a data frame rather than an array
@@ -74,12 +75,12 @@ class ReportInput:
         if self.schema is not None:
             return list(self.schema.features)
         names = getattr(self.model, "feature_names_in_", None)
-        if names is None and self.model is not self.outer:
+        if names is None and self.pipe is not None:
             try:
-                names = self.outer[:-1].get_feature_names_out()
-            except (AttributeError, ValueError):
+                names = self.pipe[:-1].get_feature_names_out()
+            except (AttributeError, TypeError, ValueError):
                 names = None  # some transformers do not name their outputs
-        if names is None and self.model is self.outer:
+        if names is None and self.pipe is None:
             names = self.names
         if names is None:
             return default_feature_names(int(self.model.n_features_in_))
@@ -90,9 +91,9 @@ class ReportInput:
         """Column of the table that each input of the estimator is derived from; None if unknown."""
         if self.schema is not None:
             return [self.names.index(name) for name in self.schema.origins]
-        if self.model is self.outer:
+        if self.pipe is None:
             return list(range(len(self.names)))
-        transformers = [step for _, step in self.outer.steps[:-1]]
+        transformers = [step for _, step in self.pipe.steps[:-1]]
         if len(transformers) != 1 or not isinstance(transformers[0], TableEncoder):
             return None
         return [self.names.index(name) for name in transformers[0].schema_.origins]
@@ -127,14 +128,15 @@ def prepare_input(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Repo
     """The input of a report, checked; the arguments are those of ``write_report``."""
     methods = inference(model)
     outer = getattr(model, "best_estimator_", model)
-    last = outer if methods is outer else outer.steps[-1][1]
+    pipe = getattr(methods, "pipe", None)
+    last = methods if pipe is None else methods.model
     n_outputs = last.fitted_.ensemble.n_outputs
     if n_outputs > 1:
         raise ValueError(
             f"a report describes one output, but the model has {n_outputs}; fit a model to each "
             "output and write a report for each."
         )
-    table, takes_frame = _table(outer, X, is_pipeline=last is not outer)
+    table, takes_frame = _table(last if pipe is None else pipe, X, is_pipeline=pipe is not None)
     observed = None if y is None else _observed(y, len(table))
     with collect_warnings():  # the report has a table of extrapolated rows
         points = methods._table_points(table if takes_frame else table.to_numpy())
@@ -145,7 +147,7 @@ def prepare_input(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Repo
     if sample_weight is not None and given is not None and given.n_new:
         weight = checked_positive_weight(sample_weight, len(table))
     return ReportInput(
-        outer, last, methods, table, takes_frame, observed, points, given, inside, weight
+        outer, pipe, last, methods, table, takes_frame, observed, points, given, inside, weight
     )
 
 

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ulmus.core.response import Counts, PointMass
 from ulmus.diagnostics.checks.residual_correlation import correlation_text
+from ulmus.diagnostics.target_text import family_of, fitted_target, link_name, scale_name
+from ulmus.intervals.response import observed_outputs
 from ulmus.noise.structures import AXES, NOISE_STRUCTURES, CorrelatedNoise
 from ulmus.report.numbers import number
 from ulmus.report.report_input import LEAVE_ONE_OUT, ReportInput
@@ -60,14 +63,13 @@ def settings(report_input: ReportInput) -> Settings:
     noise = "constant" if fit.noise_model is None else "a function of the inputs"
     if fit.noise_covariance is not None:
         noise = correlation_text(fit.noise_covariance[0])
-    at_weight = ", weight 1" if fit.weights_differ else ""
     chosen = (
+        *_target_entries(report_input),
         ("members", number(fit.ensemble.n_members)),
         ("hidden units per member", number(fit.ensemble.layer.W.shape[1])),
         ("ridge parameter alpha", number(np.ravel(model.alpha_)[0])),
         ("effective degrees of freedom", number(fit.gamma[0])),
-        ("noise variance or covariance", noise),
-        (f"noise standard deviation{at_weight}", number(np.sqrt(fit.sigma2[0]))),
+        *_noise_entries(report_input, noise),
     )
     versions = (
         ("ulmus", __version__),
@@ -77,6 +79,32 @@ def settings(report_input: ReportInput) -> Settings:
     date = datetime.now(UTC).date().isoformat()
     code, digest = _code(report_input), data_digest(report_input)
     return Settings(parameters, chosen, versions, code, digest, date)
+
+
+def _target_entries(report_input: ReportInput) -> tuple[tuple[str, str], ...]:
+    """What was fitted, where it is not the target itself."""
+    fit = report_input.fit
+    family = family_of(fit, 0)
+    if family is None:
+        return ()
+    y = None if fit.rows is None else observed_outputs(fit)[0, fit.rows.data.used]
+    return (("fitted target", fitted_target(family, y)),)
+
+
+def _noise_entries(report_input: ReportInput, noise: str) -> tuple[tuple[str, str], ...]:
+    """The noise, on the scale of the regression; for counts their dispersion."""
+    fit = report_input.fit
+    family = family_of(fit, 0)
+    if isinstance(family, Counts):
+        return (("dispersion", number(family.dispersion, 2)),)
+    if isinstance(family, PointMass):
+        return ()
+    scale = "" if scale_name(family) is None else f" of {link_name(family)}"
+    at_weight = ", weight 1" if fit.weights_differ else ""
+    return (
+        ("noise variance or covariance", noise),
+        (f"noise standard deviation{scale}{at_weight}", number(np.sqrt(fit.sigma2[0]))),
+    )
 
 
 def data_digest(report_input: ReportInput) -> str:

@@ -47,7 +47,7 @@ def coverage_tables(evaluation: Evaluation) -> tuple[Grid, Grid]:
 
 def largest_errors_table(evaluation: Evaluation) -> Grid:
     """Rows with the largest standardised errors."""
-    return _rows(evaluation, np.argsort(-np.abs(evaluation.scaled), kind="stable")[:MOST_LISTED])
+    return _rows(evaluation, np.argsort(-np.abs(evaluation.size), kind="stable")[:MOST_LISTED])
 
 
 def leverage_table(evaluation: Evaluation) -> Grid:
@@ -66,12 +66,13 @@ def _rows(evaluation: Evaluation, where: Iterable[int]) -> Grid:
             evaluation.labels[i],
             number(evaluation.observed[i]),
             number(evaluation.predicted[i]),
-            number(evaluation.scaled[i], 3),
+            number(evaluation.size[i], 3),
             number(evaluation.leverage[i], 3),
         )
         for i in where
     ]
-    return Grid(("row", "observed", "predicted", "standardised error", "leverage"), tuple(rows))
+    name = evaluation.residual_name
+    return Grid(("row", "observed", "predicted", name, "leverage"), tuple(rows))
 
 
 def parameters_table(settings: Settings) -> Grid:

@@ -7,8 +7,9 @@ import numpy as np
 from ulmus.diagnostics.given_rows import GivenRows
 from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
 from ulmus.report.contents import ReportContents
-from ulmus.report.evaluation import LINEAR, Evaluation
+from ulmus.report.evaluation import Evaluation
 from ulmus.report.numbers import counted, fixed, number, share
+from ulmus.report.predictions import LINEAR
 from ulmus.report.report_input import GIVEN, LEAVE_ONE_OUT, MIXED
 from ulmus.report.variance_components import EnsembleSizeCurve, MeanVarianceComponents
 

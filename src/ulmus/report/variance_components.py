@@ -10,6 +10,7 @@ from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.variance.estimates import sufficient_members, variance_at
 from ulmus.diagnostics.checks.fit_checks import QUANTILE, TOLERANCE
 from ulmus.plot._ensemble_size import INFINITE, member_counts
+from ulmus.plot._link_scale import variance_factor
 from ulmus.plot._variance import (
     CHOICE,
     MODEL,
@@ -78,8 +79,9 @@ def variance_components(report_input: ReportInput) -> MeanVarianceComponents:
         found = positive_stack(model_components(inference, table, 0))
     else:
         found = {MODEL: np.asarray(inference.predict_var(table, component="model"))}
-    # At the mean weight of the training rows.
-    weight = np.full(len(where), report_input.fit.mean_weight)
+    # At the mean weight of the training rows; counts and point masses have none.
+    fit = report_input.fit
+    weight = None if fit.has_working_weights else np.full(len(where), fit.mean_weight)
     noise = np.mean(inference.predict_var(table, component="noise", sample_weight=weight))
     means = {name: float(np.mean(values)) for name, values in found.items()}
     return MeanVarianceComponents(means, float(noise), len(where))
@@ -94,7 +96,10 @@ def ensemble_size_curve(report_input: ReportInput) -> EnsembleSizeCurve | None:
     of_members = report_input.fit.parts(report_input.inference._table_points(table))
     suggested = sufficient_members(of_members, TOLERANCE, QUANTILE)
     counts = tuple(int(n) for n in member_counts(max(4 * fitted, 2 * suggested)))
-    *variance, limit = (float(np.mean(variance_at(of_members, n))) for n in (*counts, INFINITE))
+    factor = variance_factor(report_input.inference, table, 0)
+    *variance, limit = (
+        float(np.mean(factor * variance_at(of_members, n)[:, 0])) for n in (*counts, INFINITE)
+    )
     return EnsembleSizeCurve(counts, np.array(variance), limit, fitted, suggested)
 
 

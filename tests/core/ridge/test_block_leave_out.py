@@ -25,7 +25,8 @@ from ulmus.core.ridge import alpha as alpha_module
 from ulmus.core.ridge.alpha import RELATIVE_GRID
 from ulmus.core.ridge.moments import FirstPass
 from ulmus.core.ridge.residuals import leave_block_out
-from ulmus.intervals.prediction import neglects_shifts, prediction_bounds
+from ulmus.intervals.observations import prediction_bounds
+from ulmus.intervals.prediction import neglects_shifts
 from ulmus.model_file.serialisation import from_arrays, to_arrays
 
 N, M, ALPHA = 60, 3, 0.2

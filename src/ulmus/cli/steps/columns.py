@@ -23,7 +23,7 @@ class ModelColumns:
 
     schema: Schema  # the columns
     target: str | None  # name of the target, if the file contains it
-    weight: str | None = None  # name of the column of row weights, if there was one
+    weight: str | None = None  # name of the column of weights, if new rows have them, too
     n_outputs: int = 1  # number of targets
 
     def table(self, path: Path, reading: ReadingOptions, console: Console) -> TableFile:
@@ -99,11 +99,13 @@ def model_columns(path: Path, missing: Missing | None = None) -> ModelColumns:
     with refusals(path):
         schema = _saved_schema(document)
         n_outputs = int(document["training"]["outputs"])
+        unweighted = document["training"].get("weights_of_means", False)
     if schema is None:
         text = f"{path} was fitted to an array without column names"
         raise ValueError(f"{text}; fit it to a data frame, or with `ulmus fit`.")
     schema = schema.with_missing(missing and missing.value)
-    return ModelColumns(schema, document.get("target"), document.get("sample_weight"), n_outputs)
+    weight = None if unweighted else document.get("sample_weight")
+    return ModelColumns(schema, document.get("target"), weight, n_outputs)
 
 
 def _saved_schema(document: Mapping[str, Any]) -> Schema | None:

@@ -44,6 +44,7 @@ def estimate(
             "by": by or None,
             "confidence_level": effect.confidence_level,
             "target": effect.interval_target.value,
+            "scale": effect.scale.value,
             "simultaneous": effect.simultaneous,
         }
         result = estimand(steps.models.load_model(model, needed), rows, how)

@@ -16,8 +16,9 @@ def write_fit_report(report: Path, result: TrainResult, console: Console) -> Non
     """Write a report about a fit and the rows that it was fitted to."""
     config, frame, y, weight = result.config, result.frame, result.y, None
     if frame is None:  # the table was not kept in memory
-        columns = ModelColumns(result.schema, config.target, config.weight)
-        rows = columns.observed_rows(config.table, config.target, config.weight, console)
+        column = None if result.model.fitted_.has_working_weights else config.weight
+        columns = ModelColumns(result.schema, config.target, column)
+        rows = columns.observed_rows(config.table, config.target, column, console)
         frame, y, weight = rows
     with console.working(f"Writing {report}"):
         write_report(result.model, frame, y, report, target=config.target, sample_weight=weight)

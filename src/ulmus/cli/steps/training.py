@@ -14,6 +14,7 @@ from ulmus.cli.steps.files import note_excluded
 from ulmus.cli.steps.roles import TrainConfig
 from ulmus.diagnostics import Summary
 from ulmus.estimators import ELMEnsembleRegressor
+from ulmus.estimators._target import target_spec
 from ulmus.model_file import save
 from ulmus.tables import Schema
 
@@ -61,6 +62,7 @@ def train(
         unknown=config.unknown,
         **parameters,
     )
+    target_spec(model)  # parameters that contradict each other are refused before rows are read
     if table.is_large if stream is None else stream:
         console.note(
             f"{table.path} has about {table.n_cells:,} cells and is read in blocks: training rows "

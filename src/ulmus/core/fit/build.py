@@ -23,6 +23,7 @@ from ulmus.core.fit.layer import FEWEST_ROWS, DrawnLayer, MapSearch, hidden_laye
 from ulmus.core.fit.map_choice import importances_of_folds, uncertainty_of_map
 from ulmus.core.fit.refits import MOST_FOLDED_ROWS
 from ulmus.core.fit.spec import FitSpec, LayerSpec
+from ulmus.core.fit.target import fit_target, updated_target
 from ulmus.core.fit.training_rows import RowSums, TrainingRows
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs, plain_inputs
@@ -53,6 +54,18 @@ def build(
     search: MapSearch | None = None,
 ) -> Fit:
     """Fit rows in memory, which are kept, or rows of a source that can be read several times."""
+
+    def link_fit(source: Source, spec: FitSpec, *, independent: bool = False) -> Fit:
+        return _build(source, spec, None if independent else covariance, search)
+
+    if spec.target is None:
+        return link_fit(source, spec)
+    return fit_target(source, spec, link_fit, correlated=covariance is not None)
+
+
+def _build(
+    source: Source, spec: FitSpec, covariance: CovarianceSpec | None, search: MapSearch | None
+) -> Fit:
     _check_float32_outputs(source)
     scale = checked_feature_scale(source.reduce(feature_scale))
     _check_float32_inputs(source, scale)
@@ -65,6 +78,19 @@ def update(
     rows: RowBlocks, spec: FitSpec, earlier: Fit | None = None, search: MapSearch | None = None
 ) -> Fit:
     """Fit rows that are read once, together with those of an earlier fit of the same layer."""
+
+    def link_fit(source: Source, spec: FitSpec, *, independent: bool = False) -> Fit:
+        return _build(source, spec, None, search)
+
+    def link_update(rows: RowBlocks, spec: FitSpec) -> Fit:
+        return _update(rows, spec, earlier, search)
+
+    if spec.target is None:
+        return link_update(rows, spec)
+    return updated_target(rows, spec, earlier, link_update, link_fit)
+
+
+def _update(rows: RowBlocks, spec: FitSpec, earlier: Fit | None, search: MapSearch | None) -> Fit:
     # There is no second pass for a noise model.
     spec = replace(spec, regression=spec.regression.with_constant_noise)
     _check_float32_outputs(rows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -45,7 +45,6 @@ from ulmus.core.fit.refits import (
     refitted,
     refitted_folds,
 )
-from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.core.fit.spec import FitSpec, LayerSpec
 from ulmus.core.fit.training_rows import CompressedRows, RowSums, TrainingRows
 from ulmus.core.fit.undersmoothed_fit import Undersmoothing, undersmoothing
@@ -55,6 +54,9 @@ from ulmus.core.noise_covariance.diagnostics import NeighbourCorrelation
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.hac import HACEstimate
 from ulmus.core.noise_model.model import NoiseVarianceModel
+from ulmus.core.response import Counts, PointMass, ResponseFamilies
+from ulmus.core.response.residual_distribution import ResidualShape
+from ulmus.core.response.target import TargetScore
 from ulmus.core.variance.estimates import (
     ESTIMATES,
     ChoiceShifts,
@@ -95,10 +97,19 @@ class Fit:
     refits: Refits | None = None
     # What replaces the exact forms, where these are not kept.
     compact: Compact | None = None
+    # How predictions lead back to y, for each output; None where the regression is that of y.
+    response: ResponseFamilies | None = None
+    target_scores: tuple[TargetScore, ...] = ()  # scores of transformations that were compared
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without forms of low rank, which are computed again in less time than a fit."""
-        forms = ("_low_rank", "exact_ensemble", "low_rank_shifts", "low_rank_undersmoothing")
+        forms = (
+            "_low_rank",
+            "exact_ensemble",
+            "low_rank_shifts",
+            "low_rank_undersmoothing",
+            "on_link_scale",
+        )
         return {name: value for name, value in vars(self).items() if name not in forms}
 
     @property
@@ -138,8 +149,26 @@ class Fit:
         return self.ensemble.regressions[0].smoother.mass / self.n_rows
 
     @property
+    def has_working_weights(self) -> bool:
+        """Whether the weights of the rows follow from the means of y."""
+        return any(isinstance(one, (Counts, PointMass)) for one in self.response or ())
+
+    @cached_property
+    def on_link_scale(self) -> Fit:
+        """The same fit, whose results are those of the regression instead of the response."""
+        if self.response is None:
+            return self
+        link = replace(self, response=None)
+        # What was computed already is shared.
+        names = {one.name for one in fields(self)}
+        vars(link).update({k: v for k, v in vars(self).items() if k not in names})
+        return link
+
+    @property
     def weights_differ(self) -> bool:
         """Whether the rows have so different weights that their mean describes few of them."""
+        if self.has_working_weights:
+            return False
         low, high = self.scale.weight_range
         return high > DIFFERENT_WEIGHTS * low
 

@@ -9,6 +9,7 @@ import numpy as np
 from ulmus.core.ensemble.regression import RegressionSpec
 from ulmus.core.layer.hidden_layer import HiddenLayer, UnitDistribution
 from ulmus.core.layer.levels import LevelBlock
+from ulmus.core.response.target import TargetSpec
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class FitSpec:
     dual: bool | None = None
     one_output: bool = True  # whether y had a single axis
     levels: tuple[LevelBlock, ...] = ()  # inputs that are indicators of levels of categories
+    target: TargetSpec | None = None  # transformation, range and kind of y; None for y itself
     # The estimator's parameters of the layer as text; rows can be added under the same ones.
     parameters: dict[str, str] = field(default_factory=dict)
 

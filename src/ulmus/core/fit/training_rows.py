@@ -11,11 +11,11 @@ from ulmus.core.arrays.threads import mapped
 from ulmus.core.data.cv_blocks import block_starts
 from ulmus.core.data.source import Block, RowBlocks, regroup_blocks
 from ulmus.core.ensemble.regression import SampleScaling
-from ulmus.core.fit.residual_distribution import ResidualShape
 from ulmus.core.fit.undersmoothed_fit import Undersmoothing
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.noise_covariance.diagnostics import NeighbourCorrelation, serial_correlation
 from ulmus.core.noise_covariance.locations import Locations
+from ulmus.core.response.residual_distribution import ResidualShape
 from ulmus.core.ridge.moments import Moments
 from ulmus.core.ridge.smoother import Smoother
 
@@ -47,6 +47,7 @@ class TrainingRows:
     # For each fold importances of the columns in another model, (d,), where these were the best
     # start of the search of the map.
     fold_importances: tuple[np.ndarray, ...] = ()
+    observed: np.ndarray | None = None  # (K, n): outputs before they were mapped to the link scale
 
     def residuals(self, unit: np.ndarray) -> np.ndarray:
         """Leave-one-out residuals of the ensemble in units (K,) of y, shape (K, n)."""

@@ -23,12 +23,14 @@ BITS = 40
 def trained_rows(rows: TrainingRows, X: Array, y: np.ndarray) -> IntArray:
     """Index of the training row that equals each row of X (p, d) and y (K, p), shape (p,).
 
-    It is ``NO_ROW`` for a row whose inputs and outputs are not those of any training row. Of equal
-    training rows, the first calibration row counts. Tables of different precision are compared in
-    single precision. Rows are compared by hashes of 64 bits, in O((n + p) log n).
+    It is ``NO_ROW`` for a row whose inputs and outputs are not those of any training row; outputs
+    are those that the user gave, before any transformation. Of equal training rows, the first
+    calibration row counts. Tables of different precision are compared in single precision. Rows are
+    compared by hashes of 64 bits, in O((n + p) log n).
     """
     inputs = _same_precision(_values(rows.data.X), _values(X))
-    outputs = _same_precision(rows.data.y.T, y.T)
+    observed = rows.data.y if rows.observed is None else rows.observed
+    outputs = _same_precision(observed.T, y.T)
     known, given = (
         row_hashes(x, _rounded) + scattered(row_hashes(z, _rounded))
         for x, z in zip(inputs, outputs, strict=True)

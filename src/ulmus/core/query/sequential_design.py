@@ -53,7 +53,21 @@ class DesignChoice(NamedTuple):
     improved: np.ndarray  # (n,): whether each reduces it; those that do not are not used
 
 
-def next_points(fit: Fit, candidates: Array, targets: Array, n: int) -> DesignChoice:
+class DesignScale(NamedTuple):
+    """How variances of predictions at the targets become those of means of y, each (p, K)."""
+
+    factor: np.ndarray  # squared slopes of the mean in the prediction
+    added: np.ndarray  # variance that does not depend on new measurements
+
+
+def next_points(
+    fit: Fit,
+    candidates: Array,
+    targets: Array,
+    n: int,
+    scale: DesignScale | None = None,
+    weight: np.ndarray | None = None,
+) -> DesignChoice:
     """Greedy sequential design: each measurement is the best one given those before it.
 
     The best candidate minimises the sum over targets of the variance of the prediction, by the
@@ -61,12 +75,12 @@ def next_points(fit: Fit, candidates: Array, targets: Array, n: int) -> DesignCh
     would increase this sum is not used: with a fixed ridge parameter it may reduce the shrinkage
     more than the variance, and without weights a row of large noise has its full influence. The
     ridge parameter, hidden weights, noise variances, and the variance due to the choice of alpha
-    and of the map are fixed. A new row has the mean weight of the training rows, the noise variance
-    of a new observation, and the prediction as its output. Without ridge, the null space of the
-    hidden features of the training rows is not updated.
+    and of the map are fixed. A new row has its ``weight`` (c,), or the mean weight of the training
+    rows, the noise variance of a new observation, and the prediction as its output. Without ridge,
+    the null space of the hidden features of the training rows is not updated.
 
     Each of the candidates (c, d) can be measured any number of times; repeated targets (p, d) count
-    repeatedly.
+    repeatedly. With a ``scale``, variances are those of means of y.
     """
     for name, value in (("candidates", candidates), ("targets", targets)):
         if value.shape[0] < 1:
@@ -76,13 +90,16 @@ def next_points(fit: Fit, candidates: Array, targets: Array, n: int) -> DesignCh
         text = "is not a number of measurements"
         raise InputError(Message("invalid-n", text, "n", n, ("use n >= 1",)))
     ensemble, square = fit.exact_ensemble, fit.ensemble.unit**2
+    factor = None if scale is None else scale.factor.T
     regressions = [
-        augmented_regression(fit, part, candidates, targets) for part in ensemble.regressions
+        augmented_regression(fit, part, candidates, targets, factor, weight)
+        for part in ensemble.regressions
     ]
     choice = fit.choice_variance(targets)
 
     def variance(regressions: list[AugmentedRegression]) -> np.ndarray:
-        return ensemble.ordered([one.variance for one in regressions]).T * square + choice
+        of_link = ensemble.ordered([one.variance for one in regressions]).T * square + choice
+        return of_link if scale is None else of_link * scale.factor + scale.added
 
     variances, rows = [variance(regressions)], []
     mean = np.mean(variances[0] / square, axis=0)
@@ -123,6 +140,7 @@ class AugmentedRegression:
     chosen: tuple[int, ...] = ()  # candidates that were added
     # (K, p): variance before the last row, the bound of negative estimates.
     bound: np.ndarray | None = None
+    factor: np.ndarray | None = None  # (K, p): factors of the variances at the targets
 
     @property
     def pairing(self) -> Pairing:
@@ -137,12 +155,17 @@ class AugmentedRegression:
 
     def score(self, share: np.ndarray) -> float:
         """Sum over targets and outputs of the variance, weighted by ``share`` (K,)."""
-        return float(share[list(self.part.outputs)] @ self.variance.sum(axis=1, dtype=float))
+        return float(share[list(self.part.outputs)] @ self._total(self.variance[:, None])[:, 0])
 
     def scores(self, share: np.ndarray) -> np.ndarray:
         """The same with each candidate as the next row, (c,)."""
         weights = share[list(self.part.outputs)]
-        return np.concatenate([weights @ v.sum(axis=2, dtype=float) for v in self._by_candidate()])
+        return np.concatenate([weights @ self._total(v) for v in self._by_candidate()])
+
+    def _total(self, variance: np.ndarray) -> np.ndarray:
+        """Sums over the targets of variances (K, few, p) times their factors, (K, few)."""
+        each = variance if self.factor is None else variance * self.factor[:, None, :]
+        return each.sum(axis=2, dtype=float)
 
     def with_row(self, i: int) -> AugmentedRegression:
         """The regression with candidate i added, whose output is the ensemble's prediction."""
@@ -247,9 +270,17 @@ class AugmentedRegression:
 
 
 def augmented_regression(
-    fit: Fit, part: Regression, candidates: Array, targets: Array
+    fit: Fit,
+    part: Regression,
+    candidates: Array,
+    targets: Array,
+    factor: np.ndarray | None = None,
+    weight: np.ndarray | None = None,
 ) -> AugmentedRegression:
-    """A regression with candidates to add."""
+    """A regression with candidates to add, of weights (c,) or of mean weight.
+
+    Variances at the targets are multiplied by a factor (K, p).
+    """
     estimate, smoother = fit.estimates[0], part.exact
     name = ESTIMATES[estimate].pairing
     forms = tuple(form for form in part.forms[name].forms if isinstance(form, PairwiseForm))
@@ -262,7 +293,8 @@ def augmented_regression(
         blocks = by_features(smoother.coordinates, fit.ensemble.layer, X)
         return namespace(*blocks).concat(blocks, axis=2)
 
-    t, q = coordinates(targets), coordinates(candidates) * fit.mean_weight**0.5
+    t, q = coordinates(targets), coordinates(candidates)
+    q = q * (fit.mean_weight**0.5 if weight is None else like(weight**0.5, q))
     # The forms of homoskedastic noise are in units of its variance.
     noise = np.ones((1, q.shape[2]))
     if name != COMMON.name:
@@ -272,7 +304,9 @@ def augmented_regression(
         noise = noise / np.where(scale > 0, scale, 1.0)
     at_candidates, at_targets = (MemberPredictions(a, member_values(smoother, a)) for a in (q, t))
     noise = like(noise, q)
-    return AugmentedRegression(part, forms, estimate, q, noise, at_candidates, at_targets)
+    own = None if factor is None else factor[list(part.outputs)]
+    arrays = q, noise, at_candidates, at_targets
+    return AugmentedRegression(part, forms, estimate, *arrays, factor=own)
 
 
 def updated_sums(t: Array, applied: PairSums, step: Array, terms: Array, b: Array) -> PairSums:

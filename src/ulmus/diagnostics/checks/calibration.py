@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
 from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.residual_distribution import ResidualShape
-from ulmus.diagnostics.calibration_data import LEVELS
+from ulmus.core.response import Counts, PointMass
+from ulmus.core.response.residual_distribution import ResidualShape
+from ulmus.diagnostics.calibration_data import LEVELS, CalibrationData
 from ulmus.diagnostics.checks.fit_checks import ANOTHER_MAP, MORE_NEURONS
 from ulmus.diagnostics.coverage import (
     ERROR_P,
@@ -24,6 +26,7 @@ from ulmus.diagnostics.coverage import (
 )
 from ulmus.diagnostics.finding import CoverageRow, Finding, finding, worst
 from ulmus.diagnostics.given_rows import GIVEN, LEAVE_ONE_OUT, NEW
+from ulmus.diagnostics.target_text import family_of, fitted_target, link_name, scale_name
 from ulmus.messages import Setting
 
 # The level at which groups are compared.
@@ -38,6 +41,8 @@ WARNING_DISTANCE, ERROR_DISTANCE = 0.04, 0.08
 
 MODEL_THE_NOISE = (Setting("noise", "auto"), Setting("noise", "heteroskedastic"))
 SIMILAR_ROWS = "refit with rows like these"
+TRANSFORM = Setting("target_transform", "auto")
+OF_FOLDS = Setting("method", "cv+", "compute intervals with {}")
 BY_NOISE = (
     "The predicted noise variance does not follow that of the errors.",
     (*MODEL_THE_NOISE, "add the inputs that the noise depends on"),
@@ -53,7 +58,12 @@ BY_INPUT = (
 OVERALL = (
     "The new rows differ from the training rows, or the intervals lack the uncertainty of an "
     "input map and alpha chosen from few rows.",
-    (SIMILAR_ROWS, Setting("method", "cv+", "compute intervals with {}")),
+    (SIMILAR_ROWS, OF_FOLDS),
+)
+# Where the noise variance is that of a distribution, and no function of the inputs.
+BY_DISTRIBUTION = (
+    "The distribution of y given its prediction, or a misfit, varies.",
+    (MORE_NEURONS, "add the inputs that it depends on", TRANSFORM),
 )
 OF_A_PART = (
     "The errors of these rows differ from those of the other training rows.",
@@ -61,6 +71,7 @@ OF_A_PART = (
 )
 # What rows are called, by how they are predicted.
 ROWS = {LEAVE_ONE_OUT: "training rows", NEW: "new rows", GIVEN: "rows"}
+ASSUME_NOTHING = "use prediction intervals, which assume no distribution"
 NO_NOISE = "errors are at round-off level."
 
 Advice = tuple[str, tuple[str | Setting, ...]]
@@ -76,11 +87,12 @@ def coverage_finding(test: CoverageTest, k: int) -> tuple[Finding, list[Coverage
     ]
     at = table[GROUP_INDEX].coverage
     if data.leave_one_out and not data.is_part:
-        message = "nominal by construction; coverage by group, or of new rows, is a test."
+        least = "at least " if data.randomised[k] else ""
+        message = f"{least}nominal by construction; coverage by group, or of new rows, is a test."
         return finding("coverage", "ok", at, message), table
     if data.noiseless[k]:
         return finding("coverage", "ok", at, NO_NOISE), table
-    results = [test(covered[i], i, k, len(LEVELS)) for i in range(len(LEVELS))]
+    results = [test.of_all(i, k) for i in range(len(LEVELS))]
     shares = ", ".join(f"{row.coverage:.2f} at level {row.level:g}" for row in table)
     message = f"{shares}, of {data.n_rows} {ROWS[data.kind]}."
     severity = worst(result.severity for result in results)
@@ -104,14 +116,22 @@ def group_findings(
     varies = np.ptp(data.noise[k]) > CONSTANT_SHARE * np.max(data.noise[k])
     by_noise = quantile_parts(_rounded(data.noise[k]), "noise") if varies else []
     constant = few if varies else "not applicable: the predicted noise variance is constant."
+    if _is_distribution(data, k):
+        constant = "not applicable: the variance of y follows from its prediction."
+    advice = BY_DISTRIBUTION if _is_distribution(data, k) else BY_INPUT
     none = "not applicable: no input has few values with enough rows each."
     by_leverage = quantile_parts(data.leverage[k], "leverage")
     return [
         _by_groups(test, k, "coverage-by-noise", by_noise, BY_NOISE, constant),
         _by_groups(test, k, "coverage-by-leverage", by_leverage, BY_LEVERAGE, few),
-        _by_groups(test, k, "coverage-by-group", values, BY_INPUT, none),
-        _by_groups(test, k, "coverage-by-input", along, BY_INPUT, few),
+        _by_groups(test, k, "coverage-by-group", values, advice, none),
+        _by_groups(test, k, "coverage-by-input", along, advice, few),
     ]
+
+
+def _is_distribution(data: CalibrationData, k: int) -> bool:
+    """Whether the prediction of an output determines the variance of y."""
+    return bool(np.all(np.isnan(data.noise[k])))
 
 
 def _rounded(values: FloatArray) -> FloatArray:
@@ -122,23 +142,33 @@ def _rounded(values: FloatArray) -> FloatArray:
 def _by_groups(
     test: CoverageTest, k: int, code: str, groups: Sequence[RowGroup], advice: Advice, nothing: str
 ) -> tuple[Finding, list[CoverageRow]]:
-    """Coverage of each group, all of them one finding."""
-    hits = test.data.covered[k, GROUP_INDEX]
-    table = [
-        CoverageRow(g.label, GROUP_LEVEL, len(g.rows), float(np.mean(hits[g.rows]))) for g in groups
-    ]
+    """Coverage of each group, all of them one finding.
+
+    Where values have a positive probability, intervals of the randomised PIT are tested.
+    """
+    hits, randomised = test.data.tested(k, GROUP_INDEX), bool(test.data.randomised[k])
+    table = _coverage_rows(groups, test.data.covered[k, GROUP_INDEX])
     if not groups or test.data.noiseless[k]:
         return finding(code, "ok", float(np.mean(hits)), nothing if not groups else NO_NOISE), table
     results = [test(hits[g.rows], GROUP_INDEX, k, len(groups)) for g in groups]
     least = min(range(len(groups)), key=lambda g: results[g].p_value)
-    row, shares = table[least], [r.coverage for r in table]
+    tested = _coverage_rows(groups, hits)
+    row, shares = tested[least], [r.coverage for r in tested]
+    what = ", of randomised intervals" if randomised else ""
     message = (
-        f"{min(shares):.2f} to {max(shares):.2f} at level {GROUP_LEVEL:g}; least likely: "
+        f"{min(shares):.2f} to {max(shares):.2f} at level {GROUP_LEVEL:g}{what}; least likely: "
         f"{row.coverage:.2f} of {row.n} rows in {row.group}, adjusted p = "
         f"{min(results[least].p_value, 1.0):.2g}."
     )
     severity = worst(result.severity for result in results)
     return finding(code, severity, row.coverage, message, *advice), table
+
+
+def _coverage_rows(groups: Sequence[RowGroup], hits: npt.NDArray[np.bool_]) -> list[CoverageRow]:
+    """Share of hits (n,) in each group."""
+    return [
+        CoverageRow(g.label, GROUP_LEVEL, len(g.rows), float(np.mean(hits[g.rows]))) for g in groups
+    ]
 
 
 def error_scale_finding(test: CoverageTest, k: int, names: Sequence[str]) -> Finding:
@@ -162,7 +192,8 @@ def error_scale_finding(test: CoverageTest, k: int, names: Sequence[str]) -> Fin
         f"{p:.2g}."
     )
     severity = _effect_severity(p, abs(rho), WARNING_TREND, ERROR_TREND)
-    return finding(code, severity, rho, message, *BY_INPUT)
+    advice = BY_DISTRIBUTION if _is_distribution(data, k) else BY_INPUT
+    return finding(code, severity, rho, message, *advice)
 
 
 def predictive_distribution_finding(test: CoverageTest, k: int) -> Finding:
@@ -183,12 +214,16 @@ def predictive_distribution_finding(test: CoverageTest, k: int) -> Finding:
         f"PIT values of {data.n_rows} {data.kind} rows are up to {distance:.3f} from uniform "
         f"(Kolmogorov-Smirnov), p = {p:.2g}.",
         "The predictive distribution is off in location, scale or shape.",
-        (SIMILAR_ROWS, "transform y", "use prediction intervals, which assume no distribution"),
+        (SIMILAR_ROWS, TRANSFORM, ASSUME_NOTHING),
     )
 
 
 def residual_distribution_finding(fit: Fit, shape: ResidualShape | None, k: int) -> Finding:
     """Whether the predictive distribution follows the shape of the residuals."""
+    family = family_of(fit, k)
+    if isinstance(family, (Counts, PointMass)):
+        message = f"the predictive distribution is that of {fitted_target(family, None)}."
+        return finding("residual-distribution", "ok", 0.0, message)
     shaped = shape is not None and bool(shape.shaped[k])
     if shaped:
         message = "not normal; the predictive distribution has the estimated shape."
@@ -196,6 +231,8 @@ def residual_distribution_finding(fit: Fit, shape: ResidualShape | None, k: int)
         message = "not estimated: the fit keeps no residuals; predictions are Student's t."
     else:
         message = "no departure from normality detected."
+    if scale_name(family) is not None:
+        message = f"residuals of {link_name(family)}: {message}"
     return finding("residual-distribution", "ok", float(shaped), message)
 
 

@@ -10,11 +10,14 @@ from ulmus.core.data.scaling import n_extrapolated
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import FULL_LEVERAGE
 from ulmus.core.query.leave_out import noiseless
+from ulmus.core.response import Counts
 from ulmus.core.ridge.alpha import RELATIVE_GRID
 from ulmus.core.variance.estimates import sufficient_members
 from ulmus.diagnostics.finding import Finding, finding
 from ulmus.diagnostics.noise_estimate import noise_sd, noise_sd_interval
+from ulmus.diagnostics.target_text import family_of
 from ulmus.intervals.confidence import LARGE_BIAS
+from ulmus.intervals.response import observed_outputs
 from ulmus.messages import Setting
 
 MORE_NEURONS = Setting("n_neurons", phrase="use a larger {}")
@@ -174,8 +177,6 @@ ROWS_PER_DOF, FEWEST_PER_DOF = 5.0, 2.0
 # With fewer residual degrees of freedom, the 95 % interval of the noise standard deviation extends
 # to one and a half times the estimate.
 FEW_LEFT = 20
-NOTHING_TO_EXPLAIN = "There is nothing to explain."
-ANOTHER_TARGET = "fit to a target that varies"
 
 
 def rows_finding(fit: Fit, k: int) -> Finding:
@@ -184,7 +185,7 @@ def rows_finding(fit: Fit, k: int) -> Finding:
         return finding("rows", "ok", float(fit.n_rows), "not applicable: y is constant.")
     gamma, left = float(fit.gamma[k]), float(fit.noise_dof[k])
     n, ratio = fit.n_rows, fit.n_rows / max(gamma, 1.0)
-    interval = noise_sd_interval(fit)
+    interval = None if isinstance(family_of(fit, k), Counts) else noise_sd_interval(fit)
     few = n < FEW_ROWS or ratio < ROWS_PER_DOF or (left < FEW_LEFT and interval is not None)
     message = f"{n} rows for {gamma:.1f} effective degrees of freedom, {ratio:.1f} per degree"
     if few and interval is not None:
@@ -203,19 +204,11 @@ def rows_finding(fit: Fit, k: int) -> Finding:
     )
 
 
-def target_findings(fit: Fit, k: int) -> list[Finding]:
-    """Whether all values of an output are equal; none if not."""
-    if not constant_outputs(fit)[k]:
-        return []
-    message = f"y is constant: all {fit.n_rows} rows have the same value."
-    return [finding("target", "warning", 0.0, message, NOTHING_TO_EXPLAIN, (ANOTHER_TARGET,))]
-
-
 def constant_outputs(fit: Fit) -> np.ndarray:
     """Whether all rows of positive weight have the same value of each output, shape (K,)."""
     if fit.rows is None:
         return np.zeros(fit.ensemble.n_outputs, dtype=bool)
-    return np.ptp(fit.rows.data.y[:, fit.rows.data.used], axis=1) == 0
+    return np.ptp(observed_outputs(fit)[:, fit.rows.data.used], axis=1) == 0
 
 
 def members_finding(fit: Fit, X: Array) -> Finding:

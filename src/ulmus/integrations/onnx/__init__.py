@@ -2,7 +2,8 @@
 
 The graph is written with standard operators in double precision, one module for each part of the
 model: ``layer`` (inputs, normal scores, one-hot indicators, units), ``forms`` (sums over pairs of
-members), ``variance`` (of the prediction and of the noise) and ``bounds``; ``graph`` builds it.
+members), ``variance`` (of the prediction and of the noise), ``bounds`` (of an observation), and
+``response`` (results of a transformed, bounded or counted target); ``graph`` builds it.
 
 Tracing the core instead (tried with ndonnx 0.23) fails: ``shape[0]`` is None for a symbolic number
 of points, and results that are collected as NumPy arrays end a trace.
@@ -30,6 +31,7 @@ except ImportError as error:
 
 from ulmus.integrations.onnx.bounds import inverse_dof, student_quantile
 from ulmus.integrations.onnx.graph import GraphBuilder
+from ulmus.integrations.onnx.response import LinkNodes, response_results
 from ulmus.integrations.onnx.variance import noise_variance, prediction_variance
 
 __all__ = ["to_onnx", "usage"]
@@ -41,6 +43,10 @@ OUTPUTS = {
     "pred_low": "lower bound of a new observation, level {}",
     "pred_high": "upper bound of a new observation, level {}",
 }
+NO_BOUNDS = (
+    "No bounds of a new observation: quantiles of counts and of point masses are no standard "
+    "operators."
+)
 
 
 def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
@@ -67,12 +73,15 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
         ``pred_high`` ``predict_interval(X, confidence_level, method="gaussian")[:, 1]``
         ============= ================================================================
 
-        Its ``metadata_props`` are ``ulmus_version``, ``confidence_level``, the ``estimate`` of
-        the variance and ``feature_names``, a list in JSON, or null.
+        A graph of counts, or of a target with a point mass, has no bounds, as quantiles of these
+        distributions are no standard operators. Its ``metadata_props`` are ``ulmus_version``,
+        ``confidence_level``, the ``estimate`` of the variance, and in JSON ``feature_names``, a
+        list or null, and ``target_transform``, a list with the name of each output's, or null.
 
     Notes
     -----
-    Results agree with those of the model to 1e-6 of their size, for any rows of a batch. A graph
+    Results are on the scale of y, and agree with those of the model to 1e-6 of their size, for any
+    rows of a batch. A graph
     emits no warnings: points far outside the training range are predicted as by the model, and
     NaN in a row of X makes all results of that row NaN. A model that was fitted in single
     precision is computed in double precision, and agrees to the three digits that it has. After a
@@ -82,6 +91,9 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
     and the other methods of ``predict_interval`` require the training rows. They are ``estimate``
     plus and minus :math:`t_{1 - a/2}(\nu)` times ``sd``, with degrees of freedom :math:`\nu` that
     differ from point to point; the quantile is a polynomial in :math:`1/\nu`, accurate to 1e-10.
+    Bounds of a transformed target are those of the regression, transformed back. Its means are
+    averages over at most 256 leave-one-out residuals, which are part of the graph. A
+    ``target_transform`` that is an object of another package cannot be written.
 
     With at most 400 rows and a learned map, the map is refitted without each fifth of the rows, if
     no error bar was computed before; that takes five times as long as the fit.
@@ -114,6 +126,7 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
         "confidence_level": repr(level),
         "estimate": fit.estimates[0],
         "feature_names": json.dumps(None if names is None else list(names)),
+        "target_transform": json.dumps(_target_transforms(fit)),
     }
     onnx.helper.set_model_props(proto, properties)
     onnx.checker.check_model(proto, full_check=True)
@@ -123,10 +136,16 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
 def _results(graph: GraphBuilder, fit: Fit, level: float) -> dict[str, str]:
     """Results of the graph at its input X, each (p, K)."""
     variance = prediction_variance(graph, "X", fit)
-    total = graph("Add", variance.model, noise_variance(graph, "X", fit))
+    noise = noise_variance(graph, "X", fit)
+    total = graph("Add", variance.model, noise)
     sd = graph("Sqrt", total)
     quantile = student_quantile(graph, inverse_dof(graph, variance, total, fit), level)
     half = graph("Mul", quantile, sd)
+    if fit.response is not None:
+        ends = graph("Sub", variance.mean, half), graph("Add", variance.mean, half)
+        each = graph("Add", graph("Mul", variance.mean, 0.0), noise)  # noise may be constant
+        link = LinkNodes(variance.mean, variance.model, each, *ends)
+        return response_results(graph, fit.response, link)
     return {
         "estimate": variance.mean,
         "std_error": graph("Sqrt", variance.model),
@@ -134,6 +153,10 @@ def _results(graph: GraphBuilder, fit: Fit, level: float) -> dict[str, str]:
         "pred_low": graph("Sub", variance.mean, half),
         "pred_high": graph("Add", variance.mean, half),
     }
+
+
+def _target_transforms(fit: Fit) -> list[str] | None:
+    return None if fit.response is None else [family.name for family in fit.response]
 
 
 def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
@@ -179,7 +202,8 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
     properties = {item.key: item.value for item in proto.metadata_props}
     names = json.loads(properties["feature_names"])
     columns = "columns in the order of the table of the fit" if names is None else "columns:"
-    outputs, level = ", ".join(OUTPUTS), properties["confidence_level"]
+    found = [value.name for value in proto.graph.output]
+    outputs, level = ", ".join(found), properties["confidence_level"]
     lines = [
         "Call it from Python after `pip install onnxruntime`:",
         "",
@@ -195,6 +219,7 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
         *(f"        {name}" for name in names or ()),
         "Outputs",
         *(_line(value, OUTPUTS[value.name].format(level)) for value in proto.graph.output),
+        *([] if "pred_low" in found else [NO_BOUNDS]),
     ]
     return "\n".join(lines)
 
