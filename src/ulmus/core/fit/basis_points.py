@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.spatial import KDTree
 
-from ulmus.core.arrays.backend import dense, taken_rows, to_numpy
+from ulmus.core.arrays.backend import Array, dense, like, taken_rows, to_numpy
 
 if TYPE_CHECKING:
     from ulmus.core.fit.fit import Fit
@@ -16,6 +16,49 @@ if TYPE_CHECKING:
 NEAREST, NEARBY = 3, 0.05
 # Points outside: rows moved away from the centre of the range by at most this share of it.
 BEYOND = 0.2
+# Basis points for each effective degree of freedom, and their least and largest number: training
+# rows, points between neighbours, and points outside. Points of each kind that are checked.
+KINDS = (3.0, 300, 700), (1.0, 100, 250), (2.0, 200, 400)
+CHECKED = 100
+SEED = 26
+
+
+class ComparedPoints(NamedTuple):
+    """Points at which forms are built and compared."""
+
+    basis: Array  # (p, d)
+    checked: Array  # (q, d): points outside the basis
+
+
+def compared_points(fit: Fit, n_rows: int, *, few: bool = False) -> ComparedPoints | None:
+    """Points among at most n training rows, between and around them.
+
+    Where all rows are in the basis, those that are checked are too. None with fewer than 200 rows,
+    unless ``few`` is set.
+    """
+    rng = np.random.default_rng(SEED)
+    X = training_inputs(fit, n_rows, rng)
+    if len(X) < 2 * CHECKED and not few:
+        return None
+    _, near, outside = _numbers(fit)
+    rows = X if len(X) == fit.n_rows or len(X) < 2 * CHECKED else X[:-CHECKED]
+    around = Surroundings(X, to_numpy(fit.scale.low), to_numpy(fit.scale.high))
+    basis = rows, around.neighbours(near, rng), around.outside(outside, rng)
+    checked = X[-CHECKED:], around.neighbours(CHECKED, rng), around.outside(CHECKED, rng)
+    return ComparedPoints(
+        *(like(np.concatenate(p), fit.ensemble.layer.b) for p in (basis, checked))
+    )
+
+
+def n_basis_rows(fit: Fit) -> int:
+    """Number of training rows among basis points and those that are checked."""
+    return _numbers(fit)[0] + CHECKED
+
+
+def _numbers(fit: Fit) -> tuple[int, ...]:
+    """Number of basis points of each kind."""
+    gamma = float(np.max(fit.gamma))
+    return tuple(int(min(max(a * gamma, low), high)) for a, low, high in KINDS)
 
 
 def training_inputs(fit: Fit, n: int, rng: np.random.Generator) -> np.ndarray:

@@ -19,7 +19,7 @@ from ulmus.core.ensemble.components import (
     undersmoothed_parts,
 )
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
-from ulmus.core.fit.basis_points import Surroundings, training_inputs
+from ulmus.core.fit.basis_points import ComparedPoints, compared_points, n_basis_rows
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.variance.estimates import ESTIMATES, never_negative
 from ulmus.core.variance.low_rank import (
@@ -58,15 +58,10 @@ FEWEST_ELEMENTS = 2**19
 MOST_RANK, CHEAPER = 768, 0.35
 # With more degrees of freedom, relative to the rows, the rank is never clearly smaller.
 LARGEST_DOF_SHARE = 0.25
-# Basis points for each effective degree of freedom, and their least and largest number: training
-# rows, points between neighbours, and points outside. Points of each kind that are checked.
-KINDS = (3.0, 300, 700), (1.0, 100, 250), (2.0, 200, 400)
-CHECKED = 100
 # Largest number of rows that may all be basis points.
 MOST_ROWS = 500
 # Share of the leverage in the kernel of the basis.
 LEVERAGE_SHARE = 0.1
-SEED = 26
 
 
 @dataclass(frozen=True)
@@ -89,13 +84,6 @@ class LowRankUndersmoothing:
     parts: tuple[tuple[LowRankNetworks, ...], ...]  # of each output of each regression
     dof: tuple[np.ndarray, ...]  # (K,): degrees of freedom of a group, for each regression
     tolerance: float  # largest relative error of a standard error at points outside the basis
-
-
-class Points(NamedTuple):
-    """Points at which the forms are built and compared."""
-
-    basis: Array  # (p, d)
-    checked: Array  # (q, d): points outside the basis
 
 
 class LowRankShifts(NamedTuple):
@@ -139,7 +127,7 @@ class Compact:
 
 def low_rank(fit: Fit) -> LowRankBasis | None:
     """Low-rank forms of a fit; None if they are not cheaper, or do not reach the tolerance."""
-    return _first(_low_rank, fit)
+    return _first(low_rank_within, fit)
 
 
 def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
@@ -151,15 +139,20 @@ Found = TypeVar("Found")
 
 
 def _first(
-    attempt: Callable[[Fit, Points, tuple[Level, ...]], Found | None], fit: Fit
+    attempt: Callable[[Fit, ComparedPoints, tuple[Level, ...]], Found | None], fit: Fit
 ) -> Found | None:
     """The result of the first attempt that has one."""
     found = (attempt(fit, *choice) for choice in _attempts(fit))
     return next((one for one in found if one is not None), None)
 
 
-def _low_rank(fit: Fit, points: Points, levels: tuple[Level, ...]) -> LowRankBasis | None:
-    """The forms for some points at the first sufficient level of accuracy."""
+def low_rank_within(
+    fit: Fit, points: ComparedPoints, levels: tuple[Level, ...], most_rank: int | None = None
+) -> LowRankBasis | None:
+    """The forms for some points at the first sufficient level of accuracy.
+
+    The rank is limited to one that is cheaper than the exact forms, or to the given one.
+    """
     ensemble, names = fit.exact_ensemble, fit.estimates
     h, held = (fit.features(X) for X in points)
     kernels = [_member_kernel(part, names[0]) for part in ensemble.regressions]
@@ -177,17 +170,23 @@ def _low_rank(fit: Fit, points: Points, levels: tuple[Level, ...]) -> LowRankBas
         return max(errors) if scale <= SCALE_TOLERANCE else np.inf
 
     for level in levels:
-        parts, bases = [], []
-        for part, kernel, spectrum in zip(ensemble.regressions, kernels, spectra, strict=True):
-            B = spectrum.basis(_largest_rank(part), level.negligible)
-            if B is None:
-                return None  # a higher level requires a larger rank
-            parts.append(low_rank_forms(kernel, part.forms, B))
-            bases.append(kernel.by_member(B))
-        choices = _precisions(fit, tuple(parts), _rounded_forms)
-        chosen = _accepted(choices, error, level.tolerance)
+        found = [
+            spectrum.basis(
+                _largest_rank(part) if most_rank is None else most_rank, level.negligible
+            )
+            for part, spectrum in zip(ensemble.regressions, spectra, strict=True)
+        ]
+        bases = [B for B in found if B is not None]
+        if len(bases) < len(found):
+            continue  # the level requires a larger rank
+        parts = tuple(
+            low_rank_forms(kernel, part.forms, B)
+            for part, kernel, B in zip(ensemble.regressions, kernels, bases, strict=True)
+        )
+        chosen = _accepted(_precisions(fit, parts, _rounded_forms), error, level.tolerance)
         if chosen is not None:
-            return LowRankBasis(LowRank(*chosen), tuple(bases))
+            by_member = (kernel.by_member(B) for kernel, B in zip(kernels, bases, strict=True))
+            return LowRankBasis(LowRank(*chosen), tuple(by_member))
     return None
 
 
@@ -197,7 +196,7 @@ def _member_kernel(part: Regression, estimate: str) -> MemberKernel:
 
 
 def _low_rank_undersmoothing(
-    fit: Fit, points: Points, levels: tuple[Level, ...]
+    fit: Fit, points: ComparedPoints, levels: tuple[Level, ...]
 ) -> LowRankUndersmoothing | None:
     """The same for the undersmoothed networks."""
     kernels = _network_kernels(fit)
@@ -304,9 +303,6 @@ def _largest_rank(part: Regression) -> int:
     return min(MOST_RANK, int(CHEAPER * _products(part)))
 
 
-# ------------------------------------------------------------ points
-
-
 def large_forms(fit: Fit) -> bool:
     """Whether the exact forms are so large that others replace them, in memory or in a file."""
     parts = fit.exact_ensemble.regressions
@@ -318,7 +314,7 @@ def large_forms(fit: Fit) -> bool:
     return fit.ensemble.layer.width * min(map(_products, parts)) >= FEWEST_ELEMENTS
 
 
-def _attempts(fit: Fit) -> Iterator[tuple[Points, tuple[Level, ...]]]:
+def _attempts(fit: Fit) -> Iterator[tuple[ComparedPoints, tuple[Level, ...]]]:
     """Points and levels that are tried in turn; none where the exact forms are kept.
 
     Basis points are chosen from some of the rows, and then from all of few: in a design of few
@@ -327,18 +323,10 @@ def _attempts(fit: Fit) -> Iterator[tuple[Points, tuple[Level, ...]]]:
     gamma = float(np.max(fit.gamma))
     if not large_forms(fit) or gamma > LARGEST_DOF_SHARE * fit.n_rows:
         return
-    n, near, outside = (int(min(max(a * gamma, low), high)) for a, low, high in KINDS)
-    again = n + CHECKED < fit.n_rows <= MOST_ROWS and fit.rows is not None
-    choices = [(n + CHECKED, LEVELS), *([(fit.n_rows, LEVELS[1:])] if again else [])]
-    for n_rows, levels in choices:
-        rng = np.random.default_rng(SEED)
-        X = training_inputs(fit, n_rows, rng)
-        if X.shape[0] < 2 * CHECKED:
+    n = n_basis_rows(fit)
+    again = n < fit.n_rows <= MOST_ROWS and fit.rows is not None
+    for n_rows, levels in [(n, LEVELS), *([(fit.n_rows, LEVELS[1:])] if again else [])]:
+        points = compared_points(fit, n_rows)
+        if points is None:
             return
-        # Where all rows are in the basis, those that are checked are too.
-        few = X if X.shape[0] == fit.n_rows else X[:-CHECKED]
-        around = Surroundings(X, to_numpy(fit.scale.low), to_numpy(fit.scale.high))
-        basis = few, around.neighbours(near, rng), around.outside(outside, rng)
-        checked = X[-CHECKED:], around.neighbours(CHECKED, rng), around.outside(CHECKED, rng)
-        first, second = (like(np.concatenate(p), fit.ensemble.layer.b) for p in (basis, checked))
-        yield Points(first, second), levels
+        yield points, levels

@@ -1,0 +1,251 @@
+"""The numbers from which a page computes predictions and their variances.
+
+A prediction and its standard error need few quantities that are linear in the hidden features:
+predictions of the members, coordinates of the forms of low rank, and shifts due to the choice of
+alpha and of the input map. The page computes these at a point, and the variance from them; for
+the difference of two points it takes their differences. All are in the units of y, on the scale of
+the regression. ``model.js`` is the other half of this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ulmus.core.arrays.backend import to_numpy
+from ulmus.core.ensemble.ensemble import Ensemble, Regression
+from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.small_forms import SmallForms
+from ulmus.core.layer.hidden_layer import HiddenLayer
+from ulmus.core.layer.inputs import Inputs
+from ulmus.core.variance.estimates import ESTIMATES
+from ulmus.exceptions import InputError
+from ulmus.explore.arrays import lower_triangle, packed, quantised_rows
+from ulmus.messages import Message, Setting
+
+
+@dataclass
+class SharedInputs:
+    """Inputs of the layers of a model; layers with the same inputs share them."""
+
+    found: list[Inputs] = field(default_factory=list)
+
+    def index(self, inputs: Inputs) -> int:
+        """Position of inputs, which are added where they are new."""
+        same = (i for i, one in enumerate(self.found) if _equal(one, inputs))
+        position = next(same, len(self.found))
+        if position == len(self.found):
+            self.found.append(inputs)
+        return position
+
+    @property
+    def arrays(self) -> list[dict[str, Any]]:
+        """All inputs."""
+        return [_inputs(one) for one in self.found]
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output of a fit."""
+
+    fit: Fit
+    k: int  # index of the output
+
+    @property
+    def index(self) -> int:
+        """Index of its regression."""
+        parts = self.fit.ensemble.regressions
+        return next(i for i, part in enumerate(parts) if self.k in part.outputs)
+
+    @property
+    def regression(self) -> Regression:
+        """Its regression."""
+        return self.fit.ensemble.regressions[self.index]
+
+    @property
+    def column(self) -> int:
+        """Its index among the outputs of the regression."""
+        return self.regression.outputs.index(self.k)
+
+    @property
+    def unit(self) -> float:
+        """Its unit."""
+        return float(self.fit.ensemble.unit[self.k])
+
+
+def prediction_arrays(output: Output, small: SmallForms) -> dict[str, Any]:
+    """What predictions, their variances and the noise of new observations are computed from."""
+    fit, shared = output.fit, SharedInputs()
+    arrays = {
+        "mean": _predictor(fit.ensemble, output.k, shared),
+        "forms": _forms(output, small),
+        "alpha": _alpha(output),
+        "folds": _folds(output, shared),
+        "map": _first_order_map(output),
+        "noise": _noise(output, shared),
+        "dof": {
+            "residual": float(np.minimum(fit.n_rows - fit.gamma, fit.covariance_dof)[output.k]),
+            "noise": float(fit.noise_dof[output.k]),
+            "members": fit.ensemble.n_members - 1,
+        },
+    }
+    return arrays | {"inputs": shared.arrays}
+
+
+# ------------------------------------------------------------ predictions
+
+
+def _inputs(inputs: Inputs) -> dict[str, Any]:
+    scores = [
+        {
+            "column": one.column,
+            "knots": packed(one.knots),
+            "heights": packed(one.heights),
+            "pieces": [packed(a) for a in one.pieces],
+        }
+        for one in inputs.normal_scores
+    ]
+    indicators = [
+        {"column": one.column, "values": packed(one.values), "tolerance": float(one.tolerance)}
+        for one in inputs.one_hot
+    ]
+    standardised = {"offset": packed(inputs.offset), "scale": packed(inputs.scale)}
+    return standardised | {"scores": scores, "indicators": indicators}
+
+
+def _equal(a: Inputs, b: Inputs) -> bool:
+    if a is b:
+        return True
+    columns = [one.column for one in a.normal_scores] == [one.column for one in b.normal_scores]
+    if not columns or len(a.one_hot) != len(b.one_hot):
+        return False
+    pairs = [(a.offset, b.offset), (a.scale, b.scale)]
+    for one, other in zip(a.normal_scores, b.normal_scores, strict=True):
+        pairs += [(one.knots, other.knots), (one.heights, other.heights)]
+    for first, second in zip(a.one_hot, b.one_hot, strict=True):
+        pairs.append((first.values, second.values))
+        if first.column != second.column:
+            return False
+    return all(np.array_equal(to_numpy(x), to_numpy(y)) for x, y in pairs)
+
+
+def _layer(layer: HiddenLayer, shared: SharedInputs, *, single: bool = False) -> dict[str, Any]:
+    if not isinstance(layer.activation, str):
+        text = "is a function, which a page cannot contain"
+        remedies = (Setting("activation", "tanh", "fit with a name such as {}"),)
+        name = getattr(layer.activation, "__name__", "function")
+        raise InputError(Message("activation-not-exported", text, "activation", name, remedies))
+    return {
+        "weights": packed(layer.W, single=single),
+        "biases": packed(layer.b, single=single),
+        "inputs": shared.index(layer.inputs),
+        "activation": layer.activation,
+        "constant": int(layer.constant),
+    }
+
+
+def _predictor(
+    ensemble: Ensemble, k: int, shared: SharedInputs, *, single: bool = False
+) -> dict[str, Any]:
+    """Layer, coefficients (M, N') and shift of one output."""
+    shift = float(ensemble.shift[k]) if ensemble.layer.constant else 0.0
+    coefficients = ensemble.coefficients[:, :, k]
+    return {
+        "layer": _layer(ensemble.layer, shared, single=single),
+        "coefficients": packed(coefficients, single=single),
+        "shift": shift,
+    }
+
+
+# ------------------------------------------------------------ variances
+
+
+def _forms(output: Output, small: SmallForms) -> dict[str, Any]:
+    name, part = output.fit.estimates[0], small.forms.parts[output.index]
+    pairs, j = part.pairs[ESTIMATES[name].pairing], output.column
+    f = j if pairs.single.shape[0] > 1 else 0
+    M = output.fit.ensemble.n_members
+    means = np.eye(2)  # of the form over members, and over pairs of them
+    shares = ESTIMATES[name].part(means[0], means[1], M)
+    return {
+        "coordinates": quantised_rows(part.C),
+        "lengths": lower_triangle(part.lengths),
+        "single": lower_triangle(pairs.single[f, :, :]),
+        "distinct": lower_triangle(pairs.distinct[f, :, :]),
+        "scale": float(to_numpy(pairs.scale)[j]) * output.unit**2,
+        "shares": [float(share) for share in shares],
+    }
+
+
+def _alpha(output: Output) -> Any:
+    """Coefficients (2, M N') of the shifts due to the choice of alpha; None for a fixed one."""
+    part = output.regression
+    if not np.any(part.alpha_deviation > 0):
+        return None
+    return packed(to_numpy(part.alpha_weights)[:, output.column] * output.unit)
+
+
+def _folds(output: Output, shared: SharedInputs) -> list[dict[str, Any]]:
+    """Predictors behind the maps of the folds, in single precision, for the variance of the map."""
+    fit, k = output.fit, output.k
+    if not fit.folded:
+        return []
+    return [
+        {
+            "layer": _layer(fold.layer, shared, single=True),
+            "coefficients": packed(fold.coefficients[:, :, k], single=True),
+            "shift": float(fold.shift[k]) if fold.layer.constant else 0.0,
+        }
+        for fold in fit.folds
+    ]
+
+
+def _first_order_map(output: Output) -> Any:
+    """What the shifts due to the choice of the map to first order are computed from."""
+    fit, k, uncertainty = output.fit, output.k, output.fit.map_uncertainty
+    if fit.folded or uncertainty is None or not len(uncertainty.changes):
+        return None
+    slopes, covariances = (
+        to_numpy(a)[:, :, :, k].astype(float) * output.unit / fit.ensemble.n_members
+        for a in (uncertainty.slopes, uncertainty.covariances)
+    )
+    changes = uncertainty.changes
+    diagonals = np.diagonal(changes, axis1=1, axis2=2)
+    diagonal = bool(np.count_nonzero(changes) == np.count_nonzero(diagonals))
+    return {
+        "changes": packed(diagonals if diagonal else changes, single=True),
+        "diagonal": diagonal,
+        "slopes": packed(slopes + covariances, single=True),
+        "covariances": packed(covariances, single=True),
+    }
+
+
+# ------------------------------------------------------------ noise
+
+
+def _noise(output: Output, shared: SharedInputs) -> dict[str, Any]:
+    """Variance of a new observation of mean weight around its prediction, in the units of y."""
+    fit, k, model = output.fit, output.k, output.fit.noise_model
+    square = output.unit**2
+    residual = float(fit.per_regression(lambda part: part.noise_variance.residual)[k]) * square
+    constant = residual if model is None else float(model.flat[k]) * square
+    noise = {
+        "sigma2": float(fit.per_regression(lambda part: part.noise_variance.sigma2)[k]) * square,
+        "residual": residual,
+        "weight": fit.mean_weight,
+        "correlated": bool(fit.has_covariance[k]),
+        "constant": constant,
+    }
+    logs = None if model is None else model.logs[k]
+    if model is None or logs is None:
+        return noise
+    return noise | {
+        "constant": None,
+        "logs": _predictor(logs, 0, shared),
+        "share": float(model.share[k]),
+        "factor": float(model.factor[k]) * square,
+        "low": float(model.low[k]),
+        "high": float(model.high[k]),
+    }

@@ -1,0 +1,546 @@
+// The panel: controls, results, curve, differences from the reference, and nearest rows.
+
+const CURVE_POINTS = 61, SPARK_POINTS = 25, MOST_CATEGORIES = 30, NEAREST = 5, SHOWN_CONTROLS = 12;
+
+class Explorer {
+  constructor(root, spec) {
+    this.root = root;
+    this.spec = spec;
+    this.controls = spec.controls;
+    for (const control of this.controls) control.missingLabel = spec.missing_label;
+    this.columns = new Columns(this.controls);
+    this.model = new Model(spec.prediction);
+    this.observations = new Observations(spec.observations, this.model);
+    this.rows = spec.rows && new TrainingRows(spec.rows, this.model);
+    this.start = this.controls.map((control) => control.start);
+    this.values = [...this.start];
+    this.reference = [...this.start];
+    this.level = spec.level;
+    this.threshold = null;
+    this.order = this.controls.map((_, j) => j)
+      .sort((a, b) => relevanceOf(this.controls[b]) - relevanceOf(this.controls[a]) || a - b);
+    this.shown = this.order[0];
+    this.readLink();
+    this.build();
+    this.update();
+  }
+
+  find(name) {
+    return this.root.querySelector(`.ux-${name}`);
+  }
+
+  // ---------------------------------------------------------- building
+
+  build() {
+    const { spec } = this;
+    this.find("target").textContent = spec.target;
+    const level = this.find("level");
+    spec.observations.levels.forEach((value, i) => {
+      level.add(new Option(`${Number((100 * value).toFixed(4))} %`, i, false, i === this.level));
+    });
+    level.onchange = () => this.set(() => (this.level = Number(level.value)));
+    const threshold = this.find("threshold");
+    if (this.threshold !== null) threshold.value = this.threshold;
+    threshold.oninput = () => this.set(() => {
+      const value = threshold.valueAsNumber;
+      this.threshold = Number.isFinite(value) ? value : null;
+    });
+    this.buildControls();
+    const chosen = this.find("shown");
+    for (const j of this.order) chosen.add(new Option(this.controls[j].name, j, false, j === this.shown));
+    chosen.onchange = () => this.show(Number(chosen.value));
+    this.find("pin").onclick = () => this.set(() => (this.reference = [...this.values]));
+    this.find("reset").onclick = () => this.set(() => {
+      this.values = [...this.start];
+      this.reference = [...this.start];
+      this.writeControls();
+    });
+    this.find("link").onclick = (e) => this.copied(e.target, this.link());
+    this.find("row").onclick = (e) => this.copied(e.target, this.tableRow());
+    this.find("notes").replaceChildren(...spec.notes.map((text) => node("li", {}, text)));
+    this.dragOnCurve();
+    new ResizeObserver(() => this.resize()).observe(this.find("results"));
+  }
+
+  buildControls() {
+    this.inputs = [];
+    const few = this.find("controls"), more = this.find("more-controls");
+    this.order.forEach((j, i) => (i < SHOWN_CONTROLS ? few : more).appendChild(this.control(j)));
+    const rest = this.order.length - SHOWN_CONTROLS;
+    this.find("more").hidden = rest <= 0;
+    if (rest > 0) this.find("more-title").textContent = `${rest} further inputs, in the order of their relevance`;
+  }
+
+  control(j) {
+    const control = this.controls[j], box = node("div", { class: "ux-control" });
+    const id = `${this.root.id}-${j}`, name = node("button", { type: "button", class: "ux-name" }, control.name);
+    name.title = "Show the curve of this input";
+    name.onclick = () => this.show(j);
+    const head = node("div", { class: "ux-control-head" });
+    head.append(name, node("span", { class: "ux-relevance" }, relevanceText(control)));
+    box.append(head);
+    const write = control.kind === "category" || control.kind === "boolean"
+      ? this.menu(j, id, head) : this.slider(j, id, head, box);
+    this.inputs[j] = { box, write, name };
+    write();
+    return box;
+  }
+
+  menu(j, id, head) {
+    const control = this.controls[j];
+    const labels = control.kind === "boolean" ? ["false", "true"] : control.labels;
+    const menu = node("select", { id, "aria-label": control.name });
+    labels.forEach((label, i) => menu.add(new Option(label, i)));
+    menu.onchange = () => this.change(j, Number(menu.value));
+    head.append(menu);
+    return () => (menu.value = String(this.values[j]));
+  }
+
+  slider(j, id, head, box) {
+    const control = this.controls[j], isDate = control.kind === "date";
+    const [low, high] = this.range(control);
+    const slider = node("input", { type: "range", id, min: low, max: high, step: "any", "aria-label": control.name });
+    const typed = node("input", { type: isDate ? "date" : control.kind === "time" ? "time" : "number", step: "any", class: "ux-typed", "aria-label": `${control.name}, value` });
+    slider.oninput = () => this.change(j, this.stepped(control, slider.valueAsNumber));
+    slider.onkeydown = (event) => {
+      const steps = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 }[event.key];
+      if (!steps) return;
+      event.preventDefault();
+      this.change(j, clip(this.stepped(control, this.values[j]) + steps * control.step, low, high));
+    };
+    typed.onchange = () => {
+      const value = Explorer.typedValue(control, typed);
+      if (Number.isFinite(value)) this.change(j, value);
+      else this.inputs[j].write();
+    };
+    const spark = document.createElementNS(SVG, "svg");
+    spark.setAttribute("class", "ux-spark-box");
+    spark.setAttribute("aria-hidden", "true");
+    spark.onclick = () => this.show(j);
+    head.append(typed);
+    box.append(spark, slider);
+    box.spark = spark;
+    return () => {
+      const value = this.values[j];
+      slider.value = value;
+      slider.setAttribute("aria-valuetext", valueText(control, value));
+      if (document.activeElement !== typed || typed.type !== "number") {
+        typed.value = typed.type === "number" ? Number(value.toPrecision(7)) : isDate ? dateText(value) : timeText(value);
+      }
+    };
+  }
+
+  static typedValue(control, typed) {
+    if (control.kind === "date") return typed.valueAsNumber / 86400000;
+    if (control.kind === "time") return typed.valueAsNumber / 86400000;
+    return typed.valueAsNumber;
+  }
+
+  stepped(control, value) {
+    const stepped = Math.round(value / control.step) * control.step;
+    return Number(stepped.toPrecision(12));
+  }
+
+  // Values that a slider reaches: a tenth of the range beyond either end.
+  range(control) {
+    const beyond = 0.1 * (control.high - control.low) || Math.abs(control.low) || 1;
+    const low = control.low >= 0 ? Math.max(0, control.low - beyond) : control.low - beyond;
+    return control.kind === "time" ? [0, 1] : [low, control.high + beyond];
+  }
+
+  // ---------------------------------------------------------- changes
+
+  set(change) {
+    change();
+    this.update();
+  }
+
+  change(j, value) {
+    this.values[j] = value;
+    this.inputs[j].write();
+    this.update(j);
+  }
+
+  show(j) {
+    this.shown = j;
+    this.find("shown").value = String(j);
+    this.update();
+  }
+
+  writeControls() {
+    for (const { write } of this.inputs) write();
+  }
+
+  // Results are drawn before the next frame, small curves and the table when nothing moves.
+  update(changed) {
+    if (changed !== this.shown) this.curve = null;
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = null;
+      this.draw();
+      clearTimeout(this.later);
+      this.later = setTimeout(() => this.drawLater(), 60);
+    });
+  }
+
+  resize() {
+    const width = this.find("results").clientWidth;
+    if (width && width !== this.width) {
+      this.width = width;
+      this.update(this.shown);
+    }
+  }
+
+  point(values) {
+    return new Point(this.observations, this.columns.encoded(values));
+  }
+
+  results(values) {
+    const point = this.point(values), level = this.spec.observations.levels[this.level];
+    return {
+      point,
+      estimate: point.estimate,
+      mean: point.meanInterval(level),
+      observation: point.observationInterval(this.level),
+    };
+  }
+
+  with(j, value, base = this.values) {
+    const values = [...base];
+    values[j] = value;
+    return values;
+  }
+
+  // ---------------------------------------------------------- drawing
+
+  draw() {
+    const now = this.results(this.values);
+    this.now = now;
+    const size = now.observation[1] - now.observation[0];
+    this.size = Number.isFinite(size) && size > 0 ? size / 4 : now.point.standardError;
+    this.drawAnswer(now);
+    this.drawStatus(now);
+    this.drawCurve();
+  }
+
+  text(value) {
+    return numberText(value, this.size);
+  }
+
+  drawAnswer(now) {
+    const level = this.find("level").selectedOptions[0]?.text ?? "";
+    const se = now.point.standardError, between = ([a, b]) => `${this.text(a)} to ${this.text(b)}`;
+    this.find("estimate").textContent = this.text(now.estimate);
+    this.find("se").textContent = `standard error ${numberText(se, se)}`;
+    this.find("observation").textContent = between(now.observation);
+    this.find("mean").textContent = between(now.mean);
+    for (const one of this.root.querySelectorAll(".ux-level-text")) one.textContent = level;
+    const shown = this.threshold !== null;
+    this.find("exceedance-row").hidden = !shown;
+    if (shown) {
+      this.find("exceedance-name").textContent = `Probability that an observation exceeds ${this.threshold}`;
+      this.find("exceedance").textContent = probabilityText(now.point.exceedance(this.threshold));
+    }
+    const reference = this.isReference ? null : this.point(this.reference).estimate;
+    drawRuler(this.find("ruler"), this.find("answer").clientWidth - 34, now, reference, this.observed, this.threshold);
+    this.find("ruler").setAttribute("aria-label", `${this.spec.target}: estimate ${this.text(now.estimate)}, new observation ${between(now.observation)}, mean ${between(now.mean)}`);
+  }
+
+  get isReference() {
+    return this.values.every((value, j) => value === this.reference[j]);
+  }
+
+  // Observations of the training rows, for the ruler.
+  get observed() {
+    if (this.storedObserved) return this.storedObserved;
+    const values = this.rows ? [...this.rows.y] : [];
+    const range = values.length ? limits(values, 0) : [...this.now.observation];
+    const span = range[1] - range[0];
+    this.storedObserved = { values, range, floor: range[0] - span, ceiling: range[1] + span };
+    return this.storedObserved;
+  }
+
+  drawStatus(now) {
+    const beyond = [];
+    this.controls.forEach((control, j) => {
+      if (control.kind === "category" || control.kind === "boolean") return;
+      const value = this.values[j], slack = 1e-9 * (control.high - control.low);
+      const isBeyond = value < control.low - slack || value > control.high + slack;
+      this.inputs[j].box.classList.toggle("ux-is-beyond", isBeyond);
+      if (isBeyond) beyond.push(control.name);
+    });
+    const status = this.find("status");
+    const isOutside = now.point.link.isOutside;
+    status.className = `ux-status ${beyond.length || isOutside ? "ux-warn" : "ux-ok"}`;
+    status.textContent = beyond.length
+      ? `Extrapolating in ${beyond.join(", ")}: outside the range of the training rows.`
+      : isOutside
+        ? "An unusual combination of inputs: farther from the training rows than these are from each other."
+        : "Inside the range of the training rows.";
+  }
+
+  drawCurve() {
+    const control = this.controls[this.shown], svg = this.find("curve");
+    const width = this.find("curve-box").clientWidth;
+    if (!this.curve) this.curve = this.computedCurve();
+    const curve = { ...this.curve, value: this.values[this.shown], now: this.now };
+    const isMenu = control.kind === "category" || control.kind === "boolean";
+    const labels = control.kind === "boolean" ? { ...control, labels: ["false", "true"] } : control;
+    this.drawn = isMenu
+      ? drawCategories(svg, width, curve, labels, this.threshold)
+      : drawCurve(svg, width, curve, control, this.threshold);
+    svg.setAttribute("aria-label", `Prediction of ${this.spec.target} by ${control.name}, other inputs as they are`);
+    for (const [j, { name }] of this.inputs.entries()) name.setAttribute("aria-pressed", String(j === this.shown));
+  }
+
+  computedCurve() {
+    const j = this.shown, control = this.controls[j];
+    const at = (value) => ({ value, ...this.results(this.with(j, value)) });
+    if (control.kind === "boolean") return { points: [0, 1].map(at) };
+    if (control.kind === "category") {
+      const indices = control.labels.map((_, i) => i);
+      const few = indices.slice(0, MOST_CATEGORIES);
+      if (!few.includes(this.values[j])) few[few.length - 1] = this.values[j];
+      this.find("curve-note").textContent = few.length < indices.length ? `The first ${few.length} of ${indices.length} categories.` : "";
+      return { points: few.map(at) };
+    }
+    this.find("curve-note").textContent = "";
+    const [low, high] = this.range(control), points = [];
+    for (let i = 0; i < CURVE_POINTS; i++) points.push(at(low + (i / (CURVE_POINTS - 1)) * (high - low)));
+    return { points, low, high, rug: this.rows ? this.rows.column(j) : [] };
+  }
+
+  dragOnCurve() {
+    const svg = this.find("curve");
+    const move = (event) => {
+      const control = this.controls[this.shown], box = svg.getBoundingClientRect();
+      if (this.drawn.rowAt) return this.change(this.shown, this.drawn.rowAt(event.clientY - box.top));
+      const [low, high] = this.range(control);
+      const value = this.stepped(control, this.drawn.valueAt(event.clientX - box.left));
+      return this.change(this.shown, clip(value, low, high));
+    };
+    svg.onpointerdown = (event) => {
+      svg.setPointerCapture(event.pointerId);
+      move(event);
+    };
+    svg.onpointermove = (event) => event.buttons && move(event);
+  }
+
+  drawLater() {
+    this.drawDifferences();
+    this.drawNearest();
+    this.drawSparks();
+    this.root.dispatchEvent(new CustomEvent("ulmus-explorer-drawn"));
+  }
+
+  // Small curves of the mean, on a common scale, so that flat ones have no effect.
+  drawSparks() {
+    const curves = [];
+    this.controls.forEach((control, j) => {
+      const { spark } = this.inputs[j].box;
+      if (!spark || !spark.clientWidth) return;
+      const [low, high] = this.range(control), points = [];
+      for (let i = 0; i < SPARK_POINTS; i++) {
+        const value = low + (i / (SPARK_POINTS - 1)) * (high - low);
+        points.push([value, this.meanAt(this.with(j, value))]);
+      }
+      curves.push({ j, low, high, points, spark });
+    });
+    const domain = limits(curves.flatMap((one) => one.points.map((p) => p[1])), 0.08);
+    for (const { j, low, high, points, spark } of curves) {
+      drawSpark(spark, spark.clientWidth, points, domain, low, high, this.values[j]);
+    }
+  }
+
+  // The estimate alone.
+  meanAt(values) {
+    const x = this.columns.encoded(values), mean = this.model.mean(x), { family } = this.observations;
+    return family ? family.mean(mean, Math.sqrt(this.model.unitNoise(x) / this.model.noise.weight)) : mean;
+  }
+
+  drawDifferences() {
+    const table = this.find("differences"), level = this.spec.observations.levels[this.level];
+    const changed = this.order.filter((j) => this.values[j] !== this.reference[j]);
+    this.find("differences-note").textContent = changed.length
+      ? "Each line changes one input of the reference; the last one changes all. Intervals are for the difference of the means."
+      : "Move an input to see what it changes. “Set as reference” keeps the present values for comparison.";
+    table.hidden = !changed.length;
+    if (!changed.length) return;
+    const base = this.point(this.reference), body = table.tBodies[0];
+    const lines = changed.map((j) => [
+      this.controls[j].name,
+      `${valueText(this.controls[j], this.reference[j])} → ${valueText(this.controls[j], this.values[j])}`,
+      difference(this.model, this.point(this.with(j, this.values[j], this.reference)), base, level),
+    ]);
+    if (changed.length > 1) lines.push(["all inputs", "", difference(this.model, this.now.point, base, level)]);
+    body.replaceChildren(...lines.map(([name, change, found]) => this.differenceRow(name, change, found)));
+  }
+
+  differenceRow(name, change, { estimate, standardError, interval }) {
+    const row = document.createElement("tr");
+    const text = (value) => numberText(value, standardError || this.size);
+    const signed = (value) => (value > 0 ? `+${text(value)}` : text(value));
+    row.append(
+      node("th", { scope: "row" }, name),
+      node("td", {}, change),
+      node("td", { class: "ux-number" }, signed(estimate)),
+      node("td", { class: "ux-number" }, `${signed(interval[0])} to ${signed(interval[1])}`),
+    );
+    return row;
+  }
+
+  drawNearest() {
+    const box = this.find("nearest-box");
+    box.hidden = !this.rows;
+    if (!this.rows) return;
+    const table = this.find("nearest"), found = this.rows.nearest(this.columns.encoded(this.values), NEAREST);
+    const shown = this.order.filter((j) => this.controls[j].shown).slice(0, 6);
+    const head = ["row", this.spec.target, ...shown.map((j) => this.controls[j].name)];
+    table.tHead.rows[0].replaceChildren(...head.map((text) => node("th", { scope: "col" }, text)));
+    table.tBodies[0].replaceChildren(...found.map((i) => {
+      const row = document.createElement("tr");
+      row.append(node("th", { scope: "row" }, String(this.rows.index[i] + 1)), node("td", { class: "ux-number" }, numberText(this.rows.y[i], this.size)));
+      for (const j of shown) row.append(node("td", {}, valueText(this.controls[j], this.rows.value(i, j))));
+      return row;
+    }));
+  }
+
+  // ---------------------------------------------------------- links and rows
+
+  link() {
+    const query = new URLSearchParams();
+    this.controls.forEach((control, j) => {
+      if (this.values[j] !== this.start[j]) query.set(control.name, valueText(control, this.values[j], true));
+    });
+    query.set("level", this.spec.observations.levels[this.level]);
+    if (this.threshold !== null) query.set("threshold", this.threshold);
+    return `${location.href.split("#")[0]}#${query}`;
+  }
+
+  readLink() {
+    if (!this.spec.reads_link || location.hash.length < 2) return;
+    const query = new URLSearchParams(location.hash.slice(1));
+    this.controls.forEach((control, j) => {
+      const text = query.get(control.name);
+      if (text === null) return;
+      const value = parsedValue(control, text);
+      if (value !== null) this.values[j] = value;
+    });
+    const level = this.spec.observations.levels.indexOf(Number(query.get("level")));
+    if (level >= 0) this.level = level;
+    const threshold = query.get("threshold");
+    if (threshold && Number.isFinite(Number(threshold))) this.threshold = Number(threshold);
+  }
+
+  // Names and values, separated by tabs, as a spreadsheet pastes them.
+  tableRow() {
+    const { point, observation, mean } = this.now;
+    const names = this.controls.map((control) => control.name);
+    const results = {
+      estimate: point.estimate, std_error: point.standardError,
+      conf_low: mean[0], conf_high: mean[1], pred_low: observation[0], pred_high: observation[1],
+    };
+    const values = this.controls.map((control, j) => valueText(control, this.values[j], true));
+    const head = [...names, ...Object.keys(results)], row = [...values, ...Object.values(results)];
+    return `${head.join("\t")}\n${row.join("\t")}\n`;
+  }
+
+  async copied(button, text) {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = node("textarea", { class: "ux-clipboard" });
+      area.value = text;
+      this.root.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+    this.root.dataset.copied = text;
+    const before = (button.dataset.text ??= button.textContent);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = before), 1200);
+  }
+}
+
+// Some training rows, and where they are behind the input map.
+class TrainingRows {
+  constructor(spec, model) {
+    this.model = model;
+    this.index = unpacked(spec.index);
+    this.codes = unpacked(spec.codes);
+    this.y = unpacked(spec.y);
+    this.mapped = unpacked(spec.mapped);
+    this.matrix = spec.matrix && unpacked(spec.matrix);
+    this.diagonal = spec.diagonal;
+    this.width = spec.codes.shape[1];
+  }
+
+  value(i, j) {
+    const code = this.codes[i * this.width + j];
+    return code;
+  }
+
+  column(j) {
+    const out = [];
+    for (let i = 0; i < this.index.length; i++) out.push(this.value(i, j));
+    return out.filter(Number.isFinite);
+  }
+
+  // Positions of the nearest rows, by inputs behind the map.
+  nearest(x, count) {
+    const z = this.mappedInputs(x), d = z.length, n = this.index.length;
+    const distance = new Float64Array(n);
+    for (let i = 0; i < n; i++) {
+      for (let j = 0; j < d; j++) distance[i] += (this.mapped[i * d + j] - z[j]) ** 2;
+    }
+    return [...distance.keys()].sort((a, b) => distance[a] - distance[b]).slice(0, count);
+  }
+
+  mappedInputs(x) {
+    const z = this.model.inputs[this.model.predictor.inputs].of(x);
+    if (!this.matrix) return z;
+    const d = z.length;
+    if (this.diagonal) return z.map((value, j) => value * this.matrix[j]);
+    const out = new Float64Array(d);
+    for (let i = 0; i < d; i++) for (let j = 0; j < d; j++) out[j] += z[i] * this.matrix[i * d + j];
+    return out;
+  }
+}
+
+function relevanceOf(control) {
+  return control.relevance ? control.relevance[0] : 0;
+}
+
+function relevanceText(control) {
+  if (!control.relevance) return "";
+  const [share] = control.relevance;
+  if (share === 0) return "not used";
+  return share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+}
+
+function parsedValue(control, text) {
+  if (control.kind === "category") {
+    const i = control.labels.indexOf(text === "" ? control.missingLabel : text);
+    return i < 0 ? null : i;
+  }
+  if (control.kind === "boolean") return text === "true" ? 1 : 0;
+  if (control.kind === "date") {
+    const days = Date.parse(text.replace(" ", "T") + (text.length > 10 ? "Z" : "")) / 86400000;
+    return Number.isFinite(days) ? days : null;
+  }
+  if (control.kind === "time") {
+    const [hours, minutes] = text.split(":").map(Number);
+    const share = (hours + minutes / 60) / 24;
+    return Number.isFinite(share) ? share : null;
+  }
+  const number = Number(text);
+  return text.trim() !== "" && Number.isFinite(number) ? number : null;
+}
+
+function node(name, attributes, text) {
+  const out = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes ?? {})) out.setAttribute(key, value);
+  if (text !== undefined) out.textContent = text;
+  return out;
+}
