@@ -8,6 +8,7 @@ import typer
 
 from ulmus.cli.demo import demo
 from ulmus.cli.effects import average, compare, slope
+from ulmus.cli.explore import explore
 from ulmus.cli.export import export
 from ulmus.cli.fit import fit
 from ulmus.cli.predict import predict
@@ -15,7 +16,7 @@ from ulmus.cli.report import report
 from ulmus.version import __version__
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-for command in (fit, predict, report, average, compare, slope, export, demo):
+for command in (fit, predict, report, average, compare, slope, explore, export, demo):
     app.command()(command)
 
 

@@ -11,8 +11,8 @@ from ulmus.core.arrays.backend import to_numpy
 
 Packed = dict[str, Any]
 TYPES = {np.dtype(name): name for name in ("f8", "f4", "i4", "i2")}
-# Largest number of 16 bits.
-LARGEST = 2**15 - 1
+# Largest numbers of these bits.
+LARGEST = {16: 2**15 - 1, 32: 2**31 - 1}
 
 
 def packed(array: Any, *, single: bool = False) -> Packed:
@@ -27,19 +27,19 @@ def packed(array: Any, *, single: bool = False) -> Packed:
 
 
 def lower_triangle(matrix: Any) -> Packed:
-    """The lower triangle of a symmetric matrix, row after row."""
-    a = to_numpy(matrix)
+    """The lower triangle of a symmetric matrix, row after row, as whole numbers of 16 bits."""
+    a = to_numpy(matrix).astype(float)
     symmetric = 0.5 * (a + a.T)
-    return packed(symmetric[np.tril_indices(len(a))].astype(a.dtype))
+    return quantised_rows(symmetric[np.tril_indices(len(a))][None, :])
 
 
-def quantised_rows(matrix: Any) -> Packed:
-    """A matrix as whole numbers of 16 bits, in units of its rows.
+def quantised_rows(matrix: Any, bits: int = 16) -> Packed:
+    """A matrix as whole numbers of 16 or 32 bits, in a unit for each row.
 
-    Products of a row with a vector have an error of about 1e-5 of their terms.
+    Products of a row with a vector have an error of about 1e-5, or 1e-10, of their terms.
     """
     a = to_numpy(matrix).astype(float)
     largest = np.max(np.abs(a), axis=1, initial=0.0)
-    unit = np.where(largest > 0, largest, 1.0) / LARGEST
-    whole = np.round(a / unit[:, None]).astype(np.int16)
+    unit = np.where(largest > 0, largest, 1.0) / LARGEST[bits]
+    whole = np.round(a / unit[:, None]).astype(f"i{bits // 8}")
     return {**packed(whole), "unit": packed(unit)}

@@ -23,8 +23,10 @@ from ulmus.tables import (
 )
 from ulmus.tables.columns import DurationColumn
 
-# A column of at most so many different whole numbers has steps of one.
+# A range of whole numbers up to this has steps of one.
 MOST_STEPS = 2000
+# With at most so many distinct values, a slider moves between these.
+MOST_VALUES = 12
 MISSING = "(missing)"
 
 
@@ -120,7 +122,15 @@ def _number(column: Column, low: float, high: float, codes: np.ndarray | None) -
         return control | {"kind": "date", "step": 1.0 if "day" not in column.seasons else 1 / 24}
     if isinstance(column, TimeColumn):
         return control | {"kind": "time", "step": 1 / 1440}
-    return control | {"step": _step(low, high, codes)}
+    return control | {"step": _step(low, high, codes), "values": _values(codes)}
+
+
+def _values(codes: np.ndarray | None) -> list[float] | None:
+    """The distinct values of a column, if they are few."""
+    if codes is None:
+        return None
+    values = np.unique(codes[np.isfinite(codes)])
+    return values.tolist() if len(values) <= MOST_VALUES else None
 
 
 def _step(low: float, high: float, codes: np.ndarray | None) -> float:

@@ -110,9 +110,13 @@ class LinkPoint {
 
   // Jackknife+ with residuals in units of their standard deviations.
   conformal({ ranks: [low, high], signed }) {
-    const { residuals, shifts } = this.observations, scale = this.residualSd;
+    const { residuals, shifts, sorted } = this.observations, scale = this.residualSd;
+    if (!shifts) {
+      const [below, above] = signed ? [sorted.signed, sorted.signed] : [sorted.negative, sorted.size];
+      return [this.mean + scale * below[low], this.mean + scale * above[high]];
+    }
     const n = residuals.length, below = new Float64Array(n), above = new Float64Array(n);
-    const shift = shifts ? shifts.times(this.state.coordinates) : new Float64Array(n);
+    const shift = shifts.times(this.state.coordinates);
     for (let i = 0; i < n; i++) {
       const size = signed ? residuals[i] : Math.abs(residuals[i]);
       below[i] = (signed ? size : -size) * scale - shift[i];
@@ -155,6 +159,11 @@ class Observations {
     this.residuals = spec.residuals && unpacked(spec.residuals);
     this.shifts = spec.shifts && new Rows(spec.shifts);
     this.shape = spec.shape && new ResidualShape(spec.shape);
+    if (this.residuals) {
+      const size = this.residuals.map(Math.abs).sort();
+      const negative = size.map((value) => -value).sort();
+      this.sorted = { signed: this.residuals.slice().sort(), size, negative };
+    }
     this.leverageLimit = spec.leverage_limit;
     this.family = spec.family ? responseFamily(spec.family) : null;
   }

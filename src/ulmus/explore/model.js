@@ -17,12 +17,54 @@ class Rows {
     this.unit = unpacked(spec.unit);
   }
 
+  // Four rows at a time, which reads the vector less often.
   times(vector) {
-    const out = new Float64Array(this.count), { width } = this;
-    for (let i = 0; i < this.count; i++) {
-      out[i] = this.unit[i] * dot(this.values, vector, i * width, width);
+    const { count, width, values, unit } = this;
+    const out = new Float64Array(count);
+    let i = 0;
+    for (; i + 4 <= count; i += 4) {
+      let a = 0, b = 0, c = 0, d = 0;
+      const first = i * width, second = first + width, third = second + width, last = third + width;
+      for (let j = 0; j < width; j++) {
+        const value = vector[j];
+        a += values[first + j] * value;
+        b += values[second + j] * value;
+        c += values[third + j] * value;
+        d += values[last + j] * value;
+      }
+      out[i] = unit[i] * a;
+      out[i + 1] = unit[i + 1] * b;
+      out[i + 2] = unit[i + 2] * c;
+      out[i + 3] = unit[i + 3] * d;
     }
+    for (; i < count; i++) out[i] = unit[i] * dot(values, vector, i * width, width);
     return out;
+  }
+}
+
+// The numbers of a matrix whose rows are whole numbers of a unit each.
+function restored(spec) {
+  const values = unpacked(spec), unit = unpacked(spec.unit), width = spec.shape[1];
+  return Float64Array.from(values, (value, i) => value * unit[Math.floor(i / width)]);
+}
+
+// A symmetric matrix by its lower triangle, whose entries are whole numbers of a unit.
+class Triangle {
+  constructor(spec) {
+    this.values = unpacked(spec);
+    this.unit = unpacked(spec.unit)[0];
+  }
+
+  // c'Gc.
+  form(c) {
+    const { values } = this;
+    let total = 0;
+    for (let i = 0, at = 0; i < c.length; i++) {
+      let row = 0;
+      for (let j = 0; j < i; j++) row += values[at++] * c[j];
+      total += c[i] * (2 * row + values[at++] * c[i]);
+    }
+    return this.unit * total;
   }
 }
 
@@ -89,9 +131,10 @@ class Predictor {
   constructor(spec) {
     const layer = spec.layer;
     this.inputs = layer.inputs;
-    [this.members, this.units, this.d] = layer.weights.shape;
+    [this.members, this.units] = layer.size;
+    this.active = unpacked(layer.active);
     this.constant = layer.constant;
-    this.weights = unpacked(layer.weights);
+    this.weights = restored(layer.weights);
     this.biases = unpacked(layer.biases);
     [this.activation, this.slope] = ACTIVATIONS[layer.activation];
     this.coefficients = unpacked(spec.coefficients);
@@ -99,9 +142,12 @@ class Predictor {
     this.width = this.units + this.constant;
   }
 
-  // Features, member after member; slopes of the units too, if an array for them is given.
-  features(z, slopes) {
-    const { members, units, d, constant, weights, biases } = this;
+  // Features at all inputs of the layer, member after member; slopes of the units too, if an
+  // array for them is given.
+  features(inputs, slopes) {
+    const { members, units, active, constant, weights, biases } = this, d = active.length;
+    const z = new Float64Array(d);
+    for (let j = 0; j < d; j++) z[j] = inputs[active[j]];
     const h = new Float64Array(members * this.width);
     let at = 0, row = 0;
     for (let m = 0; m < members; m++) {
@@ -132,15 +178,15 @@ class Predictor {
     return average(this.outputs(this.features(z)));
   }
 
-  // Derivative of the mean by the inputs of the layer.
-  gradient(slopes) {
-    const { members, units, d, constant, weights, coefficients } = this;
-    const out = new Float64Array(d);
+  // Derivative of the mean by all inputs of the layer, of which there are some.
+  gradient(slopes, size) {
+    const { members, units, active, constant, weights, coefficients } = this, d = active.length;
+    const out = new Float64Array(size);
     let row = 0;
     for (let m = 0; m < members; m++) {
       for (let k = 0; k < units; k++, row++) {
         const factor = (coefficients[m * this.width + constant + k] * slopes[row]) / members;
-        for (let j = 0, w = row * d; j < d; j++, w++) out[j] += factor * weights[w];
+        for (let j = 0, w = row * d; j < d; j++, w++) out[active[j]] += factor * weights[w];
       }
     }
     return out;
@@ -157,17 +203,6 @@ function dot(a, b, start, length) {
   let sum = 0;
   for (let i = 0; i < length; i++) sum += a[start + i] * b[i];
   return sum;
-}
-
-// c'Gc of the lower triangle of a symmetric matrix.
-function quadratic(triangle, c) {
-  let total = 0;
-  for (let i = 0, at = 0; i < c.length; i++) {
-    let row = 0;
-    for (let j = 0; j < i; j++) row += triangle[at++] * c[j];
-    total += c[i] * (2 * row + triangle[at++] * c[i]);
-  }
-  return total;
 }
 
 // The quantities at a point that are linear in its features; differences of points have those of
@@ -189,10 +224,11 @@ class Model {
     this.inputs = spec.inputs.map((one) => new Inputs(one));
     this.predictor = new Predictor(spec.mean);
     const forms = spec.forms;
+    this.features = unpacked(forms.features);
     this.coordinates = new Rows(forms.coordinates);
-    this.lengths = unpacked(forms.lengths);
-    this.single = unpacked(forms.single);
-    this.distinct = unpacked(forms.distinct);
+    this.lengths = new Triangle(forms.lengths);
+    this.single = new Triangle(forms.single);
+    this.distinct = new Triangle(forms.distinct);
     this.scale = forms.scale;
     this.shares = forms.shares;
     this.alpha = spec.alpha && unpacked(spec.alpha);
@@ -228,13 +264,15 @@ class Model {
     const map = this.map
       ? this.mapShifts(z, h, slopes)
       : this.folds.map((fold) => fold.mean(inputs(fold.inputs)));
-    return new LinearState(this.predictor.outputs(h), alpha, map, this.coordinates.times(h));
+    const used = new Float64Array(this.features.length);
+    for (let i = 0; i < used.length; i++) used[i] = h[this.features[i]];
+    return new LinearState(this.predictor.outputs(h), alpha, map, this.coordinates.times(used));
   }
 
   // Shifts due to the choice of the map to first order: those that are added, then subtracted.
   mapShifts(z, h, slopes) {
     const { count, changes, diagonal } = this.map;
-    const gradient = this.predictor.gradient(slopes);
+    const gradient = this.predictor.gradient(slopes, z.length);
     const d = z.length;
     const added = [], subtracted = [];
     for (let r = 0; r < count; r++) {
@@ -258,8 +296,8 @@ class Model {
     let squares = 0;
     for (const value of state.members) squares += (value - mean) ** 2;
     const spread = squares / Math.max(M - 1, 1);
-    const A = Math.max(quadratic(this.single, state.coordinates), 0) * this.scale;
-    const U = quadratic(this.distinct, state.coordinates) * this.scale;
+    const A = Math.max(this.single.form(state.coordinates), 0) * this.scale;
+    const U = this.distinct.form(state.coordinates) * this.scale;
     let given = this.shares[0] * A + this.shares[1] * U + spread / M;
     if (given < 0) {
       const naive = A / M + ((M - 1) / M) * U;
@@ -285,7 +323,7 @@ class Model {
   }
 
   leverage(state) {
-    return Math.max(quadratic(this.lengths, state.coordinates), 0);
+    return Math.max(this.lengths.form(state.coordinates), 0);
   }
 
   // Variance of an observation of weight one around its prediction.

@@ -75,12 +75,11 @@ class Output:
         return float(self.fit.ensemble.unit[self.k])
 
 
-def prediction_arrays(output: Output, small: SmallForms) -> dict[str, Any]:
-    """What predictions, their variances and the noise of new observations are computed from."""
+def prediction_arrays(output: Output) -> dict[str, Any]:
+    """What predictions and their variances are computed from, without the forms."""
     fit, shared = output.fit, SharedInputs()
     arrays = {
         "mean": _predictor(fit.ensemble, output.k, shared),
-        "forms": _forms(output, small),
         "alpha": _alpha(output),
         "folds": _folds(output, shared),
         "map": _first_order_map(output),
@@ -131,46 +130,52 @@ def _equal(a: Inputs, b: Inputs) -> bool:
     return all(np.array_equal(to_numpy(x), to_numpy(y)) for x, y in pairs)
 
 
-def _layer(layer: HiddenLayer, shared: SharedInputs, *, single: bool = False) -> dict[str, Any]:
+def _layer(
+    layer: HiddenLayer, shared: SharedInputs, *, approximate: bool = False
+) -> dict[str, Any]:
     if not isinstance(layer.activation, str):
         text = "is a function, which a page cannot contain"
         remedies = (Setting("activation", "tanh", "fit with a name such as {}"),)
         name = getattr(layer.activation, "__name__", "function")
         raise InputError(Message("activation-not-exported", text, "activation", name, remedies))
+    W = to_numpy(layer.W)
+    active = np.flatnonzero(np.any(W != 0, axis=(0, 1)))  # the map drops other inputs
+    weights = W[:, :, active].reshape(-1, len(active))
     return {
-        "weights": packed(layer.W, single=single),
-        "biases": packed(layer.b, single=single),
+        "size": list(W.shape[:2]),
+        "active": packed(active),
+        "weights": quantised_rows(weights, 16 if approximate else 32),
+        "biases": packed(layer.b),
         "inputs": shared.index(layer.inputs),
         "activation": layer.activation,
         "constant": int(layer.constant),
     }
 
 
-def _predictor(
-    ensemble: Ensemble, k: int, shared: SharedInputs, *, single: bool = False
-) -> dict[str, Any]:
+def _predictor(ensemble: Ensemble, k: int, shared: SharedInputs) -> dict[str, Any]:
     """Layer, coefficients (M, N') and shift of one output."""
-    shift = float(ensemble.shift[k]) if ensemble.layer.constant else 0.0
-    coefficients = ensemble.coefficients[:, :, k]
     return {
-        "layer": _layer(ensemble.layer, shared, single=single),
-        "coefficients": packed(coefficients, single=single),
-        "shift": shift,
+        "layer": _layer(ensemble.layer, shared),
+        "coefficients": packed(ensemble.coefficients[:, :, k]),
+        "shift": float(ensemble.shift[k]) if ensemble.layer.constant else 0.0,
     }
 
 
 # ------------------------------------------------------------ variances
 
 
-def _forms(output: Output, small: SmallForms) -> dict[str, Any]:
+def form_arrays(output: Output, small: SmallForms) -> dict[str, Any]:
+    """The forms of low rank: coordinates and their matrices."""
     name, part = output.fit.estimates[0], small.forms.parts[output.index]
     pairs, j = part.pairs[ESTIMATES[name].pairing], output.column
     f = j if pairs.single.shape[0] > 1 else 0
     M = output.fit.ensemble.n_members
+    features = np.flatnonzero(np.any(to_numpy(part.C) != 0, axis=0))
     means = np.eye(2)  # of the form over members, and over pairs of them
     shares = ESTIMATES[name].part(means[0], means[1], M)
     return {
-        "coordinates": quantised_rows(part.C),
+        "features": packed(features),
+        "coordinates": quantised_rows(to_numpy(part.C)[:, features]),
         "lengths": lower_triangle(part.lengths),
         "single": lower_triangle(pairs.single[f, :, :]),
         "distinct": lower_triangle(pairs.distinct[f, :, :]),
@@ -188,13 +193,13 @@ def _alpha(output: Output) -> Any:
 
 
 def _folds(output: Output, shared: SharedInputs) -> list[dict[str, Any]]:
-    """Predictors behind the maps of the folds, in single precision, for the variance of the map."""
+    """Predictors behind the maps of the folds, for the variance of the map: with few digits."""
     fit, k = output.fit, output.k
     if not fit.folded:
         return []
     return [
         {
-            "layer": _layer(fold.layer, shared, single=True),
+            "layer": _layer(fold.layer, shared, approximate=True),
             "coefficients": packed(fold.coefficients[:, :, k], single=True),
             "shift": float(fold.shift[k]) if fold.layer.constant else 0.0,
         }

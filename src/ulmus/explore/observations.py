@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ulmus.core.arrays.backend import to_numpy
+from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.small_forms import SmallForms
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import scaled_residuals
@@ -48,6 +49,11 @@ def observation_arrays(output: Output, small: SmallForms, levels: list[float]) -
     return arrays | _jackknife(output, fit.rows, small, levels)
 
 
+def needs_shifts(fit: Fit) -> bool:
+    """Whether intervals depend on the effect of single rows on predictions."""
+    return fit.rows is not None and not neglects_shifts(fit)
+
+
 def _jackknife(
     output: Output, rows: TrainingRows, small: SmallForms, levels: list[float]
 ) -> dict[str, Any]:
@@ -69,7 +75,7 @@ def _jackknife(
     design = rows.loo_leverage[k, rows.data.used]
     limit = max(float(design.max()), 2.0 * float(np.quantile(design, 0.98)))
     arrays |= {"leverage_limit": limit, "shifts": None, "neglected": False}
-    if neglects_shifts(fit) or small.shifts is None:
+    if not needs_shifts(fit) or small.shifts is None:
         return arrays
     weights = to_numpy(small.shifts[output.index].weights)[output.column]
     if rows.data.block_ids is not None:

@@ -21,8 +21,13 @@ from ulmus.estimators._parameters import checked_levels
 from ulmus.exceptions import InputError
 from ulmus.explore.arrays import packed
 from ulmus.explore.controls import MISSING, controls, model_columns
-from ulmus.explore.model import Output, prediction_arrays
-from ulmus.explore.observations import LEVELS, observation_arrays
+from ulmus.explore.model import Output, form_arrays, prediction_arrays
+from ulmus.explore.observations import (
+    LEVELS,
+    MOST_SHIFTS,
+    needs_shifts,
+    observation_arrays,
+)
 from ulmus.explore.training_rows import ShownRows, shown_rows, start_codes
 from ulmus.messages import invalid
 from ulmus.version import __version__
@@ -30,10 +35,16 @@ from ulmus.version import __version__
 FOLDER = Path(__file__).parent
 # In the order in which they use each other.
 SCRIPTS = ("special", "model", "intervals", "response", "columns", "format", "chart", "panel")
-# Largest number of elements of the map from features to coordinates: 1.6 megabytes in base64.
-MOST_ELEMENTS = 6 * 10**5
-# Standard errors of the page that agree with those of the exact forms better than this are equal.
-NEGLIGIBLE_ERROR = 0.01
+# Bytes of all numbers, four thirds of which are the size of the page. What other numbers leave is
+# for forms of low rank, with elements of two bytes, of which there are at least some. Where these
+# are not accurate, forms are larger.
+MOST_BYTES = 2.1e6
+FEWEST_ELEMENTS, MOST_ELEMENTS = 3 * 10**5, 8 * 10**5
+LARGER = (2 * 10**6,)
+# Rank of these forms that leave-one-out shifts are expected to have.
+EXPECTED_RANK = 300
+# Smaller relative errors of standard errors, on average, need no note.
+NEGLIGIBLE_ERROR = 0.002
 
 
 def write_explorer(
@@ -220,18 +231,28 @@ def _specification(model: Any, output: Output, level: float, max_rows: int) -> d
     columns = model_columns(vars(model).get("columns_"), model._feature_names())
     rows = shown_rows(fit, columns, output.k, max_rows) if max_rows else None
     start = start_codes(fit, columns, rows)
-    small = small_forms(fit, MOST_ELEMENTS)
+    prediction = prediction_arrays(output)
+    shown = None if rows is None else _rows(fit, rows)
+    small = small_forms(fit, (_form_elements(fit, [prediction, shown]), *LARGER))
     levels = sorted({*LEVELS, level})
     observations = observation_arrays(output, small, levels)
     return {
         "controls": controls(columns, fit, None if rows is None else rows.codes, start),
         "missing_label": MISSING,
-        "prediction": prediction_arrays(output, small),
+        "prediction": prediction | {"forms": form_arrays(output, small)},
         "observations": observations,
-        "rows": None if rows is None else _rows(fit, rows),
+        "rows": shown,
         "level": levels.index(level),
         "notes": _notes(fit, small, rows, neglected=bool(observations.get("neglected"))),
     }
+
+
+def _form_elements(fit: Fit, others: list[Any]) -> int:
+    """Number of elements of forms that the other numbers of the page leave."""
+    used = 0.75 * len(json.dumps(others))
+    if needs_shifts(fit):
+        used += 2 * min(EXPECTED_RANK * fit.n_rows, MOST_SHIFTS)
+    return int(np.clip((MOST_BYTES - used) / 2, FEWEST_ELEMENTS, MOST_ELEMENTS))
 
 
 def _rows(fit: Fit, rows: ShownRows) -> dict[str, Any]:
@@ -251,9 +272,15 @@ def _rows(fit: Fit, rows: ShownRows) -> dict[str, Any]:
 def _notes(fit: Fit, small: SmallForms, rows: ShownRows | None, *, neglected: bool) -> list[str]:
     """What a reader of the numbers has to know."""
     notes = []
-    if small.forms.tolerance > NEGLIGIBLE_ERROR:
-        error = f"{100 * small.forms.tolerance:.2g} %"
-        notes.append(f"Standard errors agree with those of the exact model within {error}.")
+    if small.typical_error > NEGLIGIBLE_ERROR:
+        typical, largest = (
+            f"{100 * e:.2g} %" for e in (small.typical_error, small.forms.tolerance)
+        )
+        notes.append(
+            f"Standard errors are approximate, because the exact ones need a larger page: they "
+            f"differ by {typical} on average (root mean square), and at most {largest} at the "
+            "points that were compared."
+        )
     if neglected:
         notes.append(
             "Intervals of new observations neglect the effect of single rows on the prediction."

@@ -1,6 +1,6 @@
 // The panel: controls, results, curve, differences from the reference, and nearest rows.
 
-const CURVE_POINTS = 61, SPARK_POINTS = 25, MOST_CATEGORIES = 30, NEAREST = 5, SHOWN_CONTROLS = 12;
+const CURVE_POINTS = 61, COARSE_POINTS = 25, SPARK_POINTS = 25, MOST_CATEGORIES = 30, NEAREST = 5, SHOWN_CONTROLS = 12;
 
 class Explorer {
   constructor(root, spec) {
@@ -57,8 +57,15 @@ class Explorer {
     });
     this.find("link").onclick = (e) => this.copied(e.target, this.link());
     this.find("row").onclick = (e) => this.copied(e.target, this.tableRow());
+    this.find("nearest-box").hidden = !this.rows;
     this.find("notes").replaceChildren(...spec.notes.map((text) => node("li", {}, text)));
     this.dragOnCurve();
+    if (this.spec.reads_link) {
+      addEventListener("hashchange", () => this.set(() => {
+        this.readLink();
+        this.writeControls();
+      }));
+    }
     new ResizeObserver(() => this.resize()).observe(this.find("results"));
   }
 
@@ -106,7 +113,7 @@ class Explorer {
       const steps = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 }[event.key];
       if (!steps) return;
       event.preventDefault();
-      this.change(j, clip(this.stepped(control, this.values[j]) + steps * control.step, low, high));
+      this.change(j, this.neighbour(control, this.values[j], steps, low, high));
     };
     typed.onchange = () => {
       const value = Explorer.typedValue(control, typed);
@@ -130,19 +137,33 @@ class Explorer {
     };
   }
 
+  // The value some steps further.
+  neighbour(control, value, steps, low, high) {
+    const now = this.stepped(control, value);
+    if (!control.values) return clip(this.stepped(control, now + steps * control.step), low, high);
+    const i = control.values.indexOf(now) + steps;
+    return control.values[clip(i, 0, control.values.length - 1)];
+  }
+
   static typedValue(control, typed) {
     if (control.kind === "date") return typed.valueAsNumber / 86400000;
     if (control.kind === "time") return typed.valueAsNumber / 86400000;
     return typed.valueAsNumber;
   }
 
+  // The nearest value that a slider has.
   stepped(control, value) {
+    if (control.values) {
+      const distance = (v) => Math.abs(v - value);
+      return control.values.reduce((best, v) => (distance(v) < distance(best) ? v : best));
+    }
     const stepped = Math.round(value / control.step) * control.step;
     return Number(stepped.toPrecision(12));
   }
 
   // Values that a slider reaches: a tenth of the range beyond either end.
   range(control) {
+    if (control.values) return [control.low, control.high];
     const beyond = 0.1 * (control.high - control.low) || Math.abs(control.low) || 1;
     const low = control.low >= 0 ? Math.max(0, control.low - beyond) : control.low - beyond;
     return control.kind === "time" ? [0, 1] : [low, control.high + beyond];
@@ -203,6 +224,10 @@ class Explorer {
       mean: point.meanInterval(level),
       observation: point.observationInterval(this.level),
     };
+  }
+
+  difference(point, reference, level) {
+    return difference(this.model, point, reference, level);
   }
 
   with(j, value, base = this.values) {
@@ -282,7 +307,7 @@ class Explorer {
   drawCurve() {
     const control = this.controls[this.shown], svg = this.find("curve");
     const width = this.find("curve-box").clientWidth;
-    if (!this.curve) this.curve = this.computedCurve();
+    if (!this.curve) this.curve = this.computedCurve(COARSE_POINTS);
     const curve = { ...this.curve, value: this.values[this.shown], now: this.now };
     const isMenu = control.kind === "category" || control.kind === "boolean";
     const labels = control.kind === "boolean" ? { ...control, labels: ["false", "true"] } : control;
@@ -293,7 +318,7 @@ class Explorer {
     for (const [j, { name }] of this.inputs.entries()) name.setAttribute("aria-pressed", String(j === this.shown));
   }
 
-  computedCurve() {
+  computedCurve(count) {
     const j = this.shown, control = this.controls[j];
     const at = (value) => ({ value, ...this.results(this.with(j, value)) });
     if (control.kind === "boolean") return { points: [0, 1].map(at) };
@@ -305,9 +330,19 @@ class Explorer {
       return { points: few.map(at) };
     }
     this.find("curve-note").textContent = "";
-    const [low, high] = this.range(control), points = [];
-    for (let i = 0; i < CURVE_POINTS; i++) points.push(at(low + (i / (CURVE_POINTS - 1)) * (high - low)));
-    return { points, low, high, rug: this.rows ? this.rows.column(j) : [] };
+    const [low, high] = this.range(control), rug = this.rows ? this.rows.column(j) : [];
+    return { points: this.grid(control, count).map(at), low, high, rug, count };
+  }
+
+  // Values at which the curve of an input is computed: its own if these are few or whole numbers.
+  grid(control, count) {
+    if (control.values) return control.values;
+    const [low, high] = this.range(control);
+    if (control.kind === "number" && control.step === 1 && high - low <= CURVE_POINTS) {
+      const from = Math.ceil(low), size = Math.floor(high) - from + 1;
+      return Array.from({ length: size }, (_, i) => from + i);
+    }
+    return Array.from({ length: count }, (_, i) => low + (i / (count - 1)) * (high - low));
   }
 
   dragOnCurve() {
@@ -327,6 +362,11 @@ class Explorer {
   }
 
   drawLater() {
+    if (!this.curve) return; // the next frame draws it
+    if (this.curve.count < CURVE_POINTS) {
+      this.curve = this.computedCurve(CURVE_POINTS);
+      this.drawCurve();
+    }
     this.drawDifferences();
     this.drawNearest();
     this.drawSparks();
@@ -339,11 +379,8 @@ class Explorer {
     this.controls.forEach((control, j) => {
       const { spark } = this.inputs[j].box;
       if (!spark || !spark.clientWidth) return;
-      const [low, high] = this.range(control), points = [];
-      for (let i = 0; i < SPARK_POINTS; i++) {
-        const value = low + (i / (SPARK_POINTS - 1)) * (high - low);
-        points.push([value, this.meanAt(this.with(j, value))]);
-      }
+      const [low, high] = this.range(control);
+      const points = this.grid(control, SPARK_POINTS).map((value) => [value, this.meanAt(this.with(j, value))]);
       curves.push({ j, low, high, points, spark });
     });
     const domain = limits(curves.flatMap((one) => one.points.map((p) => p[1])), 0.08);
@@ -370,9 +407,9 @@ class Explorer {
     const lines = changed.map((j) => [
       this.controls[j].name,
       `${valueText(this.controls[j], this.reference[j])} → ${valueText(this.controls[j], this.values[j])}`,
-      difference(this.model, this.point(this.with(j, this.values[j], this.reference)), base, level),
+      this.difference(this.point(this.with(j, this.values[j], this.reference)), base, level),
     ]);
-    if (changed.length > 1) lines.push(["all inputs", "", difference(this.model, this.now.point, base, level)]);
+    if (changed.length > 1) lines.push(["all inputs", "", this.difference(this.now.point, base, level)]);
     body.replaceChildren(...lines.map(([name, change, found]) => this.differenceRow(name, change, found)));
   }
 
@@ -390,8 +427,6 @@ class Explorer {
   }
 
   drawNearest() {
-    const box = this.find("nearest-box");
-    box.hidden = !this.rows;
     if (!this.rows) return;
     const table = this.find("nearest"), found = this.rows.nearest(this.columns.encoded(this.values), NEAREST);
     const shown = this.order.filter((j) => this.controls[j].shown).slice(0, 6);

@@ -1,4 +1,4 @@
-"""Reports: HTML pages about a model and the rows of a table."""
+"""HTML pages about a model: reports, with the rows of a table, and interactive pages."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 from ulmus.cli.console import Console
 from ulmus.cli.steps.columns import ModelColumns
 from ulmus.cli.steps.training import TrainResult
+from ulmus.explore import write_explorer
 from ulmus.report import write_report
 
-__all__ = ["write_fit_report", "write_report"]
+__all__ = ["write_explorer", "write_fit_report", "write_report"]
 
 
 def write_fit_report(report: Path, result: TrainResult, console: Console) -> None:

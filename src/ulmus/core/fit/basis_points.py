@@ -30,24 +30,27 @@ class ComparedPoints(NamedTuple):
     checked: Array  # (q, d): points outside the basis
 
 
-def compared_points(fit: Fit, n_rows: int, *, few: bool = False) -> ComparedPoints | None:
-    """Points among at most n training rows, between and around them.
+def compared_points(fit: Fit, n_rows: int) -> ComparedPoints | None:
+    """Points among at most n training rows, between and around them; None with few rows.
 
-    Where all rows are in the basis, those that are checked are too. None with fewer than 200 rows,
-    unless ``few`` is set.
+    Where all rows are in the basis, those that are checked are too.
     """
     rng = np.random.default_rng(SEED)
     X = training_inputs(fit, n_rows, rng)
-    if len(X) < 2 * CHECKED and not few:
+    if len(X) < 2 * CHECKED:
         return None
     _, near, outside = _numbers(fit)
-    rows = X if len(X) == fit.n_rows or len(X) < 2 * CHECKED else X[:-CHECKED]
-    around = Surroundings(X, to_numpy(fit.scale.low), to_numpy(fit.scale.high))
+    rows = X if len(X) == fit.n_rows else X[:-CHECKED]
+    around = surroundings(fit, X)
     basis = rows, around.neighbours(near, rng), around.outside(outside, rng)
     checked = X[-CHECKED:], around.neighbours(CHECKED, rng), around.outside(CHECKED, rng)
-    return ComparedPoints(
-        *(like(np.concatenate(p), fit.ensemble.layer.b) for p in (basis, checked))
-    )
+    reference = fit.ensemble.layer.b
+    return ComparedPoints(*(like(np.concatenate(part), reference) for part in (basis, checked)))
+
+
+def surroundings(fit: Fit, X: np.ndarray) -> Surroundings:
+    """Random points around some of the training rows, by the ranges of the inputs."""
+    return Surroundings(X, to_numpy(fit.scale.low), to_numpy(fit.scale.high))
 
 
 def n_basis_rows(fit: Fit) -> int:
@@ -82,7 +85,7 @@ class Surroundings:
 
     def __init__(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
         self.X, self.deviations = X, X.std(axis=0)
-        self.center = 0.5 * (low + high)
+        self.low, self.high, self.center = low, high, 0.5 * (low + high)
         scaled = X / np.where(self.deviations > 0, self.deviations, 1.0)
         # Rows of equal inputs are no neighbours: there is nothing between them.
         first = np.sort(np.unique(X, axis=0, return_index=True)[1])
@@ -101,3 +104,25 @@ class Surroundings:
         """Rows moved away from the centre of the range, by up to a tenth of it, shape (n, d)."""
         from_center = self.X[rng.integers(len(self.X), size=n)] - self.center
         return self.center + from_center * (1 + BEYOND * rng.random(from_center.shape))
+
+    def mixed(self, n: int, columns: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Rows some of whose columns are those of other rows, or anywhere in the range, (n, d).
+
+        ``columns`` is the column of each input. Half of the points have a number of one column
+        anywhere in its range or a tenth of it outside.
+        """
+        n_columns = int(columns[-1]) + 1 if len(columns) else 0
+        points = self.X[rng.integers(len(self.X), size=n)]
+        others = self.X[
+            rng.integers(len(self.X), size=(n, n_columns))[:, columns], np.arange(len(columns))
+        ]
+        exchanged = rng.random((n, n_columns)) < rng.random((n, 1)) ** 2
+        points = np.where(exchanged[:, columns], others, points)
+        single = np.flatnonzero(np.bincount(columns, minlength=n_columns)[columns] == 1)
+        if not len(single):
+            return points
+        moved, chosen = np.flatnonzero(rng.random(n) < 0.5), rng.choice(single, n)
+        at = chosen[moved]
+        anywhere = self.low[at] + (self.high - self.low)[at] * rng.uniform(-0.1, 1.1, len(at))
+        points[moved, at] = anywhere
+        return points

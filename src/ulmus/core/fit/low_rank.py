@@ -127,7 +127,7 @@ class Compact:
 
 def low_rank(fit: Fit) -> LowRankBasis | None:
     """Low-rank forms of a fit; None if they are not cheaper, or do not reach the tolerance."""
-    return _first(low_rank_within, fit)
+    return _first(_low_rank, fit)
 
 
 def low_rank_undersmoothing(fit: Fit) -> LowRankUndersmoothing | None:
@@ -146,16 +146,11 @@ def _first(
     return next((one for one in found if one is not None), None)
 
 
-def low_rank_within(
-    fit: Fit, points: ComparedPoints, levels: tuple[Level, ...], most_rank: int | None = None
-) -> LowRankBasis | None:
-    """The forms for some points at the first sufficient level of accuracy.
-
-    The rank is limited to one that is cheaper than the exact forms, or to the given one.
-    """
+def _low_rank(fit: Fit, points: ComparedPoints, levels: tuple[Level, ...]) -> LowRankBasis | None:
+    """The forms for some points at the first sufficient level of accuracy."""
     ensemble, names = fit.exact_ensemble, fit.estimates
     h, held = (fit.features(X) for X in points)
-    kernels = [_member_kernel(part, names[0]) for part in ensemble.regressions]
+    kernels = [member_kernel(part, names[0], LEVERAGE_SHARE) for part in ensemble.regressions]
     spectra = [kernel_spectrum(kernel, h) for kernel in kernels]
     pairings = {ESTIMATES[name].pairing for name in names}
     exact = {name: point_parts(ensemble, name, held) for name in pairings}
@@ -171,14 +166,12 @@ def low_rank_within(
 
     for level in levels:
         found = [
-            spectrum.basis(
-                _largest_rank(part) if most_rank is None else most_rank, level.negligible
-            )
+            spectrum.basis(_largest_rank(part), level.negligible)
             for part, spectrum in zip(ensemble.regressions, spectra, strict=True)
         ]
         bases = [B for B in found if B is not None]
         if len(bases) < len(found):
-            continue  # the level requires a larger rank
+            return None  # a higher level requires a larger rank
         parts = tuple(
             low_rank_forms(kernel, part.forms, B)
             for part, kernel, B in zip(ensemble.regressions, kernels, bases, strict=True)
@@ -190,9 +183,10 @@ def low_rank_within(
     return None
 
 
-def _member_kernel(part: Regression, estimate: str) -> MemberKernel:
+def member_kernel(part: Regression, estimate: str, leverage_share: float) -> MemberKernel:
+    """The kernel of a variance estimate, with a share of the leverage of constant noise."""
     pairs = part.forms[ESTIMATES[estimate].pairing]
-    return MemberKernel(part.exact, pairs, LEVERAGE_SHARE * _mean_noise(part))
+    return MemberKernel(part.exact, pairs, leverage_share * _mean_noise(part))
 
 
 def _low_rank_undersmoothing(

@@ -1,22 +1,33 @@
 """Forms of low rank of any fit, for files that must be small.
 
-A fit replaces its exact forms only where this saves time and changes no standard error by more than
-1 %. A file of limited size requires such forms of every fit: here the rank is limited by the size
-alone, and the largest error that was measured is part of the result.
+A fit replaces its exact forms only where this saves time and changes no standard error near the
+rows by more than 1 %. A file of limited size requires such forms of every fit. Their coordinates
+may be linear in few of the features, and they are compared with the exact ones also at rows whose
+columns are exchanged, as a reader of the file may choose them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from ulmus.core.fit.basis_points import compared_points, n_basis_rows
-from ulmus.core.fit.low_rank import (
-    LEVELS,
-    Level,
-    LowRank,
-    LowRankBasis,
-    LowRankShifts,
-    low_rank_within,
+import numpy as np
+
+from ulmus.core.arrays.backend import Array, like
+from ulmus.core.ensemble.components import point_parts
+from ulmus.core.ensemble.ensemble import Ensemble
+from ulmus.core.fit.basis_points import n_basis_rows, surroundings, training_inputs
+from ulmus.core.fit.low_rank import LowRank, LowRankBasis, LowRankShifts, member_kernel
+from ulmus.core.variance.estimates import ESTIMATES, never_negative
+from ulmus.core.variance.low_rank import (
+    KernelSpectrum,
+    LowRankForms,
+    MemberKernel,
+    kernel_spectrum,
+    low_rank_forms,
+    with_few_features,
 )
 from ulmus.core.variance.quadratic_forms import PairwiseForm
 from ulmus.exceptions import InputError
@@ -25,16 +36,22 @@ from ulmus.messages import Message, Setting
 if TYPE_CHECKING:
     from ulmus.core.fit.fit import Fit
 
-# Accurate levels first; if their ranks are too large, the most accurate of a smaller rank.
-SMALL_LEVELS = (
-    *LEVELS,
-    Level(1e-6, 0.02),
-    Level(1e-8, 0.05),
-    Level(5e-4, 0.05),
-    Level(2e-3, 0.1),
-    Level(1e-2, 0.2),
-    Level(5e-2, 0.5),
-)
+# Parts of the variance at basis points that may be missing, and how many are tried for each size.
+NEGLIGIBLE = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 5e-3, 2e-2, 5e-2, 1e-1, 3e-1)
+MOST_TRIED = 2
+# Errors of standard errors that are accepted: root mean square, and largest. Otherwise a larger
+# size is tried.
+TYPICAL_ERROR, LARGEST_ERROR = 0.01, 0.1
+# Root mean square at which no other form is tried.
+ACCURATE = 0.001
+# Fewest features for each coordinate, where coordinates are linear in few.
+FEATURES_PER_RANK = 1.25
+# Share of the leverage in the kernel of the basis: intervals of new observations depend on it.
+LEVERAGE_SHARE = 1.0
+# Largest number of rows in the basis; further points of it, checked points, and points to which the
+# coordinates by few features are fitted.
+MOST_ROWS, FURTHER, CHECKED, FITTED = 700, 500, 400, 2000
+SEED = 29
 
 
 class SmallForms(NamedTuple):
@@ -42,34 +59,154 @@ class SmallForms(NamedTuple):
 
     forms: LowRank
     shifts: tuple[LowRankShifts, ...] | None  # of each regression; None without training rows
+    typical_error: float = 0.0  # root mean square of relative errors of standard errors
+
+    @property
+    def accepted(self) -> bool:
+        """Whether errors are small."""
+        return self.typical_error <= TYPICAL_ERROR and self.forms.tolerance <= LARGEST_ERROR
 
 
-def small_forms(fit: Fit, most_elements: int) -> SmallForms:
-    """The forms of a fit, or others whose map from the features has at most so many elements."""
-    if fit.low_rank is not None:
-        return SmallForms(fit.low_rank, fit.low_rank_shifts)
-    basis = _basis(fit, max(1, most_elements // fit.ensemble.layer.width))
-    rows = fit.rows
-    shifts = None if rows is None else basis.shifts(fit.exact_ensemble, rows)
-    return SmallForms(basis.forms, shifts)
+class SmallPoints(NamedTuple):
+    """Points (p, d) at which forms are built, compared, and simplified."""
+
+    basis: Array
+    checked: Array
+    fitted: Array
 
 
-def _basis(fit: Fit, most_rank: int) -> LowRankBasis:
-    """Forms of at most a rank."""
+def small_forms(fit: Fit, sizes: Sequence[int]) -> SmallForms:
+    """Accurate forms of the smallest of some sizes, or the most accurate of all.
+
+    Sizes are numbers of elements, in ascending order. The forms are those of the fit, if it has
+    such and they are small enough.
+    """
+    found = _Search(fit)
+    best: SmallForms | None = None
+    for size in sizes:
+        own = fit.low_rank
+        if own is not None and _elements(own) <= size:
+            return SmallForms(own, fit.low_rank_shifts)
+        for forms in found.of_size(size):
+            if best is None or forms.typical_error < best.typical_error:
+                best = forms
+            if best.typical_error <= ACCURATE:
+                break
+        if best is not None and best.accepted:
+            return best
+    assert best is not None  # a basis of few coordinates is always possible
+    return best
+
+
+def _elements(forms: LowRank) -> float:
+    """Number of elements of the largest forms: three triangles and a map from the features."""
+    return max(one.rank * (one.C.shape[1] + 1.5 * one.rank) for one in forms.parts)
+
+
+class _Search:
+    """Forms of a fit, compared with the exact ones at points around and between its rows."""
+
+    def __init__(self, fit: Fit) -> None:
+        self.fit = fit
+
+    @cached_property
+    def points(self) -> SmallPoints:
+        """Features (M, N', p) of the points."""
+        return SmallPoints(*(self.fit.features(X) for X in _points(self.fit)))
+
+    @cached_property
+    def kernels(self) -> list[MemberKernel]:
+        """The kernel of each regression."""
+        _require_forms(self.fit)
+        estimate = self.fit.estimates[0]
+        parts = self.fit.exact_ensemble.regressions
+        return [member_kernel(part, estimate, LEVERAGE_SHARE) for part in parts]
+
+    @cached_property
+    def spectra(self) -> list[KernelSpectrum]:
+        """The spectrum of each kernel at the basis points."""
+        return [kernel_spectrum(kernel, self.points.basis) for kernel in self.kernels]
+
+    @cached_property
+    def exact(self) -> np.ndarray:
+        """Exact variances at the points that are compared, (p, K)."""
+        return self._variance(self.fit.exact_ensemble, None)
+
+    def _variance(self, ensemble: Ensemble, parts: tuple[LowRankForms, ...] | None) -> np.ndarray:
+        name = self.fit.estimates[0]
+        pairing = ESTIMATES[name].pairing
+        found = point_parts(ensemble, pairing, self.points.checked, low_rank=parts)
+        return never_negative(name, found)
+
+    def of_size(self, size: int) -> Iterator[SmallForms]:
+        """Some forms of at most so many elements."""
+        ensemble, rows = self.fit.exact_ensemble, self.fit.rows
+        for bases in islice(self._bases(size), MOST_TRIED):
+            parts = tuple(
+                _smaller(low_rank_forms(kernel, part.forms, B), self.points.fitted, size)
+                for part, kernel, B in zip(ensemble.regressions, self.kernels, bases, strict=True)
+            )
+            errors = relative_errors(self._variance(ensemble, parts), self.exact)
+            pairs = zip(self.kernels, bases, strict=True)
+            by_member = tuple(kernel.by_member(B) for kernel, B in pairs)
+            basis = LowRankBasis(LowRank(parts, float(np.max(errors, initial=0.0))), by_member)
+            shifts = None if rows is None else basis.shifts(ensemble, rows)
+            yield SmallForms(basis.forms, shifts, float(np.sqrt(np.mean(errors**2))))
+
+    def _bases(self, size: int) -> Iterator[list[Array]]:
+        """Bases of all regressions that are small enough, accurate and large ones first."""
+        most_rank = max(1, int((size / (FEATURES_PER_RANK + 1.5)) ** 0.5))
+        for negligible in NEGLIGIBLE:
+            found = [spectrum.basis(most_rank, negligible) for spectrum in self.spectra]
+            bases = [B for B in found if B is not None]
+            if len(bases) == len(found):
+                yield bases
+        yield [spectrum.leading(most_rank) for spectrum in self.spectra]
+
+
+def relative_errors(variance: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Relative errors of roots of variances; one where the exact one is zero and the other not."""
+    ratio = np.divide(variance, exact, out=np.where(variance > 0, 4.0, 1.0), where=exact > 0)
+    return np.abs(np.sqrt(np.maximum(ratio, 0.0)) - 1.0)
+
+
+def _smaller(part: LowRankForms, fitted: Array, most_elements: int) -> LowRankForms:
+    """Forms of at most so many elements, whose coordinates may be linear in few features.
+
+    Rank r has r q elements for q features, and three triangles of r^2 / 2.
+    """
+    n_features = int(most_elements / part.rank - 1.5 * part.rank)
+    if n_features >= part.C.shape[1]:
+        return part
+    return with_few_features(part, fitted, n_features)
+
+
+def _points(fit: Fit) -> SmallPoints:
+    """Points among, around, and mixed from the training rows."""
+    rng = np.random.default_rng(SEED)
+    X = training_inputs(fit, min(n_basis_rows(fit), MOST_ROWS), rng)
+    around = surroundings(fit, X)
+    encoded = fit.encoded_columns
+    columns = np.arange(X.shape[1]) if encoded is None else encoded
+
+    def mixed(n: int) -> np.ndarray:
+        return around.mixed(n, columns, rng)
+
+    near = around.neighbours(FURTHER // 2, rng)
+    basis = np.concatenate([X, near, around.outside(FURTHER // 2, rng), mixed(FURTHER)])
+    checked = np.concatenate([around.neighbours(CHECKED // 4, rng), mixed(CHECKED)])
+    fitted = np.concatenate([basis, mixed(FITTED)])
+    reference = fit.ensemble.layer.b
+    return SmallPoints(*(like(part, reference) for part in (basis, checked, fitted)))
+
+
+def _require_forms(fit: Fit) -> None:
     parts = fit.exact_ensemble.regressions
     forms = [form for part in parts for pair in part.forms.values() for form in pair.forms]
     if not all(isinstance(form, PairwiseForm) for form in forms):
         text = "the exact jackknife matrices of the paper have no form of low rank"
         raise InputError(Message("no-low-rank", text, suggestions=(Setting("hc", "HC2"),)))
     if fit.rows is None and fit.gap_points.shape[0] == 0:
-        text = "a compressed fit of few rows keeps no points at which its variances are simplified"
+        text = "a compressed fit of few rows keeps no points at which other forms can be compared"
         remedy = "use the fit before compress()"
         raise InputError(Message("no-low-rank", text, suggestions=(remedy,)))
-    points = compared_points(fit, n_basis_rows(fit), few=True)
-    assert points is not None  # few rows suffice
-    found = low_rank_within(fit, points, SMALL_LEVELS, most_rank)
-    if found is None:
-        text = f"no form of rank {most_rank} has standard errors within a half of the exact ones"
-        remedies = Setting("n_neurons", phrase="use fewer {}"), Setting("alpha", "loo")
-        raise InputError(Message("no-low-rank", text, suggestions=remedies))
-    return found

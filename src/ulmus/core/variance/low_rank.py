@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import scipy.linalg
 
 from ulmus.core.arrays.backend import (
     Array,
@@ -40,6 +41,10 @@ from ulmus.core.variance.undersmoothing import UndersmoothedNetworks
 
 # Eigenvalues below this share of the largest, in double and in single precision, are round-off.
 ROUND_OFF = (1e-12, 1e-5)
+# Ridge of the map from few features to coordinates, relative to their mean square.
+SMALL_RIDGE = 1e-10
+# Largest number of points that determine which features are kept.
+PIVOT_POINTS = 800
 
 
 def in_single(array: Array) -> Array:
@@ -139,6 +144,28 @@ def low_rank_forms(kernel: MemberKernel, forms: dict[str, PairForms], basis: Arr
     return LowRankForms(kernel.adjoint(scaled).T, basis.T @ basis / M, pairs)
 
 
+def with_few_features(forms: LowRankForms, h: Array, n_features: int) -> LowRankForms:
+    """Forms whose coordinates are linear in at most so many of the features.
+
+    Smooth features are nearly linear combinations of some of them, which are the first pivots of a
+    QR factorisation of the features h (M, N', p) of points. The map from these to the coordinates
+    is that of least squares relative to the size of the coordinates, with a small ridge.
+    """
+    C = to_numpy(forms.C).astype(float)
+    H = to_numpy(h).astype(float).reshape(C.shape[1], -1)
+    size = np.sqrt(np.sum((C @ H) ** 2, axis=0))
+    H /= np.maximum(size, ROUND_OFF[0] * max(float(np.max(size)), 1.0))
+    # Some points determine the first pivots; the others are any further features.
+    _, pivots = scipy.linalg.qr(H[:, :PIVOT_POINTS].T, mode="r", pivoting=True)
+    chosen = np.sort(pivots[:n_features])
+    few = H[chosen]
+    gram = few @ few.T
+    gram[np.diag_indices_from(gram)] += SMALL_RIDGE * np.trace(gram) / len(gram)
+    out = np.zeros_like(C)
+    out[:, chosen] = scipy.linalg.solve(gram, few @ (C @ H).T, assume_a="pos").T
+    return replace(forms, C=like(out, forms.C))
+
+
 @dataclass(frozen=True)
 class LowRankNetworks:
     """The undersmoothed networks of one output in r coordinates."""
@@ -198,6 +225,13 @@ class KernelSpectrum:
     weights: Array  # (p,): factors that make relative errors of standard errors alike
     values: Array  # (p,): eigenvalues, in descending order
     vectors: Array  # (p, p): eigenvectors, one per column
+
+    def leading(self, rank: int) -> Array:
+        """Stacked coordinates (w, r) of the leading eigenvectors."""
+        real = to_numpy(self.values) > ROUND_OFF[0] * float(self.values[0])
+        kept = min(rank, max(1, int(np.count_nonzero(real))))
+        scaled = self.vectors[:, :kept] / self.values[:kept] ** 0.5
+        return self.t @ (self.weights[:, None] * scaled)
 
     def basis(self, rank: int, negligible: float) -> Array | None:
         """Stacked coordinates (w, r) of a basis.
