@@ -7,6 +7,7 @@ import functools
 import inspect
 import io
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -57,8 +58,18 @@ class Scale(StrEnum):
 columns_option = functools.partial(typer.Option, metavar="COLUMNS")
 _csv = functools.partial(typer.Option, rich_help_panel="Reading CSV")
 
-Data = Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz, .parquet, .arrow or .feather.")]
-Model = Annotated[Path, typer.Argument(help="Model file written by `ulmus fit` or `save`.")]
+TABLE_HELP = "Table: .csv, .csv.gz, .parquet, .arrow or .feather; `-` is CSV on standard input."
+Data = Annotated[Path, typer.Argument(metavar="TABLE", help=TABLE_HELP)]
+OptionalData = Annotated[
+    Path | None, typer.Argument(metavar="TABLE", show_default=False, help=TABLE_HELP)
+]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Model file written by `ulmus fit` or `save`.")
+]
+Target = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Observed column (default: the target of the model)."),
+]
 ConfidenceLevel = Annotated[float, typer.Option(help="Level of intervals, between 0 and 1.")]
 MissingRule = Annotated[
     Missing | None,
@@ -79,7 +90,9 @@ class MessageOptions:
     """Where messages and results are printed."""
 
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False
+    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = (
+        False
+    )
 
 
 @dataclass(frozen=True)
@@ -107,8 +120,23 @@ class EffectOptions:
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="Simultaneous intervals for all rows.")
     ] = False
+    hypothesis: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Differences between the rows of the result: pairwise, or equal (a joint test).",
+        ),
+    ] = None
+    adjust: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Adjustment of the p-values: holm.")
+    ] = None
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the weights of the rows in averages."),
+    ] = None
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Table to write (default: print it).")
+        Path | None,
+        typer.Option("--output", "-o", help="Table to write, `-` for CSV (default: print it)."),
     ] = None
     missing: MissingRule = None
 
@@ -151,6 +179,20 @@ def _keyword(name: str, default: Any, owner: Any) -> inspect.Parameter:
     annotation = get_type_hints(owner, include_extras=True)[name]
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def number_or_name(text: str) -> Any:
+    """The value of a parameter that is a number or a name; ``none`` is None."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return None if text == "none" else text
+
+
+def names_or_none(arguments: list[str] | None) -> Any:
+    """One name, or several from repeated options or separated by commas; ``none`` is None."""
+    names = [number_or_name(name) for name in column_names(arguments)]
+    return names[0] if len(names) == 1 else names
 
 
 def column_names(arguments: list[str] | None, columns: Collection[str] = ()) -> tuple[str, ...]:

@@ -10,6 +10,9 @@ import typer
 from ulmus.cli import options, steps
 from ulmus.cli.console import Console, counted_rows
 
+# Rows that are shown on a terminal.
+PREVIEW = 20
+
 
 @options.command
 def predict(
@@ -17,8 +20,14 @@ def predict(
     model: options.Model,
     data: options.Data,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Table to write: .csv, .parquet or .arrow.")
-    ],
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Table to write: .csv, .parquet or .arrow; `-` for CSV on standard output, also "
+            "the default in a pipe (on a terminal: the first rows).",
+        ),
+    ] = None,
     confidence_level: options.ConfidenceLevel = 0.95,
     quantiles: Annotated[
         list[str] | None,
@@ -40,6 +49,17 @@ def predict(
             "model has no undersmoothed fit)."
         ),
     ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Method of pred_low and pred_high: auto, jackknife+, jackknife, cv+ or gaussian.",
+        ),
+    ] = None,
+    tails: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Tails of pred_low and pred_high: equal or shortest."),
+    ] = None,
     sample_weight: options.NewWeight = None,
     missing: options.MissingRule = None,
     reading: options.ReadingOptions,
@@ -55,12 +75,24 @@ def predict(
     ulmus predict model.ulmus new.csv -o predictions.csv
     ulmus predict model.ulmus new.csv -o predictions.csv --keep site,date --confidence-level 0.9
     ulmus predict model.ulmus new.parquet -o out.parquet --quantiles 0.1,0.9 --threshold 120
+    ulmus predict model.ulmus new.csv | head -3
+    head -3 new.csv | ulmus predict model.ulmus - --keep all -o -
     ```
     """
-    steps.files.require_output_path(output, inputs=[data, model])
-    steps.files.file_format(output)
+    to_pipe = steps.streams.writes_to_pipe(output)
+    if output is not None and steps.streams.is_standard(output):
+        if console.json:
+            raise ValueError("--json prints one document, not CSV; use either -o - or --json.")
+    elif output is not None:
+        steps.files.require_output_file(output, inputs=[data, model])
+        steps.files.file_format(output)
     columns = steps.predictions.prediction_columns(
-        confidence_level, quantiles, threshold, interval_target and interval_target.value
+        confidence_level,
+        quantiles,
+        threshold,
+        interval_target and interval_target.value,
+        method=method,
+        tails=tails,
     )
     needed = steps.columns.model_columns(model, missing)
     if needed.n_outputs > 1:
@@ -74,6 +106,18 @@ def predict(
     with console.working(f"Reading {model}"):
         loaded = steps.models.load_model(model, needed)
     predictions = steps.predictions.PredictedTable(loaded, table, columns, copied, weight, console)
-    facts = predictions.write(output)
+    if console.json and output is None:
+        frame, facts = predictions.frame()
+        facts |= {"output": None, "predictions": frame.to_dict("records")}
+        text = ""
+    elif to_pipe:
+        facts, text = predictions.write(None), ""
+    elif output is not None:
+        facts = {"output": output, **predictions.write(output)}
+        text = f"Wrote {counted_rows(facts['rows'])} to {output}."
+    else:
+        frame, facts = predictions.frame(PREVIEW)
+        text = steps.printed.printed_frame(frame)
+        console.note(f"The first {counted_rows(len(frame))}; -o FILE.csv writes all of them.")
     steps.files.note_excluded(facts["rows_excluded"], console)
-    console.result(f"Wrote {counted_rows(facts['rows'])} to {output}.", {"output": output, **facts})
+    console.result(text, facts)
