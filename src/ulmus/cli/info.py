@@ -32,7 +32,7 @@ def info(
     text, facts = steps.model_info.described_header(model)
     if not header:
         with console.working(f"Reading {model}"):
-            summary = steps.diagnostics.brief_summary(steps.models.load(model))
+            summary = steps.diagnostics.saved_summary(model)
         text += f"\n\n{summary.format(console.option, ())}"
         facts["summary"] = summary.to_dict(console.option)
     console.result(text, facts)

@@ -6,6 +6,7 @@ import difflib
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import typer
@@ -23,6 +24,7 @@ REPLACED = {
     "--ensemble-size": "--n-estimators",
     "--exceed": "--threshold",
     "--feature": "--features",
+    "--features": "--variables",
     "--format": "the ending of --output",
     "--group": "--groups",
     "--group-by": "--by",
@@ -47,6 +49,7 @@ REPLACED = {
     "--stratify": "--by",
     "--threads": "--n-jobs",
     "--variable": "--variables",
+    "--variables": "--features",
     "--weight": "--sample-weight",
     "--weights": "--sample-weight",
     "--y": "--target",
@@ -74,11 +77,11 @@ class CommandGroup(TyperGroup):
     ) -> Any:
         """Run a command; the help page without one."""
         words = list(sys.argv[1:] if args is None else args) or ["--help"]
-        names = {"prog_name": prog_name, "complete_var": complete_var, "standalone_mode": False}
+        run = partial(super().main, words, prog_name, complete_var, False, **extra)
         if not standalone_mode:
-            return super().main(words, **names, **extra)
+            return run()
         try:
-            code = super().main(words, **names, **extra)
+            code = run()
         except typer.Abort:
             code = INTERRUPTED
         except Exception as error:
@@ -120,8 +123,9 @@ def _no_such_option(name: str, command: str | None) -> str:
         return f"{name}; see ulmus --help."
     known = [option.name for option in option_names(command).values()]
     replacement = REPLACED.get(name)
-    if replacement is not None and (replacement.split()[0] in known or replacement[0] != "-"):
-        return f"{name}; use {replacement}."
+    for found in (replacement, REPLACED.get(str(replacement))):
+        if found is not None and (found.split()[0] in known or found[0] != "-"):
+            return f"{name}; use {found}."
     starting = [one for one in known if one.startswith(name)]
     similar = starting or difflib.get_close_matches(name, known, n=1, cutoff=0.7)
     if len(similar) == 1:

@@ -11,6 +11,7 @@ from ulmus.cli.options import Missing, ReadingOptions
 from ulmus.cli.steps.columns import model_columns
 from ulmus.cli.steps.models import load_model
 from ulmus.diagnostics import DiagnosticReport, Summary, fit_summary
+from ulmus.model_file import load
 from ulmus.model_file.container import read_document
 
 
@@ -54,3 +55,8 @@ def brief_summary(model: Any) -> Summary:
     title = type(model).__name__
     summary = fit_summary(model.fitted_, title, names, columns=columns, brief=True)
     return replace(summary, notes=())
+
+
+def saved_summary(path: Path) -> Summary:
+    """The brief summary of a model file, of tables with or without named columns."""
+    return brief_summary(load(path))

@@ -92,14 +92,14 @@ def contrasts(schema: Schema, variables: list[str]) -> dict[str, Any]:
     return found
 
 
-def require_column(schema: Schema, name: str) -> None:
+def require_column(schema: Schema, name: str, option: str = "--variables") -> None:
     """Refuse a name that is not a column of the model, with a similar one that is."""
     if name in schema.names:
         return
     similar = difflib.get_close_matches(name, schema.names, n=1, cutoff=0.4)
     hint = f"; did you mean {similar[0]!r}?" if similar else "."
     names = some(list(schema.names), 20)
-    text = f"--variables names {name!r}, which is not a column of the model{hint}"
+    text = f"{option} names {name!r}, which is not a column of the model{hint}"
     raise ValueError(f"{text} Its columns are {names}.")
 
 
@@ -121,8 +121,7 @@ def _terms(text: str, columns: Mapping[str, Column]) -> list[tuple[str, str | No
             terms[-1], text = (last, f"{values},{part}"), rest
             continue
         if not name:
-            name, equals, _ = text.partition("=")
-            name = name if equals else (options.split(text) or [text])[0]
+            name = part.partition("=")[0]
         text = text[len(name) :]
         values = None
         if text.startswith("="):

@@ -138,4 +138,4 @@ def _most_relevant(model: Any, columns: ModelColumns, *, continuous: bool = Fals
 def _require_columns(columns: ModelColumns, features: list[str]) -> None:
     """Refuse names of no column of the model."""
     for name in features:
-        require_column(columns.schema, name)
+        require_column(columns.schema, name, "--features")

@@ -111,7 +111,7 @@ def train_config(
         weight=weight,
         categorical=categorical,
         missing=options.missing.value,
-        na_values=tuple(options.na_values or ()),
+        na_values=column_names(options.na_values),
         unknown=options.unknown.value,
         locations=steps.locations.checked_locations(errors, table.names),
         noise=errors.noise,
