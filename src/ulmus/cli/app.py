@@ -18,7 +18,7 @@ from ulmus.cli.report import report
 from ulmus.cli.usage import CommandGroup
 from ulmus.version import __version__
 
-# Panels of the help page, and their commands.
+# Panels of the help page, and their commands; further pages come after the report.
 PANELS = {
     "Fit and predict": (fit, predict),
     "Check": (check, info),

@@ -67,8 +67,7 @@ def estimate(
         }
         result = estimand(steps.models.load_model(model, needed), rows, how)
     facts = {"output": output, "rows": len(rows), "effects": result.to_dict("records")}
-    tests = result.attrs.get("wald")
-    facts |= {} if tests is None else {"joint_tests": tests}
+    facts["joint_tests"] = result.attrs.get("wald")
     text = printed_frame(result)
     if output is not None and to_stdout:
         CsvStream().write_table(pa.Table.from_pandas(result, preserve_index=False))

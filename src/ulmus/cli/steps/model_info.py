@@ -62,7 +62,7 @@ def _facts(path: Path, document: dict[str, Any]) -> dict[str, Any]:
             for name, value in document["parameters"].items()
             if name not in OF_COLUMNS
         },
-        "notes": [*([] if schema is None else schema["notes"]), *document["notes"]],
+        "encoding": [*([] if schema is None else schema["notes"]), *document["notes"]],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 # Significant digits of numbers; probabilities of tests need fewer.
-DIGITS, DIGITS_OF = 4, {"p_value": 2}
+DIGITS, DIGITS_OF = 4, {"p_value": 3}
 
 
 def printed_frame(frame: Any, digits: int = DIGITS) -> str:
