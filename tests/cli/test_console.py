@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import SMALL, done, facts, read_csv, refusal, sample
+from command_line import COMMANDS, SMALL, done, facts, read_csv, refusal, sample
 from numpy.testing import assert_array_equal
 
 import ulmus
@@ -14,14 +14,12 @@ from ulmus.cli.steps.predictions import COLUMNS
 from ulmus.messages import Message, Setting
 from ulmus.noise import AR1
 
-COMMANDS = ("fit", "predict", "report", "average", "compare", "slope", "export", "demo")
-
 
 @pytest.mark.parametrize(
     ("command", "setting", "text"),
     [
         ("fit", ("n_estimators", 40), "--n-estimators 40"),
-        ("predict", ("n_estimators", 40), "--n-estimators 40 in ulmus fit"),
+        ("predict", ("n_estimators", 40), "--n-estimators 40 (ulmus fit)"),
         ("fit", ("n_neurons",), "--n-neurons"),
         ("fit", ("input_map", None), "--input-map none"),
         ("fit", ("noise", AR1()), "--noise"),
@@ -32,9 +30,12 @@ COMMANDS = ("fit", "predict", "report", "average", "compare", "slope", "export",
         ("predict", ("target", "expectation"), "--interval-target expectation"),
         ("compare", ("variables", ["low", "high"], "t"), "--variables t=low,high"),
         ("average", ("path", "m.ulmus"), "m.ulmus"),
-        ("fit", ("alpha", "loo"), None),
-        ("fit", ("target", "expectation"), None),  # --target is the column to predict
-        ("predict", ("method", "gaussian"), None),
+        ("fit", ("alpha", "loo"), "--alpha loo"),
+        # --target is the column to predict
+        ("fit", ("target", "expectation"), "--interval-target expectation (ulmus predict)"),
+        ("check", ("method", "cv+"), "--method cv+ (ulmus predict)"),
+        ("predict", ("method", "gaussian"), "--method gaussian"),
+        ("predict", ("residual_kriging", True), None),
     ],
 )
 def test_a_setting_is_an_option_of_the_command_or_of_fit(command, setting, text):
@@ -52,7 +53,7 @@ def test_options_are_those_of_the_commands():
 
 def test_suggestions_that_are_no_options_are_dropped():
     suggestions = (
-        Setting("alpha", phrase="use a larger {}"),
+        Setting("residual_kriging", True),
         Setting("n_neurons", phrase="use fewer {}"),
     )
     message = Message("rows", "there are few rows", suggestions=suggestions)
@@ -117,7 +118,7 @@ def test_an_explicit_interval_target_is_refused_instead_of_replaced(folder, tmp_
     assert message.startswith("--interval-target function ")
     assert REASONS[name] in message
     assert "; use --interval-target expectation" in message
-    assert "dtype" not in message.partition(";")[2]
+    assert " dtype" not in message.partition(";")[2]
     assert not (tmp_path / "o.csv").exists()
     notes = facts(*start, "--interval-target", "expectation")["notes"]
     assert not any("conf_low" in note for note in notes)

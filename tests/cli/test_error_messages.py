@@ -8,12 +8,10 @@ import sys
 
 import pandas as pd
 import pytest
-from command_line import PLAIN, done, refusal, run, sample
+from command_line import COMMANDS, PLAIN, done, refusal, run, sample
 
 import ulmus
 from ulmus.cli.app import app
-
-COMMANDS = ("fit", "predict", "report", "average", "compare", "slope", "export", "demo")
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +77,7 @@ OPTIONS = [
     (("average", "m.ulmus", "t.csv", "--confidence-level", 0), "--confidence-level must lie"),
     (
         ("slope", "m.ulmus", "t.csv", "--variables", "site"),
-        "--variables names 'site', which is not a column of the model: 't', 'kind', ",
+        "--variables names 'site', which is not a column of the model. Its columns are t, kind, ",
     ),
     (
         ("slope", "m.ulmus", "t.csv", "--variables", "kind"),
@@ -87,7 +85,7 @@ OPTIONS = [
     ),
     (
         ("compare", "m.ulmus", "t.csv", "--variables", "site=1"),
-        "--variables names 'site', which is not a column of the model: 't', 'kind', ",
+        "--variables names 'site', which is not a column of the model. Its columns are t, kind, ",
     ),
     (
         ("compare", "m.ulmus", "t.csv", "--variables", "kind=a,z"),
@@ -330,6 +328,7 @@ def test_a_device_that_is_not_there(torch, place):
 def test_version_and_commands():
     assert done("--version").stdout == f"ulmus {ulmus.__version__}\n"
     assert {command.callback.__name__ for command in app.registered_commands} == set(COMMANDS)
+    assert len(COMMANDS) == 11
 
 
 @pytest.mark.slow

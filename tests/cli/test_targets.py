@@ -123,7 +123,7 @@ def test_settings_are_these_options():
     assert option("target_range", (0, None)) == "--target-range 0,none"
     assert option("target_kind", "count") == "--target-kind count"
     predict = Console("predict").option
-    assert predict("target_kind", "count") == "--target-kind count in ulmus fit"
+    assert predict("target_kind", "count") == "--target-kind count (ulmus fit)"
     # The column, and the parameter of predict_interval.
     assert option("kind", "prediction") is None
     assert Console("average").option("scale", "link") == "--scale link"

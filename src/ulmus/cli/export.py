@@ -11,8 +11,8 @@ from ulmus.cli import options, steps
 from ulmus.cli.console import Console
 
 GAUSSIAN = (
-    "The bounds are Gaussian ones (Student quantiles), those of `ulmus predict --method gaussian`, "
-    "not those of `ulmus predict` by default."
+    "The bounds are Gaussian ones, with Student quantiles: those of `ulmus predict --method "
+    "gaussian`,\nnot those of `ulmus predict` by default."
 )
 
 

@@ -95,7 +95,8 @@ def require_column(schema: Schema, name: str, option: str = "--variables") -> No
     """Refuse a name that is not a column of the model, with a similar one that is."""
     if name in schema.names:
         return
-    similar = difflib.get_close_matches(name, schema.names, n=1, cutoff=0.4)
+    starting = [one for one in schema.names if name and one.startswith(name)]
+    similar = starting or difflib.get_close_matches(name, schema.names, n=1)
     hint = f"; did you mean {similar[0]!r}?" if similar else "."
     names = some(list(schema.names), 20)
     text = f"{option} names {name!r}, which is not a column of the model{hint}"

@@ -11,8 +11,6 @@ from ulmus.cli.console import counted_rows
 from ulmus.model_file.container import read_document
 
 WIDTH = 100
-# Parameters of the columns are shown with the columns.
-OF_COLUMNS = ("categorical", "missing", "na_values", "unknown")
 KEPT = (
     "contains its training rows: jackknife+ intervals, leave-one-out residuals and "
     "`ulmus check` without a table; anyone with the file can read them"
@@ -57,11 +55,7 @@ def _facts(path: Path, document: dict[str, Any]) -> dict[str, Any]:
         "missing": "error" if schema is None else schema["missing"],
         "unknown": None if schema is None else schema["unknown"],
         "na_values": [] if schema is None else schema["na_values"],
-        "parameters": {
-            name: _plain(value)
-            for name, value in document["parameters"].items()
-            if name not in OF_COLUMNS
-        },
+        "parameters": {name: _plain(value) for name, value in document["parameters"].items()},
         "encoding": [*([] if schema is None else schema["notes"]), *document["notes"]],
     }
 
@@ -91,10 +85,6 @@ def _entries(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     width = max(len(column["name"]) for column in facts["columns"])
     for i, column in enumerate(facts["columns"]):
         yield "columns" if i == 0 else "", f"{column['name']:<{width}}  {_details(column)}"
-    rules = f"missing {facts['missing']}"
-    rules += "" if facts["unknown"] is None else f", unknown {facts['unknown']}"
-    codes = ", ".join(map(str, facts["na_values"]))
-    yield "", rules + (f", na_values {codes}" if codes else "")
     parameters = [f"{name}={value!r}" for name, value in facts["parameters"].items()]
     yield "parameters", ", ".join(parameters)
 

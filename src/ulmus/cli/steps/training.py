@@ -73,7 +73,6 @@ def train(
         result = _train_in_memory(config, model, console)
     for text in result.schema.notes:
         console.note(text)
-    note_excluded(result.n_excluded - result.n_unobserved, console)
     note_excluded(result.n_unobserved, console, config.observed_columns)
     return result
 
