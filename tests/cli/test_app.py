@@ -34,7 +34,11 @@ def loaded_packages(*arguments, code=0):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--help",), ("--version",), ("fit", "--help"), ("predict", "--help"), ("compare", "--help")],
+    [
+        ("--help",),
+        ("--version",),
+        *((name, "--help") for name in ("fit", "predict", "compare", "check", "info", "plot")),
+    ],
     ids=" ".join,
 )
 def test_help_loads_no_heavy_package(arguments):
@@ -43,6 +47,12 @@ def test_help_loads_no_heavy_package(arguments):
 
 def test_a_wrong_option_is_refused_before_anything_is_loaded():
     assert loaded_packages("fit", "t.csv", "--no-such-option", code=2) == set()
+    assert loaded_packages("predict", "m", "t.csv", "--level", "1", code=2) == set()
+
+
+def test_the_header_of_a_model_is_read_without_scikit_learn(small_model):
+    model = small_model / "m.ulmus"
+    assert loaded_packages("info", model, "--header", "--quiet") <= {"numpy"}
 
 
 @pytest.mark.parametrize("refusal", ["no file", "no column", "no model", "no column of the model"])

@@ -1,16 +1,30 @@
 """Messages on the command line name its options, and only those that exist."""
 
+import ast
+import json
 import re
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import COMMANDS, SMALL, done, facts, read_csv, refusal, sample
+from command_line import (
+    COMMANDS,
+    SMALL,
+    done,
+    facts,
+    read_csv,
+    refusal,
+    require_options_exist,
+    sample,
+)
 from numpy.testing import assert_array_equal
 
 import ulmus
 from ulmus.cli.console import Console, option_names
 from ulmus.cli.steps.predictions import COLUMNS
+from ulmus.exceptions import UlmusWarning
 from ulmus.messages import Message, Setting
 from ulmus.noise import AR1
 
@@ -133,3 +147,78 @@ def test_a_column_cannot_be_contrasted_twice(folder, tmp_path):
     three = pd.DataFrame(facts(*start, "--variables", "t=0,1,2")["effects"])
     assert list(three.contrast) == ["1 - 0", "2 - 0"]
     assert np.isfinite(three.estimate).all()
+
+
+# ---------------------------------------------------------------- suggestions and warnings
+
+
+def suggested_parameters():
+    """Names of the parameters that messages of the library suggest or name, from its sources."""
+    found = set()
+    for path in Path(ulmus.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = getattr(getattr(node, "func", None), "id", None)
+            if name in ("Setting", "named") and isinstance(node.args[0], ast.Constant):
+                found.add(node.args[0].value)
+    return found
+
+
+# Parameters without an option: suggestions of them are dropped on the command line.
+WITHOUT_OPTION = {"format", "kernel", "kind", "residual_kriging"}
+
+
+def test_parameters_in_messages_have_options():
+    parameters = suggested_parameters()
+    assert len(parameters) > 25
+    everywhere = {name for command in COMMANDS for name in option_names(command)}
+    renamed = {"target": "interval_target"}
+    lacking = {one for one in parameters if renamed.get(one, one) not in everywhere}
+    assert lacking == WITHOUT_OPTION
+
+
+# Options of effects and figures, which the other commands do not suggest.
+OF_EFFECTS = {"by", "comparison", "grid_resolution", "hypothesis", "scale", "simultaneous"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_a_command_suggests_exists(command):
+    for parameter in suggested_parameters():
+        text = Console(command).option(parameter, 1)
+        if text is None:
+            assert parameter in WITHOUT_OPTION | OF_EFFECTS
+        else:
+            require_options_exist(command, text)
+
+
+class NoUse(UlmusWarning):
+    """A warning of a test."""
+
+
+def test_warnings_with_one_code_are_all_noted_up_to_a_limit(capsys):
+    console = Console("predict", json=True)
+    with console.handle_errors():
+        for i in (*range(5), 0):
+            warnings.warn(Message("few", f"row {i} is far away"), NoUse, stacklevel=1)
+        warnings.warn(Message("other", "the end is near"), NoUse, stacklevel=1)
+        console.result("", {})
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert notes == [
+        *(f"Note: row {i} is far away." for i in range(3)),
+        "Note: 2 more warnings like this one.",
+        "Note: the end is near.",
+    ]
+
+
+@pytest.mark.parametrize("command", ["slope", "compare"])
+def test_the_effect_of_a_dropped_column_warns(command, tmp_path):
+    """The learned map drops a column that the target does not depend on."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"a": rng.uniform(size=300), "b": rng.uniform(size=300)})
+    table["y"] = np.sin(6 * table.a) + 0.02 * rng.standard_normal(300)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    start = ("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus")
+    done(*start, "--n-estimators", 2, "--n-neurons", 60, "--input-map", "ard")
+    result = done(command, tmp_path / "m.ulmus", tmp_path / "t.csv", "--variables", "b")
+    assert "drops 'b'" in result.stderr
+    assert "--input-map none (ulmus fit)" in result.stderr
+    assert "drops" not in result.stdout

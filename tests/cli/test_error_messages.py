@@ -341,3 +341,24 @@ def test_commands_and_options_are_completed():
         command = [sys.executable, "-c", code]
         output = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert output.stdout.split() == [completion]
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "average", "plot", "export", "report"])
+def test_a_folder_that_cannot_be_written_is_refused_before_any_work(place, monkeypatch, command):
+    """The fit was computed before the model file could not be written."""
+    access = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: "sealed" not in str(path) and access(path, mode)
+    )
+    monkeypatch.setattr("ulmus.cli.steps.columns.read_document", lambda *_: 1 / 0)
+    (place / "sealed").mkdir()
+    words = {
+        "fit": ("t.csv", "-t", "y", "-o", "sealed/m.ulmus"),
+        "predict": ("m.ulmus", "t.csv", "-o", "sealed/o.csv"),
+        "average": ("m.ulmus", "t.csv", "-o", "sealed/o.csv"),
+        "plot": ("m.ulmus", "t.csv", "-o", "sealed/o.png"),
+        "export": ("m.ulmus", "--onnx", "sealed/o.onnx"),
+        "report": ("m.ulmus", "t.csv", "-o", "sealed/o.html"),
+    }[command]
+    message = refusal(command, *words)
+    assert message == "sealed: the folder cannot be written to; choose another."

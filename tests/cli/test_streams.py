@@ -129,6 +129,13 @@ def test_a_terminal_shows_the_first_rows(folder):
     assert "The first 20 rows; -o FILE.csv writes all of them." in errors
 
 
+def test_a_terminal_shows_a_short_table_without_a_note(folder, tmp_path):
+    sample(3).to_csv(tmp_path / "three.csv", index=False)
+    printed, errors, _ = on_a_terminal("predict", folder[0] / "m.ulmus", tmp_path / "three.csv")
+    assert len(printed.splitlines()) == 4
+    assert "writes all" not in errors
+
+
 def test_tables_on_a_narrow_terminal_are_complete(folder):
     printed, _, code = on_a_terminal("slope", folder[0] / "m.ulmus", folder[0] / "t.csv")
     assert code == 0

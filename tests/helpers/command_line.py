@@ -25,7 +25,7 @@ def run(*arguments):
     words = [str(argument) for argument in arguments]
     result = CliRunner().invoke(app, words)
     if words and words[0] in COMMANDS and "--help" not in words:
-        require_options_exist(words[0], result.stderr)
+        require_options_exist(words[0], result.output)
     return result
 
 

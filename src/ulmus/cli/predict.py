@@ -53,7 +53,7 @@ def predict(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Method of pred_low and pred_high: auto, jackknife+, jackknife, cv+ or gaussian.",
+            help="Method of pred_low and pred_high: auto, jackknife+, cv+ or gaussian.",
         ),
     ] = None,
     tails: Annotated[
@@ -116,8 +116,9 @@ def predict(
         facts = {"output": output, **predictions.write(output)}
         text = f"Wrote {counted_rows(facts['rows'])} to {output}."
     else:
-        frame, facts = predictions.frame(PREVIEW)
-        text = steps.printed.printed_frame(frame)
-        console.note(f"The first {counted_rows(len(frame))}; -o FILE.csv writes all of them.")
+        frame, facts = predictions.frame(PREVIEW + 1)
+        text = steps.printed.printed_frame(frame[:PREVIEW])
+        if len(frame) > PREVIEW:
+            console.note(f"The first {PREVIEW} rows; -o FILE.csv writes all of them.")
     steps.files.note_excluded(facts["rows_excluded"], console)
     console.result(text, facts)

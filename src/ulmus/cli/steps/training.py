@@ -15,6 +15,7 @@ from ulmus.cli.steps.roles import TrainConfig
 from ulmus.diagnostics import Summary
 from ulmus.estimators import ELMEnsembleRegressor
 from ulmus.estimators._target import target_spec
+from ulmus.estimators._threads import n_threads
 from ulmus.model_file import save
 from ulmus.tables import Schema
 
@@ -62,7 +63,9 @@ def train(
         unknown=config.unknown,
         **parameters,
     )
-    target_spec(model)  # parameters that contradict each other are refused before rows are read
+    # Parameters that contradict each other are refused before rows are read.
+    target_spec(model)
+    n_threads(model.n_jobs)
     if table.is_large if stream is None else stream:
         console.note(
             f"{table.path} has about {table.n_cells:,} cells and is read in blocks: training rows "
