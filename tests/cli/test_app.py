@@ -55,14 +55,22 @@ def test_the_header_of_a_model_is_read_without_scikit_learn(small_model):
     assert loaded_packages("info", model, "--header", "--quiet") <= {"numpy"}
 
 
-@pytest.mark.parametrize("refusal", ["no file", "no column", "no model", "no column of the model"])
+@pytest.mark.parametrize("command", ["fit", "predict", "check"])
+def test_files_that_do_not_exist_are_refused_before_anything_is_loaded(command, small_model):
+    words = {
+        "fit": (small_model / "no.csv", "-t", "y", "-o", small_model / "x.ulmus"),
+        "predict": (small_model / "no.ulmus", small_model / "t.csv"),
+        "check": (small_model / "m.ulmus", small_model / "no.csv"),
+    }[command]
+    assert loaded_packages(command, *words, code=2) == set()
+
+
+@pytest.mark.parametrize("refusal", ["no column", "no column of the model"])
 def test_files_are_refused_before_scikit_learn_is_loaded(refusal, tmp_path):
     table, model = tmp_path / "t.csv", tmp_path / "m.ulmus"
     sample().to_csv(table, index=False)
     arguments = {
-        "no file": ("fit", tmp_path / "no.csv", "--target", "y", "-o", model),
         "no column": ("fit", table, "--target", "z", "-o", model),
-        "no model": ("predict", model, table, "-o", tmp_path / "o.csv"),
         "no column of the model": ("predict", model, table, "-o", tmp_path / "o.csv"),
     }[refusal]
     if refusal == "no column of the model":

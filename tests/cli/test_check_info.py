@@ -146,3 +146,14 @@ def test_a_fit_that_is_streamed_has_no_rows_to_check(place, tmp_path):
     start = ("fit", place / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus")
     done(*start, *PLAIN, "--stream")
     assert "give a table" in refusal("check", tmp_path / "m.ulmus")
+
+
+def test_info_lists_the_first_of_many_columns(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 60))
+    model = ulmus.ELMEnsembleRegressor(2, 5, input_map=None, random_state=0)
+    model.fit(X, X.sum(axis=1)).save(tmp_path / "m.ulmus")
+    text = done("info", tmp_path / "m.ulmus", "--header").stdout
+    assert "x49  number" in text
+    assert "x50" not in text
+    assert "and 10 more; --json lists all of them" in text
+    assert len(facts("info", tmp_path / "m.ulmus", "--header")["columns"]) == 60

@@ -29,7 +29,7 @@ def place(tmp_path, monkeypatch, model):
     monkeypatch.chdir(tmp_path)
     sample().to_csv("t.csv", index=False)
     shutil.copy(model, "m.ulmus")
-    for name in ("old.csv", "old.ulmus"):
+    for name in ("old.csv", "old.ulmus", "t.xlsx"):
         (tmp_path / name).write_text("old")
     yield tmp_path
     assert (tmp_path / "old.csv").read_text() == "old"
@@ -328,7 +328,6 @@ def test_a_device_that_is_not_there(torch, place):
 def test_version_and_commands():
     assert done("--version").stdout == f"ulmus {ulmus.__version__}\n"
     assert {command.callback.__name__ for command in app.registered_commands} == set(COMMANDS)
-    assert len(COMMANDS) == 11
 
 
 @pytest.mark.slow

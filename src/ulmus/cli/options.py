@@ -167,6 +167,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         messages = grouped.pop("console")
         console = Console(function.__name__, messages.quiet, messages.json)
         with console.handle_errors():
+            _require_inputs(arguments.get("model"), arguments.get("data"))
             function(**arguments, **grouped, console=console)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -179,6 +180,14 @@ def _keyword(name: str, default: Any, owner: Any) -> inspect.Parameter:
     annotation = get_type_hints(owner, include_extras=True)[name]
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _require_inputs(model: Path | None, data: Path | None) -> None:
+    """Refuse files that do not exist before anything is loaded to read them."""
+    if model is not None and not model.exists():
+        raise ValueError(f"{str(model)!r} does not exist; give the name of a model file.")
+    if data is not None and str(data) != "-" and not data.exists():
+        raise ValueError(f"{data} does not exist; check the name.")
 
 
 def number_or_name(text: str) -> Any:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ulmus.cli import options, steps
 from ulmus.cli.console import Console, counted_rows
+
+if TYPE_CHECKING:
+    from ulmus.cli.steps.predictions import PredictedTable
 
 # Rows that are shown on a terminal.
 PREVIEW = 20
@@ -79,13 +82,7 @@ def predict(
     head -3 new.csv | ulmus predict model.ulmus - --keep all -o -
     ```
     """
-    to_pipe = steps.streams.writes_to_pipe(output)
-    if output is not None and steps.streams.is_standard(output):
-        if console.json:
-            raise ValueError("--json prints one document, not CSV; use either -o - or --json.")
-    elif output is not None:
-        steps.files.require_output_file(output, inputs=[data, model])
-        steps.files.file_format(output)
+    steps.files.require_table_output(output, [data, model], console)
     columns = steps.predictions.prediction_columns(
         confidence_level,
         quantiles,
@@ -106,19 +103,24 @@ def predict(
     with console.working(f"Reading {model}"):
         loaded = steps.models.load_model(model, needed)
     predictions = steps.predictions.PredictedTable(loaded, table, columns, copied, weight, console)
-    if console.json and output is None:
-        frame, facts = predictions.frame()
-        facts |= {"output": None, "predictions": frame.to_dict("records")}
-        text = ""
-    elif to_pipe:
-        facts, text = predictions.write(None), ""
-    elif output is not None:
-        facts = {"output": output, **predictions.write(output)}
-        text = f"Wrote {counted_rows(facts['rows'])} to {output}."
-    else:
-        frame, facts = predictions.frame(PREVIEW + 1)
-        text = steps.printed.printed_frame(frame[:PREVIEW])
-        if len(frame) > PREVIEW:
-            console.note(f"The first {PREVIEW} rows; -o FILE.csv writes all of them.")
+    text, facts = _result(predictions, output, console)
     steps.files.note_excluded(facts["rows_excluded"], console)
     console.result(text, facts)
+
+
+def _result(
+    predictions: PredictedTable, output: Path | None, console: Console
+) -> tuple[str, dict[str, Any]]:
+    """Predict, and write or keep the rows; the text to print and the facts."""
+    if console.json and output is None:
+        frame, facts = predictions.frame()
+        return "", facts | {"output": None, "predictions": frame.to_dict("records")}
+    if steps.streams.writes_to_pipe(output):
+        return "", predictions.write(None)
+    if output is not None:
+        facts = {"output": output, **predictions.write(output)}
+        return f"Wrote {counted_rows(facts['rows'])} to {output}.", facts
+    frame, facts = predictions.frame(PREVIEW + 1)
+    if len(frame) > PREVIEW:
+        console.note(f"The first {PREVIEW} rows; -o FILE.csv writes all of them.")
+    return steps.printed.printed_frame(frame[:PREVIEW]), facts

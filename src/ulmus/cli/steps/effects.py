@@ -13,9 +13,8 @@ from ulmus.cli import options, steps
 from ulmus.cli.console import Console
 from ulmus.cli.steps.columns import model_columns
 from ulmus.cli.steps.files import (
-    file_format,
     numeric_column,
-    require_output_file,
+    require_table_output,
     sample_rows,
     write_frame,
 )
@@ -41,12 +40,7 @@ def estimate(
 ) -> None:
     """Estimate, and print or write the result."""
     output = effect.output
-    to_stdout = is_standard(output)
-    if to_stdout and console.json:
-        raise ValueError("--json prints one document, not CSV; use either -o - or --json.")
-    if output is not None and not to_stdout:
-        require_output_file(output, inputs=[data, model])
-        file_format(output)
+    require_table_output(output, [data, model], console)
     with console.working("Estimating"):
         needed = model_columns(model, effect.missing)
         table = needed.table(data, reading, console)
@@ -66,10 +60,14 @@ def estimate(
             "adjust": effect.adjust,
         }
         result = estimand(steps.models.load_model(model, needed), rows, how)
-    facts = {"output": output, "rows": len(rows), "effects": result.to_dict("records")}
-    facts["joint_tests"] = result.attrs.get("wald")
+    facts = {
+        "output": output,
+        "rows": len(rows),
+        "effects": result.to_dict("records"),
+        "joint_tests": result.attrs.get("wald"),
+    }
     text = printed_frame(result)
-    if output is not None and to_stdout:
+    if is_standard(output):
         CsvStream().write_table(pa.Table.from_pandas(result, preserve_index=False))
         text = ""
     elif output is not None:

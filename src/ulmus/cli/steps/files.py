@@ -20,11 +20,11 @@ from ulmus.tables.formats import CsvDialect, file_format
 from ulmus.tables.writers import require_output_path, write_frame
 
 __all__ = [
-    "file_format",
     "note_excluded",
     "numeric_column",
     "open_table",
     "require_output_file",
+    "require_table_output",
     "sample_rows",
     "write_frame",
 ]
@@ -57,6 +57,18 @@ def require_output_file(
         raise PermissionError(
             errno.EACCES, "the folder cannot be written to; choose another", str(path.parent)
         )
+
+
+def require_table_output(
+    path: Path | None, inputs: Sequence[Path | None], console: Console
+) -> None:
+    """Refuse an output that is neither a table nor standard output."""
+    if path is not None and is_standard(path):
+        if console.json:
+            raise ValueError("--json prints one document, not CSV; use either -o - or --json.")
+    elif path is not None:
+        require_output_file(path, inputs=inputs)
+        file_format(path)
 
 
 def numeric_column(

@@ -11,6 +11,8 @@ from ulmus.cli.console import counted_rows
 from ulmus.model_file.container import read_document
 
 WIDTH = 100
+# Columns that are listed in the text.
+MOST_COLUMNS = 50
 KEPT = (
     "contains its training rows: jackknife+ intervals, leave-one-out residuals and "
     "`ulmus check` without a table; anyone with the file can read them"
@@ -83,8 +85,10 @@ def _entries(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     outputs = "" if facts["outputs"] == 1 else f" ({facts['outputs']} outputs)"
     yield "target", f"{facts['target'] or 'without a name'}{outputs}{weighted}"
     width = max(len(column["name"]) for column in facts["columns"])
-    for i, column in enumerate(facts["columns"]):
+    for i, column in enumerate(facts["columns"][:MOST_COLUMNS]):
         yield "columns" if i == 0 else "", f"{column['name']:<{width}}  {_details(column)}"
+    if len(facts["columns"]) > MOST_COLUMNS:
+        yield "", f"and {len(facts['columns']) - MOST_COLUMNS} more; --json lists all of them"
     parameters = [f"{name}={value!r}" for name, value in facts["parameters"].items()]
     yield "parameters", ", ".join(parameters)
 
