@@ -6,7 +6,9 @@ import pytest
 import typer
 from command_line import PLAIN, done, facts, refusal, sample
 
+import ulmus
 from ulmus.cli.app import app
+from ulmus.cli.options import number_or_name
 
 # For each option that may be repeated: its values.
 FIT = {
@@ -138,3 +140,45 @@ def test_typing_errors_in_names_are_answered_with_the_name(small_model):
         message = refusal(command, *start, text)
         assert message.startswith("--variables names 'cont', which is not a column of the model;")
         assert "did you mean 'count'?" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("3", 3), ("0.5", 0.5), ("1e-3", 1e-3), ("auto", "auto"), ("none", None), ("None", None)],
+)
+def test_numbers_and_names(text, value):
+    found = number_or_name(text)
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_options_of_the_model_are_those_of_python(tmp_path):
+    """Each option that is no list, with a value other than its default."""
+    given = {
+        "n_estimators": 3,
+        "n_neurons": 7,
+        "input_map": None,
+        "random_state": 4,
+        "exact": True,
+        "n_jobs": 1,
+        "alpha": 0.5,
+        "activation": "logistic",
+        "weight_distribution": "uniform",
+        "weight_scale": 0.7,
+        "tuning_fraction": 0.3,
+        "fit_intercept": False,
+        "standardize": False,
+        "hc": "HC3",
+        "noise_variance": "residual",
+        "dtype": "float64",
+    }
+    words = []
+    for name, value in given.items():
+        option = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            words.append(option if value else f"--no-{option[2:]}")
+        else:
+            words += [option, "none" if value is None else value]
+    sample().to_csv(tmp_path / "t.csv", index=False)
+    done("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.ulmus", *words)
+    parameters = ulmus.load(tmp_path / "m.ulmus").get_params()
+    assert {name: parameters[name] for name in given} == given

@@ -30,6 +30,8 @@ def test_displays_are_those_of_the_library():
 def test_every_display_is_drawn(mapped, tmp_path, display):
     result = facts("plot", *mapped, "-o", tmp_path / "f.png", "--display", display)
     assert result["display"] == display
+    unused = [note for note in result["notes"] if "is not used" in note]
+    assert len(unused) == (display in ("relevance", "residuals"))
     assert (tmp_path / "f.png").read_bytes().startswith(SIGNATURES["png"])
 
 

@@ -58,7 +58,7 @@ class Scale(StrEnum):
 columns_option = functools.partial(typer.Option, metavar="COLUMNS")
 _csv = functools.partial(typer.Option, rich_help_panel="Reading CSV")
 
-TABLE_HELP = "Table: .csv, .csv.gz, .parquet, .arrow or .feather; `-` is CSV on standard input."
+TABLE_HELP = "Table: .csv, .csv.gz, .parquet, .arrow or .feather, or `-` for CSV on standard input."
 Data = Annotated[Path, typer.Argument(metavar="TABLE", help=TABLE_HELP)]
 OptionalData = Annotated[
     Path | None, typer.Argument(metavar="TABLE", show_default=False, help=TABLE_HELP)
@@ -191,11 +191,11 @@ def _require_inputs(model: Path | None, data: Path | None) -> None:
 
 
 def number_or_name(text: str) -> Any:
-    """The value of a parameter that is a number or a name; ``none`` is None."""
+    """The value of a parameter that is a number or a name; ``none``, as messages say, is None."""
     for kind in (int, float):
         with suppress(ValueError):
             return kind(text)
-    return None if text == "none" else text
+    return None if text.lower() == "none" else text
 
 
 def names_or_none(arguments: list[str] | None) -> Any:

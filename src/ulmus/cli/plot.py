@@ -36,8 +36,10 @@ def plot(
     display: Annotated[
         DisplayChoice | None,
         typer.Option(
-            help="What to draw (default: partial-dependence of a table, else relevance, or "
-            "residuals without a learned input map)."
+            metavar="NAME",
+            help="partial-dependence (the default with a table), slope, prediction, variance, "
+            "ensemble-size, calibration, relevance (the default without a table) or residuals "
+            "(the same without a learned input map).",
         ),
     ] = None,
     features: Annotated[

@@ -48,6 +48,9 @@ def draw(
     if data is None and request.display not in (None, *WITHOUT_TABLE):
         text = f"--display {request.display} needs a table"
         raise ValueError(f"{text}; give it after the model, as in `plot {path} TABLE`.")
+    if data is not None and request.display in WITHOUT_TABLE:
+        console.note(f"--display {request.display} is of the training rows; {data} is not used.")
+        data = None
     columns = model_columns(path, request.missing)
     with console.working("Reading"):
         rows, y = (None, None) if data is None else _rows(request, columns, data, reading, console)
