@@ -4,6 +4,8 @@ import ast
 import json
 import re
 import warnings
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -154,13 +156,16 @@ def test_a_column_cannot_be_contrasted_twice(folder, tmp_path):
 
 def suggested_parameters():
     """Names of the parameters that messages of the library suggest or name, from its sources."""
-    found = set()
-    for path in Path(ulmus.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            name = getattr(getattr(node, "func", None), "id", None)
-            if name in ("Setting", "named") and isinstance(node.args[0], ast.Constant):
-                found.add(node.args[0].value)
-    return found
+    return {node.args[0].value for node in calls_of_settings()}
+
+
+@cache
+def calls_of_settings():
+    """The calls in the sources that make a setting of a parameter."""
+    trees = [ast.parse(path.read_text()) for path in Path(ulmus.__file__).parent.rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    named = [node for node in nodes if getattr(node.func, "id", "") in ("Setting", "named")]
+    return [node for node in named if isinstance(node.args[0], ast.Constant)]
 
 
 # Parameters without an option: suggestions of them are dropped on the command line.
@@ -188,6 +193,38 @@ def test_what_a_command_suggests_exists(command):
             assert parameter in WITHOUT_OPTION | OF_EFFECTS
         else:
             require_options_exist(command, text)
+
+
+def suggested_values():
+    """Parameters and the values that messages of the library suggest for them, in its sources."""
+    found = {}
+    for node in calls_of_settings():
+        given = [*node.args[1:2], *(word.value for word in node.keywords if word.arg == "value")]
+        with suppress(ValueError, IndexError):
+            value = ast.literal_eval(given[0])
+            found[node.args[0].value, repr(value)] = value
+    return [(parameter, value) for (parameter, _), value in found.items()]
+
+
+INPUTS = {
+    "fit": ("no.csv", "-t", "y", "-o", "m.ulmus"),
+    "predict": ("no.ulmus", "no.csv", "-o", "o.csv"),
+    "compare": ("no.ulmus", "no.csv", "--variables", "t"),
+}
+
+
+def test_suggested_values_are_accepted():
+    """``--tuning-fraction none`` was suggested and refused."""
+    values = suggested_values()
+    assert len(values) > 25
+    assert ("tuning_fraction", None) in values
+    for parameter, value in values:
+        texts = [(command, Console(command).option(parameter, value)) for command in INPUTS]
+        own = [(command, text) for command, text in texts if text and "(ulmus" not in text]
+        assert own or parameter in WITHOUT_OPTION
+        for command, text in own:
+            message = refusal(command, *INPUTS[command], *text.split())
+            assert "does not exist" in message, text  # the option has been accepted
 
 
 class NoUse(UlmusWarning):

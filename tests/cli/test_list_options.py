@@ -164,7 +164,7 @@ def test_options_of_the_model_are_those_of_python(tmp_path):
         "activation": "logistic",
         "weight_distribution": "uniform",
         "weight_scale": 0.7,
-        "tuning_fraction": 0.3,
+        "tuning_fraction": 0.4,
         "fit_intercept": False,
         "standardize": False,
         "hc": "HC3",

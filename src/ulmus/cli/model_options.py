@@ -79,7 +79,10 @@ class AdvancedOptions:
         _advanced(metavar="NAMES", help="Further inputs: normal_scores, one_hot, auto or none."),
     ] = None
     tuning_fraction: Annotated[
-        float | None, _advanced(help="Share of the rows that choose alpha and the input map.")
+        str | None,
+        _advanced(
+            metavar="NUMBER", help="Share of the rows that choose alpha and the input map, or none."
+        ),
     ] = None
     fit_intercept: Annotated[
         bool | None, _advanced("--fit-intercept/--no-fit-intercept", help="Fit an intercept.")
@@ -108,11 +111,10 @@ class AdvancedOptions:
 def _given(options: Any) -> dict[str, Any]:
     """The options that are given, with numbers as numbers and lists of one as their value."""
     values = {field.name: getattr(options, field.name) for field in fields(options)}
-    return {name: _value(name, value) for name, value in values.items() if value is not None}
+    return {name: _value(value) for name, value in values.items() if value is not None}
 
 
-def _value(name: str, value: Any) -> Any:
+def _value(value: Any) -> Any:
     if isinstance(value, list):
         return names_or_none(value)
-    # The names of devices are never numbers.
-    return number_or_name(value) if isinstance(value, str) and name != "device" else value
+    return number_or_name(value) if isinstance(value, str) else value
