@@ -34,7 +34,11 @@ def loaded_packages(*arguments, code=0):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--help",), ("--version",), ("fit", "--help"), ("predict", "--help"), ("compare", "--help")],
+    [
+        ("--help",),
+        ("--version",),
+        *((name, "--help") for name in ("fit", "predict", "compare", "check", "info", "plot")),
+    ],
     ids=" ".join,
 )
 def test_help_loads_no_heavy_package(arguments):
@@ -43,16 +47,30 @@ def test_help_loads_no_heavy_package(arguments):
 
 def test_a_wrong_option_is_refused_before_anything_is_loaded():
     assert loaded_packages("fit", "t.csv", "--no-such-option", code=2) == set()
+    assert loaded_packages("predict", "m", "t.csv", "--level", "1", code=2) == set()
 
 
-@pytest.mark.parametrize("refusal", ["no file", "no column", "no model", "no column of the model"])
+def test_the_header_of_a_model_is_read_without_scikit_learn(small_model):
+    model = small_model / "m.ulmus"
+    assert loaded_packages("info", model, "--header", "--quiet") <= {"numpy"}
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "check"])
+def test_files_that_do_not_exist_are_refused_before_anything_is_loaded(command, small_model):
+    words = {
+        "fit": (small_model / "no.csv", "-t", "y", "-o", small_model / "x.ulmus"),
+        "predict": (small_model / "no.ulmus", small_model / "t.csv"),
+        "check": (small_model / "m.ulmus", small_model / "no.csv"),
+    }[command]
+    assert loaded_packages(command, *words, code=2) == set()
+
+
+@pytest.mark.parametrize("refusal", ["no column", "no column of the model"])
 def test_files_are_refused_before_scikit_learn_is_loaded(refusal, tmp_path):
     table, model = tmp_path / "t.csv", tmp_path / "m.ulmus"
     sample().to_csv(table, index=False)
     arguments = {
-        "no file": ("fit", tmp_path / "no.csv", "--target", "y", "-o", model),
         "no column": ("fit", table, "--target", "z", "-o", model),
-        "no model": ("predict", model, table, "-o", tmp_path / "o.csv"),
         "no column of the model": ("predict", model, table, "-o", tmp_path / "o.csv"),
     }[refusal]
     if refusal == "no column of the model":

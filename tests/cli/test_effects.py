@@ -139,7 +139,8 @@ def test_excluded_rows_are_noted_and_rows_keep_their_numbers(folder, tmp_path):
     page = tmp_path / "page.html"
     result = facts("report", *start, "-o", page)
     assert result["rows"] == N - 3
-    assert "Excluded: 3 rows with missing values." in result["notes"]
+    assert "Excluded: 2 rows with missing values." in result["notes"]
+    assert "Excluded: 1 row without a value of the target." in result["notes"]
     rows = re.sub(r"<[^>]+>", " ", page.read_text().partition("Largest standardised errors")[2])
     assert re.search(r"leverage\s+21\s+50\s", rows), rows[:200]
     strict = "report", *start[:2], "--missing", "error", "-o", tmp_path / "no.html"

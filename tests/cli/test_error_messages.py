@@ -8,12 +8,10 @@ import sys
 
 import pandas as pd
 import pytest
-from command_line import PLAIN, done, refusal, run, sample
+from command_line import COMMANDS, PLAIN, done, refusal, run, sample
 
 import ulmus
 from ulmus.cli.app import app
-
-COMMANDS = ("fit", "predict", "report", "average", "compare", "slope", "export", "demo")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +29,7 @@ def place(tmp_path, monkeypatch, model):
     monkeypatch.chdir(tmp_path)
     sample().to_csv("t.csv", index=False)
     shutil.copy(model, "m.ulmus")
-    for name in ("old.csv", "old.ulmus"):
+    for name in ("old.csv", "old.ulmus", "t.xlsx"):
         (tmp_path / name).write_text("old")
     yield tmp_path
     assert (tmp_path / "old.csv").read_text() == "old"
@@ -79,7 +77,7 @@ OPTIONS = [
     (("average", "m.ulmus", "t.csv", "--confidence-level", 0), "--confidence-level must lie"),
     (
         ("slope", "m.ulmus", "t.csv", "--variables", "site"),
-        "--variables names 'site', which is not a column of the model: 't', 'kind', ",
+        "--variables names 'site', which is not a column of the model. Its columns are t, kind, ",
     ),
     (
         ("slope", "m.ulmus", "t.csv", "--variables", "kind"),
@@ -87,7 +85,7 @@ OPTIONS = [
     ),
     (
         ("compare", "m.ulmus", "t.csv", "--variables", "site=1"),
-        "--variables names 'site', which is not a column of the model: 't', 'kind', ",
+        "--variables names 'site', which is not a column of the model. Its columns are t, kind, ",
     ),
     (
         ("compare", "m.ulmus", "t.csv", "--variables", "kind=a,z"),
@@ -342,3 +340,24 @@ def test_commands_and_options_are_completed():
         command = [sys.executable, "-c", code]
         output = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert output.stdout.split() == [completion]
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "average", "plot", "export", "report"])
+def test_a_folder_that_cannot_be_written_is_refused_before_any_work(place, monkeypatch, command):
+    """The fit was computed before the model file could not be written."""
+    access = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: "sealed" not in str(path) and access(path, mode)
+    )
+    monkeypatch.setattr("ulmus.cli.steps.columns.read_document", lambda *_: 1 / 0)
+    (place / "sealed").mkdir()
+    words = {
+        "fit": ("t.csv", "-t", "y", "-o", "sealed/m.ulmus"),
+        "predict": ("m.ulmus", "t.csv", "-o", "sealed/o.csv"),
+        "average": ("m.ulmus", "t.csv", "-o", "sealed/o.csv"),
+        "plot": ("m.ulmus", "t.csv", "-o", "sealed/o.png"),
+        "export": ("m.ulmus", "--onnx", "sealed/o.onnx"),
+        "report": ("m.ulmus", "t.csv", "-o", "sealed/o.html"),
+    }[command]
+    message = refusal(command, *words)
+    assert message == "sealed: the folder cannot be written to; choose another."

@@ -200,7 +200,8 @@ def test_missing_values_when_fitting(tmp_path, way):
     dropped = facts(*start, tmp_path / "d.ulmus", "--missing", "drop")
     assert dropped["rows_excluded"] == 4
     assert dropped["summary"]["n_rows"] == 76
-    assert "Excluded: 4 rows with missing values." in dropped["notes"]
+    assert "Excluded rows with missing values: 3." in dropped["notes"]
+    assert "Excluded: 1 row without a value of y." in dropped["notes"]
     filled = facts(*start, tmp_path / "i.ulmus")
     assert filled["rows_excluded"] == 1  # without a target
     schema = ulmus.load(tmp_path / "i.ulmus").columns_

@@ -1,6 +1,7 @@
 """Commands that make something for others: reports, graphs, and the demonstration."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from command_line import SMALL, done, facts, read_csv, refusal, sample
 
 import ulmus
 
-pytest.importorskip("plotly")
+pytest.importorskip("jinja2")
 pytest.importorskip("onnx")
 
 
@@ -65,6 +66,8 @@ def test_an_exported_graph_computes_what_predict_computes(folder, tmp_path):
     text = done("export", folder / "m.ulmus", "--onnx", path, "--confidence-level", 0.9).stdout
     assert "InferenceSession" in text
     assert "kind=" in text
+    assert "bounds are Gaussian ones" in text
+    assert "not those of `ulmus predict` by default" in text
     model, X = ulmus.load(folder / "m.ulmus"), read_csv(folder / "new.csv")
     session = runtime.InferenceSession(path)
     inputs = model.columns_.encode(model.columns_.parse(X)[0])
@@ -87,3 +90,35 @@ def test_the_demonstration(tmp_path):
     assert document["target"] == "progression"
     assert json.dumps(document)
     assert len(read_csv(tmp_path / "demo" / "predictions.csv")) == 442
+    assert re.search(r"This took \d+ seconds\.", text)
+
+
+def test_the_demonstration_as_json(tmp_path, monkeypatch):
+    """One document; the commands, whose results are files, print nothing."""
+    run_commands = []
+    monkeypatch.setattr("ulmus.cli.demo._run", lambda words, console: run_commands.append(words))
+    result = facts("demo", tmp_path / "demo")
+    assert result["model"] == str(tmp_path / "demo" / "model.ulmus")
+    assert result["seconds"] >= 0
+    assert [words[0] for words in run_commands] == ["fit", "predict", "slope"]
+
+
+def test_the_help_of_export_says_which_bounds_it_writes():
+    text = " ".join(done("export", "--help").stdout.split())
+    assert "ulmus predict --method gaussian" in text
+    assert "They differ from the default of ulmus predict" in text
+
+
+@pytest.mark.slow
+def test_gaussian_bounds_of_predict_are_those_of_the_graph(folder, tmp_path):
+    """What the text of ``ulmus export`` says of its bounds."""
+    out = tmp_path / "o.csv"
+    start = ("predict", folder / "m.ulmus", folder / "new.csv", "-o", out)
+    done(*start, "--method", "gaussian")
+    model, X = ulmus.load(folder / "m.ulmus"), read_csv(folder / "new.csv")
+    bounds = model.predict_interval(X, method="gaussian")
+    np.testing.assert_allclose(read_csv(out)[["pred_low", "pred_high"]], bounds)
+    assert not np.allclose(bounds, model.predict_interval(X))
+    done(*start, "--tails", "shortest")
+    shortest = model.predict_interval(X, tails="shortest")
+    np.testing.assert_allclose(read_csv(out)[["pred_low", "pred_high"]], shortest)

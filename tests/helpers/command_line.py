@@ -1,6 +1,7 @@
 """Commands run in process, tables for them, and the form of every error."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 import ulmus
 from ulmus.cli.app import app
+from ulmus.cli.option_names import option_names
 
 SMALL = ("--n-estimators", 2, "--n-neurons", 10)
 # Without the search for a map, where the map is not the subject.
@@ -16,8 +18,31 @@ PLAIN = (*SMALL, "--input-map", "none")
 
 
 def run(*arguments):
-    """Result of a command: its exit code, standard output and standard error."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    """Result of a command: its exit code, standard output and standard error.
+
+    Options that its messages name must exist.
+    """
+    words = [str(argument) for argument in arguments]
+    result = CliRunner().invoke(app, words)
+    if words and words[0] in COMMANDS and "--help" not in words:
+        require_options_exist(words[0], result.output)
+    return result
+
+
+COMMANDS = tuple(command.callback.__name__ for command in app.registered_commands)
+
+
+def options_of(command):
+    """The long names of all options of a command."""
+    return {option.name for option in option_names(command).values()} | {"--help"}
+
+
+def require_options_exist(command, text):
+    """Every option in a text is one of the command, or of another that the text names."""
+    text = re.sub(r"has no option \S+", "", text)
+    others = [one for one in COMMANDS if f"ulmus {one}" in text]
+    known = set().union(*(options_of(one) for one in (command, *others)))
+    assert set(re.findall(r"--[a-z][a-z-]*[a-z]", text)) <= known, text
 
 
 def done(*arguments):

@@ -1,9 +1,10 @@
 """The command line, ``ulmus``: commands only call the library. Needs the extra ``ulmus[cli]``.
 
-``app`` has all commands; ``fit``, ``predict``, ``effects``, ``report``, ``export`` and ``demo``
-define their options and order of work, ``options`` what they share, and ``console`` what they
-print. These modules are imported for every help page and load no package but typer and rich. The
-work is done by the modules of ``steps``, which are imported with their first use.
+``app`` has all commands; ``fit``, ``predict``, ``check``, ``info``, ``effects``, ``plot``,
+``report``, ``export`` and ``demo`` define their options and order of work, ``options`` and the
+modules called ``..._options`` what they share, ``console`` what they print, and ``usage`` how wrong
+options are refused. These modules are imported for every help page and load no package but typer
+and rich. The work is done by the modules of ``steps``, which are imported with their first use.
 """
 
 from __future__ import annotations

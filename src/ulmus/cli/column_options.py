@@ -31,7 +31,7 @@ class ColumnOptions:
     ] = Missing.impute
     na_values: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="A code for missing values, such as -999."),
+        typer.Option(metavar="TEXTS", help="Codes for missing values, such as -999 or unknown,?."),
     ] = None
     unknown: Annotated[
         Unknown,

@@ -8,31 +8,28 @@ import os
 import sys
 import warnings
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import typer
 from rich.console import Console as RichConsole
-from rich.progress import (
-    BarColumn,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as RichProgress
 
 from ulmus.cli import INTERRUPTED, INTERRUPTED_TEXT
+from ulmus.cli.option_names import option_names
+from ulmus.cli.progress_bar import Bar
 from ulmus.exceptions import CarriesMessage, UlmusWarning
 from ulmus.messages import ANY, Message, Setting
 from ulmus.progress import Lines, reported_to
 
 FAILURE, BAD_INPUT = 1, 2
+# Exit code where the reader of a pipe has stopped reading: that of a program that SIGPIPE ends.
+CLOSED_PIPE = 141
 # Seconds that a stage must last to be worth a line where there is no terminal.
 PATIENCE = 2.0
+# Warnings with the same code that are printed; the others are counted.
+MOST_ALIKE = 3
 # Options whose names differ from the Python parameter.
 RENAMED = {"target": "interval_target"}
 # System errors about a path that the user named.
@@ -48,9 +45,14 @@ class Console:
     json: bool = False  # whether the result is JSON
     notes: list[str] = field(default_factory=list, init=False)
     caught: list[warnings.WarningMessage] = field(default_factory=list, init=False)
+    # What messages call a temporary file, by its path.
+    titles: dict[str, str] = field(default_factory=dict, init=False)
+    # Temporary files, which are removed at the end.
+    resources: ExitStack = field(default_factory=ExitStack, init=False)
 
     def note(self, text: str) -> None:
         """Print a note, once."""
+        text = self._titled(text)
         if text in self.notes:
             return
         self.notes.append(text)
@@ -61,30 +63,35 @@ class Console:
         """Print a line on standard error, above any display of progress."""
         self._stderr.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def result(self, text: Any, facts: dict[str, Any], findings: Collection[str] = ()) -> None:
-        """Print the result: a text or table, or facts and notes as JSON.
+    def result(self, text: str, facts: dict[str, Any], findings: Collection[str] = ()) -> None:
+        """Print the result: a text, or facts and notes as JSON.
 
         Warnings that are among the findings of the result, by their codes, are no notes.
         """
-        self._note_warnings(findings)
-        if self.json and sys.stdout is not None:
-            sys.stdout.write(json_text.dumps(_json_value({**facts, "notes": self.notes})) + "\n")
-        elif not self.quiet and sys.stdout is not None:
-            # A file or another program receives tables of up to 250 characters a line.
-            console = RichConsole(width=None if sys.stdout.isatty() else 250)
-            console.print(text, markup=False, highlight=False, soft_wrap=isinstance(text, str))
+        self.note_warnings(findings)
+        if self.json:
+            self._write(json_text.dumps(_json_value({**facts, "notes": self.notes})))
+        elif text and not self.quiet:
+            self._write(self._titled(text))
 
     def option(self, parameter: str, value: Any = ANY, item: str | None = None) -> str | None:
-        """A Python parameter as an option of this command, else of ``ulmus fit``; a dialect."""
+        """A Python parameter as an option of this command, else of fit or predict; a dialect."""
         if parameter == "path":
             return str(value)
         key = RENAMED.get(parameter, parameter)
-        for command in dict.fromkeys((self.command, "fit")):
+        for command in dict.fromkeys((self.command, "fit", "predict")):
             option = option_names(command).get(key)
             if option is not None:
-                where = "" if command == self.command else f" in ulmus {command}"
+                where = "" if command == self.command else f" (ulmus {command})"
                 return option.text(value, item) + where
         return None
+
+    def print_error(self, message: str, code: int = BAD_INPUT) -> None:
+        """Print an error, also as JSON if the result would be."""
+        message = self._titled(message)
+        if self.json:
+            self._write(json_text.dumps({"error": message, "exit_code": code}))
+        self.error(f"ulmus: {message}")
 
     @contextmanager
     def working(self, title: str) -> Iterator[None]:
@@ -118,9 +125,13 @@ class Console:
             warnings.simplefilter("always")
             self.caught = caught
             try:
-                yield
+                with self.resources:
+                    yield
             except (typer.Exit, typer.Abort):
                 raise
+            except BrokenPipeError:
+                _discard_output()
+                raise typer.Exit(CLOSED_PIPE) from None
             except KeyboardInterrupt:
                 self._exit(INTERRUPTED_TEXT, INTERRUPTED)
             except MemoryError:
@@ -132,15 +143,20 @@ class Console:
             except Exception as error:
                 self._exit(f"unexpected {type(error).__name__}: {self._sentence(error)}", FAILURE)
 
-    def _note_warnings(self, findings: Collection[str]) -> None:
-        """Warnings of ulmus as notes, the first of each code, without findings."""
-        messages: dict[str, Message] = {}
+    def note_warnings(self, findings: Collection[str] = ()) -> None:
+        """Warnings of ulmus as notes, without findings; those with the same code are limited."""
+        texts: dict[str, dict[str, None]] = {}
         for caught in self.caught:
             if isinstance(caught.message, UlmusWarning):
-                messages.setdefault(caught.message.message.code, caught.message.message)
-        for code, message in messages.items():
-            if code not in findings:
-                self.note(f"Note: {message.render(self.option)}")
+                message: Message = caught.message.message
+                if message.code not in findings:
+                    texts.setdefault(message.code, {})[message.render(self.option)] = None
+        for alike in map(list, texts.values()):
+            for text in alike[:MOST_ALIKE]:
+                self.note(f"Note: {text}")
+            if len(alike) > MOST_ALIKE:
+                self.note(f"Note: {len(alike) - MOST_ALIKE} more warnings like this one.")
+        self.caught.clear()
 
     def _out_of_memory(self) -> str:
         smaller = Setting("stream"), Setting("n_neurons", phrase="fewer {}"), "a smaller table"
@@ -160,82 +176,26 @@ class Console:
     def _exit(self, message: str, code: int) -> None:
         if os.environ.get("ULMUS_DEBUG"):
             raise
-        if self.json and sys.stdout is not None:
-            sys.stdout.write(json_text.dumps({"error": message, "exit_code": code}) + "\n")
-        self.error(f"ulmus: {message}")
+        self.print_error(message, code)
         raise typer.Exit(code)
 
+    def _titled(self, text: str) -> str:
+        """A text with the titles of temporary files for their paths."""
+        for path, title in self.titles.items():
+            text = text.replace(path, title)
+        return text
 
-class Bar:
-    """Progress on a terminal: the stage, the share done, and the seconds elapsed and left."""
-
-    def __init__(self, console: RichConsole) -> None:
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(elapsed_when_finished=False),
-        )
-        self._display = RichProgress(*columns, console=console, transient=True)
-        self._stage = ""
-
-    def __enter__(self) -> Bar:
-        self._display.start()
-        self._task = self._display.add_task("", total=None)
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._display.stop()
-
-    def report(self, stage: str, share: float | None) -> None:
-        """Show a stage, and the share that is done if it is known."""
-        if stage != self._stage:
-            self._display.remove_task(self._task)
-            self._stage, self._task = stage, self._display.add_task(stage, total=None)
-        if share is not None:
-            self._display.update(self._task, total=1.0, completed=share)
-
-    def detail(self, text: str) -> None:
-        """Details are not shown."""
+    def _write(self, text: str) -> None:
+        """Write a line on standard output, if it is open."""
+        if sys.stdout is not None:
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
 
 
-class CommandOption(NamedTuple):
-    """An option of a command, and whether it takes no value."""
-
-    name: str
-    is_flag: bool
-
-    def text(self, value: Any, item: str | None) -> str:
-        """The option as it is typed, with a value and the column that it is for."""
-        values = value if isinstance(value, (list, tuple)) else [value]
-        is_plain = all(one is None or isinstance(one, (str, int, float)) for one in values)
-        shown = "" if self.is_flag or not is_plain else ",".join(map(_typed, values))
-        if item is not None:
-            shown = f"{item}={shown}" if shown else item
-        return f"{self.name} {shown}".rstrip()
-
-
-@cache
-def option_names(command: str) -> dict[str, CommandOption]:
-    """Options of a command by their Python names, from the command's own parameters."""
-    from ulmus.cli.app import app
-
-    group: Any = typer.main.get_command(app)
-    return {
-        name[2:].replace("-", "_"): CommandOption(name, bool(getattr(parameter, "is_flag", False)))
-        for parameter in group.commands[command].params
-        for name in (*parameter.opts, *parameter.secondary_opts)
-        if name.startswith("--")
-    }
-
-
-def _typed(value: Any) -> str:
-    """A value as it is typed on the command line."""
-    if value is None:
-        return "none"
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
+def _discard_output() -> None:
+    """Let Python's own flush at the end of the process succeed where nobody reads."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def counted_rows(n: int) -> str:

@@ -46,7 +46,8 @@ def compare(
         typer.Option(
             metavar="CONTRAST",
             help="The contrast of a column: `t=10,20` (from, to), `t=5` (a step), `t=sd`, "
-            "`region=a,b`, `day=2026-01-01,2026-12-31`, or `t` alone. May be repeated.",
+            "`region=a,b`, `day=2026-01-01,2026-12-31`, or `t` alone; several as `t=10,20,region`, "
+            "or repeated.",
         ),
     ],
     comparison: Annotated[
@@ -93,6 +94,8 @@ def slope(
 
     def slopes(loaded: TableModel, rows: Any, how: dict[str, Any]) -> Any:
         names = options.column_names(variables, loaded.columns.schema.names)
+        for name in names:
+            steps.effects.require_column(loaded.columns.schema, name)
         return loaded.estimator.slope(rows, list(names or loaded.columns.schema.continuous), **how)
 
     steps.effects.estimate(slopes, model, data, effect, reading, console)

@@ -2,59 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from enum import StrEnum
-from functools import partial
+import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ulmus.cli import options, steps
 from ulmus.cli.column_options import ColumnOptions
 from ulmus.cli.console import Console
+from ulmus.cli.model_options import AdvancedOptions, ModelOptions
 from ulmus.cli.noise_options import NoiseOptions
 from ulmus.cli.target_options import TargetOptions
-
-_option = partial(typer.Option, rich_help_panel="Model")
-
-
-class MapChoice(StrEnum):
-    """How the map of the inputs is learned."""
-
-    auto = "auto"
-    ard = "ard"
-    full = "full"
-    none = "none"
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """Parameters of the estimator."""
-
-    n_estimators: Annotated[
-        int | None, _option(min=2, help="Number of networks in the ensemble.")
-    ] = None
-    n_neurons: Annotated[int | None, _option(min=1, help="Hidden units of each network.")] = None
-    input_map: Annotated[
-        MapChoice,
-        _option(
-            help="Learn a relevance of each input (ard) or a linear map (full); auto chooses by "
-            "the number of rows; none gives all inputs the same scale."
-        ),
-    ] = MapChoice.auto
-    random_state: Annotated[int, _option(min=0, help="Seed of the random weights.")] = 0
-    exact: Annotated[
-        bool,
-        _option("--exact", help="Compute standard errors exactly, instead of to one percent."),
-    ] = False
-    device: Annotated[str | None, _option(help="A torch device, such as cuda.")] = None
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """Those that are given, by their names in Python."""
-        given = {name: value for name, value in asdict(self).items() if value is not None}
-        return given | {"input_map": None if self.input_map == "none" else self.input_map.value}
 
 
 @options.command
@@ -81,13 +40,14 @@ def fit(
     response: TargetOptions,
     model: ModelOptions,
     errors: NoiseOptions,
+    advanced: AdvancedOptions,
     reading: options.ReadingOptions,
     console: Console,
 ) -> None:
     """Fit a model to a table, and print its accuracy and diagnostics.
 
-    Text columns become categories, dates become days, and constant columns are dropped. This
-    encoding is printed, and stored in the model file for `ulmus predict`.
+    Text columns become categories, dates become trend and seasons, and constant columns are
+    dropped. This encoding is printed, and stored in the model file for `ulmus predict`.
 
     ```
     ulmus fit table.csv --target y -o model.ulmus
@@ -97,10 +57,10 @@ def fit(
     ulmus fit claims.csv -t claims -o claims.ulmus --target-kind count
     ```
     """
-    parameters = model.parameters | response.parameters
-    steps.files.require_output_path(output, inputs=[data])
+    parameters = model.parameters | response.parameters | advanced.parameters
+    steps.files.require_output_file(output, inputs=[data])
     if report is not None:
-        steps.files.require_output_path(report, [".html", ".htm"], inputs=[data])
+        steps.files.require_output_file(report, [".html", ".htm"], inputs=[data])
         if report.resolve() == output.resolve():
             raise ValueError(f"--report {report} is the model file; give the report another name.")
     table = steps.files.open_table(data, reading, console)
@@ -123,9 +83,10 @@ def fit(
         "summary": summary.to_dict(console.option),
     }
     written = f"Wrote {output}." if report is None else f"Wrote {output} and {report}."
-    following = [f"ulmus predict {output} NEW.csv -o OUT.csv"]
-    if report is None:
-        following.append(f"ulmus report {output} {data} -o report.html")
-    text = f"{summary.format(console.option, ())}\n\n{written} Next:\n  " + "\n  ".join(following)
+    following = [["predict", output, "NEW.csv", "-o", "OUT.csv"]]
+    if report is None and not steps.streams.is_standard(data):
+        following.append(["report", output, data, "-o", "report.html"])
+    lines = [f"  ulmus {shlex.join(map(str, words))}" for words in following]
+    text = "\n".join([summary.format(console.option, ()), "", f"{written} Next:", *lines])
     # The notes about the columns contain what their warning says.
     console.result(text, facts, ["columns", *(finding.code for finding in summary.warnings or ())])

@@ -7,6 +7,7 @@ import functools
 import inspect
 import io
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -57,8 +58,18 @@ class Scale(StrEnum):
 columns_option = functools.partial(typer.Option, metavar="COLUMNS")
 _csv = functools.partial(typer.Option, rich_help_panel="Reading CSV")
 
-Data = Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz, .parquet, .arrow or .feather.")]
-Model = Annotated[Path, typer.Argument(help="Model file written by `ulmus fit` or `save`.")]
+TABLE_HELP = "Table: .csv, .csv.gz, .parquet, .arrow or .feather, or `-` for CSV on standard input."
+Data = Annotated[Path, typer.Argument(metavar="TABLE", help=TABLE_HELP)]
+OptionalData = Annotated[
+    Path | None, typer.Argument(metavar="TABLE", show_default=False, help=TABLE_HELP)
+]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Model file written by `ulmus fit` or `save`.")
+]
+Target = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Observed column (default: the target of the model)."),
+]
 ConfidenceLevel = Annotated[float, typer.Option(help="Level of intervals, between 0 and 1.")]
 MissingRule = Annotated[
     Missing | None,
@@ -79,7 +90,9 @@ class MessageOptions:
     """Where messages and results are printed."""
 
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False
+    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = (
+        False
+    )
 
 
 @dataclass(frozen=True)
@@ -107,8 +120,23 @@ class EffectOptions:
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="Simultaneous intervals for all rows.")
     ] = False
+    hypothesis: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Differences between the rows of the result: pairwise, or equal (a joint test).",
+        ),
+    ] = None
+    adjust: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Adjustment of the p-values: holm.")
+    ] = None
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the weights of the rows in averages."),
+    ] = None
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Table to write (default: print it).")
+        Path | None,
+        typer.Option("--output", "-o", help="Table to write, `-` for CSV (default: print it)."),
     ] = None
     missing: MissingRule = None
 
@@ -139,6 +167,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         messages = grouped.pop("console")
         console = Console(function.__name__, messages.quiet, messages.json)
         with console.handle_errors():
+            _require_inputs(arguments.get("model"), arguments.get("data"))
             function(**arguments, **grouped, console=console)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -151,6 +180,28 @@ def _keyword(name: str, default: Any, owner: Any) -> inspect.Parameter:
     annotation = get_type_hints(owner, include_extras=True)[name]
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _require_inputs(model: Path | None, data: Path | None) -> None:
+    """Refuse files that do not exist before anything is loaded to read them."""
+    if model is not None and not model.exists():
+        raise ValueError(f"{str(model)!r} does not exist; give the name of a model file.")
+    if data is not None and str(data) != "-" and not data.exists():
+        raise ValueError(f"{data} does not exist; check the name.")
+
+
+def number_or_name(text: str) -> Any:
+    """The value of a parameter that is a number or a name; ``none``, as messages say, is None."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return None if text.lower() == "none" else text
+
+
+def names_or_none(arguments: list[str] | None) -> Any:
+    """One name, or several from repeated options or separated by commas; ``none`` is None."""
+    names = [number_or_name(name) for name in column_names(arguments)]
+    return names[0] if len(names) == 1 else names
 
 
 def column_names(arguments: list[str] | None, columns: Collection[str] = ()) -> tuple[str, ...]:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ulmus.cli import options, steps
 from ulmus.cli.console import Console, counted_rows
+
+if TYPE_CHECKING:
+    from ulmus.cli.steps.predictions import PredictedTable
+
+# Rows that are shown on a terminal.
+PREVIEW = 20
 
 
 @options.command
@@ -17,8 +23,14 @@ def predict(
     model: options.Model,
     data: options.Data,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Table to write: .csv, .parquet or .arrow.")
-    ],
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Table to write: .csv, .parquet or .arrow; `-` for CSV on standard output, also "
+            "the default in a pipe (on a terminal: the first rows).",
+        ),
+    ] = None,
     confidence_level: options.ConfidenceLevel = 0.95,
     quantiles: Annotated[
         list[str] | None,
@@ -40,6 +52,17 @@ def predict(
             "model has no undersmoothed fit)."
         ),
     ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Method of pred_low and pred_high: auto, jackknife+, cv+ or gaussian.",
+        ),
+    ] = None,
+    tails: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Tails of pred_low and pred_high: equal or shortest."),
+    ] = None,
     sample_weight: options.NewWeight = None,
     missing: options.MissingRule = None,
     reading: options.ReadingOptions,
@@ -55,12 +78,18 @@ def predict(
     ulmus predict model.ulmus new.csv -o predictions.csv
     ulmus predict model.ulmus new.csv -o predictions.csv --keep site,date --confidence-level 0.9
     ulmus predict model.ulmus new.parquet -o out.parquet --quantiles 0.1,0.9 --threshold 120
+    ulmus predict model.ulmus new.csv | head -3
+    head -3 new.csv | ulmus predict model.ulmus - --keep all -o -
     ```
     """
-    steps.files.require_output_path(output, inputs=[data, model])
-    steps.files.file_format(output)
+    steps.files.require_table_output(output, [data, model], console)
     columns = steps.predictions.prediction_columns(
-        confidence_level, quantiles, threshold, interval_target and interval_target.value
+        confidence_level,
+        quantiles,
+        threshold,
+        interval_target and interval_target.value,
+        method=method,
+        tails=tails,
     )
     needed = steps.columns.model_columns(model, missing)
     if needed.n_outputs > 1:
@@ -74,6 +103,24 @@ def predict(
     with console.working(f"Reading {model}"):
         loaded = steps.models.load_model(model, needed)
     predictions = steps.predictions.PredictedTable(loaded, table, columns, copied, weight, console)
-    facts = predictions.write(output)
+    text, facts = _result(predictions, output, console)
     steps.files.note_excluded(facts["rows_excluded"], console)
-    console.result(f"Wrote {counted_rows(facts['rows'])} to {output}.", {"output": output, **facts})
+    console.result(text, facts)
+
+
+def _result(
+    predictions: PredictedTable, output: Path | None, console: Console
+) -> tuple[str, dict[str, Any]]:
+    """Predict, and write or keep the rows; the text to print and the facts."""
+    if console.json and output is None:
+        frame, facts = predictions.frame()
+        return "", facts | {"output": None, "predictions": frame.to_dict("records")}
+    if steps.streams.writes_to_pipe(output):
+        return "", predictions.write(None)
+    if output is not None:
+        facts = {"output": output, **predictions.write(output)}
+        return f"Wrote {counted_rows(facts['rows'])} to {output}.", facts
+    frame, facts = predictions.frame(PREVIEW + 1)
+    if len(frame) > PREVIEW:
+        console.note(f"The first {PREVIEW} rows; -o FILE.csv writes all of them.")
+    return steps.printed.printed_frame(frame[:PREVIEW]), facts

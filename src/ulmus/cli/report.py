@@ -17,10 +17,7 @@ def report(
     model: options.Model,
     data: options.Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML page to write.")],
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Observed column (default: the target of the model)."),
-    ] = None,
+    target: options.Target = None,
     sample_weight: options.NewWeight = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     missing: options.MissingRule = None,
@@ -37,7 +34,7 @@ def report(
     ulmus report model.ulmus new.csv -o report.html --title "Ozone, 2026"
     ```
     """
-    steps.files.require_output_path(output, [".html", ".htm"], inputs=[data, model])
+    steps.files.require_output_file(output, [".html", ".htm"], inputs=[data, model])
     with console.working("Reading"):
         columns = steps.columns.model_columns(model, missing)
         table = columns.table(data, reading, console)

@@ -40,12 +40,14 @@ class ModelColumns:
     ) -> tuple[Any, np.ndarray | None]:
         """Rows without missing values, and their target if it was observed."""
         rows, kept = self.schema.convert(frame)
+        n_complete = len(rows)
         if y is not None:
             y = y[kept]
             rows, y = rows[~np.isnan(y)], y[~np.isnan(y)]
         if not len(rows):
             raise ValueError(f"{path} has no complete rows.")
-        note_excluded(len(frame) - len(rows), console)
+        note_excluded(len(frame) - n_complete, console)
+        note_excluded(n_complete - len(rows), console, "the target")
         return rows, y
 
     def weight_column(self, name: str | None, table: TableFile, console: Console) -> str | None:

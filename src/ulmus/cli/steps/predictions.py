@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from ulmus.cli import options
 from ulmus.cli.console import Console
+from ulmus.cli.steps.streams import CsvStream
 from ulmus.exceptions import NoUndersmoothedFitError
 from ulmus.progress import stage
 from ulmus.tables.cells import number_of
@@ -34,6 +36,8 @@ class PredictionColumns:
     quantiles: tuple[float, ...]
     thresholds: tuple[float, ...]
     interval_target: str | None
+    method: str | None = None  # method of the prediction intervals; None for the default
+    tails: str | None = None
 
     @property
     def names(self) -> list[str]:
@@ -48,6 +52,11 @@ class PredictionColumns:
         frame = self._frame(inference, rows, weight, console)
         values = [frame[name].to_numpy() for name in COLUMNS]
         own = {"sample_weight": weight}
+        given = {"method": self.method, "tails": self.tails}
+        given = {name: value for name, value in given.items() if value is not None}
+        if given:
+            bounds = inference.predict_interval(rows, self.confidence_level, **given, **own)
+            values[COLUMNS.index("pred_low") :] = list(bounds.T)
         if self.quantiles:
             values += list(inference.predict_quantiles(rows, list(self.quantiles), **own).T)
         values += [inference.exceedance(rows, threshold, **own) for threshold in self.thresholds]
@@ -80,22 +89,39 @@ class PredictedTable:
     weight: str | None
     console: Console
 
-    def write(self, output: Path) -> dict[str, Any]:
-        """Predict and write block by block; returns the numbers of rows written and excluded."""
+    def write(self, output: Path | None) -> dict[str, Any]:
+        """Predict and write block by block, to standard output without a file; the facts of it."""
+        if output is None:
+            return self._written(CsvStream())
         try:
-            return self._written(output)
+            require_supported_types(output, self._copied_fields)
+            with table_writer(output, self._schema) as writer:
+                return self._written(writer)
         except pa.ArrowNotImplementedError as error:
             raise ValueError(f"{output} cannot store all columns of --keep: {error}.") from error
 
-    def _written(self, output: Path) -> dict[str, Any]:
-        fields = [self.table.schema.field(name) for name in self.copied]
-        schema = pa.schema([*fields, *(pa.field(n, pa.float64()) for n in self.columns.names)])
-        require_supported_types(output, fields)
+    def frame(self, limit: int | None = None) -> tuple[Any, dict[str, Any]]:
+        """Predictions as a data frame, of the first rows of the table with a limit."""
+        writer = FrameWriter()
+        facts = self._written(writer, limit)
+        return pa.concat_tables(writer.tables).to_pandas(), facts
+
+    @property
+    def _copied_fields(self) -> list[Any]:
+        return [self.table.schema.field(name) for name in self.copied]
+
+    @property
+    def _schema(self) -> Any:
+        numbers = (pa.field(name, pa.float64()) for name in self.columns.names)
+        return pa.schema([*self._copied_fields, *numbers])
+
+    def _written(self, writer: Any, limit: int | None = None) -> dict[str, Any]:
+        schema = self._schema
         n_written = n_excluded = 0
         total = max(1, self.table.n_cells // len(self.table.names))
         working, stages = self.console.working(PREDICTING), stage(PREDICTING)
-        with table_writer(output, schema) as writer, working, stages as done:
-            for rows, n_read in self._blocks():
+        with working, stages as done:
+            for rows, n_read in self._blocks(limit):
                 n_rows = 0 if rows is None else rows.num_rows
                 if rows is not None:
                     writer.write_table(rows.cast(schema))
@@ -105,11 +131,17 @@ class PredictedTable:
                 raise ValueError(f"{self.table.path} has no complete rows; nothing was written.")
         return {"rows": n_written, "rows_excluded": n_excluded, "columns": schema.names}
 
-    def _blocks(self) -> Iterator[tuple[Any, int]]:
+    def _batches(self, limit: int | None) -> Iterator[Any]:
+        """Blocks of the table; the first rows of the first one with a limit."""
+        schema, weight = self.model.columns.schema, self.weight
+        names = [*schema.names, *self.copied, *([] if weight is None else [weight])]
+        batches = self.table.batches(list(dict.fromkeys(names)))
+        return batches if limit is None else (batch.slice(0, limit) for batch in islice(batches, 1))
+
+    def _blocks(self, limit: int | None = None) -> Iterator[tuple[Any, int]]:
         """Copied columns and predictions of complete rows, and the number of rows read."""
         schema, first_row, weight = self.model.columns.schema, 0, None
-        names = [*schema.names, *self.copied, *([] if self.weight is None else [self.weight])]
-        for batch in self.table.batches(list(dict.fromkeys(names))):
+        for batch in self._batches(limit):
             frame = self.table.data_frame(batch)
             _, complete = schema.parse(frame, first_row)
             rows = frame[complete]
@@ -128,16 +160,28 @@ class PredictedTable:
             yield pa.table(columns), batch.num_rows
 
 
+class FrameWriter:
+    """Keeps the tables that are written."""
+
+    def __init__(self) -> None:
+        self.tables: list[Any] = []
+
+    def write_table(self, table: Any) -> None:
+        """Keep a table."""
+        self.tables.append(table)
+
+
 def prediction_columns(
     confidence_level: float,
     quantiles: list[str] | None,
     threshold: list[str] | None,
     interval_target: str | None,
+    **interval: str | None,
 ) -> PredictionColumns:
-    """The columns that the options ask for."""
+    """The columns that the options ask for; ``interval`` has the method and the tails."""
     levels = _numbers("--quantiles", quantiles)
     thresholds = _numbers("--threshold", threshold)
-    return PredictionColumns(confidence_level, levels, thresholds, interval_target)
+    return PredictionColumns(confidence_level, levels, thresholds, interval_target, **interval)
 
 
 def _numbers(option: str, arguments: list[str] | None) -> tuple[float, ...]:

@@ -43,6 +43,13 @@ class TrainConfig:
         weight = [] if self.weight is None else [self.weight]
         return list(dict.fromkeys([*self.inputs, self.target, *weight, *self.locations.names]))
 
+    @property
+    def observed_columns(self) -> str:
+        """Names of the columns without which a row cannot be used."""
+        weight = [] if self.weight is None else [self.weight]
+        names = list(dict.fromkeys([self.target, *weight, *self.locations.names]))
+        return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
     def location_values(
         self, frame: Any, first_row: int
     ) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -104,7 +111,7 @@ def train_config(
         weight=weight,
         categorical=categorical,
         missing=options.missing.value,
-        na_values=tuple(options.na_values or ()),
+        na_values=column_names(options.na_values),
         unknown=options.unknown.value,
         locations=steps.locations.checked_locations(errors, table.names),
         noise=errors.noise,

@@ -15,6 +15,7 @@ from ulmus.cli.steps.roles import TrainConfig
 from ulmus.diagnostics import Summary
 from ulmus.estimators import ELMEnsembleRegressor
 from ulmus.estimators._target import target_spec
+from ulmus.estimators._threads import n_threads
 from ulmus.model_file import save
 from ulmus.tables import Schema
 
@@ -26,6 +27,7 @@ class TrainResult:
     config: TrainConfig
     model: ELMEnsembleRegressor  # a fitted estimator, which accepts such tables
     n_excluded: int  # rows excluded because of missing values
+    n_unobserved: int  # those of them without a target, a weight or a location
     frame: Any = None  # inputs of the rows; None if they were read in blocks
     y: np.ndarray | None = None  # (n,): their targets
 
@@ -55,14 +57,15 @@ def train(
     """Fit in memory or block by block; by default, large tables are read in blocks."""
     table = config.table
     model = ELMEnsembleRegressor(
-        n_jobs=-1,
         categorical=config.categorical,
         missing=config.missing,
         na_values=config.na_values,
         unknown=config.unknown,
         **parameters,
     )
-    target_spec(model)  # parameters that contradict each other are refused before rows are read
+    # Parameters that contradict each other are refused before rows are read.
+    target_spec(model)
+    n_threads(model.n_jobs)
     if table.is_large if stream is None else stream:
         console.note(
             f"{table.path} has about {table.n_cells:,} cells and is read in blocks: training rows "
@@ -73,7 +76,7 @@ def train(
         result = _train_in_memory(config, model, console)
     for text in result.schema.notes:
         console.note(text)
-    note_excluded(result.n_excluded, console)
+    note_excluded(result.n_unobserved, console, config.observed_columns)
     return result
 
 
@@ -95,24 +98,25 @@ def _train_in_memory(config: TrainConfig, model: Any, console: Console) -> Train
         model._fit_table(inputs, y, weight, arguments, learn_columns=True)
     # The rows that the fit kept; the report counts the cells that it filled in.
     inputs, kept = model.columns_.convert(inputs)
-    return TrainResult(config, model, len(frame) - len(inputs), inputs, y[kept])
+    n_excluded, n_unobserved = len(frame) - len(inputs), len(frame) - len(rows)
+    return TrainResult(config, model, n_excluded, n_unobserved, inputs, y[kept])
 
 
 def _train_in_blocks(config: TrainConfig, model: Any, console: Console) -> TrainResult:
     """Fit a table that is read several times and never stored."""
-    n_read = 0
+    n_read = n_observed = 0
 
     def pieces() -> Iterator[tuple[tuple[Any, ...], dict[str, np.ndarray]]]:
         """Blocks of rows with a target, and their locations."""
-        nonlocal n_read
-        n_read = 0
+        nonlocal n_read, n_observed
+        n_read = n_observed = 0
         for frame in config.table.frames(config.columns):
             y, weight = config.observed(frame, n_read)
             locations, lacking = config.location_values(frame, n_read)
             rows = np.flatnonzero(~np.isnan(y) & ~lacking)
             weights = () if weight is None else (weight[rows],)
             inputs = frame[list(config.inputs)].iloc[rows]
-            n_read += len(frame)
+            n_read, n_observed = n_read + len(frame), n_observed + len(rows)
             yield (inputs, y[rows], *weights), {a: v[rows] for a, v in locations.items()}
 
     def blocks() -> Iterator[tuple[Any, ...]]:
@@ -122,7 +126,7 @@ def _train_in_blocks(config: TrainConfig, model: Any, console: Console) -> Train
     arguments = _joined_locations(config, pieces)
     with console.working("Fitting, block by block"):
         model._fit_blocks(blocks, arguments, learn_columns=True)
-    return TrainResult(config, model, n_read - model.fitted_.n_rows)
+    return TrainResult(config, model, n_read - model.fitted_.n_rows, n_read - n_observed)
 
 
 def _joined_locations(config: TrainConfig, pieces: Any) -> dict[str, np.ndarray]:
