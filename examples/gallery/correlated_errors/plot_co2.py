@@ -7,7 +7,7 @@ deviations of consecutive weeks from trend and season are autocorrelated. A fit 
 independent errors overstates the information in the 2225 weeks, and its standard errors are too
 small.
 
-.. [#] C. D. Keeling and T. P. Whorf (2004), the table ``co2`` of statsmodels.
+.. [#] Keeling and Whorf (2004), the table ``co2`` of statsmodels.
 """
 
 import textwrap
