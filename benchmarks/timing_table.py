@@ -97,7 +97,8 @@ def options() -> Iterator[Row]:
             whole = whole or fit + first
             source = f"fit {fit:.2f} s, intervals {first:.2f} s; error {error:.3f} sd, "
             source += f"coverage {covered:.3f}, width {np.mean(high - low):.2f} sd"
-            yield Row(f"{n} rows, {name}: over the defaults", (fit + first) / whole, "ratio", source)
+            measure = f"{n} rows, {name}: over the defaults"
+            yield Row(measure, (fit + first) / whole, "ratio", source)
 
 
 def warm_up() -> None:
