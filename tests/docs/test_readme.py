@@ -1,4 +1,4 @@
-"""The README: a stranger sees what it is before any table, its links lead somewhere, its code runs."""
+"""The README: what it is comes before any table, its links lead somewhere, its code runs."""
 
 import re
 from pathlib import Path
