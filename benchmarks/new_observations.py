@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import report
 from report import Row
-from timing import one_thread
+from timing import dgemm, one_thread
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.noise import AR1, Clustered, Exponential
@@ -94,7 +94,7 @@ def region() -> Iterator[Row]:
     found = dict[str, list[tuple[float, float]]]()
     steps = np.linspace(5.5, 8.5, 7)
     grid = pd.DataFrame({"east": np.repeat(steps, 7), "north": np.tile(steps, 7)})
-    truth = np.mean(np.sin(grid.east / 3), keepdims=True)
+    truth = np.array([np.mean(np.sin(grid.east / 3))])
     for seed in range(REPLICATIONS):
         rng = np.random.default_rng(seed)
         coords = rng.uniform(0, 10, (250, 2))
@@ -117,7 +117,7 @@ def main() -> None:
     chosen = report.parser(__doc__, [part.__name__ for part in parts]).parse_args()
     header = [report.machine(), one_thread()]
     warnings.simplefilter("ignore")
-    report.print_parts("new_observations.py", chosen, header, parts)
+    report.print_parts("new_observations.py", chosen, header, [dgemm, *parts])
 
 
 if __name__ == "__main__":

@@ -162,6 +162,14 @@ def test_every_page_ends_with_what_to_read_next():
     assert lacking == []
 
 
+def test_indexes_name_every_page_of_the_guide():
+    names = {page.stem for page in pages("guide")} - {"index"}
+    index = (DOCS / "guide" / "index.md").read_text()
+    assert names == set(re.search(r"```\{toctree\}.*?\n\n(.*?)```", index, re.S)[1].split())
+    assert names == set(re.findall(r"\]\((\w+)\.md\) \|", index))
+    assert names <= {Path(link).stem for link in llms_links() if link.startswith("guide/")}
+
+
 def architecture():
     return (DOCS / "project" / "architecture.md").read_text()
 
