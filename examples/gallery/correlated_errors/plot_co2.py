@@ -34,10 +34,10 @@ print(f"{len(weeks)} weeks, {(gaps > 7).sum()} gaps, the longest of {gaps.max():
 # --------
 #
 # The inputs are the year and the season. A column of dates supplies both
-# (:doc:`/guide/common_tasks`); here they are written out, so that ``weight_scale`` can set the scale
-# of each input: the trend may bend within a year or two, the shape of the season changes slowly. The
-# first fit has autoregressive noise and uses the dates, so that gaps have their length. The second
-# fit assumes independent errors and warns. The hidden units are the same.
+# (:doc:`/guide/common_tasks`). Here they are written out, so that ``weight_scale`` can set their
+# scales: the trend may bend within a year or two, the shape of the season changes slowly. The first
+# fit has autoregressive noise and uses the dates, so that gaps have their length. The second fit
+# assumes independent errors and warns. The hidden units are the same.
 
 layer = {"n_estimators": 20, "n_neurons": 100, "input_map": None, "random_state": 0}
 layer["weight_scale"] = [6, 0.3, 0.3]
