@@ -104,13 +104,14 @@ fuzz: $(VENV)/.test  ## mangle tables and model files 300 times; is each refused
 reproduce: $(VENV)/.test  ## the paper's tables and figures, with a tenth of its replications
 	$(ONE_THREAD) $(BIN)/python -m reproduction all --quick
 
-# Warnings are errors. The gallery runs once; `make docs` again runs only the scripts that changed.
+# Warnings are errors. The gallery runs once; `make docs` again runs only the scripts that changed, and
+# writes all pages (-a): the search loses the index entries of pages that are not written.
 SPHINX = $(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -j 2 -d build/docs/doctrees docs
 SAY = @printf '%s\n'
 
 docs: $(VENV)/.test  ## build the site with its gallery, check code, links and layout: build/docs/html
 	$(SAY) "1/4  Pages, and the scripts of the gallery that changed (about 4 minutes the first time)"
-	@$(SPHINX) -b html build/docs/html
+	@$(SPHINX) -a -b html build/docs/html
 	$(SAY) "2/4  The code of the pages, and what it prints (about 2 minutes)"
 	@$(SPHINX) -b doctest build/docs/doctest
 	$(SAY) "3/4  Links between the pages"
@@ -121,7 +122,7 @@ docs: $(VENV)/.test  ## build the site with its gallery, check code, links and l
 
 docs-short: $(VENV)/.test  ## the same in a minute, without running the gallery: build/docs/short
 	$(SAY) "Pages without the outputs of the gallery (about half a minute)"
-	@$(SPHINX) -D plot_gallery=0 -d build/docs/short-doctrees -b html build/docs/short
+	@$(SPHINX) -D plot_gallery=0 -d build/docs/short-doctrees -a -b html build/docs/short
 	$(SAY) "Open build/docs/short/index.html"
 
 docs-links: $(VENV)/.test  ## follow the links to other sites; needs the network
