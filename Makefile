@@ -104,16 +104,26 @@ fuzz: $(VENV)/.test  ## mangle tables and model files 300 times; is each refused
 reproduce: $(VENV)/.test  ## the paper's tables and figures, with a tenth of its replications
 	$(ONE_THREAD) $(BIN)/python -m reproduction all --quick
 
-# Warnings are errors. The gallery runs once; `make docs` again runs only the scripts that changed.
+# Warnings are errors. The gallery runs once; `make docs` again runs only the scripts that changed, and
+# writes all pages (-a): the search loses the index entries of pages that are not written.
 SPHINX = $(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -j 2 -d build/docs/doctrees docs
+SAY = @printf '%s\n'
 
-docs: $(VENV)/.test  ## build the site with its gallery, check its code and its links: build/docs/html
-	$(SPHINX) -b html build/docs/html
-	$(SPHINX) -b doctest build/docs/doctest
-	$(BIN)/python docs/check_links.py build/docs/html
+docs: $(VENV)/.test  ## build the site with its gallery, check code, links and layout: build/docs/html
+	$(SAY) "1/4  Pages, and the scripts of the gallery that changed (about 4 minutes the first time)"
+	@$(SPHINX) -a -b html build/docs/html
+	$(SAY) "2/4  The code of the pages, and what it prints (about 2 minutes)"
+	@$(SPHINX) -b doctest build/docs/doctest
+	$(SAY) "3/4  Links between the pages"
+	@$(BIN)/python docs/check_links.py build/docs/html
+	$(SAY) "4/4  Widths on a desktop and a phone (about a minute; needs chromium)"
+	@$(BIN)/python docs/check_layout.py build/docs/html
+	$(SAY) "Open build/docs/html/index.html"
 
 docs-short: $(VENV)/.test  ## the same in a minute, without running the gallery: build/docs/short
-	$(SPHINX) -D plot_gallery=0 -d build/docs/short-doctrees -b html build/docs/short
+	$(SAY) "Pages without the outputs of the gallery (about half a minute)"
+	@$(SPHINX) -D plot_gallery=0 -d build/docs/short-doctrees -a -b html build/docs/short
+	$(SAY) "Open build/docs/short/index.html"
 
 docs-links: $(VENV)/.test  ## follow the links to other sites; needs the network
 	$(SPHINX) -D plot_gallery=0 -b linkcheck build/docs/links

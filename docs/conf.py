@@ -58,7 +58,7 @@ sphinx_gallery_conf = {
         f"../examples/gallery/{name}"
         for name in ("start", "effects", "correlated_errors", "scale", "compare")
     ],
-    "parallel": 2,
+    "parallel": True,  # as many processes as `-j` says
     "download_all_examples": False,
     "image_srcset": ["2x"],
     "matplotlib_animations": False,

@@ -26,6 +26,12 @@ TREE = {
         ("quantiles", "predict_quantiles(X, [0.1, 0.9])"),
         ("standard deviation", "predict(X, return_std=True)"),
     ],
+    ("a later time, a new place or group", "PI: name the correlation in the fit"): [
+        ("a future time, a few steps ahead", "noise=AR1(), residual_kriging=True"),
+        ("a new location", "the same, noise=Exponential()"),
+        ("a future time, far ahead", "noise=AR1(), predict_interval(X)"),
+        ("the next patient, any new group", "noise=Clustered(), predict_interval(X)"),
+    ],
     ("the mean at a point", "confidence interval (CI)"): [
         ("the regression function", 'predict_interval(X, kind="confidence")'),
         ("the expectation of the estimator", 'the same, target="expectation"'),
@@ -33,6 +39,8 @@ TREE = {
     ],
     ("functionals of the function", "effects"): [
         ("marginal means of groups", 'average(X, by="region")'),
+        ("the mean over a region", "average(X_region)"),
+        ("… by area, errors correlated in space", "the same, weights=area"),
         ("a contrast in t", 'compare(X, {"t": (10, 20)})'),
         ("the slope", 'slope(X, "t")'),
         ("partial dependence", 'partial_dependence(X, "t")'),

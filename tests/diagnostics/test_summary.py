@@ -553,3 +553,12 @@ def test_estimators_link_to_their_page(model):
         assert link.startswith(f"{DOCUMENTATION}/reference/")
         assert link.endswith(f"/ulmus.{type(one).__name__}.html")
         assert link in one._repr_html_()
+
+
+def test_notes_about_columns_are_notes(rng):
+    """They stood under "not computed"."""
+    frame = pd.DataFrame({"kind": ["elm", "oak"] * 20, "x": rng.normal(size=40)})
+    model = ELMEnsembleRegressor(3, 10, input_map=None, random_state=0)
+    model.fit(frame, rng.normal(size=40))
+    (line,) = [line for line in str(model.summary()).splitlines() if "categories" in line]
+    assert line.startswith("notes ")

@@ -4,9 +4,6 @@ import importlib
 import inspect
 import re
 import runpy
-import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -91,39 +88,8 @@ def test_every_public_function_documents_what_it_takes_and_returns():
 # ---------------------------------------------------------------- the site
 
 
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory):
-    """A copy of all that the site is built from: building writes beside its sources."""
-    tmp_path = tmp_path_factory.mktemp("site")
-    built = shutil.ignore_patterns("generated", "__pycache__")
-    for folder in ("docs", "examples"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=built)
-    shutil.rmtree(tmp_path / "docs" / "gallery", ignore_errors=True)
-    (tmp_path / "benchmarks").mkdir()
-    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/RESULTS.md"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    return tmp_path
-
-
-def built(sources, builder):
-    """The folder that a builder of Sphinx has filled; every warning is an error.
-
-    Builders share what they have read.
-    """
-    target, read = sources / "build" / builder, str(sources / "build" / "doctrees")
-    options = ["-W", "--keep-going", "-q", "-D", "plot_gallery=0", "-d", read, "-b"]
-    run = subprocess.run(
-        [sys.executable, "-m", "sphinx", *options, builder, sources / "docs", target],
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    return target
-
-
 @pytest.mark.slow
-def test_the_site_builds_and_is_whole(sources):
-    site = built(sources, "html")
+def test_the_site_builds_and_is_whole(site):
     broken_links = runpy.run_path(str(DOCS / "check_links.py"))["broken_links"]
     assert broken_links(site) == []
     described = set().union(*inventory(site / "objects.inv").values())
@@ -176,8 +142,8 @@ def test_no_page_installs_from_an_index_that_does_not_have_us():
 
 
 @pytest.mark.slow
-def test_code_on_the_pages_runs(sources):
-    built(sources, "doctest")
+def test_code_on_the_pages_runs(build):
+    build("doctest")
 
 
 # ---------------------------------------------------------------- pages
@@ -194,6 +160,14 @@ def test_every_page_ends_with_what_to_read_next():
         if not re.search(r"\]\(|:link:", ending) or re.search(r"^#", ending, flags=re.M)
     ]
     assert lacking == []
+
+
+def test_indexes_name_every_page_of_the_guide():
+    names = {page.stem for page in pages("guide")} - {"index"}
+    index = (DOCS / "guide" / "index.md").read_text()
+    assert names == set(re.search(r"```\{toctree\}.*?\n\n(.*?)```", index, re.S)[1].split())
+    assert names == set(re.findall(r"\]\((\w+)\.md\) \|", index))
+    assert names <= {Path(link).stem for link in llms_links() if link.startswith("guide/")}
 
 
 def architecture():

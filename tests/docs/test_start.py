@@ -88,3 +88,22 @@ def test_the_decision_tree_is_the_one_of_its_script_and_of_the_list(tmp_path):
     assert len(calls) > 10
     for call in calls:
         assert call.rpartition(", ")[2] in listed  # "any of these, simultaneous=True"
+
+
+def test_the_table_of_predictions_explains_the_numbers_above_it():
+    """It had those of an earlier fit."""
+    section = TEXT.partition("## Predict")[2].partition("## Test")[0]
+    table = section.partition("| column | first row |")[2]
+    shown = NUMBER.findall(section.partition("```{testoutput}")[2].partition("```\n")[0])
+    explained = [row.split("|")[2] for row in re.findall(r"^\| `.*$", table, re.M)]
+    numbers = [number for cell in explained for number in NUMBER.findall(cell)]
+    assert len(numbers) == 7
+    assert [number for number in numbers if number not in shown] == []
+
+
+@pytest.mark.parametrize("case", ["future time", "mean over a region", "next patient"])
+def test_the_tree_has_a_branch_and_an_example_for(case):
+    page = (DOCS / "which_error_bar.md").read_text()
+    assert case in (DOCS / "_static" / "decision_tree.svg").read_text()
+    section = page.lower().partition(f"### a {case}\n")[2] or page.partition(f"### The {case}\n")[2]
+    assert "```{testoutput}" in section.partition("\n## ")[0].partition("\n### ")[0]

@@ -29,6 +29,9 @@ DAYS = np.array([0, 30, 61, 92, 121]) + 10896.0
         [stamp.to_pydatetime() for stamp in MONTHS],
         [stamp.to_pydatetime().replace(tzinfo=UTC) for stamp in MONTHS],
         [stamp.date() for stamp in MONTHS],
+        [str(stamp.date()) for stamp in MONTHS],
+        pd.Series(MONTHS).dt.strftime("%Y-%m-%dT00:00:00Z"),
+        np.array(["1999-11", "1999-12", "2000-01", "2000-02", "2000-03"]),
         pl.Series(MONTHS),
         pl.Series(MONTHS).cast(pl.Date),
         pa.array(MONTHS),
@@ -74,7 +77,7 @@ def test_labels_are_words_or_numbers():
     [
         (AR1(), {"time": "x"}, ("time='x'", "one value", "AR1(time=")),
         (AR1(), {"time": 3.0}, ("time=3.0", "one value")),
-        (AR1(), {"time": ["2020-01-01"] * 9}, ("time of row 0", "'2020-01-01'", "dates first")),
+        (AR1(), {"time": ["1/2/2020"] * 9}, ("time of row 0", "'1/2/2020'", "dates first")),
         (AR1(), {"time": [datetime(2020, 1, 1), *[None] * 8]}, ("time of row 1", "nan", "exclude")),
         (AR1(), {"time": [MONTHS[0], *[2.0] * 8]}, ("time of row 0", "number or date")),
         (Exponential(), {"coords": ["x", "z"]}, ("coords of row 0", "'x'", "Exponential(coords=")),
@@ -120,3 +123,14 @@ def test_numbers_among_objects_are_numbers(values):
     """They became strings, and numbers given to predict did not match them."""
     assert_array_equal(labels(np.array(values, dtype=object)), np.array(values))
     assert labels(np.array(values, dtype=object)).dtype == labels(values).dtype
+
+
+def test_a_column_of_dates_read_from_csv_may_be_the_time():
+    """The column was an input with seasons, and an error as the time of the noise."""
+    text = pd.DataFrame({"date": pd.date_range("2020-01-01", periods=40).strftime("%Y-%m-%d")})
+    y = np.random.default_rng(0).standard_normal(40)
+    fits = [
+        plain_ensemble(3, 8, noise=AR1(time="date"), random_state=0).fit(X, y)
+        for X in (text, text.assign(date=pd.to_datetime(text.date)))
+    ]
+    assert_array_equal(*(fit.predict(text) for fit in fits))

@@ -7,6 +7,7 @@ the large ones. This example estimates the coverage in groups of held-out rows, 
 diamonds under a constant and under an input-dependent noise variance.
 """
 
+import textwrap
 import warnings
 
 import matplotlib.pyplot as plt
@@ -113,7 +114,8 @@ plt.show()
 report = models["constant variance"].check(X.iloc[test], y.iloc[test])
 for finding in report.findings:
     if finding.topic == "calibration":
-        print(f"{finding.severity:>7}  {finding.name}: {finding.message}")
+        text = f"[{finding.severity}] {finding.name}: {finding.message}"
+        print(textwrap.fill(text, 90, subsequent_indent="    "))
 
 # %%
 # The findings of the second fit with severity ``error`` concern the function, not the noise:

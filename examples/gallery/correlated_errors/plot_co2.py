@@ -7,7 +7,7 @@ deviations of consecutive weeks from trend and season are autocorrelated. A fit 
 independent errors overstates the information in the 2225 weeks, and its standard errors are too
 small.
 
-.. [#] C. D. Keeling and T. P. Whorf (2004), the table ``co2`` of statsmodels.
+.. [#] Keeling and Whorf (2004), the table ``co2`` of statsmodels.
 """
 
 import textwrap
@@ -33,10 +33,11 @@ print(f"{len(weeks)} weeks, {(gaps > 7).sum()} gaps, the longest of {gaps.max():
 # Two fits
 # --------
 #
-# The inputs are the year and the season. ``weight_scale`` sets the scale of each input: the trend
-# may bend within a year or two, the shape of the season changes slowly. The first fit has
-# autoregressive noise and uses the dates, so that gaps have their length. The second fit assumes
-# independent errors and warns. The hidden units are the same.
+# The inputs are the year and the season. A column of dates supplies both
+# (:doc:`/guide/common_tasks`). Here they are written out, so that ``weight_scale`` can set their
+# scales: the trend may bend within a year or two, the shape of the season changes slowly. The first
+# fit has autoregressive noise and uses the dates, so that gaps have their length. The second fit
+# assumes independent errors and warns. The hidden units are the same.
 
 layer = {"n_estimators": 20, "n_neurons": 100, "input_map": None, "random_state": 0}
 layer["weight_scale"] = [6, 0.3, 0.3]

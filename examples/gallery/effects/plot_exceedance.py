@@ -11,6 +11,7 @@ of 700 depends on its uncertainty.
    5 (2), 9-13. The data come with scikit-gstat.
 """
 
+import textwrap
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -98,7 +99,8 @@ for low, high in pairwise(edges):
 
 for finding in model.check().findings:
     if finding.severity != "ok" or finding.name == "misfit":
-        print(f"{finding.name}: {finding.message}")
+        text = f"{finding.name}: {finding.message}"
+        print(textwrap.fill(text, 90, subsequent_indent="    "))
 
 # %%
 # Next

@@ -10,6 +10,8 @@ standard error, and masks the region without data.
    project.
 """
 
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -88,7 +90,8 @@ table.round(0).rename(columns={"nearest": "nearest quake", "depth": "mean depth"
 
 for finding in model.check().findings:
     if finding.name in ("coverage by input", "misfit", "bias", "residual distribution"):
-        print(f"[{finding.severity}] {finding.name}: {finding.message}")
+        text = f"[{finding.severity}] {finding.name}: {finding.message}"
+        print(textwrap.fill(text, 90, subsequent_indent="    "))
 
 # %%
 # Limitations

@@ -11,6 +11,8 @@ exactly zero in a quarter of the periods, and its errors grow with its mean.
    regression with crch. *The R Journal* 8 (1), 173-181.
 """
 
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -158,7 +160,8 @@ auto.compare(X, {"forecast": (5, 20)}, comparison="ratio")[
 for title, model in models.items():
     report = model.check(new, observed)
     failed = [finding.name for finding in report.findings if finding.severity != "ok"]
-    print(f"{title}: {', '.join(failed) or 'all checks are ok'}")
+    text = f"{title}: {', '.join(failed) or 'all checks are ok'}"
+    print(textwrap.fill(text, 90, subsequent_indent="    "))
 
 # %%
 # Next

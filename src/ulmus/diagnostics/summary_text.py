@@ -73,7 +73,7 @@ def _entries(
     if summary.warnings is not None:
         yield "warnings", _warning_lines(summary.warnings, dialect)
     if summary.notes:
-        yield "not computed", list(summary.notes)
+        yield "notes", list(summary.notes)
     if next_steps is None:
         next_steps = [OUT_OF_SAMPLE if summary.warnings is None else ALL_CHECKS, INTERVALS]
     advice = [*(one.render(dialect) for one in summary.advice), *next_steps]

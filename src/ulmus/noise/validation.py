@@ -9,7 +9,7 @@ import numpy as np
 from ulmus.core.noise_covariance.errors import covariance_error
 from ulmus.exceptions import InputError
 from ulmus.messages import invalid
-from ulmus.tables.dates import datetimes, days_since_1970
+from ulmus.tables.dates import DATE_TEXT, datetimes, days_since_1970, parsed_dates
 from ulmus.tables.missing import is_missing, missing_mask
 
 # Squares of larger numbers, and sums of these, overflow.
@@ -31,9 +31,23 @@ def location_error(axis: str, text: str, *suggestions: str) -> InputError:
 
 
 def times(values: Any) -> np.ndarray:
-    """Times as numbers: dates as days since 1970, durations as days; NaN if missing."""
-    array = datetimes(_array("time", values))
+    """Times as numbers: dates, also as ISO text, as days since 1970, durations as days.
+
+    Missing times are NaN.
+    """
+    array = _dates_of_text(datetimes(_array("time", values)))
     return days_since_1970(array) if array.dtype.kind in "mM" else _axis_numbers("time", array)
+
+
+def _dates_of_text(array: np.ndarray) -> np.ndarray:
+    """Datetimes of ISO text, as in a column of dates that was read from CSV; others unchanged."""
+    present = array[~missing_mask(array)] if array.ndim == 1 and array.dtype.kind in "OU" else ()
+    is_date = (isinstance(text, str) and DATE_TEXT.fullmatch(text) for text in present)
+    if not len(present) or not all(is_date):
+        return array
+    import pandas as pd
+
+    return parsed_dates(pd.Series(array))
 
 
 def coordinates(values: Any) -> np.ndarray:
