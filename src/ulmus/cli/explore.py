@@ -38,7 +38,7 @@ def explore(
     ulmus explore model.ulmus -o page.html --title "Ozone" --max-rows 0
     ```
     """
-    steps.files.require_output_path(output, [".html", ".htm"], inputs=[model])
+    steps.files.require_output_file(output, [".html", ".htm"], inputs=[model])
     columns = steps.columns.model_columns(model)
     loaded = steps.models.load_model(model, columns)
     name = target or columns.target or "y"
