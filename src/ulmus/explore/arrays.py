@@ -43,3 +43,12 @@ def quantised_rows(matrix: Any, bits: int = 16) -> Packed:
     unit = np.where(largest > 0, largest, 1.0) / LARGEST[bits]
     whole = np.round(a / unit[:, None]).astype(f"i{bits // 8}")
     return {**packed(whole), "unit": packed(unit)}
+
+
+def unquantised(spec: Packed) -> np.ndarray:
+    """The matrix that :func:`quantised_rows` wrote."""
+    whole, unit = (
+        np.frombuffer(base64.b64decode(one["data"]), f"<{one['type']}")
+        for one in (spec, spec["unit"])
+    )
+    return whole.reshape(spec["shape"]) * unit[:, None]

@@ -14,16 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.core.arrays.backend import to_numpy
+from ulmus.core.arrays.backend import like, to_numpy
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
+from ulmus.core.fit.basis_points import surroundings, training_inputs
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.small_forms import SmallForms
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs
 from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.exceptions import InputError
-from ulmus.explore.arrays import lower_triangle, packed, quantised_rows
+from ulmus.explore.arrays import lower_triangle, packed, quantised_rows, unquantised
 from ulmus.messages import Message, Setting
+
+# Points at which rounded coordinates are compared, and their largest relative error.
+COMPARED, LARGEST_ERROR = 200, 1e-2
 
 
 @dataclass
@@ -169,19 +173,32 @@ def form_arrays(output: Output, small: SmallForms) -> dict[str, Any]:
     name, part = output.fit.estimates[0], small.forms.parts[output.index]
     pairs, j = part.pairs[ESTIMATES[name].pairing], output.column
     f = j if pairs.single.shape[0] > 1 else 0
-    M = output.fit.ensemble.n_members
-    features = np.flatnonzero(np.any(to_numpy(part.C) != 0, axis=0))
+    M, C = output.fit.ensemble.n_members, to_numpy(part.C).astype(float)
+    features = np.flatnonzero(np.any(C != 0, axis=0))
     means = np.eye(2)  # of the form over members, and over pairs of them
     shares = ESTIMATES[name].part(means[0], means[1], M)
     return {
         "features": packed(features),
-        "coordinates": quantised_rows(to_numpy(part.C)[:, features]),
+        "coordinates": quantised_rows(C[:, features], _bits(output.fit, C)),
         "lengths": lower_triangle(part.lengths),
         "single": lower_triangle(pairs.single[f, :, :]),
         "distinct": lower_triangle(pairs.distinct[f, :, :]),
         "scale": float(to_numpy(pairs.scale)[j]) * output.unit**2,
         "shares": [float(share) for share in shares],
     }
+
+
+def _bits(fit: Fit, C: np.ndarray) -> int:
+    """Bits of the map C (r, M N') that coordinates require: terms of a sum may cancel."""
+    X = training_inputs(fit, COMPARED, np.random.default_rng(0))
+    if not len(X):
+        return 32
+    around = surroundings(fit, X).outside(COMPARED, np.random.default_rng(1))
+    points = like(np.concatenate([X, around]), fit.ensemble.layer.b)
+    h = to_numpy(fit.features(points)).reshape(C.shape[1], -1)
+    exact, rounded = C @ h, unquantised(quantised_rows(C)) @ h
+    error = np.sqrt(np.sum((rounded - exact) ** 2, axis=0))
+    return 16 if np.all(error <= LARGEST_ERROR * np.sqrt(np.sum(exact**2, axis=0))) else 32
 
 
 def _alpha(output: Output) -> Any:
