@@ -1,4 +1,4 @@
-"""The comparison of docs/comparison.md: errors, intervals and times of seven methods.
+"""The comparison of docs/comparison.md: errors, intervals and times of eight methods.
 
 ``make bench-comparison DATA=folder`` runs it on one thread. comparison_models.py has the methods,
 each with its defaults; one whose package is missing is skipped with a note. The tables are those
@@ -134,7 +134,8 @@ def prepare(methods: dict[str, Method], device: str) -> None:
 
 def read_lines(files: list[Path]) -> list[dict[str, Any]]:
     """Results of all files; of the same fit, the last one."""
-    lines = [json.loads(line) for file in files if file.exists() for line in file.open()]
+    texts = [text for file in files if file.exists() for text in file.read_text().splitlines()]
+    lines = [json.loads(text) for text in texts]
     return list({(line["table"], line["method"], line["split"]): line for line in lines}.values())
 
 

@@ -225,4 +225,10 @@ METHODS = {
         ("pytabkit", "xrfm"),
         on_device=True,
     ),
+    "xRFM-HPO": Method(
+        partial(split_conformal, "XRFM_HPO_Regressor"),
+        "pytabkit's XRFM_HPO_Regressor(), random search over 50 configurations, likewise",
+        ("pytabkit", "xrfm"),
+        on_device=True,
+    ),
 }
