@@ -178,39 +178,56 @@ def wins(found: Study, method: str, measure: str) -> str:
     return f"{sum(mean < 0 for mean in means)} of {len(means)}"
 
 
-def summary(found: Study, lines: list[dict[str, Any]]) -> Printed:
-    """All tables together; RMSE, width, score and time relative to ulmus."""
-    head = ("method", "RMSE", "smaller on", "coverage", "farthest from .90", "width")
-    head = (*head, "interval score", "smaller on", "time", "median seconds")
-    remark = f"RMSE, width, score, time: geometric mean over tables of ratios to {REFERENCE}."
-    table = Printed("All tables", head, remarks=(remark, *descriptions(found)))
+def ratios(found: Study, method: str, measure: str) -> str:
+    """Geometric mean over tables of a measure over that of ulmus."""
+    ratio, count = found.ratio(method, measure, REFERENCE)
+    return number(float(ratio)) if count else "-"
+
+
+def error_table(lines: list[dict[str, Any]]) -> Printed:
+    """Errors over those of ulmus: all tables, and those without and with categories."""
+    found = study(lines)
+    parts = [
+        study([line for line in lines if (line["table"] in MIXED) == mixed]) for mixed in (0, 1)
+    ]
+    head = ("method", "RMSE", "numeric tables", "with categories", "smaller on")
+    remark = f"Geometric means over tables of ratios to {REFERENCE}; below 1, the method is better."
+    table = Printed("Errors", (*head, "interval score", "smaller on"), remarks=(remark,))
     for method in found.models:
-        rmse, width, score, seconds = (
-            number(found.ratio(method, measure, REFERENCE)[0])
-            for measure in ("rmse", "width", "score", "seconds")
-        )
-        ours = method == REFERENCE
-        better = ["-" if ours else wins(found, method, measure) for measure in ("rmse", "score")]
-        medians = [found.mean(name, method, "seconds") for name in found.splits]
-        typical = number(float(np.nanmedian(medians)), 2)
-        covered = found.coverage_cells(method, LEVEL)
-        card = any(line["method"] == method and line.get("device") == "cuda" for line in lines)
-        cells = (method, rmse, better[0], *covered, width, score, better[1], seconds)
-        table.rows.append((*cells, f"{typical} (GPU)" if card else typical))
+        rmse = [ratios(part, method, "rmse") for part in (found, *parts)]
+        better = ["-" if method == REFERENCE else wins(found, method, m) for m in ("rmse", "score")]
+        score = ratios(found, method, "score")
+        table.rows.append((method, *rmse, better[0], score, better[1]))
     return table
 
 
-def descriptions(found: Study) -> list[str]:
-    return [f"{method}: {METHODS[method].description}." for method in found.models]
+def interval_table(lines: list[dict[str, Any]]) -> Printed:
+    """Coverage, width and time."""
+    found = study(lines)
+    head = ("method", "tables", "coverage", "farthest from .90", "width", "time", "median seconds")
+    remarks = [f"{method}: {METHODS[method].description}." for method in found.models]
+    table = Printed("Intervals and time", head, remarks=tuple(remarks))
+    for method in found.models:
+        own = [line for line in lines if line["method"] == method]
+        measured = [name for name in found.splits if found.rows(name, method)]
+        seconds = number(np.median([found.mean(n, method, "seconds") for n in measured]), 2)
+        card = any(line.get("device", "cpu") != "cpu" for line in own)
+        cells = (*found.coverage_cells(method, LEVEL), ratios(found, method, "width"))
+        times = (ratios(found, method, "seconds"), f"{seconds} (GPU)" if card else seconds)
+        table.rows.append((method, str(len(measured)), *cells, *times))
+    return table
 
 
 def measure_table(found: Study, measure: str) -> Printed:
-    """A row for each table, a column for each method; the least error in bold."""
+    """Means over splits, their number in brackets if it is smaller; the least error in bold."""
     bold = measure in ("rmse", "score")
     table = Printed(MEASURES[measure], ("table", *found.models))
     for name in found.splits:
         means = [found.mean(name, method, measure) for method in found.models]
-        cells = ["-" if np.isnan(value) else number(value) for value in means]
+        counts = [len(found.rows(name, method)) for method in found.models]
+        marks = [f" [{count}]" if count < max(counts) else "" for count in counts]
+        pairs = zip(means, marks, strict=True)
+        cells = ["-" if np.isnan(value) else f"{number(value)}{mark}" for value, mark in pairs]
         best = int(np.nanargmin(means))
         if bold:
             cells[best] = f"**{cells[best]}**"
@@ -223,7 +240,8 @@ def show(files: list[Path]) -> None:
     found = study(lines)
     for line in (line for line in lines if "error" in line):
         print(f"{line['table']}, {line['method']} failed: {line['error']}")
-    print_table(summary(found, lines), markdown=True)
+    for table in (error_table(lines), interval_table(lines)):
+        print_table(table, markdown=True)
     for measure in MEASURES:
         print_table(measure_table(found, measure), markdown=True)
     print("\nRuns:", *dict.fromkeys(line["run"] for line in lines), sep="\n")

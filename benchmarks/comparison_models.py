@@ -192,12 +192,12 @@ METHODS = {
     "ulmus": Method(ensemble, "ELMEnsembleRegressor(), predict_interval(X, 0.9)"),
     "CatBoost": Method(
         catboost,
-        "CatBoostRegressor(cat_features=...) in MAPIE's CrossConformalRegressor: CV+, five folds",
+        "CatBoostRegressor(); MAPIE's CrossConformalRegressor, by default CV+ with five folds",
         ("catboost", "mapie"),
     ),
     "HistGB": Method(
         boosting,
-        'HistGradientBoostingRegressor(categorical_features="from_dtype"), likewise',
+        'HistGradientBoostingRegressor(categorical_features="from_dtype"); MAPIE, the same',
         ("mapie",),
     ),
     "GP": Method(
@@ -215,19 +215,19 @@ METHODS = {
     ),
     "TabM-D": Method(
         partial(split_conformal, "TabM_D_Regressor"),
-        "pytabkit's TabM_D_Regressor(), likewise",
+        "pytabkit's TabM_D_Regressor(); the same split conformal",
         ("pytabkit",),
         on_device=True,
     ),
     "xRFM-D": Method(
         partial(split_conformal, "XRFM_D_Regressor"),
-        "pytabkit's XRFM_D_Regressor(), likewise",
+        "pytabkit's XRFM_D_Regressor(); the same split conformal",
         ("pytabkit", "xrfm"),
         on_device=True,
     ),
     "xRFM-HPO": Method(
         partial(split_conformal, "XRFM_HPO_Regressor"),
-        "pytabkit's XRFM_HPO_Regressor(), random search over 50 configurations, likewise",
+        "pytabkit's XRFM_HPO_Regressor(), random search over 50 configurations; the same",
         ("pytabkit", "xrfm"),
         on_device=True,
     ),

@@ -57,7 +57,7 @@ def test_each_method_has_a_line_with_its_scores(comparison, start, capsys):
         assert 0 < line["width"] <= line["score"]  # a score adds penalties to a width
         assert line["fit_seconds"] > 0
     output = capsys.readouterr().out
-    (row,) = (text for text in output.splitlines() if text.startswith("| HistGB | "))
+    row = next(text for text in output.splitlines() if text.startswith("| HistGB | "))
     assert comparison.number(lines[1]["rmse"] / lines[0]["rmse"]) == row.split("|")[2].strip()
     assert comparison.METHODS["HistGB"].description in output
 
@@ -79,9 +79,9 @@ def test_lines_of_two_files_are_merged_and_the_last_of_a_fit_counts(comparison, 
     there.write_text("".join(json.dumps(each) + "\n" for each in lines))
     merged = comparison.read_lines([here, there])
     assert [each["rmse"] for each in merged] == [2.0, 3.0]
-    table = comparison.summary(comparison.study(merged), merged)
-    assert table.rows[1][:3] == ("TabM-D", "1.50", "0 of 1")
-    assert table.rows[1][-1] == "1.5 (GPU)"
+    errors, intervals = comparison.error_table(merged), comparison.interval_table(merged)
+    assert errors.rows[1] == ("TabM-D", "1.50", "1.50", "-", "0 of 1", "1.00", "0 of 1")
+    assert intervals.rows[1][-2:] == ("1.00", "1.5 (GPU)")
 
 
 def test_ratios_are_of_the_splits_that_both_have(comparison):
