@@ -219,19 +219,22 @@ def interval_table(lines: list[dict[str, Any]]) -> Printed:
 
 
 def measure_table(found: Study, measure: str) -> Printed:
-    """Means over splits, their number in brackets if it is smaller; the least error in bold."""
-    bold = measure in ("rmse", "score")
-    table = Printed(MEASURES[measure], ("table", *found.models))
+    """Means over the splits that all methods of a row have; the least error in bold."""
+    table = Printed(MEASURES[measure], ("table", "splits", *found.models))
     for name in found.splits:
-        means = [found.mean(name, method, measure) for method in found.models]
-        counts = [len(found.rows(name, method)) for method in found.models]
-        marks = [f" [{count}]" if count < max(counts) else "" for count in counts]
-        pairs = zip(means, marks, strict=True)
-        cells = ["-" if np.isnan(value) else f"{number(value)}{mark}" for value, mark in pairs]
-        best = int(np.nanargmin(means))
-        if bold:
+        rows = {method: found.rows(name, method) for method in found.models}
+        common = set.intersection(*(set(splits) for splits in rows.values() if splits))
+        means = {
+            method: np.mean([splits[split][measure] for split in common])
+            for method, splits in rows.items()
+            if splits and common
+        }
+        cells = {method: number(mean) for method, mean in means.items()}
+        if measure in ("rmse", "score") and means:
+            best = min(means, key=means.__getitem__)
             cells[best] = f"**{cells[best]}**"
-        table.rows.append((name, *cells))
+        row = (cells.get(method, "-") for method in found.models)
+        table.rows.append((name, str(len(common)), *row))
     return table
 
 

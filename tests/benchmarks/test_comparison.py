@@ -90,6 +90,8 @@ def test_ratios_are_of_the_splits_that_both_have(comparison):
     found = comparison.study([*lines, {**line("boston", "ulmus", 5, 2.0)}])
     assert comparison.wins(found, "GP", "rmse") == "2 of 2"
     assert found.ratio("GP", "rmse", "ulmus")[0] == pytest.approx(np.sqrt(0.5 * 0.5))
+    table = comparison.measure_table(found, "rmse")
+    assert table.rows == [("yacht", "1", "7.00", "**3.50**"), ("boston", "1", "2.00", "**1.00**")]
 
 
 def test_what_is_missing_is_skipped_with_a_note(comparison, start, monkeypatch, capsys):
