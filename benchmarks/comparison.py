@@ -171,11 +171,16 @@ def study(lines: list[dict[str, Any]]) -> Study:
     return Study(results, {name: range(20) for name in measured}, list(METHODS))
 
 
+def table_ratios(found: Study, method: str, measure: str) -> np.ndarray:
+    """For each table that both were fitted to, the measure over that of ulmus."""
+    logs = [found.log_ratios(name, method, measure, REFERENCE) for name in found.splits]
+    return np.exp([np.mean(values) for values in logs if len(values)])
+
+
 def wins(found: Study, method: str, measure: str) -> str:
     """Tables on which a method is better than ulmus, of those that both were fitted to."""
-    logs = [found.log_ratios(name, method, measure, REFERENCE) for name in found.splits]
-    means = [np.mean(values) for values in logs if len(values)]
-    return f"{sum(mean < 0 for mean in means)} of {len(means)}"
+    values = table_ratios(found, method, measure)
+    return "-" if method == REFERENCE else f"{np.sum(values < 1)} of {len(values)}"
 
 
 def ratios(found: Study, method: str, measure: str) -> str:
@@ -190,14 +195,14 @@ def error_table(lines: list[dict[str, Any]]) -> Printed:
     parts = [
         study([line for line in lines if (line["table"] in MIXED) == mixed]) for mixed in (0, 1)
     ]
-    head = ("method", "RMSE", "numeric tables", "with categories", "smaller on")
-    remark = f"Geometric means over tables of ratios to {REFERENCE}; below 1, the method is better."
+    head = ("method", "RMSE", "median", "numeric tables", "with categories", "smaller on")
+    remark = f"Ratios to {REFERENCE}, geometric means over tables; below 1, the method is better."
     table = Printed("Errors", (*head, "interval score", "smaller on"), remarks=(remark,))
     for method in found.models:
         rmse = [ratios(part, method, "rmse") for part in (found, *parts)]
-        better = ["-" if method == REFERENCE else wins(found, method, m) for m in ("rmse", "score")]
-        score = ratios(found, method, "score")
-        table.rows.append((method, *rmse, better[0], score, better[1]))
+        rmse.insert(1, number(float(np.median(table_ratios(found, method, "rmse")))))
+        score = ratios(found, method, "score"), wins(found, method, "score")
+        table.rows.append((method, *rmse, wins(found, method, "rmse"), *score))
     return table
 
 
@@ -257,7 +262,7 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument("--methods", type=names(list(METHODS)), default=list(METHODS))
     options.add_argument("--splits", type=int, default=2, help="of each table")
     options.add_argument("--device", default="cpu", help="of the neural methods, such as cuda")
-    options.add_argument("--out", type=Path, default=DEFAULT_OUT)
+    options.add_argument("--out", type=Path, default=DEFAULT_OUT, help="lines of results")
     options.add_argument("--merge", type=Path, nargs="*", default=[], help="files to print with it")
     options.add_argument("--table-only", action="store_true", help="fit nothing")
     chosen = options.parse_args(arguments)

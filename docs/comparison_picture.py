@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from comparison import DEFAULT_OUT, REFERENCE, read_lines, study  # noqa: E402
+from comparison import DEFAULT_OUT, REFERENCE, read_lines, study, table_ratios  # noqa: E402
 from uci_table import Study, ratio_axis  # noqa: E402
 
 PANELS = {"rmse": "RMSE", "score": "interval score"}
@@ -24,10 +24,10 @@ EDGES = (0.6, 6.0)  # ratios beyond are drawn at the edge
 STYLE = {"font.size": 8.5, "svg.fonttype": "path", "svg.hashsalt": "ulmus"}
 
 
-def table_ratios(found: Study, method: str, measure: str) -> np.ndarray:
-    """For each table that both were fitted to, the measure over that of ulmus."""
-    logs = [found.log_ratios(name, method, measure, REFERENCE) for name in found.splits]
-    return np.exp([np.mean(values) for values in logs if len(values)])
+def titled(found: Study, method: str) -> str:
+    """A method, with the number of its tables where it was not fitted to all."""
+    count = found.ratio(method, "rmse", REFERENCE)[1]
+    return method if count == len(found.splits) else f"{method}\n({count} tables)"
 
 
 def draw(axes: Axes, found: Study, measure: str) -> None:
@@ -42,10 +42,9 @@ def draw(axes: Axes, found: Study, measure: str) -> None:
         axes.scatter(shown, heights, s=13, c=colours, alpha=0.75, linewidths=0)
         mean = np.exp(np.mean(np.log(ratios)))
         axes.plot([mean, mean], [row - 0.33, row + 0.33], color="black", linewidth=2)
-        label = f"{mean:.2f}"
-        axes.text(1.02, row, label, transform=axes.get_yaxis_transform(), va="center")
+        axes.text(1.02, row, f"{mean:.2f}", transform=axes.get_yaxis_transform(), va="center")
     axes.axvline(1, color=GREY, linewidth=1, zorder=0)
-    axes.set_yticks(range(len(methods)), methods)
+    axes.set_yticks(range(len(methods)), [titled(found, method) for method in methods])
     axes.set_ylim(len(methods) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     ratio_axis(axes)
@@ -59,7 +58,7 @@ def main(target: Path) -> None:
     """Write the figure."""
     found = study(read_lines([DEFAULT_OUT]))
     with rc_context(STYLE):
-        figure = Figure(figsize=(4.4, 5.6), layout="constrained")
+        figure = Figure(figsize=(4.4, 6.4), layout="constrained")
         for axes, measure in zip(figure.subplots(len(PANELS)), PANELS, strict=True):
             draw(axes, found, measure)
         figure.savefig(target, metadata={"Date": None})

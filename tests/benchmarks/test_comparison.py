@@ -80,7 +80,7 @@ def test_lines_of_two_files_are_merged_and_the_last_of_a_fit_counts(comparison, 
     merged = comparison.read_lines([here, there])
     assert [each["rmse"] for each in merged] == [2.0, 3.0]
     errors, intervals = comparison.error_table(merged), comparison.interval_table(merged)
-    assert errors.rows[1] == ("TabM-D", "1.50", "1.50", "-", "0 of 1", "1.00", "0 of 1")
+    assert errors.rows[1] == ("TabM-D", "1.50", "1.50", "1.50", "-", "0 of 1", "1.00", "0 of 1")
     assert intervals.rows[1][-2:] == ("1.00", "1.5 (GPU)")
 
 
