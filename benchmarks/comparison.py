@@ -202,29 +202,38 @@ def error_table(lines: list[dict[str, Any]]) -> Printed:
     ]
     head = ("method", "RMSE", "median", "numeric tables", "with categories", "smaller on")
     remark = f"Ratios to {REFERENCE}, geometric means over tables; below 1, the method is better."
-    table = Printed("Errors", (*head, "interval score", "smaller on"), remarks=(remark,))
+    table = Printed("Errors", head, remarks=(remark,))
     for method in found.models:
         rmse = [ratios(part, method, "rmse") for part in (found, *parts)]
         rmse.insert(1, number(float(np.median(table_ratios(found, method, "rmse")))))
-        score = ratios(found, method, "score"), wins(found, method, "score")
-        table.rows.append((method, *rmse, wins(found, method, "rmse"), *score))
+        table.rows.append((method, *rmse, wins(found, method, "rmse")))
     return table
 
 
 def interval_table(lines: list[dict[str, Any]]) -> Printed:
-    """Coverage, width and time."""
+    """Coverage, and width and score over those of ulmus."""
     found = study(lines)
-    head = ("method", "tables", "coverage", "farthest from .90", "width", "time", "median seconds")
-    remarks = [f"{method}: {METHODS[method].description}." for method in found.models]
-    table = Printed("Intervals and time", head, remarks=tuple(remarks))
+    head = ("method", "coverage", "farthest from .90", "width", "interval score", "smaller on")
+    table = Printed("Intervals", head)
     for method in found.models:
-        own = [line for line in lines if line["method"] == method]
+        over = (ratios(found, method, measure) for measure in ("width", "score"))
+        cells = (*found.coverage_cells(method, LEVEL), *over, wins(found, method, "score"))
+        table.rows.append((method, *cells))
+    return table
+
+
+def time_table(lines: list[dict[str, Any]]) -> Printed:
+    """Time over that of ulmus, and the median over the tables that a method was fitted to."""
+    found = study(lines)
+    remarks = tuple(f"{method}: {METHODS[method].description}." for method in found.models)
+    table = Printed("Time", ("method", "tables", "time", "median seconds"), remarks=remarks)
+    for method in found.models:
         measured = [name for name in found.splits if found.rows(name, method)]
         seconds = number(np.median([found.mean(n, method, "seconds") for n in measured]), 2)
+        own = (line for line in lines if line["method"] == method)
         card = any(line.get("device", "cpu") != "cpu" for line in own)
-        cells = (*found.coverage_cells(method, LEVEL), ratios(found, method, "width"))
-        times = (ratios(found, method, "seconds"), f"{seconds} (GPU)" if card else seconds)
-        table.rows.append((method, str(len(measured)), *cells, *times))
+        cells = (str(len(measured)), ratios(found, method, "seconds"))
+        table.rows.append((method, *cells, f"{seconds} (GPU)" if card else seconds))
     return table
 
 
@@ -253,7 +262,7 @@ def show(files: list[Path]) -> None:
     found = study(lines)
     for line in (line for line in lines if "error" in line):
         print(f"{line['table']}, {line['method']} failed: {line['error']}")
-    for table in (error_table(lines), interval_table(lines)):
+    for table in (error_table(lines), interval_table(lines), time_table(lines)):
         print_table(table, markdown=True)
     for measure in MEASURES:
         print_table(measure_table(found, measure), markdown=True)

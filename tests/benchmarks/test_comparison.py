@@ -79,9 +79,13 @@ def test_lines_of_two_files_are_merged_and_the_last_of_a_fit_counts(comparison, 
     there.write_text("".join(json.dumps(each) + "\n" for each in lines))
     merged = comparison.read_lines([here, there])
     assert [each["rmse"] for each in merged] == [2.0, 3.0]
-    errors, intervals = comparison.error_table(merged), comparison.interval_table(merged)
-    assert errors.rows[1] == ("TabM-D", "1.50", "1.50", "1.50", "-", "0 of 1", "1.00", "0 of 1")
-    assert intervals.rows[1][-2:] == ("1.00", "1.5 (GPU)")
+    errors, intervals, times = (
+        table(merged).rows[1]
+        for table in (comparison.error_table, comparison.interval_table, comparison.time_table)
+    )
+    assert errors == ("TabM-D", "1.50", "1.50", "1.50", "-", "0 of 1")
+    assert intervals == ("TabM-D", "0.900", "0.900 (yacht)", "1.00", "1.00", "0 of 1")
+    assert times == ("TabM-D", "1", "1.00", "1.5 (GPU)")
 
 
 def test_ratios_are_of_the_splits_that_both_have(comparison):
