@@ -9,7 +9,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-quick fuzz-properties lint dist bench bench-coverage bench-effects bench-scale bench-gpu \
-	bench-cli bench-maps bench-uci bench-peers bench-mixed bench-varying-noise \
+	bench-cli bench-maps bench-uci bench-peers bench-comparison bench-mixed bench-varying-noise \
 	bench-correlated-noise bench-kriging bench-large-mixed bench-targets mutants fuzz reproduce docs docs-short docs-links clean
 
 help:  ## list the targets
@@ -75,6 +75,10 @@ bench-uci: $(VENV)/.test  ## nine standard data sets beside other models; needs 
 
 bench-peers: $(VENV)/.test  ## intervals of UncELMe, MAPIE and a Gaussian process beside ours; needs DATA=folder
 	$(ONE_THREAD) $(BIN)/python benchmarks/peers.py --data '$(DATA)'
+
+# CatBoost, pytabkit and xrfm are optional: what is not installed is skipped with a note.
+bench-comparison: $(VENV)/.test  ## accuracy, intervals and time beside CatBoost, RealMLP, TabM, xRFM, boosting and a Gaussian process; DATA=folder is optional
+	$(ONE_THREAD) $(BIN)/python benchmarks/comparison.py --data '$(DATA)'
 
 bench-mixed: $(VENV)/.test  ## tables with categories, missing values and dates beside boosting; DATA=folder is optional
 	$(ONE_THREAD) $(BIN)/python benchmarks/mixed_tables.py --data '$(DATA)'

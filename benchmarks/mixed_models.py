@@ -31,6 +31,8 @@ class Forecast(NamedTuple):
 
 
 Model = Callable[[Table, pd.DataFrame, int], Forecast]
+# From columns as they are to those that a model accepts.
+Inputs = Callable[[pd.DataFrame], pd.DataFrame]
 
 
 def native(train: Table, X: pd.DataFrame, seed: int) -> Forecast:
@@ -52,14 +54,23 @@ def boosting(train: Table, X: pd.DataFrame, seed: int) -> Forecast:
     Texts are categories; of a column with more than 255, the 254 most frequent ones and a
     category for the others. Dates, which it does not accept, are replaced by numbers.
     """
-    columns = {name: categories(train.X[name]) for name in kinds(train.X)["categories"]}
+    prepared = boosting_inputs(train.X)
+    model = boosting_model(seed).fit(prepared(train.X), train.y)
+    return Forecast(model.predict(prepared(X)))
+
+
+def boosting_model(seed: int) -> HistGradientBoostingRegressor:
+    return HistGradientBoostingRegressor(categorical_features="from_dtype", random_state=seed)
+
+
+def boosting_inputs(train: pd.DataFrame) -> Inputs:
+    columns = {name: categories(train[name]) for name in kinds(train)["categories"]}
 
     def prepared(frame: pd.DataFrame) -> pd.DataFrame:
         values = {name: categorical(frame[name], known) for name, known in columns.items()}
         return dates_as_numbers(frame.assign(**values))
 
-    model = HistGradientBoostingRegressor(categorical_features="from_dtype", random_state=seed)
-    return Forecast(model.fit(prepared(train.X), train.y).predict(prepared(X)))
+    return prepared
 
 
 def catboost(train: Table, X: pd.DataFrame, seed: int) -> Forecast:
@@ -67,19 +78,27 @@ def catboost(train: Table, X: pd.DataFrame, seed: int) -> Forecast:
 
     A missing category is a category of its own; dates are replaced by numbers.
     """
+    prepared, names = catboost_inputs(train.X), kinds(train.X)["categories"]
+    model = catboost_model(seed).fit(prepared(train.X), train.y, cat_features=names)
+    return Forecast(model.predict(prepared(X)))
+
+
+def catboost_model(seed: int) -> Any:
     from catboost import CatBoostRegressor
 
-    names = kinds(train.X)["categories"]
+    options = {"thread_count": 1, "verbose": False, "allow_writing_files": False}
+    return CatBoostRegressor(random_seed=seed, **options)
 
-    def prepared(frame: pd.DataFrame) -> pd.DataFrame:
-        texts = {name: frame[name].astype(object).fillna("missing").astype(str) for name in names}
-        return dates_as_numbers(frame.assign(**texts))
 
-    model = CatBoostRegressor(
-        random_seed=seed, thread_count=1, verbose=False, allow_writing_files=False
-    )
-    model.fit(prepared(train.X), train.y, cat_features=names)
-    return Forecast(model.predict(prepared(X)))
+def catboost_inputs(train: pd.DataFrame) -> Inputs:
+    names = kinds(train)["categories"]
+    return lambda frame: dates_as_numbers(categories_as_texts(frame, names))
+
+
+def categories_as_texts(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """Categories as texts, a missing one as the text "missing"."""
+    texts = {name: frame[name].astype(object).fillna("missing").astype(str) for name in names}
+    return frame.assign(**texts)
 
 
 def categories(values: pd.Series) -> pd.Index:

@@ -216,17 +216,9 @@ def summary_table(study: Study) -> Table:
             study.ratio(model, measure, REFERENCE)
             for measure in ("rmse", "width", "score", "seconds")
         )
-        cells = (model, str(rmse[1]), number(rmse[0]), *coverage_cells(study, model))
+        cells = (model, str(rmse[1]), number(rmse[0]), *study.coverage_cells(model, LEVEL))
         table.rows.append((*cells, *(number(ratio) for ratio, _ in (width, score, seconds))))
     return table
-
-
-def coverage_cells(study: Study, model: str) -> tuple[str, str]:
-    """Mean over sets, and the set that is farthest from the level."""
-    measured = [name for name in study.splits if study.rows(name, model)]
-    covered = {name: study.mean(name, model, "coverage") for name in measured}
-    worst = max(covered, key=lambda name: abs(covered[name] - LEVEL))
-    return number(np.mean(list(covered.values()))), f"{number(covered[worst])} ({worst})"
 
 
 def show(splits: dict[str, range], file: Path) -> None:

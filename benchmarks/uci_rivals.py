@@ -98,9 +98,9 @@ def boosting(X: Array, y: Array) -> Predict:
     return predict
 
 
-def conformal_quantile(residuals: Array) -> float:
+def conformal_quantile(residuals: Array, level: float = LEVEL) -> float:
     """Half width of split-conformal intervals; infinite where residuals are too few."""
-    rank = int(np.ceil(LEVEL * (len(residuals) + 1)))
+    rank = int(np.ceil(level * (len(residuals) + 1)))
     return np.sort(residuals)[rank - 1] if rank <= len(residuals) else np.inf
 
 

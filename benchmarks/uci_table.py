@@ -121,6 +121,13 @@ class Study:
         text = with_error(np.mean(values), standard_error(values))
         return text if len(values) == len(self.splits[name]) else f"{text} [{len(values)}]"
 
+    def coverage_cells(self, model: str, level: float) -> tuple[str, str]:
+        """Mean over sets, and the set that is farthest from the level."""
+        measured = [name for name in self.splits if self.rows(name, model)]
+        covered = {name: self.mean(name, model, "coverage") for name in measured}
+        worst = max(covered, key=lambda name: abs(covered[name] - level))
+        return number(np.mean(list(covered.values()))), f"{number(covered[worst])} ({worst})"
+
 
 def standard_error(values: np.ndarray) -> float:
     return np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan

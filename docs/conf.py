@@ -88,7 +88,7 @@ html_static_path = ["_static", str(_mathjax / "tex-svg.js")]
 html_css_files = ["ulmus.css"]
 html_extra_path = ["llms.txt"]
 html_show_sourcelink = False
-html_sidebars = {"start": [], "which_error_bar": []}  # pages without subpages
+html_sidebars = {"start": [], "which_error_bar": [], "comparison": []}  # pages without subpages
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": f"ulmus {version}", "alt_text": "ulmus, home"},
