@@ -66,6 +66,8 @@ class Finding(NamedTuple):
         The result in a sentence, followed by what it implies unless it is ok.
     suggestions : tuple of str and Setting
         Alternatives, each a clause or a parameter to set; empty if ok.
+    limit : str
+        From which statistic on the result is a warning, where the check has a threshold.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class Finding(NamedTuple):
     statistic: float
     message: str
     suggestions: tuple[str | Setting, ...] = ()
+    limit: str = ""
 
     @property
     def suggestion(self) -> str:
@@ -107,13 +110,14 @@ def finding(
     message: str,
     implication: str = "",
     suggestions: tuple[str | Setting, ...] = (),
+    limit: str = "",
 ) -> Finding:
     """The finding of a registered check; implication and suggestions count only if it is not ok."""
     name, topic = CHECKS[code]
     if severity == "ok":
-        return Finding(name, code, topic, severity, statistic, message)
+        return Finding(name, code, topic, severity, statistic, message, limit=limit)
     text = f"{message} {implication}" if implication else message
-    return Finding(name, code, topic, severity, statistic, text, suggestions)
+    return Finding(name, code, topic, severity, statistic, text, suggestions, limit)
 
 
 class CoverageRow(NamedTuple):
@@ -167,7 +171,7 @@ class DiagnosticReport:
     >>> report.title
     'diagnostics from 60 training rows, leave-one-out.'
     >>> report.to_frame().columns.to_list()
-    ['name', 'code', 'topic', 'severity', 'statistic', 'message', 'suggestion']
+    ['name', 'code', 'topic', 'severity', 'statistic', 'message', 'limit', 'suggestion']
     """
 
     title: str
@@ -221,7 +225,7 @@ class DiagnosticReport:
 
         Columns are the fields of :class:`Finding`, with the suggestions as text.
         """
-        names = (*Finding._fields[:-1], "suggestion")
+        names = (*(name for name in Finding._fields if name != "suggestions"), "suggestion")
         columns = {name: [getattr(one, name) for one in self.findings] for name in names}
         try:
             import pandas as pd

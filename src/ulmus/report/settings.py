@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -19,9 +19,10 @@ from ulmus.intervals.response import observed_outputs
 from ulmus.noise.structures import AXES, NOISE_STRUCTURES, CorrelatedNoise
 from ulmus.report.numbers import number
 from ulmus.report.report_input import LEAVE_ONE_OUT, ReportInput
+from ulmus.report.source import TableSource, fit_arguments, training_code
 from ulmus.version import __version__
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "plotly")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
 
 SOFTWARE = (
     "The ulmus developers. ulmus: regression by ensembles of Extreme Learning Machines with "
@@ -52,7 +53,7 @@ class Settings:
         return next(value for name, value, _ in self.parameters if name == "random_state")
 
 
-def settings(report_input: ReportInput) -> Settings:
+def settings(report_input: ReportInput, target: str, source: TableSource | None) -> Settings:
     """Settings of a fitted model."""
     model, fit = report_input.model, report_input.fit
     defaults = type(model)().get_params(deep=False)
@@ -77,7 +78,7 @@ def settings(report_input: ReportInput) -> Settings:
         *((name, version(name)) for name in PACKAGES),
     )
     date = datetime.now(UTC).date().isoformat()
-    code, digest = _code(report_input), data_digest(report_input)
+    code, digest = _code(report_input, target, source), data_digest(report_input)
     return Settings(parameters, chosen, versions, code, digest, date)
 
 
@@ -118,31 +119,43 @@ def data_digest(report_input: ReportInput) -> str:
     return digest.hexdigest()
 
 
-def _code(report_input: ReportInput) -> str:
-    """Code that refits the model and writes the report."""
+def _code(report_input: ReportInput, target: str, source: TableSource | None) -> str:
+    """Code that reads the table, refits the model and writes the report."""
     # scikit-learn shortens long texts by default.
     text = report_input.outer.__repr__(N_CHAR_MAX=100_000)
-    rows = "X_train, y_train" if report_input.evaluated_on == LEAVE_ONE_OUT else "X_new, y_new"
-    n_rows = report_input.fit.n_rows
+    unknown, source = source is None, source or TableSource("table.csv")
+    frame = report_input.takes_frame
     lines = [
+        "import pandas as pd",
         *_imports(report_input.outer),
         "from ulmus.report import write_report",
         "",
+        *(["# table.csv: the training rows"] if unknown else []),
+        training_code(source, report_input.names, target, as_frame=frame),
         f"model = {text}",
-        f"model.fit(X_train, y_train{_location_arguments(report_input)})  # {n_rows} rows",
-        f'write_report(model, {rows}, "report.html")',
+        f"model.fit(X, y{_location_arguments(report_input, source)})",
     ]
+    if report_input.evaluated_on == LEAVE_ONE_OUT:
+        lines.append(f'write_report(model, X, y, "report.html", target={target!r})')
+    else:
+        lines += [
+            "# new.csv: the rows of this report",
+            'new = pd.read_csv("new.csv")',
+            f"X_new, y_new = new[columns]{'' if frame else '.to_numpy()'}, new[{target!r}]",
+            f'write_report(model, X_new, y_new, "report.html", target={target!r})',
+        ]
     return "\n".join(lines)
 
 
-def _location_arguments(report_input: ReportInput) -> str:
-    """Arguments of fit with the locations of rows, unless the noise names their columns."""
+def _location_arguments(report_input: ReportInput, source: TableSource) -> str:
+    """Arguments of fit: weights, and the locations of rows unless the noise names their columns."""
     noise, rows = report_input.model.noise, report_input.fit.rows
     if not isinstance(noise, CorrelatedNoise) or rows is None:
-        return ""
+        return fit_arguments(replace(source, locations={}))
     names = noise.names()
     passed = [a for a in AXES if getattr(rows.locations, a) is not None and names.get(a) is None]
-    return "".join(f", {axis}={axis}_train" for axis in passed)
+    columns = {axis: source.locations.get(axis, axis) for axis in passed}
+    return fit_arguments(replace(source, locations=columns))
 
 
 def _imports(model: Any) -> list[str]:
