@@ -119,7 +119,7 @@ def test_correlated_residuals_are_printed_once_with_the_names_of_options(csv):
 
 @pytest.mark.slow
 def test_a_report_of_rows_in_space(csv):
-    pytest.importorskip("plotly", reason="reports need plotly")
+    pytest.importorskip("jinja2", reason="reports need jinja2")
     path = csv.parent / "report.html"
     fit_command(csv, "--coords", "east,north", "--report", path)
     assert "Variogram of leave-one-out residuals" in path.read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from command_line import SMALL, done, facts, read_csv, refusal, sample
 
 import ulmus
 
-pytest.importorskip("plotly")
+pytest.importorskip("jinja2")
 pytest.importorskip("onnx")
 
 

@@ -188,7 +188,7 @@ def test_the_share_of_a_nugget_is_reported():
 @pytest.fixture(scope="module")
 def report():
     """Function that writes a report and returns its page and figures."""
-    pytest.importorskip("plotly", reason="reports need plotly")
+    pytest.importorskip("jinja2", reason="reports need jinja2")
     from ulmus.report import report_html
 
     def report(model, X, y):

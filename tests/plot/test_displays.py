@@ -136,7 +136,7 @@ def test_the_package_is_imported_without_matplotlib():
         "print(len(p.__all__), 'matplotlib.pyplot' in sys.modules)"
     )
     out = run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout == "10 False\n"
+    assert out.stdout == "12 False\n"
 
 
 # ---------------------------------------------------------------- predictions

@@ -114,7 +114,10 @@ def value_groups(values: FloatArray, name: str) -> list[RowGroup]:
     found, label = np.unique(values), input_label(name)
     if len(found) < 2:
         return []
-    if CATEGORY in name and set(found) <= {0.0, 1.0}:  # the other rows are those of other categories
+    if CATEGORY in name and set(found) <= {
+        0.0,
+        1.0,
+    }:  # the other rows are those of other categories
         groups = [RowGroup(label, np.flatnonzero(values == 1.0))]
     else:
         groups = [RowGroup(f"{label}: {v:.4g}", np.flatnonzero(values == v)) for v in found]

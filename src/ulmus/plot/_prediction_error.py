@@ -190,14 +190,14 @@ class PredictionErrorDisplay:
         horizontal, vertical = _limits([x]), _limits([self.observed, *self._typical_ends()])
         if self.bounds is not None:
             low, high = np.clip(self.bounds.T, *vertical)
-            gaps = np.full(len(x), np.nan)
-            ends = np.stack([low, high, gaps]).T.ravel()
+            bars = np.stack([low, high, np.full(len(x), np.nan)]).T.ravel()
             look = {"color": PALE, "linewidth": 1.5, "zorder": 1} | (interval_kw or {})
             label = f"{percent(self.confidence_level)} prediction interval"
-            ax.plot(np.repeat(x, 3), ends, label=label, **look)
-        ends = [max(horizontal[0], vertical[0]), min(horizontal[1], vertical[1])]
+            ax.plot(np.repeat(x, 3), bars, label=label, **look)
+        low, high = max(horizontal[0], vertical[0]), min(horizontal[1], vertical[1])
+        ends = [low, high] if low < high else []
         line = {"color": BLACK, "linestyle": "--", "linewidth": 1, "zorder": 2}
-        ax.plot(*([ends, ends] if ends[0] < ends[1] else [[], []]), label="identity", **line)
+        ax.plot(ends, ends, label="identity", **line)
         looks: Sequence[tuple[Any, dict[str, Any]]] = [(self.inside, {"label": "observed"})]
         if self.bounds is not None:
             n_in, n_out = int(np.sum(self.inside)), int(np.sum(~self.inside))

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.arrays.backend import FloatArray
+from ulmus.diagnostics.relevance import relevance_text
 from ulmus.plot._axes import FIGURE_SIZE, drawing_axes
 from ulmus.plot._points import feature_names
-from ulmus.diagnostics.relevance import relevance_text
 from ulmus.plot._style import BLACK, SKY, shortened
 
 BAR_HEIGHT, FRAME_HEIGHT = 0.28, 0.9
@@ -94,7 +94,7 @@ class RelevanceDisplay:
             # A share is never negative.
             error = self.deviation[shown]
             low = np.minimum(error, share)
-            ax.errorbar(share, locations, xerr=[low, error], fmt="none", ecolor=BLACK, capsize=2.5)
+            ax.errorbar(share, locations, xerr=[low, error], fmt="none", color=BLACK, capsize=2.5)
         self._name_values(ax, shown)
         ax.set_yticks(locations, [shortened(self.names[j]) for j in shown])
         ax.set_ylim(len(shown) - 0.4, -0.6)
@@ -115,3 +115,4 @@ class RelevanceDisplay:
             text = relevance_text(float(self.relevance[j]), sd)
             ax.text(right, location, text, va="center", fontsize="small")
         ax.set_xlim(0, 1.6 * right)
+        ax.set_xticks([tick for tick in ax.get_xticks() if 0 <= tick <= right])

@@ -18,7 +18,7 @@ QUARTILES = (0.25, 0.75)
 
 
 @dataclass(frozen=True)
-class Estimate:
+class IntervalEstimate:
     """An estimate with its 95 % interval."""
 
     value: float
@@ -32,7 +32,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Contrast:
+class InputContrast:
     """The mean change of the prediction when one input changes."""
 
     name: str  # the input
@@ -40,16 +40,16 @@ class Contrast:
     first: str
     second: str
     quartiles: bool  # whether these are the quartiles of the input
-    change: Estimate
+    change: IntervalEstimate
 
 
 @dataclass(frozen=True)
 class Answers:
     """What the model says about the target."""
 
-    average: Estimate  # of the predictions over the rows
-    contrasts: tuple[Contrast, ...]  # of the most relevant inputs, in that order
-    slopes: tuple[tuple[str, Estimate], ...]  # average derivatives, by input
+    average: IntervalEstimate  # of the predictions over the rows
+    contrasts: tuple[InputContrast, ...]  # of the most relevant inputs, in that order
+    slopes: tuple[tuple[str, IntervalEstimate], ...]  # average derivatives, by input
     n_rows: int  # rows that they are averages over
 
 
@@ -57,20 +57,22 @@ def answers(report_input: ReportInput, shares: RelevanceShares) -> Answers:
     """Averages over a sample of rows."""
     where = report_input.sample(CURVE_ROWS)
     table, inference = report_input.rows(where), report_input.inference
-    contrasts: list[Contrast] = []
-    slopes: list[tuple[str, Estimate]] = []
+    contrasts: list[InputContrast] = []
+    slopes: list[tuple[str, IntervalEstimate]] = []
     for j in map(int, shares.relevant[:MOST_ANSWERS]):
         column = TableColumn.of(report_input, j)
         key = column.name if report_input.takes_frame else j
         contrasts += _contrasts(inference, table, key, column)
         present = column.numbers
         if present is not None and not column.dates and len(np.unique(present)) > 2:
-            slopes.append((column.name, _estimates(inference.slope(table, [key]))[0]))
+            complete = where[column.cells.iloc[where].notna().to_numpy()]
+            slope = inference.slope(report_input.rows(complete), [key])
+            slopes.append((column.name, _estimates(slope)[0]))
     average = _estimates(inference.average(table))[0]
     return Answers(average, tuple(contrasts), tuple(slopes), len(where))
 
 
-def _contrasts(inference: Any, table: Any, key: Any, column: TableColumn) -> list[Contrast]:
+def _contrasts(inference: Any, table: Any, key: Any, column: TableColumn) -> list[InputContrast]:
     """The second quartile of a number compared with the first, or other categories with one."""
     values, quartiles = _compared_values(column)
     if len(values) < 2:
@@ -78,7 +80,7 @@ def _contrasts(inference: Any, table: Any, key: Any, column: TableColumn) -> lis
     frame = inference.compare(table, {key: values})
     first, *others = map(column.text, values)
     return [
-        Contrast(column.name, first, second, quartiles, change)
+        InputContrast(column.name, first, second, quartiles, change)
         for second, change in zip(others, _estimates(frame), strict=True)
     ]
 
@@ -99,6 +101,6 @@ def _compared_values(column: TableColumn) -> tuple[list[Any], bool]:
     return [float(v) for v in distinct[[0, -1]]] if len(distinct) > 1 else [], False
 
 
-def _estimates(frame: Any) -> list[Estimate]:
+def _estimates(frame: Any) -> list[IntervalEstimate]:
     columns = (frame[name] for name in ("estimate", "conf_low", "conf_high"))
-    return [Estimate(*map(float, row)) for row in zip(*columns, strict=True)]
+    return [IntervalEstimate(*map(float, row)) for row in zip(*columns, strict=True)]

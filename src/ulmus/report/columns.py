@@ -14,6 +14,8 @@ from ulmus.report.numbers import number
 from ulmus.report.report_input import ReportInput
 from ulmus.tables.columns import CategoryColumn, Column, DateColumn, dtype_column_type
 
+SEPARATED = 1e4
+
 
 @dataclass(frozen=True)
 class ColumnSummary:
@@ -62,8 +64,11 @@ class TableColumn:
         """A value as the report shows it."""
         if isinstance(self.column, DateColumn) and not isinstance(value, str):
             return self.column.shown(float(value))
-        is_number = isinstance(value, (float, np.floating))
-        return number(value) if is_number else shortened(str(value))
+        if not isinstance(value, (float, np.floating)):
+            return shortened(str(value))
+        # Numbers of four digits may be years, which have no thousands separator.
+        text = number(value).replace(",", "") if abs(float(value)) < SEPARATED else number(value)
+        return text.rstrip("0").removesuffix(".") if "." in text and "e" not in text else text
 
     def summary(self) -> ColumnSummary:
         """Its type, values and missing cells."""

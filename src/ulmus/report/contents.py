@@ -66,8 +66,8 @@ class ReportContents:
     @property
     def problems(self) -> tuple[Finding, ...]:
         """Findings that are not ok, the worst first, and warnings."""
-        found = () if self.evaluation is None else self.evaluation.report.findings
-        found = [one for one in found if one.severity != "ok"]
+        findings = () if self.evaluation is None else self.evaluation.report.findings
+        found = [one for one in findings if one.severity != "ok"]
         found.sort(key=lambda one: -SEVERITIES.index(one.severity))
         added = [finding("prediction-warning", "warning", 1.0, text) for text in self.warnings]
         return (*found, *added)

@@ -24,7 +24,7 @@ from ulmus.plot._style import shortened
 from ulmus.plot._variance import OBSERVATION
 from ulmus.report.contents import ReportContents
 from ulmus.report.evaluation import Evaluation
-from ulmus.report.numbers import capitalised, number, plural, share
+from ulmus.report.numbers import capitalised, fixed, number, plural, share
 from ulmus.report.relevance import MOST_INPUTS, RelevanceShares
 from ulmus.report.report_input import LEAVE_ONE_OUT
 from ulmus.report.svg import HEIGHT, WIDTH, svg_figure
@@ -110,10 +110,7 @@ def _curve_figure(
 ) -> Figure:
     least, most = int(np.argmin(curve.estimate)), int(np.argmax(curve.estimate))
     columns = (curve.estimate, *curve.bounds.T)
-    rows = [
-        (value, *map(number, each))
-        for value, *each in zip(values, *columns, strict=True)
-    ]
+    rows = [(value, *map(number, each)) for value, *each in zip(values, *columns, strict=True)]
     display = PartialDependenceDisplay(terms=[curve], y_label=y_label)
     margin = 0.05 * (limits[1] - limits[0]) or 1.0
 
@@ -127,7 +124,7 @@ def _curve_figure(
 
     return Figure(
         f"curve-{i}",
-        f"{curve.name}: {contents.relevance.text_of(curve.name)}",
+        f"{curve.name}: relevance {contents.relevance.text_of(curve.name)}",
         f"Partial dependence of {contents.target_name} on {curve.name}: minimum "
         f"{number(curve.estimate[least])} at {values[least]}, maximum "
         f"{number(curve.estimate[most])} at {values[most]}, with 95% bands.",
@@ -213,7 +210,7 @@ def correlation_figures(contents: ReportContents) -> list[Figure]:
     serial, spatial = found.serial, found.spatial
     lags, r, reach = serial.lags, serial.correlations, TWO_SIDED * serial.deviations
     columns = zip(lags, r, reach, strict=True)
-    rows = [(str(lag), f"{value:.3f}", f"±{width:.3f}") for lag, value, width in columns]
+    rows = [(str(lag), fixed(value), f"±{fixed(width)}") for lag, value, width in columns]
     first = f"{r[0]:.2f} at lag 1; " if len(lags) else ""
     display = CorrelogramDisplay(correlogram=serial)
     parts = [
@@ -274,12 +271,18 @@ def variance_figure(components: MeanVarianceComponents) -> Figure:
         x_label="",
         y_label="share of the variance",
     )
+
+    def draw(ax: Any) -> None:
+        display.plot(ax)
+        ax.set_yticks(np.linspace(0, 1, 5))
+        ax.yaxis.set_major_formatter("{x:.0%}")
+
     return Figure(
         "variance",
         f"Variance components, mean over {components.n_rows} rows in the training range",
         f"Stacked bars of variance components. The prediction: {listed}. A new observation: "
         f"{share(own[OBSERVATION])} is its own noise.",
-        svg_figure("variance", lambda ax: display.plot(ax), HEIGHT, WIDTH),
+        svg_figure("variance", draw, HEIGHT, 1.15 * WIDTH),  # for its wide legend
         variance_table(components),
     )
 

@@ -8,8 +8,6 @@ from typing import Any
 DIGITS = 4
 # Numbers between these are written out.
 SMALLEST, LARGEST = 1e-3, 1e7
-# Numbers from here on have thousands separators: those of four digits may be years.
-SEPARATED = 1e4
 
 
 def number(value: Any, digits: int = DIGITS) -> str:
@@ -20,11 +18,16 @@ def number(value: Any, digits: int = DIGITS) -> str:
     if x == 0:
         return "0"
     if x == int(x) and abs(x) < LARGEST:
-        return _minus(_separated(f"{int(x)}", x))
+        return _minus(f"{int(x):,}")
     if not SMALLEST <= abs(x) < LARGEST:
         return _minus(f"{x:.{digits - 1}g}")
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(x))))
-    return _minus(_separated(f"{x:.{decimals}f}", x))
+    return _minus(f"{x:,.{decimals}f}")
+
+
+def rounded(value: Any, digits: int = 3) -> str:
+    """A number rounded to so many significant digits, also one of thousands."""
+    return number(f"{float(value):.{digits}g}", digits)
 
 
 def fixed(value: Any, decimals: int = 3) -> str:
@@ -59,11 +62,6 @@ def plural(noun: str) -> str:
 def capitalised(text: str) -> str:
     """The same with a capital first letter."""
     return text[:1].upper() + text[1:]
-
-
-def _separated(text: str, x: float) -> str:
-    whole, point, rest = text.partition(".")
-    return f"{int(whole):,}{point}{rest}" if abs(x) >= SEPARATED else text
 
 
 def _minus(text: str) -> str:

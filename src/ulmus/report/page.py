@@ -17,7 +17,6 @@ from ulmus.report.settings import ARTICLE, DOI, SOFTWARE
 from ulmus.report.source import TableSource
 from ulmus.version import __version__
 
-
 # Numbers of rows and inputs that the text of the page names.
 LIMITS = {
     "CURVE_ROWS": CURVE_ROWS,

@@ -15,6 +15,8 @@ from ulmus.report.report_input import ReportInput
 
 # Rows that a curve is averaged over, values of its grid, and the quantiles that it lies between.
 CURVE_ROWS, CURVE_POINTS, ENDS = 300, 40, (0.02, 0.98)
+# A curve along dates follows their seasons.
+DATE_POINTS = 150
 MOST_CATEGORIES = 20
 DECILES = np.arange(1, 10) / 10
 
@@ -55,7 +57,8 @@ def _grid(column: TableColumn) -> list[Any]:
         if low == high:
             low, high = values[0], values[-1]
         whole = bool(np.all(values == np.round(values)))
-        values = np.linspace(low, high, CURVE_POINTS)
+        n_points = DATE_POINTS if column.dates else CURVE_POINTS
+        values = np.linspace(low, high, n_points)
         values = np.unique(np.round(values)) if whole else values
     return [float(v) for v in values]
 

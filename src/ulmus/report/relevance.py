@@ -66,8 +66,6 @@ def relevance(report_input: ReportInput) -> RelevanceShares:
     )
 
 
-
-
 def exchange_shares(
     predict: Callable[[Any], FloatArray], table: Any
 ) -> tuple[FloatArray, FloatArray]:

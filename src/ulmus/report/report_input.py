@@ -105,7 +105,8 @@ class ReportInput:
 
     def predict(self, table: Any) -> FloatArray:
         """Predictions at the rows of a data frame, shape (n,)."""
-        return np.asarray(self.inference.predict(self._for_model(table)), dtype=float)
+        found = self.inference.predict(self._for_model(table))
+        return np.asarray(found, dtype=float).reshape(len(table))
 
     def _for_model(self, table: Any) -> Any:
         return table if self.takes_frame else table.to_numpy()

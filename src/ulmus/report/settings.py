@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ulmus.core.query.row_lookup import rounded_values
 from ulmus.core.response import Counts, PointMass
 from ulmus.diagnostics.checks.residual_correlation import correlation_text
 from ulmus.diagnostics.target_text import family_of, fitted_target, link_name, scale_name
 from ulmus.intervals.response import observed_outputs
 from ulmus.noise.structures import AXES, NOISE_STRUCTURES, CorrelatedNoise
+from ulmus.report.columns import TableColumn
 from ulmus.report.numbers import number
 from ulmus.report.report_input import LEAVE_ONE_OUT, ReportInput
 from ulmus.report.source import TableSource, fit_arguments, training_code
@@ -109,14 +111,27 @@ def _noise_entries(report_input: ReportInput, noise: str) -> tuple[tuple[str, st
 
 
 def data_digest(report_input: ReportInput) -> str:
-    """SHA-256 of pandas' hashes of the rows of the table, followed by the observations."""
+    """SHA-256 of pandas' hashes of the rows of the table, followed by the observations.
+
+    Numbers are 64-bit floats, rounded to 40 bits, dates are days, and other values are texts, so
+    that it does not depend on how the table was read.
+    """
     import pandas as pd
 
-    hashes = pd.util.hash_pandas_object(report_input.table, index=False).to_numpy()
+    columns = (TableColumn.of(report_input, j) for j in range(len(report_input.names)))
+    typed = {j: _hashed_values(one) for j, one in enumerate(columns)}
+    hashes = pd.util.hash_pandas_object(pd.DataFrame(typed), index=False).to_numpy()
     digest = hashlib.sha256(hashes.astype("<u8").tobytes())
     if report_input.y is not None:
-        digest.update(report_input.y.astype("<f8").tobytes())
+        digest.update(rounded_values(report_input.y).astype("<f8").tobytes())
     return digest.hexdigest()
+
+
+def _hashed_values(column: TableColumn) -> Any:
+    """Cells of a column as numbers or texts."""
+    if column.numbers is None:
+        return column.cells.astype(str).to_numpy()
+    return rounded_values(column.cells.to_numpy(dtype=float))
 
 
 def _code(report_input: ReportInput, target: str, source: TableSource | None) -> str:

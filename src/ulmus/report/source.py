@@ -61,7 +61,9 @@ class TableSource:
         if table.format == CSV:
             dialect = table.dialect  # type: ignore[attr-defined]
             usual = {"sep": ",", "decimal": ".", "encoding": "utf-8"}
-            found = dict(zip(usual, (dialect.delimiter, dialect.decimal, dialect.encoding), strict=True))
+            found = dict(
+                zip(usual, (dialect.delimiter, dialect.decimal, dialect.encoding), strict=True)
+            )
             options = {k: v for k, v in found.items() if v is not None and v != usual[k]}
             if table.text_columns:
                 options["dtype"] = dict.fromkeys(table.text_columns, "str")

@@ -15,7 +15,7 @@ from ulmus.plot import _style as plot_style
 
 # Width in inches, at which text is readable on a phone (390 px) as on a desktop (up to 600 px).
 WIDTH, HEIGHT = 4.7, 3.1
-SETTINGS = {
+SETTINGS: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "ulmus",
     "text.parse_math": False,  # names of columns may contain dollar signs

@@ -9,7 +9,7 @@ import numpy as np
 
 from ulmus.diagnostics.relevance import share_text
 from ulmus.plot import Curve
-from ulmus.report.answers import Answers, Estimate
+from ulmus.report.answers import Answers, IntervalEstimate
 from ulmus.report.columns import ColumnSummary
 from ulmus.report.evaluation import Evaluation
 from ulmus.report.numbers import fixed, number
@@ -101,13 +101,18 @@ def relevance_table(found: RelevanceShares, n: int) -> Grid:
 def variance_table(components: MeanVarianceComponents) -> Grid:
     """Shares of the variance of the prediction and of a new observation."""
     both = components.shares, components.observation_shares
-    rows = [(name, *(f"{each[name]:.1%}" if name in each else "" for each in both)) for name in both[1]]
+    rows = [
+        (name, f"{both[0][name]:.1%}" if name in both[0] else "", f"{share:.1%}")
+        for name, share in both[1].items()
+    ]
     return Grid(("component", "of the prediction", "of a new observation"), tuple(rows))
 
 
 def contrasts_table(found: Answers) -> Grid:
     """Contrasts of the inputs."""
-    rows = [(c.name, f"{c.second} instead of {c.first}", *_numbers(c.change)) for c in found.contrasts]
+    rows = [
+        (c.name, f"{c.second} instead of {c.first}", *_numbers(c.change)) for c in found.contrasts
+    ]
     return Grid(("input", "contrast", "difference", *ENDS), tuple(rows))
 
 
@@ -128,7 +133,7 @@ def means_table(curves: Sequence[Curve], values: Sequence[list[str]]) -> Grid:
     return Grid(("input", "value", "mean prediction", *ENDS), tuple(rows))
 
 
-def _numbers(estimate: Estimate) -> tuple[str, str, str]:
+def _numbers(estimate: IntervalEstimate) -> tuple[str, str, str]:
     return number(estimate.value), number(estimate.low), number(estimate.high)
 
 

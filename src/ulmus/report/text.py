@@ -6,10 +6,10 @@ import numpy as np
 
 from ulmus.diagnostics.given_rows import GivenRows
 from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
-from ulmus.report.answers import Answers, Contrast
+from ulmus.report.answers import Answers, InputContrast
 from ulmus.report.contents import ReportContents
 from ulmus.report.evaluation import Evaluation
-from ulmus.report.numbers import counted, fixed, number, share
+from ulmus.report.numbers import counted, fixed, number, rounded, share
 from ulmus.report.predictions import LINEAR
 from ulmus.report.report_input import GIVEN, LEAVE_ONE_OUT, MIXED
 from ulmus.report.variance_components import EnsembleSizeCurve, MeanVarianceComponents
@@ -78,8 +78,8 @@ def _accuracy(contents: ReportContents, evaluation: Evaluation) -> str:
     if contents.observed is not None and np.ptp(contents.observed) == 0:
         return f"All values of {name} are equal: there is nothing to explain."
     which = ACCURACY_ON.get(contents.evaluated_on, "In new rows")
-    against = " and ".join(f"{number(s.rmse, 3)} for {s.name}" for s in baselines)
-    rmse = f"root mean squared error {number(model.rmse, 3)}"
+    against = " and ".join(f"{rounded(s.rmse)} for {s.name}" for s in baselines)
+    rmse = f"root mean squared error {rounded(model.rmse)}"
     rmse += f", compared with {against}" if against else ""
     if model.r2 <= 0:
         return f"{which}, the model does not predict {name} better than its mean ({rmse})."
@@ -103,16 +103,15 @@ def _extrapolation(evaluation: Evaluation) -> str:
         return ""
     outside = counted(int(evaluation.outside.sum()), "row lies", "rows lie")
     return (
-        f"{outside} outside the range of the "
-        f"training inputs; without these, the RMSE is {number(evaluation.inside.rmse, 3)} and R² "
-        f"{fixed(evaluation.inside.r2)}."
+        f"{outside} outside the range of the training inputs; without these, the root mean squared "
+        f"error is {rounded(evaluation.inside.rmse)} and R² {fixed(evaluation.inside.r2)}."
     )
 
 
 def _error_bars(contents: ReportContents, evaluation: Evaluation) -> str:
     """Width and coverage of the prediction intervals, and whether to trust them."""
     half = evaluation.half_width
-    width = f" (typically ± {number(half, 3)})" if np.isfinite(half) else ""
+    width = f" (typically ± {rounded(half)})" if np.isfinite(half) else ""
     text = f"Its 95% prediction intervals{width}"
     if contents.evaluated_on == LEAVE_ONE_OUT:
         return f"{text} {TRUST[contents.severity]}"
@@ -126,7 +125,7 @@ def exclusion_texts(contents: ReportContents) -> list[str]:
     if source is not None and source.n_excluded:
         total = source.n_excluded + contents.n_training
         out.append(
-            f"{counted(source.n_excluded, 'row')} of the {number(total)} rows of {source.path} "
+            f"{number(source.n_excluded)} of the {number(total)} rows of {source.path} "
             f"({share(source.n_excluded / total)}) were excluded from the fit, as they lack the "
             "target or other values."
         )
@@ -147,7 +146,7 @@ def column_notes(contents: ReportContents) -> list[str]:
     return [note for note in contents.notes if not note.startswith(EXCLUDED_ROWS)]
 
 
-def contrast_text(contrast: Contrast, target: str) -> str:
+def contrast_text(contrast: InputContrast, target: str) -> str:
     """The change of the prediction in words, after the name of the input."""
     between = f"{contrast.second} instead of {contrast.first}"
     if contrast.quartiles:
@@ -155,14 +154,14 @@ def contrast_text(contrast: Contrast, target: str) -> str:
     change = contrast.change
     if not change.is_clear:
         return (
-            f"{between}: no clear change of {target}, {number(change.value, 3)} (95% interval "
-            f"{number(change.low, 3)} to {number(change.high, 3)})."
+            f"{between}: no clear change of {target}, {rounded(change.value)} (95% interval "
+            f"{rounded(change.low)} to {rounded(change.high)})."
         )
     ends = sorted([abs(change.low), abs(change.high)])
     direction = "higher" if change.value > 0 else "lower"
     return (
-        f"{between}: {target} is {direction} by {number(abs(change.value), 3)} (95% interval "
-        f"{number(ends[0], 3)} to {number(ends[1], 3)})."
+        f"{between}: {target} is {direction} by {rounded(abs(change.value))} (95% interval "
+        f"{rounded(ends[0])} to {rounded(ends[1])})."
     )
 
 

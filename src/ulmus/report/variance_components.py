@@ -12,12 +12,8 @@ from ulmus.diagnostics.checks.fit_checks import QUANTILE, TOLERANCE
 from ulmus.plot._ensemble_size import INFINITE, member_counts
 from ulmus.plot._link_scale import variance_factor
 from ulmus.plot._variance import (
-    CHOICE,
     MODEL,
     OBSERVATION,
-    OWN,
-    SHARED,
-    WEIGHTS,
     model_components,
     positive_stack,
 )

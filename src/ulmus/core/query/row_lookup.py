@@ -26,14 +26,14 @@ def trained_rows(rows: TrainingRows, X: Array, y: np.ndarray) -> IntArray:
     It is ``NO_ROW`` for a row whose inputs and outputs are not those of any training row; outputs
     are those that the user gave, before any transformation. The first of several equal rows is
     found as the first of the equal training rows, calibration rows first, the second one as the
-    second, and so on; any more rows are found as the last. Tables of different precision are compared in single precision. Rows are
-    compared by hashes of 64 bits, in O((n + p) log n).
+    second, and so on; any more rows are found as the last. Tables of different precision are
+    compared in single precision. Rows are compared by hashes of 64 bits, in O((n + p) log n).
     """
     inputs = _same_precision(_values(rows.data.X), _values(X))
     observed = rows.data.y if rows.observed is None else rows.observed
     outputs = _same_precision(observed.T, y.T)
     known, given = (
-        row_hashes(x, _rounded) + scattered(row_hashes(z, _rounded))
+        row_hashes(x, rounded_values) + scattered(row_hashes(z, rounded_values))
         for x, z in zip(inputs, outputs, strict=True)
     )
     # Sorted by hash, with calibration rows first among equal ones.
@@ -73,7 +73,7 @@ def _is_single(table: Any) -> bool:
         return bool(np.all(values.astype(np.float32) == values))
 
 
-def _rounded(values: np.ndarray) -> np.ndarray:
+def rounded_values(values: np.ndarray) -> np.ndarray:
     """Values to ``BITS`` binary digits."""
     mantissa, exponent = np.frexp(values)
     return np.ldexp(np.rint(np.ldexp(mantissa, BITS)), exponent - BITS)

@@ -100,7 +100,9 @@ def coverage_finding(test: CoverageTest, k: int) -> tuple[Finding, list[Coverage
     message = f"{shares}, of {data.n_rows} {ROWS[data.kind]}; smallest adjusted p = {p:.2g}."
     severity = worst(result.severity for result in results)
     advice = OF_A_PART if data.is_part else OVERALL
-    return finding("coverage", severity, at, message, *advice, coverage_limit()), table
+    return finding("coverage", severity, at, message, *advice)._replace(
+        limit=coverage_limit()
+    ), table
 
 
 def group_findings(
@@ -164,13 +166,17 @@ def _by_groups(
         f"{min(results[least].p_value, 1.0):.2g}."
     )
     severity = worst(result.severity for result in results)
-    return finding(code, severity, row.coverage, message, *advice, coverage_limit()), table
+    return finding(code, severity, row.coverage, message, *advice)._replace(
+        limit=coverage_limit()
+    ), table
 
 
 def coverage_limit() -> str:
     """When the coverage of rows is a warning."""
     gap = WARNING_SHARE * np.sqrt(GROUP_LEVEL * (1 - GROUP_LEVEL))
-    return f"adjusted p below {WARNING_P:g} and a difference above {gap:.2f} at level {GROUP_LEVEL:g}"
+    return (
+        f"adjusted p below {WARNING_P:g} and a difference above {gap:.2f} at level {GROUP_LEVEL:g}"
+    )
 
 
 def _coverage_rows(groups: Sequence[RowGroup], hits: npt.NDArray[np.bool_]) -> list[CoverageRow]:
@@ -204,7 +210,7 @@ def error_scale_finding(test: CoverageTest, k: int, names: Sequence[str]) -> Fin
     severity = _effect_severity(p, abs(rho), WARNING_TREND, ERROR_TREND)
     advice = BY_DISTRIBUTION if _is_distribution(data, k) else BY_INPUT
     limit = f"adjusted p below {WARNING_P:g} and a correlation above {WARNING_TREND:g}"
-    return finding(code, severity, rho, message, *advice, limit)
+    return finding(code, severity, rho, message, *advice)._replace(limit=limit)
 
 
 def predictive_distribution_finding(test: CoverageTest, k: int) -> Finding:

@@ -70,7 +70,7 @@ def periodicity_findings(fit: Fit, k: int) -> list[Finding]:
     severity = "error" if period.size > ERROR_SIZE else "warning"
     advice = (MISSING_SEASON, ADD_INPUTS) if period.repeats else (OTHER_COVARIANCE, ADD_LAGS)
     message = f"{text}, p = {period.p_value:.2g}."
-    return [finding(code, severity, period.size, message, *advice, LIMIT)]
+    return [finding(code, severity, period.size, message, *advice)._replace(limit=LIMIT)]
 
 
 def _leave_one_out(rows: TrainingRows, k: int) -> FloatArray:
