@@ -100,7 +100,7 @@ class RelevanceDisplay:
         ax.set_ylim(len(shown) - 0.4, -0.6)
         ax.xaxis.set_major_formatter("{x:.0%}")
         hidden = len(self.relevance) - len(shown)
-        error_bar = "" if self.deviation is None else ", ± one standard deviation"
+        error_bar = "" if self.deviation is None else ", ± sd"
         note = f" ({hidden} more not shown)" if hidden else ""
         ax.set_xlabel(f"share in the prediction{error_bar}{note}")
         self.ax_, self.figure_ = ax, ax.figure

@@ -55,6 +55,7 @@ class ReportContents:
     curves: tuple[Curve, ...]  # partial dependence on the most relevant ones
     curve_values: tuple[list[str], ...]  # values of the inputs along these, as text
     answers: Answers  # averages, contrasts and slopes
+    effect_notes: tuple[str, ...]  # warnings about these and the curves
     variance: MeanVarianceComponents  # components of the variance
     ensemble_size: EnsembleSizeCurve | None  # variance against the number of members
     settings: Settings  # how the model was fitted
@@ -89,10 +90,11 @@ def report_contents(
     with collect_warnings() as collected:
         evaluation = evaluate(report_input, target_name)
         shares = relevance(report_input)
-        curves = partial_dependence(report_input, shares.relevant)
-        found = answers(report_input, shares)
         variance = variance_components(report_input)
         ensemble_size = ensemble_size_curve(report_input)
+    with collect_warnings() as of_effects:
+        curves = partial_dependence(report_input, shares.relevant)
+        found = answers(report_input, shares)
     y, family = report_input.y, family_of(fit, 0)
     if y is None and fit.rows is not None:
         y = observed_outputs(fit)[0, fit.rows.data.used]
@@ -120,6 +122,7 @@ def report_contents(
             for curve in curves
         ),
         answers=found,
+        effect_notes=_distinct_warnings(map(str, of_effects)),
         variance=variance,
         ensemble_size=ensemble_size,
         settings=settings(report_input, target_name, source),

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ulmus.core.query.row_lookup import rounded_values
 from ulmus.core.response import Counts, PointMass
 from ulmus.diagnostics.checks.residual_correlation import correlation_text
 from ulmus.diagnostics.target_text import family_of, fitted_target, link_name, scale_name
@@ -113,8 +112,8 @@ def _noise_entries(report_input: ReportInput, noise: str) -> tuple[tuple[str, st
 def data_digest(report_input: ReportInput) -> str:
     """SHA-256 of pandas' hashes of the rows of the table, followed by the observations.
 
-    Numbers are 64-bit floats, rounded to 40 bits, dates are days, and other values are texts, so
-    that it does not depend on how the table was read.
+    Numbers are 64-bit floats, dates are days, and other values are texts, so that it does not
+    depend on how the table was read.
     """
     import pandas as pd
 
@@ -123,7 +122,7 @@ def data_digest(report_input: ReportInput) -> str:
     hashes = pd.util.hash_pandas_object(pd.DataFrame(typed), index=False).to_numpy()
     digest = hashlib.sha256(hashes.astype("<u8").tobytes())
     if report_input.y is not None:
-        digest.update(rounded_values(report_input.y).astype("<f8").tobytes())
+        digest.update(report_input.y.astype("<f8").tobytes())
     return digest.hexdigest()
 
 
@@ -131,7 +130,8 @@ def _hashed_values(column: TableColumn) -> Any:
     """Cells of a column as numbers or texts."""
     if column.numbers is None:
         return column.cells.astype(str).to_numpy()
-    return rounded_values(column.cells.to_numpy(dtype=float))
+    values = column.cells.to_numpy(dtype=float)
+    return np.where(np.isnan(values), np.nan, values)  # one of the patterns of bits that are NaN
 
 
 def _code(report_input: ReportInput, target: str, source: TableSource | None) -> str:
@@ -155,7 +155,7 @@ def _code(report_input: ReportInput, target: str, source: TableSource | None) ->
     else:
         lines += [
             "# new.csv: the rows of this report",
-            'new = pd.read_csv("new.csv")',
+            f"new = {TableSource('new.csv').reading}",
             f"X_new, y_new = new[columns]{'' if frame else '.to_numpy()'}, new[{target!r}]",
             f'write_report(model, X_new, y_new, "report.html", target={target!r})',
         ]

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Functions of pandas by the format of the file.
 READERS = {CSV: "read_csv", PARQUET: "read_parquet", ARROW: "read_feather"}
+# The beginnings of the names of Arrow's types of dates.
+DATES = ("date", "timestamp")
 # Characters of a line of code.
 LINE = 88
 
@@ -43,7 +45,7 @@ class TableSource:
     --------
     >>> from ulmus.report import TableSource
     >>> TableSource("trees.csv", options={"sep": ";"}).reading
-    "pd.read_csv('trees.csv', sep=';')"
+    "pd.read_csv('trees.csv', sep=';', float_precision='round_trip')"
     """
 
     path: str
@@ -67,12 +69,16 @@ class TableSource:
             options = {k: v for k, v in found.items() if v is not None and v != usual[k]}
             if table.text_columns:
                 options["dtype"] = dict.fromkeys(table.text_columns, "str")
+            dates = [one.name for one in table.schema if str(one.type).startswith(DATES)]
+            if dates:
+                options["parse_dates"] = dates
         return cls(str(table.path), READERS[table.format], options, **roles)
 
     @property
     def reading(self) -> str:
         """Code that reads the file."""
-        options = (f"{name}={value!r}" for name, value in self.options.items())
+        exact = {"float_precision": "round_trip"} if self.reader == "read_csv" else {}
+        options = (f"{name}={value!r}" for name, value in {**self.options, **exact}.items())
         return f"pd.{self.reader}({', '.join([repr(self.path), *options])})"
 
 
@@ -81,7 +87,8 @@ def training_code(source: TableSource, names: list[str], target: str, *, as_fram
     needed = [target, *([] if source.weight is None else [source.weight])]
     columns = pformat(names, width=LINE, compact=True)
     lines = [
-        f"table = {source.reading}.dropna(subset={needed!r})",
+        f"table = {source.reading}",
+        f"table = table.dropna(subset={needed!r})",
         f"columns = {columns}".replace("\n", "\n" + " " * len("columns = ")),
         f"X, y = table[columns]{'' if as_frame else '.to_numpy()'}, table[{target!r}]",
     ]

@@ -33,7 +33,7 @@ def trained_rows(rows: TrainingRows, X: Array, y: np.ndarray) -> IntArray:
     observed = rows.data.y if rows.observed is None else rows.observed
     outputs = _same_precision(observed.T, y.T)
     known, given = (
-        row_hashes(x, rounded_values) + scattered(row_hashes(z, rounded_values))
+        row_hashes(x, _rounded) + scattered(row_hashes(z, _rounded))
         for x, z in zip(inputs, outputs, strict=True)
     )
     # Sorted by hash, with calibration rows first among equal ones.
@@ -73,7 +73,7 @@ def _is_single(table: Any) -> bool:
         return bool(np.all(values.astype(np.float32) == values))
 
 
-def rounded_values(values: np.ndarray) -> np.ndarray:
+def _rounded(values: np.ndarray) -> np.ndarray:
     """Values to ``BITS`` binary digits."""
     mantissa, exponent = np.frexp(values)
     return np.ldexp(np.rint(np.ldexp(mantissa, BITS)), exponent - BITS)
