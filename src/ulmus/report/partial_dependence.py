@@ -14,7 +14,7 @@ from ulmus.report.columns import TableColumn
 from ulmus.report.report_input import ReportInput
 
 # Rows that a curve is averaged over, values of its grid, and the quantiles that it lies between.
-CURVE_ROWS, CURVE_POINTS, ENDS = 300, 40, (0.02, 0.98)
+CURVE_ROWS, CURVE_POINTS, ENDS = 300, 30, (0.02, 0.98)
 # A curve along dates follows their seasons.
 DATE_POINTS = 150
 MOST_CATEGORIES = 20

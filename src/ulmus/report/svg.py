@@ -56,13 +56,17 @@ def svg_figure(
     ``name`` distinguishes the identifiers of the figures of a page.
     """
     import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(SETTINGS):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        draw(figure.add_subplot())
-        stream = io.BytesIO()
-        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
+        figure, stream = Figure(figsize=(width, height), layout="constrained"), io.BytesIO()
+        axes = figure.add_subplot()
+        draw(axes)
+        for background in (figure.patch, axes.patch):
+            background.set_visible(False)
+        # ``savefig`` would draw twice.
+        FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None})
     return _inline(name, stream.getvalue())
 
 
