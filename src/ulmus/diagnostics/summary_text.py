@@ -221,7 +221,7 @@ def _relevance_lines(summary: Summary) -> list[str]:
     if others:
         lines.append((f"{len(others)} more", sum(r.share for r in others), "together"))
     width = max(len(name) for name, *_ in lines)
-    return [f"{name:<{width}} {share_text(share):>6}  {more}" for name, share, more in lines]
+    return [f"{name:<{width}}  {share_text(share):>5}  {more}" for name, share, more in lines]
 
 
 def _warning_lines(findings: tuple[Finding, ...], dialect: Dialect) -> list[str]:

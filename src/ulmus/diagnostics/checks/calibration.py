@@ -96,8 +96,7 @@ def coverage_finding(test: CoverageTest, k: int) -> tuple[Finding, list[Coverage
         return finding("coverage", "ok", at, NO_NOISE), table
     results = [test.of_all(i, k) for i in range(len(LEVELS))]
     shares = ", ".join(f"{row.coverage:.2f} at level {row.level:g}" for row in table)
-    p = min(1.0, *(result.p_value for result in results))
-    message = f"{shares}, of {data.n_rows} {ROWS[data.kind]}; smallest adjusted p = {p:.2g}."
+    message = f"{shares}, of {data.n_rows} {ROWS[data.kind]}."
     severity = worst(result.severity for result in results)
     advice = OF_A_PART if data.is_part else OVERALL
     return finding("coverage", severity, at, message, *advice)._replace(
