@@ -171,7 +171,7 @@ class DiagnosticReport:
     >>> report.title
     'diagnostics from 60 training rows, leave-one-out.'
     >>> report.to_frame().columns.to_list()
-    ['name', 'code', 'topic', 'severity', 'statistic', 'message', 'limit', 'suggestion']
+    ['name', 'code', 'topic', 'severity', 'statistic', 'message', 'suggestion']
     """
 
     title: str
@@ -223,9 +223,9 @@ class DiagnosticReport:
     def to_frame(self) -> Any:
         """The findings as a data frame, or as a record array if pandas is not installed.
 
-        Columns are the fields of :class:`Finding`, with the suggestions as text.
+        Columns are the fields of :class:`Finding` but the limit, with the suggestions as text.
         """
-        names = (*(name for name in Finding._fields if name != "suggestions"), "suggestion")
+        names = (*Finding._fields[:-2], "suggestion")
         columns = {name: [getattr(one, name) for one in self.findings] for name in names}
         try:
             import pandas as pd

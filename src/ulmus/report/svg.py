@@ -66,7 +66,8 @@ def svg_figure(
         for background in (figure.patch, axes.patch):
             background.set_visible(False)
         # ``savefig`` would draw twice.
-        FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None})
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(stream, metadata={"Date": None})
     return _inline(name, stream.getvalue())
 
 
