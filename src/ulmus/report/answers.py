@@ -73,7 +73,7 @@ def answers(report_input: ReportInput, shares: RelevanceShares) -> Answers:
 
 
 def _contrasts(inference: Any, table: Any, key: Any, column: TableColumn) -> list[InputContrast]:
-    """The second quartile of a number compared with the first, or other categories with one."""
+    """The third quartile of a number compared with the first, or other categories with one."""
     values, quartiles = _compared_values(column)
     if len(values) < 2:
         return []

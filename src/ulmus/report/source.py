@@ -36,8 +36,6 @@ class TableSource:
         Column of the row weights.
     locations : mapping, default={}
         Columns of the arguments ``time``, ``coords`` and ``groups`` of ``fit``.
-    n_rows : int, optional
-        Rows of the file.
     n_excluded : int, default=0
         Rows of the file that the fit excluded.
 
@@ -53,7 +51,6 @@ class TableSource:
     options: Mapping[str, Any] = field(default_factory=dict)
     weight: str | None = None
     locations: Mapping[str, Any] = field(default_factory=dict)
-    n_rows: int | None = None
     n_excluded: int = 0
 
     @classmethod
