@@ -13,24 +13,26 @@ from pathlib import Path
 from PIL import Image
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.support.ui import WebDriverWait
 from sklearn.datasets import load_diabetes
 
 from ulmus import ELMEnsembleRegressor
 from ulmus.report import write_report
 
-WIDTH, COLOURS, PATIENCE = 900, 48, 60
+WIDTH, COLOURS = 900, 48
 # Parts of the page by the name of their picture.
 PARTS = {
-    "overview": ".overview",
-    "observed": "figure:has([data-figure=observed])",
+    "verdict": "#verdict",
+    "predictions": "figure:has(#figure-predictions)",
+    "curves": "section[aria-labelledby=curves] .pair",
+    "answers": "section[aria-labelledby=answers]",
     "calibration": "section[aria-labelledby=calibration] .pair",
-    "findings": "section[aria-labelledby=calibration] .findings",
-    "relevance": "figure:has([data-figure=relevance])",
-    "partial_dependence": "figure:has([data-figure=partial-dependence])",
-    "variance": "figure:has([data-figure=variance])",
-    "adequacy": "section[aria-labelledby=adequacy] .pair",
+    "checks": "#checks .findings",
+    "relevance": "figure:has(#figure-relevance)",
+    "variance": "figure:has(#figure-variance)",
 }
+UNFOLD = """for (const name of ["checks", "relevance", "variance"]) {
+    document.getElementById(name).open = true;
+}"""
 
 
 def report(folder: Path) -> Path:
@@ -59,10 +61,9 @@ def small(png: bytes) -> Image.Image:
 def main(target: Path) -> None:
     """Write a picture of each part."""
     target.mkdir(parents=True, exist_ok=True)
-    drawn = "return document.documentElement.dataset.drawn"
     with tempfile.TemporaryDirectory() as folder, browser() as driver:
         driver.get(report(Path(folder)).as_uri())
-        WebDriverWait(driver, PATIENCE).until(lambda d: d.execute_script(drawn) == "yes")
+        driver.execute_script(UNFOLD)
         for name, selector in PARTS.items():
             part = driver.find_element("css selector", selector)
             driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", part)

@@ -324,8 +324,8 @@ class SampleWeightWarning(UlmusWarning):
 class ColumnWarning(UlmusWarning):
     """A column of a data frame is excluded, or read in a way that the user may not expect.
 
-    Columns are excluded if they have no values, one value, or texts that are nearly all distinct.
-    Doubtful are dates in an unusual form, texts with numbers among them, and numbers with
+    Columns are excluded if they have no values, one value, or texts of which more than half are
+    distinct. Doubtful are dates in an unusual form, texts with numbers among them, and numbers with
     thousands separators.
 
     Examples

@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from sklearn.exceptions import NotFittedError
 
+from ulmus import ELMEnsembleRegressor
 from ulmus.diagnostics import CoverageRow, DiagnosticReport
 from ulmus.diagnostics.calibration_data import LEVELS, point_leverage
 from ulmus.diagnostics.checks.fit_checks import bias_finding
@@ -95,8 +96,8 @@ def test_groups_are_parts_of_equal_counts_and_values_with_enough_rows():
     assert quantile_parts(np.ones(100), "x") == []
     codes = np.repeat([0.0, 1.0, 2.5], [50, 30, 5])
     assert [(g.label, len(g.rows)) for g in value_groups(codes, "x")] == [
-        ("x = 0", 50),
-        ("x = 1", 30),
+        ("x: 0", 50),
+        ("x: 1", 30),
     ]
     assert_array_equal(discrete_columns(np.column_stack([codes, values[:85]])), [True, False])
 
@@ -232,7 +233,7 @@ def test_noisy_value_of_a_discrete_input_shows_by_group():
     report = small_ensemble(10, 60).fit(frame, y).check()
     assert severities(report)["coverage by group"] == "error"
     found = next(f for f in report.findings if f.name == "coverage by group")
-    assert "site = 2" in found.message
+    assert "site: 2" in found.message
 
 
 def test_too_few_neurons_show_in_units_members_and_bias():
@@ -543,3 +544,20 @@ def test_rows_of_equal_noise_are_one_group_of_the_coverage_by_noise():
     found = next(f for f in model.check().findings if f.code == "coverage-by-noise")
     assert found.severity == "ok"
     assert "noise 1/2" in found.message or "noise 2/2" in found.message
+
+
+def test_a_category_is_one_group_that_is_named_once():
+    values = np.repeat([0.0, 1.0], [50, 30])
+    assert [(g.label, len(g.rows)) for g in value_groups(values, "sex=a")] == [("sex: a", 30)]
+
+
+def test_all_categories_of_a_table_are_groups():
+    rng = np.random.default_rng(0)
+    kinds = ["ash", "elm", "oak", "yew"]
+    X = pd.DataFrame({"kind": rng.choice(kinds, 200), "width": rng.uniform(size=200)})
+    y = X.width + (X.kind == "elm") + 0.2 * rng.standard_normal(200)
+    model = ELMEnsembleRegressor(3, 20, random_state=0).fit(X, y)
+    groups = {row.group for row in model.check().coverage}
+    assert {f"kind: {kind}" for kind in kinds} <= groups
+    assert "width 5/5" in groups
+    assert not [group for group in groups if "=" in group]

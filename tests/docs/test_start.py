@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 pytest.importorskip("typer", reason="needs ulmus[cli]")
-pytest.importorskip("plotly", reason="needs ulmus[report]")
+pytest.importorskip("jinja2", reason="needs ulmus[report]")
 
 DOCS = Path(__file__).parents[2] / "docs"
 # The section that installs is for a clone and a network; the test begins behind it.

@@ -29,7 +29,7 @@ from ulmus.plot import (
 
 pytestmark = pytest.mark.usefixtures("figures")
 
-CONFIDENCE, PREDICTION = "95 % for the function", "95 % for new observations"
+CONFIDENCE, PREDICTION = "95% for the function", "95% for new observations"
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_the_package_is_imported_without_matplotlib():
         "print(len(p.__all__), 'matplotlib.pyplot' in sys.modules)"
     )
     out = run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout == "10 False\n"
+    assert out.stdout == "12 False\n"
 
 
 # ---------------------------------------------------------------- predictions
@@ -161,7 +161,7 @@ def test_a_curve_is_what_predict_and_predict_interval_say(sine):
 def test_the_level_is_passed_on_and_named(sine):
     model, X, _ = sine
     display = PredictionDisplay.from_estimator(model, X, confidence_level=0.5, grid_resolution=15)
-    _, low, high = area(display.ax_, "50 % for new observations")
+    _, low, high = area(display.ax_, "50% for new observations")
     expected = model.predict_interval(np.linspace(X.min(), X.max(), 15)[:, None], 0.5)
     assert_array_equal(np.stack([low, high], 1), expected)
     assert "observations" not in legend(display.ax_)
@@ -173,7 +173,7 @@ def test_the_inner_band_can_be_for_the_expectation(sine):
         X, y
     )
     display = PredictionDisplay.from_estimator(model, X, target="expectation", grid_resolution=15)
-    _, low, high = area(display.ax_, "95 % for the mean of the estimator")
+    _, low, high = area(display.ax_, "95% for the mean of the estimator")
     points = np.linspace(X.min(), X.max(), 15)[:, None]
     expected = model.predict_interval(points, kind="confidence", target="expectation")
     assert_allclose(np.stack([low, high], 1), expected)

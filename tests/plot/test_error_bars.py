@@ -235,7 +235,7 @@ def test_groups_outside_the_band_are_marked(normal):
     for segment in segments:
         assert_allclose(segment[:, 0], chance_bounds(60, 0.9))
     assert tick_labels(ax.yaxis) == ["calm (n = 60)", "wild (n = 60)"]
-    assert ax.get_xlabel() == "coverage of 90 % intervals"
+    assert ax.get_xlabel() == "coverage of 90% intervals"
 
 
 def test_quantiles_are_as_good_as_distributions(normal):

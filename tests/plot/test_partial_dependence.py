@@ -22,7 +22,7 @@ from ulmus.plot import (
 
 pytestmark = pytest.mark.usefixtures("figures")
 
-POINTWISE, WHOLE = "95 % at each point", "95 % for the whole curve"
+POINTWISE, WHOLE = "95% at each point", "95% for the whole curve"
 NAMES = ("age", "bmi", "sex")
 COLUMNS = ("estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high")
 
@@ -135,7 +135,7 @@ def test_arguments_are_passed_on(X):
         "level": 0.8,
         "kind": "average",
     }
-    assert legend(display.axes_[0]) == ["80 % at each point"]
+    assert legend(display.axes_[0]) == ["80% at each point"]
     assert display.axes_[0].get_ylabel() == "mean prediction, centred"
     assert len(display.axes_[0].collections) == 1
 
@@ -144,10 +144,10 @@ def test_a_feature_with_few_values_gets_bars(X):
     (ax,) = PartialDependenceDisplay.from_estimator(
         EffectsStandIn(), X, "sex", simultaneous=True
     ).axes_
-    x, low, high = bars(ax, "95 % at each value")
+    x, low, high = bars(ax, "95% at each value")
     assert_array_equal(x, [0, 1])
     assert_allclose(low, np.sin(x) - 2 * (0.1 + 0.03 * x))
-    assert_allclose(bars(ax, "95 % for all values at once")[2], np.sin(x) + 3 * (0.1 + 0.03 * x))
+    assert_allclose(bars(ax, "95% for all values at once")[2], np.sin(x) + 3 * (0.1 + 0.03 * x))
     assert tick_labels(ax.xaxis) == ["0", "1"]
     assert high[0] > low[0]
 

@@ -1,8 +1,10 @@
-"""The report in a real browser: every figure draws, controls work, phones and print are served."""
+"""The report in a real browser: figures and controls work on desktops, phones and paper."""
 
 import base64
+import re
 import shutil
 import warnings
+import zlib
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from ulmus import ELMEnsembleRegressor
 from ulmus.report import write_report
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
@@ -23,12 +26,17 @@ pytestmark = [
         CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver"
     ),
 ]
-PATIENCE = 60
-PHONE = 375
+DESKTOP, PHONE = 1280, 390
+TALLEST = 4000
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("report")
+
+
+@pytest.fixture(scope="module")
+def odd(folder):
     """A report with a category, names that are not names, and a very long one."""
     rng = np.random.default_rng(0)
     n = 150
@@ -38,13 +46,38 @@ def path(tmp_path_factory):
             "kind": rng.choice(["oak", "<b>elm</b>", "ash"], n),
             "<script>alert(1)</script>": rng.normal(size=n),
             "a_name_without_any_gap_" * 12: rng.normal(size=n),
+            "$a_1$ & $b": rng.normal(size=n),
         }
     )
     y = np.sin(X.t) + (X.kind == "oak") + 0.3 * rng.standard_normal(n)
     encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     pipe = make_pipeline(encode, plain_ensemble(4, 30, random_state=0)).fit(X, y)
-    folder = tmp_path_factory.mktemp("report")
-    return write_report(pipe, X, y, folder / "report.html", target="yield & more")
+    return write_report(pipe, X, y, folder / "odd.html", target="yield & more")
+
+
+@pytest.fixture(scope="module")
+def mixed(folder):
+    """A report about dates, categories and missing values, with warnings."""
+    rng = np.random.default_rng(1)
+    n = 240
+    X = pd.DataFrame(
+        {
+            "day": pd.date_range("2004-01-01", periods=n, freq="15D"),
+            "kind": rng.choice(["oak", "elm", "ash"], n),
+            "depth": np.where(rng.random(n) < 0.2, np.nan, rng.uniform(0, 9, n)),
+            "year": rng.integers(1990, 2020, n),
+            "slope": rng.uniform(size=n),
+            "width": rng.uniform(size=n),
+        }
+    )
+    y = np.arange(n) / 60 + (X.kind == "oak") + X.slope + 0.3 * rng.standard_normal(n)
+    model = ELMEnsembleRegressor(4, 30, random_state=0).fit(X, y)
+    return write_report(model, X, y, folder / "mixed.html", target="growth")
+
+
+@pytest.fixture(scope="module", params=["odd", "mixed"])
+def path(request):
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -66,141 +99,224 @@ def started():
 
 @pytest.fixture
 def browser(started, path):
-    """The browser with a freshly drawn report of a wide window in light colours."""
-    resize(started, 1200)
-    started.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    """The browser with a freshly opened report in a wide window and light colours."""
     opened(started, path)
     return started
 
 
-def opened(driver, path):
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    driver.get_log("browser")
-    driver.get(path.as_uri())
-    drawn = "return document.documentElement.dataset.drawn"
-    WebDriverWait(driver, PATIENCE).until(lambda d: d.execute_script(drawn) == "yes")
-
-
-def resize(driver, width):
+def opened(driver, path, width=DESKTOP, scheme="light"):
     screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    driver.get_log("browser")
+    driver.get(path.as_uri())
 
 
-def number_of(driver, selector):
-    return driver.execute_script(f"return document.querySelectorAll({selector!r}).length")
+def run(driver, code):
+    return driver.execute_script(f"return {code}")
+
+
+UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 
 
 def test_no_errors_and_every_figure_is_drawn(browser):
+    run(browser, UNFOLD)
     assert browser.get_log("browser") == []
-    n_figures = number_of(browser, "[data-figure]")
-    assert n_figures == 10
-    drawn = """return [...document.querySelectorAll('[data-figure]')].filter(
-        (place) => place.matches('.js-plotly-plot') && place.querySelector('.main-svg .trace')
-            && place.getBoundingClientRect().height > 100).length"""
-    assert browser.execute_script(drawn) == n_figures
-    assert number_of(browser, "#without-figures") == 0
+    sizes = run(
+        browser,
+        """[...document.querySelectorAll('.plot')].map((plot) => {
+            const svg = plot.querySelector('svg'), box = svg.getBoundingClientRect();
+            return [plot.id, box.width, box.height, svg.querySelectorAll('path, use').length];
+        })""",
+    )
+    assert len(sizes) >= 9
+    for name, width, height, n_paths in sizes:
+        assert width > 300, name
+        assert height > 80, name
+        assert n_paths > 5, name
+
+
+def test_the_page_is_short_before_unfolding(browser):
+    assert run(browser, "document.documentElement.scrollHeight") <= TALLEST
+    assert run(browser, "document.documentElement.scrollWidth") <= DESKTOP
+    assert run(browser, "document.querySelectorAll('details[open]').length") == 0
+
+
+def test_texts_of_figures_stay_inside_and_are_readable(started, path):
+    for width in (DESKTOP, PHONE):
+        opened(started, path, width)
+        run(started, UNFOLD)
+        outside = run(
+            started,
+            """[...document.querySelectorAll('.plot')].flatMap((plot) => {
+                const box = plot.querySelector('svg').getBoundingClientRect();
+                return [...plot.querySelectorAll('text')].map((text) => {
+                    const own = text.getBoundingClientRect();
+                    const beyond = Math.max(own.right - box.right, box.left - own.left,
+                        own.bottom - box.bottom, box.top - own.top);
+                    const size = parseFloat(getComputedStyle(text).fontSize);
+                    return [plot.id, text.textContent, beyond,
+                        size * box.width / plot.querySelector('svg').viewBox.baseVal.width];
+                });
+            })""",
+        )
+        assert len(outside) > 50
+        for name, text, beyond, size in outside:
+            assert beyond < 2, (name, text)
+            assert size > 5.5, (name, text)
 
 
 def test_every_figure_has_an_alternative_text(browser):
-    texts = """return [...document.querySelectorAll('[data-figure]')].map(
-        (place) => [place.getAttribute('role'), place.getAttribute('aria-label')])"""
-    for role, text in browser.execute_script(texts):
+    texts = run(
+        browser,
+        """[...document.querySelectorAll('.plot')].map((plot) =>
+            [plot.getAttribute('role'), plot.getAttribute('aria-label')])""",
+    )
+    for role, text in texts:
         assert role == "img"
         assert len(text) > 40
 
 
-def test_names_are_no_mark_up(browser):
-    read = "return document.querySelector('[data-figure=relevance]').textContent"
-    assert "<script>alert(1)</script>" in browser.execute_script(read)
-    assert number_of(browser, "body b") == 0
+def test_names_are_no_mark_up(started, odd):
+    opened(started, odd)
+    run(started, UNFOLD)
+    shown = run(started, "document.getElementById('figure-relevance').textContent")
+    assert "<script>alert(1)</script>" in shown
+    assert "$a_1$ & $b" in shown
+    assert run(started, "document.querySelectorAll('body b').length") == 0
 
 
-def test_another_input_can_be_chosen_by_keyboard(browser):
+def test_the_theme_can_be_toggled_by_keyboard_and_names_its_state(browser):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
 
-    look = """const place = document.querySelector('[data-figure=partial-dependence]');
-        const shown = document.querySelectorAll('[data-of=partial-dependence]:not([hidden])');
-        return [place.getAttribute('aria-label'), place.querySelector('.xtitle').textContent,
-                shown.length, shown[0].dataset.number]"""
-    before = browser.execute_script(look)
-    browser.find_element(By.ID, "choose-partial-dependence").send_keys(Keys.ARROW_DOWN)
-    after = browser.execute_script(look)
-    assert (before[2:], after[2:]) == ([1, "0"], [1, "1"])
-    assert before[0] != after[0]
-    assert before[1] != after[1]
-
-
-def test_the_theme_can_be_toggled_by_keyboard(browser):
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-
-    look = """const button = document.getElementById('theme');
-        const paper = document.querySelector('.main-svg').style.background;
-        return [button.getAttribute('aria-pressed'), document.documentElement.dataset.theme,
-                getComputedStyle(document.body).backgroundColor, paper]"""
-    light = browser.execute_script(look)
+    look = """(() => {
+        const text = document.querySelector('#figure-predictions svg text');
+        return [document.getElementById('theme').textContent,
+            document.documentElement.dataset.theme,
+            getComputedStyle(document.body).backgroundColor, getComputedStyle(text).fill,
+            getComputedStyle(document.body).color];
+    })()"""
+    light = run(browser, look)
     browser.find_element(By.ID, "theme").send_keys(Keys.ENTER)
-    dark = browser.execute_script(look)
-    assert light[:2] == ["false", "light"]
-    assert dark[:2] == ["true", "dark"]
-    assert light[2] == light[3] != dark[2] == dark[3]
+    dark = run(browser, look)
+    assert light[:3] == ["Colours: light", "light", "rgb(255, 255, 255)"]
+    assert dark[:3] == ["Colours: dark", "dark", "rgb(20, 24, 29)"]
+    assert light[3] == light[4]
+    assert dark[3] == dark[4] != light[3]
     browser.find_element(By.ID, "theme").send_keys(Keys.SPACE)
-    assert browser.execute_script(look) == light
+    assert run(browser, look) == light
 
 
-def test_a_dark_system_gets_a_dark_page(browser, path):
-    dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
-    opened(browser, path)
-    assert browser.execute_script("return document.documentElement.dataset.theme") == "dark"
-    pressed = "return document.getElementById('theme').getAttribute('aria-pressed')"
-    assert browser.execute_script(pressed) == "true"
+def test_a_dark_system_gets_a_dark_page(started, path):
+    opened(started, path, scheme="dark")
+    assert run(started, "document.getElementById('theme').textContent") == "Colours: dark"
+    assert run(started, "getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 29)"
 
 
-def test_a_phone_needs_no_sideways_scrolling(browser, path):
-    resize(browser, PHONE)
-    opened(browser, path)
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= PHONE
-    wide = """return [...document.querySelectorAll('[data-figure]')].filter(
-        (place) => place.querySelector('.main-svg').getBoundingClientRect().right > 375).length"""
-    assert browser.execute_script(wide) == 0
-    assert browser.get_log("browser") == []
+def test_all_texts_stand_out_from_the_page(started, path):
+    """Contrast of at least 4.5 (WCAG AA) in light and dark colours."""
+    for scheme in ("light", "dark"):
+        opened(started, path, scheme=scheme)
+        names = ("ink", "muted", "accent", "warn", "bad")
+        style = "getComputedStyle(document.documentElement)"
+        colours = {
+            name: run(started, f"{style}.getPropertyValue('--{name}').trim()")
+            for name in (*names, "paper", "panel")
+        }
+        for name in names:
+            for ground in ("paper", "panel"):
+                assert contrast(colours[name], colours[ground]) > 4.5, (scheme, name, ground)
 
 
-def test_figures_follow_the_window(browser):
-    from selenium.webdriver.support.ui import WebDriverWait
+def contrast(one, other):
+    def luminance(colour):
+        parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return linear @ [0.2126, 0.7152, 0.0722]
 
-    resize(browser, 600)
-    width = "return document.querySelector('[data-figure=target] .main-svg').clientWidth"
-    WebDriverWait(browser, PATIENCE).until(lambda d: d.execute_script(width) < 600)
-
-
-def test_print_has_pages_and_the_page_comes_back(browser):
-    pdf = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
-    assert pdf.startswith(b"%PDF")
-    assert pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") > 1
-    width = "return document.querySelector('[data-figure=target] .main-svg').clientWidth"
-    assert browser.execute_script(width) > 700
+    low, high = sorted([luminance(one), luminance(other)])
+    return (high + 0.05) / (low + 0.05)
 
 
-def test_print_is_light_and_narrow(browser):
-    look = """document.getElementById('theme').click();
-        dispatchEvent(new Event('beforeprint'));
-        const svg = document.querySelector('[data-figure=target] .main-svg');
-        const seen = [document.documentElement.dataset.theme, svg.clientWidth];
-        dispatchEvent(new Event('afterprint'));
-        return [...seen, document.documentElement.dataset.theme]"""
-    assert browser.execute_script(look) == ["light", 660, "dark"]
+def test_every_fold_opens_and_closes_by_keyboard(browser):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    folds = browser.find_elements(By.CSS_SELECTOR, "section > details, details.fold")
+    assert len(folds) >= 9
+    for fold in folds:
+        summary = fold.find_element(By.TAG_NAME, "summary")
+        assert summary.text
+        before = fold.size["height"]
+        summary.send_keys(Keys.ENTER)
+        assert fold.get_attribute("open") == "true"
+        assert fold.size["height"] > before
+        summary.send_keys(Keys.ENTER)
+        assert fold.get_attribute("open") is None
 
 
-def test_a_browser_without_decompression_still_shows_text(browser, path):
-    added = browser.execute_cdp_cmd(
-        "Page.addScriptToEvaluateOnNewDocument", {"source": "delete window.DecompressionStream"}
+def test_a_link_to_a_folded_part_opens_it(browser):
+    browser.get(browser.current_url.partition("#")[0] + "#checks")
+    assert run(browser, "document.getElementById('checks').open") is True
+
+
+@pytest.mark.parametrize("unfolded", [False, True])
+def test_a_phone_needs_no_sideways_scrolling(started, path, unfolded):
+    opened(started, path, PHONE)
+    if unfolded:
+        run(started, UNFOLD)
+    assert run(started, "document.documentElement.scrollWidth") <= PHONE
+    wide = run(
+        started,
+        f"""[...document.querySelectorAll('.plot svg')].filter(
+            (svg) => svg.getBoundingClientRect().right > {PHONE}).length""",
     )
-    browser.get(path.as_uri())
-    browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
-    note = "return document.getElementById('without-figures').hidden"
-    assert browser.execute_script(note) is False
-    assert "Accuracy of the model" in browser.execute_script("return document.body.innerText")
+    assert wide == 0
+    assert started.get_log("browser") == []
+
+
+def test_print_has_pages_of_text_in_light_colours(started, path):
+    opened(started, path, scheme="dark")
+    pdf = base64.b64decode(started.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    n_pages = len(re.findall(rb"/Type /Page\b(?!s)", pdf))
+    assert 2 <= n_pages <= 6
+    streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
+    drawn = b"".join(zlib.decompress(s) for s in streams if s[:1] == b"x")
+    assert drawn.count(b" Tj") + drawn.count(b" TJ") > 100
+    started.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert run(started, "getComputedStyle(document.body).color") == "rgb(28, 36, 48)"
+    shown = "getComputedStyle(document.getElementById('theme')).display"
+    assert run(started, shown) == "none"
+    started.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_dates_and_years_are_shown_as_such(started, mixed):
+    opened(started, mixed)
+    run(started, UNFOLD)
+    text = run(started, "document.body.innerText")
+    assert "2004-01-01 to 20" in text
+    assert "1990 to 2019" in text
+    assert "1,990" not in text
+    assert "kind: oak" in text
+    assert "kind=oak" not in text
+    dates = run(
+        started,
+        """[...document.querySelectorAll('.plot')].filter((plot) =>
+            plot.getAttribute('aria-label').includes('growth on day')).map((plot) =>
+            [...plot.querySelectorAll('text')].map((text) => text.textContent))""",
+    )
+    assert {"2006", "2008", "2010"} <= set(dates[0])
+
+
+def test_without_scripts_the_page_is_complete(started, path):
+    started.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        opened(started, path, scheme="dark")
+        picture = started.get_screenshot_as_png()
+    finally:
+        started.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert len(picture) > 20_000
+    assert run(started, "document.getElementById('theme').hidden") is True
+    assert run(started, "getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 29)"

@@ -100,7 +100,7 @@ def test_new_rows_are_evaluated_on_the_scale_of_y(example):
     evaluation = found.evaluation
     assert found.evaluated_on == NEW
     assert_allclose(evaluation.predicted, model.predict(X))
-    assert_allclose(evaluation.bounds.T, model.predict_interval(X))
+    assert_allclose(evaluation.bounds, model.predict_interval(X))
     distribution = model.predict_dist(X)
     assert np.all(evaluation.pit <= distribution.cdf(y) + 1e-12)
     assert np.all(evaluation.pit >= distribution.cdf(y) - distribution.pmf(y) - 1e-12)

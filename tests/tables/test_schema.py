@@ -43,7 +43,7 @@ def test_columns_without_information_are_excluded_with_notes():
     assert schema.notes == (
         "Excluded (no values): empty, blank.",
         "Excluded (constant): same, unit, word.",
-        "Excluded (nearly all texts are distinct): name.",
+        "Excluded (more than half of the texts are distinct): name.",
         "'x' numbers the rows; drop it if it is an identifier.",
         "Encoded as categories (number of levels): level (40).",
     )
@@ -85,7 +85,7 @@ def test_texts_that_resemble_dates_of_another_form_have_a_note(form):
     table = pd.DataFrame({"day": days, "month": days[np.arange(120) % 9], "x": np.arange(120.0)})
     table.loc[0, "month"] = "unknown"
     assert infer_schema([table]).notes == (
-        "Excluded (nearly all texts are distinct): day.",
+        "Excluded (more than half of the texts are distinct): day.",
         "'day' probably contains dates; write them as 2023-12-31 to use them as dates.",
         "'month' probably contains dates; write them as 2023-12-31 to use them as dates.",
         "'x' numbers the rows; drop it if it is an identifier.",

@@ -211,6 +211,8 @@ def point_leverage(fit: Fit, X: Array) -> FloatArray:
 def grouping_inputs(fit: Fit, X: Array) -> IntArray:
     """Inputs whose values rows are grouped by."""
     relevance = None if fit.input_map is None else fit.input_map.relevance
+    if relevance is not None and fit.encoded_columns is not None:
+        relevance = relevance[fit.encoded_columns]  # an input has the relevance of its column
     order = np.arange(X.shape[1]) if relevance is None else np.argsort(-relevance, kind="stable")
     return np.sort(order[:MOST_INPUTS])
 

@@ -24,6 +24,8 @@ LOCAL_SHARE = 0.5
 PARTS, FEWEST_ROWS = 5, 20
 # The values of inputs with at most so many of them are groups.
 MOST_VALUES = 10
+# Sign between a column and its category in the name of an input.
+CATEGORY = "="
 
 
 class RowGroup(NamedTuple):
@@ -109,10 +111,22 @@ def quantile_parts(values: FloatArray, name: str) -> list[RowGroup]:
 
 def value_groups(values: FloatArray, name: str) -> list[RowGroup]:
     """Rows of each value that has enough of them."""
-    groups = [RowGroup(f"{name} = {v:.4g}", np.flatnonzero(values == v)) for v in np.unique(values)]
-    if len(groups) < 2:
+    found, label = np.unique(values), input_label(name)
+    if len(found) < 2:
         return []
+    if CATEGORY in name and set(found) <= {
+        0.0,
+        1.0,
+    }:  # the other rows are those of other categories
+        groups = [RowGroup(label, np.flatnonzero(values == 1.0))]
+    else:
+        groups = [RowGroup(f"{label}: {v:.4g}", np.flatnonzero(values == v)) for v in found]
     return [group for group in groups if len(group.rows) >= FEWEST_ROWS]
+
+
+def input_label(name: str) -> str:
+    """What an encoded input is called: that of a category is "sex=a", called "sex: a"."""
+    return name.replace(CATEGORY, ": ", 1)
 
 
 def discrete_columns(training: FloatArray) -> npt.NDArray[np.bool_]:

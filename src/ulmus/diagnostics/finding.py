@@ -66,6 +66,8 @@ class Finding(NamedTuple):
         The result in a sentence, followed by what it implies unless it is ok.
     suggestions : tuple of str and Setting
         Alternatives, each a clause or a parameter to set; empty if ok.
+    limit : str
+        From which statistic on the result is a warning, where the check has a threshold.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class Finding(NamedTuple):
     statistic: float
     message: str
     suggestions: tuple[str | Setting, ...] = ()
+    limit: str = ""
 
     @property
     def suggestion(self) -> str:
@@ -107,13 +110,14 @@ def finding(
     message: str,
     implication: str = "",
     suggestions: tuple[str | Setting, ...] = (),
+    limit: str = "",
 ) -> Finding:
     """The finding of a registered check; implication and suggestions count only if it is not ok."""
     name, topic = CHECKS[code]
     if severity == "ok":
-        return Finding(name, code, topic, severity, statistic, message)
+        return Finding(name, code, topic, severity, statistic, message, limit=limit)
     text = f"{message} {implication}" if implication else message
-    return Finding(name, code, topic, severity, statistic, text, suggestions)
+    return Finding(name, code, topic, severity, statistic, text, suggestions, limit)
 
 
 class CoverageRow(NamedTuple):
@@ -219,9 +223,9 @@ class DiagnosticReport:
     def to_frame(self) -> Any:
         """The findings as a data frame, or as a record array if pandas is not installed.
 
-        Columns are the fields of :class:`Finding`, with the suggestions as text.
+        Columns are the fields of :class:`Finding` but the limit, with the suggestions as text.
         """
-        names = (*Finding._fields[:-1], "suggestion")
+        names = (*Finding._fields[:-2], "suggestion")
         columns = {name: [getattr(one, name) for one in self.findings] for name in names}
         try:
             import pandas as pd

@@ -26,8 +26,9 @@ class GivenRows(NamedTuple):
     # (p,): training row that equals each row of the table, or ``NO_ROW``; None if the fit keeps no
     # rows to compare with.
     trained: IntArray | None
-    # (p',): rows that are judged: those that repeat a training row, and training rows without
-    # leave-one-out prediction, are excluded. In the order of the fit if no row is new.
+    # (p',): rows that are judged: those that repeat a training row more often than the fit does,
+    # and training rows without leave-one-out prediction, are excluded. In the order of the fit if
+    # no row is new.
     judged: IntArray
 
     @classmethod

@@ -21,9 +21,14 @@ from ulmus.core.response import Counts, PointMass, Transformed
 from ulmus.core.response.family import LinkPrediction
 from ulmus.intervals.bounds import has_ranks, is_skewed, quantile_rank
 from ulmus.intervals.distribution import fit_shape
-from ulmus.intervals.observations import calibrated_error
+from ulmus.intervals.observations import calibrated_error, calibrated_quantiles
 from ulmus.intervals.randomised_pit import quantile_residuals, uniform_draws
-from ulmus.intervals.response import by_output, leave_one_out_links, observed_outputs
+from ulmus.intervals.response import (
+    by_output,
+    calibrated_families,
+    leave_one_out_links,
+    observed_outputs,
+)
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.intp]
@@ -81,6 +86,23 @@ class LeaveOneOutRows:
         # An interval that is cut off at a bound of y contains the bound.
         inside = (y == family.least) & (self.errors[k] > 0)
         return covered | inside | ((y == family.most) & (self.errors[k] < 0))
+
+    def bounds(self, k: int, level: float) -> FloatArray:
+        """Prediction intervals that are computed from the other rows, on the scale of y, (2, n).
+
+        Those of counts and point masses are quantiles of their predictive distributions, whose
+        levels are calibrated by all rows.
+        """
+        family = None if self.fit.response is None else self.fit.response[k]
+        if family is not None and not isinstance(family, Transformed):
+            calibrated = calibrated_families(self.fit)[k]
+            return calibrated_quantiles(calibrated, self.links[k], [level], calibrate=True)[:, 0]  # type: ignore[arg-type,index]
+        rows = self.fit.rows
+        assert rows is not None  # as in ``of``
+        centre = self.mean[k] if family is None else self.links[k].mean  # type: ignore[index]
+        sd = row_sd(self.fit, rows)[k, rows.calibration_rows]
+        ends = centre + leave_one_out_ends(self.errors[k], level) * sd
+        return ends if family is None else family.inverse(ends)
 
     @cached_property
     def pit(self) -> FloatArray:
@@ -165,6 +187,31 @@ def leave_one_out_coverage(errors: FloatArray, levels: tuple[float, ...]) -> Boo
             smaller, _ = _others_below(np.abs(errors))
             out[i] = smaller < quantile_rank(n - 1, level, upper=True)
     return out
+
+
+def leave_one_out_ends(errors: FloatArray, level: float) -> FloatArray:
+    """Bounds of each scaled residual (n,) that are order statistics of the others, (2, n).
+
+    They contain the residuals that :func:`leave_one_out_coverage` finds covered.
+    """
+    n = len(errors)
+    if is_skewed(errors) and has_ranks(n - 1, level, two_sided=True):
+        tail = (1 - level) / 2
+        low = _order_statistic_of_others(errors, quantile_rank(n - 1, tail, upper=False))
+        return np.stack(
+            [low, _order_statistic_of_others(errors, quantile_rank(n - 1, 1 - tail, upper=True))]
+        )
+    size = _order_statistic_of_others(np.abs(errors), quantile_rank(n - 1, level, upper=True))
+    return np.stack([-size, size])
+
+
+def _order_statistic_of_others(values: FloatArray, rank: int) -> FloatArray:
+    """The value of this rank, from 1, among the other n - 1 values, (n,); infinite beyond them."""
+    order = np.append(np.sort(values), np.inf)
+    # Without one of the smaller values, the next one has this rank.
+    own = np.empty(len(values), dtype=np.intp)
+    own[np.argsort(values, kind="stable")] = np.arange(len(values))
+    return order[np.minimum(np.where(own < rank, rank, rank - 1), len(values))]
 
 
 def _others_below(values: FloatArray) -> tuple[IntArray, IntArray]:

@@ -1,4 +1,4 @@
-"""Relevance of the inputs of a learned map, summed over groups of inputs."""
+"""Relevance of the inputs of a learned map, summed over groups of inputs, and its text."""
 
 from __future__ import annotations
 
@@ -27,3 +27,13 @@ def grouped_relevance(
     squares = np.bincount(groups, learned.deviation**2, minlength=n_groups)
     shares = np.bincount(groups, learned.relevance, minlength=n_groups)
     return shares.astype(float), np.sqrt(squares)
+
+
+def relevance_text(share: float, sd: float | None) -> str:
+    """A share in the prediction with its standard deviation: 37.9% (sd 5.9%)."""
+    return share_text(share) if sd is None else f"{share_text(share)} (sd {share_text(sd)})"
+
+
+def share_text(share: float) -> str:
+    """A share to a tenth of a percent, of which small ones are not rounded to nothing."""
+    return "less than 0.1%" if share < 0.0005 else f"{share:.1%}"

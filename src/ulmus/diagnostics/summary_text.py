@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ulmus.core.response.counts import LEAST_DISPERSION
 from ulmus.diagnostics.finding import Finding, hanging, mark
+from ulmus.diagnostics.relevance import share_text
 from ulmus.messages import Dialect, python
 
 if TYPE_CHECKING:
@@ -216,11 +217,11 @@ def _standard_errors_line(summary: Summary) -> str:
 
 def _relevance_lines(summary: Summary) -> list[str]:
     named, others = summary.relevance[:MOST_NAMED], summary.relevance[MOST_NAMED:]
-    lines = [(_shortened(r.name), r.share, f"(sd {r.sd:.1%})") for r in named]
+    lines = [(_shortened(r.name), r.share, f"(sd {share_text(r.sd)})") for r in named]
     if others:
         lines.append((f"{len(others)} more", sum(r.share for r in others), "together"))
     width = max(len(name) for name, *_ in lines)
-    return [f"{name:<{width}} {share:6.1%}  {more}" for name, share, more in lines]
+    return [f"{name:<{width}}  {share_text(share):>5}  {more}" for name, share, more in lines]
 
 
 def _warning_lines(findings: tuple[Finding, ...], dialect: Dialect) -> list[str]:

@@ -239,6 +239,7 @@ class Explorer {
   // ---------------------------------------------------------- drawing
 
   draw() {
+    if (!this.find("results").clientWidth) return; // folded: drawn when it is opened
     const now = this.results(this.values);
     this.now = now;
     const size = now.observation[1] - now.observation[0];

@@ -62,7 +62,7 @@ def prediction_bounds(
     out = _transformed_back(fit, out)
     for k, family in enumerate(calibrated_families(fit)):
         if isinstance(family, (PointMass, Counts)):
-            out[..., k] = _calibrated(family, links[k], levels, calibrate=method == "auto")
+            out[..., k] = calibrated_quantiles(family, links[k], levels, calibrate=method == "auto")
     return out
 
 
@@ -102,10 +102,13 @@ def _transformed_back(fit: Fit, values: FloatArray) -> FloatArray:
     return np.stack(parts, axis=-1)
 
 
-def _calibrated(
+def calibrated_quantiles(
     family: PointMass | Counts, link: LinkPrediction, levels: Sequence[float], *, calibrate: bool
 ) -> FloatArray:
-    """Equal-tailed quantiles of a predictive distribution, shape (2, levels, p)."""
+    """Equal-tailed quantiles of a predictive distribution, shape (2, levels, p).
+
+    With ``calibrate``, their levels are those that the scores of the family reach.
+    """
     bounds = []
     for level in levels:
         error = 1.0 - level

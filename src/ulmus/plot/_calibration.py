@@ -26,7 +26,7 @@ from ulmus.plot._points import observed_output, one_output
 from ulmus.plot._style import BLACK, BLUE, PALE, SKY, VERMILION, draw_legend, percent
 
 LEVELS = np.arange(1, 20) / 20
-BAND_LABEL = "95 % band if calibrated"
+BAND_LABEL = "95% band if calibrated"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -19,6 +19,7 @@ from ulmus.plot._style import (
     draw_centre,
     draw_values,
     percent,
+    shortened,
 )
 
 # Columns of an effects frame that are not features.
@@ -203,9 +204,11 @@ def draw_curve(ax: Any, curve: Curve, confidence_level: float, **line: Any) -> N
     words = "at each point" if connected else "at each value"
     draw_band(ax, curve.grid, curve.bounds, INNER, f"{level} {words}", connected)
     draw_centre(ax, curve.grid, curve.estimate, connected, **line)
-    ax.set_xlabel(curve.name)
+    ax.set_xlabel(shortened(curve.name))
     if curve.dates:
         ax.xaxis_date()
+    elif connected and np.all(curve.grid == np.round(curve.grid)):
+        ax.xaxis.get_major_locator().set_params(integer=True)  # years, and other whole numbers
     elif not connected:
         draw_values(ax, curve.grid, curve.labels)
 

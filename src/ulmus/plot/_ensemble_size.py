@@ -134,7 +134,7 @@ class EnsembleSizeDisplay:
         ax.xaxis.get_major_locator().set_params(subs=(1, 2, 5))
         ax.xaxis.set_major_formatter("{x:g}")
         ax.xaxis.set_minor_formatter("")
-        ax.set_ylim(0, 1.1 * max(self.limit, float(np.max(self.variance))))
+        ax.set_ylim(0, 1.1 * max(self.limit, float(np.max(self.variance))) or 1.0)
         ax.set(xlabel="members of the ensemble", ylabel="variance of the prediction")
         draw_legend(ax)
         self.ax_, self.figure_ = ax, ax.figure

@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.arrays.backend import FloatArray
+from ulmus.diagnostics.relevance import relevance_text
 from ulmus.plot._axes import FIGURE_SIZE, drawing_axes
 from ulmus.plot._points import feature_names
-from ulmus.plot._style import BLACK, SKY
+from ulmus.plot._style import BLACK, SKY, shortened
 
 BAR_HEIGHT, FRAME_HEIGHT = 0.28, 0.9
-LONGEST_NAME = 30
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -94,18 +94,25 @@ class RelevanceDisplay:
             # A share is never negative.
             error = self.deviation[shown]
             low = np.minimum(error, share)
-            ax.errorbar(share, locations, xerr=[low, error], fmt="none", ecolor=BLACK, capsize=2.5)
+            ax.errorbar(share, locations, xerr=[low, error], fmt="none", color=BLACK, capsize=2.5)
+        self._name_values(ax, shown)
         ax.set_yticks(locations, [shortened(self.names[j]) for j in shown])
         ax.set_ylim(len(shown) - 0.4, -0.6)
-        ax.set_xlim(left=0)
+        ax.xaxis.set_major_formatter("{x:.0%}")
         hidden = len(self.relevance) - len(shown)
-        error_bar = "" if self.deviation is None else ", ± one standard deviation"
+        error_bar = "" if self.deviation is None else ", ± sd"
         note = f" ({hidden} more not shown)" if hidden else ""
         ax.set_xlabel(f"share in the prediction{error_bar}{note}")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-
-def shortened(name: str) -> str:
-    """A name that fits beside a bar."""
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    def _name_values(self, ax: Any, shown: Any) -> None:
+        """Each share with its standard deviation, to the right of all bars."""
+        ends = self.relevance + (0.0 if self.deviation is None else self.deviation)
+        right = 1.05 * float(np.max(ends)) or 1.0
+        for location, j in enumerate(shown):
+            sd = None if self.deviation is None else float(self.deviation[j])
+            text = relevance_text(float(self.relevance[j]), sd)
+            ax.text(right, location, text, va="center", fontsize="small")
+        ax.set_xlim(0, 1.6 * right)
+        ax.set_xticks([tick for tick in ax.get_xticks() if 0 <= tick <= right])

@@ -17,7 +17,7 @@ from ulmus.metrics._validation import check_shape, checked_array
 from ulmus.plot._axes import drawing_axes
 from ulmus.plot._link_scale import on_link_scale
 from ulmus.plot._points import one_output
-from ulmus.plot._style import BLUE, draw_legend
+from ulmus.plot._style import BLUE, draw_legend, shortened
 
 SMALLEST_DOT, LARGEST_DOT = 6.0, 110.0
 
@@ -40,6 +40,8 @@ class ResidualsDisplay:
         Name of what is predicted.
     residual_name : str, default="leave-one-out residual"
         Name of the residuals, with their scale.
+    prediction_name : str, default="leave-one-out prediction"
+        Name of the predictions.
 
     Attributes
     ----------
@@ -63,6 +65,7 @@ class ResidualsDisplay:
     labels: Sequence[Any] | None = None
     y_name: str = "y"
     residual_name: str = "leave-one-out residual"
+    prediction_name: str = "leave-one-out prediction"
     ax_: Any = field(init=False, default=None)
     figure_: Any = field(init=False, default=None)
 
@@ -189,7 +192,7 @@ class ResidualsDisplay:
                 va="center",
                 fontsize="small",
             )
-        x_label = f"leave-one-out prediction of {self.y_name}"
+        x_label = f"{self.prediction_name} of {shortened(self.y_name)}"
         ax.set(xlabel=x_label, ylabel=self.residual_name)
         self._explain_sizes(ax, dots)
         self.ax_, self.figure_ = ax, ax.figure

@@ -22,6 +22,7 @@ BLUE = "#0072B2"
 VERMILION = "#D55E00"
 GREY = "#666666"
 PALE = "#DDDDDD"
+LONGEST_NAME = 30
 
 
 class BandStyle(NamedTuple):
@@ -85,6 +86,11 @@ def draw_legend(ax: Any, **options: Any) -> None:
         ax.legend(unique.values(), unique.keys(), **{"fontsize": "small"} | options)
 
 
+def shortened(name: str) -> str:
+    """A name that fits beside an axis."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
 def percent(level: float) -> str:
-    """A level as text: 95 % for 0.95."""
-    return f"{100 * level:.4g} %"
+    """A level as text: 95% for 0.95."""
+    return f"{100 * level:.4g}%"

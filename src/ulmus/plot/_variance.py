@@ -63,6 +63,8 @@ class VarianceDisplay:
         Whether locations are days since 1970, which are drawn as dates.
     x_label : str
         Name of the horizontal axis.
+    y_label : str, optional
+        Name of the vertical axis; by default, what the variance is that of.
 
     Attributes
     ----------
@@ -87,6 +89,7 @@ class VarianceDisplay:
     x_categories: tuple[str, ...] = ()
     x_dates: bool = False
     x_label: str = "x"
+    y_label: str | None = None
     ax_: Any = field(init=False, default=None)
     figure_: Any = field(init=False, default=None)
 
@@ -159,7 +162,7 @@ class VarianceDisplay:
                 ax.bar(self.x, height, width, bottom=below, label=name, **look)
             below = below + height
         what = "a new observation" if noise else "the prediction"
-        ax.set(xlabel=self.x_label, ylabel=f"variance of {what}")
+        ax.set(xlabel=self.x_label, ylabel=self.y_label or f"variance of {what}")
         if self.x_dates:
             ax.xaxis_date()
         if self.connected or (len(self.x) > FEW_VALUES and not self.x_categories):

@@ -14,9 +14,9 @@ from ulmus.core.fit.fit import Fit
 from ulmus.diagnostics import DiagnosticReport, diagnostic_report
 from ulmus.diagnostics.leave_one_out import has_atoms
 from ulmus.diagnostics.target_text import family_of, residual_name
-from ulmus.intervals.observations import prediction_bounds
-from ulmus.plot._relevance import shortened
+from ulmus.plot._style import shortened
 from ulmus.report.predictions import (
+    LEVEL,
     Predictions,
     predictions_of_given_rows,
     predictions_of_training_rows,
@@ -25,9 +25,8 @@ from ulmus.report.report_input import NOTHING, ReportInput, random_rows
 
 IntArray = npt.NDArray[np.intp]
 
-LEVEL = 0.95
 # New rows that are evaluated, and rows that are drawn.
-MOST_NEW, MOST_DRAWN = 2000, 2000
+MOST_NEW, MOST_DRAWN = 2000, 500
 
 MODEL = "this model"
 INSIDE = "this model, without rows outside the training range"
@@ -50,14 +49,14 @@ class Evaluation:
     labels: tuple[str, ...]  # names of the rows
     observed: FloatArray  # (n,): observations
     predicted: FloatArray  # (n,): predictions
+    bounds: FloatArray  # (n, 2): their 95% prediction intervals
     sd: FloatArray  # (n,): standard deviations of their differences
     scaled: FloatArray  # (n,): standardised errors, or quantile residuals
     size: FloatArray  # (n,): the same without random draws, by which outliers are found
     pit: FloatArray  # (n,): probability integral transform of the observations
     leverage: FloatArray  # (n,): leverage of the rows
     outside: npt.NDArray[np.bool_]  # (n,): rows far outside the range of the training inputs
-    drawn: IntArray  # rows that are drawn
-    bounds: FloatArray  # (2, drawn): their 95% prediction intervals
+    drawn: IntArray  # rows that are drawn: a sample of those that are not far outside
     scores: tuple[Score, ...]  # of the model, followed by the baselines
     # Reduction of the mean squared error relative to a baseline, in standard errors.
     gains: dict[str, float]
@@ -72,6 +71,11 @@ class Evaluation:
         if not np.any(self.outside) or np.all(self.outside):
             return None
         return _model_score(INSIDE, self.observed[~self.outside], self.predicted[~self.outside])
+
+    @property
+    def half_width(self) -> float:
+        """Half the median width of the 95% prediction intervals."""
+        return float(np.median(np.diff(self.bounds, axis=1))) / 2
 
     @property
     def coverage(self) -> float:
@@ -101,31 +105,30 @@ def evaluate(report_input: ReportInput, target_name: str) -> Evaluation | None:
         y = np.asarray(report_input.y)[None, some]
         weight = None if report_input.weight is None else report_input.weight[some]
         report = diagnostic_report(fit, taken_rows(points, some), y, names=names, weight=weight)
-    evaluation = _evaluation(fit, found, points, labels, report, of_rows)
+    evaluation = _evaluation(fit, found, labels, report, of_rows)
     name = residual_name(family_of(fit, 0), shortened(target_name))
     return replace(evaluation, residual_name=name)
 
 
 def _evaluation(
-    fit: Fit, found: Predictions, points: Any, labels: list[Any], report: Any, of_rows: int
+    fit: Fit, found: Predictions, labels: list[Any], report: Any, of_rows: int
 ) -> Evaluation:
-    """The evaluation of predictions for some of the points."""
-    shown = random_rows(np.arange(len(found.position)), MOST_DRAWN)
-    drawn = taken_rows(points, found.position[shown])
-    weight = found.weight[shown] if fit.weights_differ else None
+    """The evaluation of predictions of some rows."""
+    among = np.flatnonzero(~found.outside)
+    among = among if len(among) else np.arange(len(found.outside))
     scores, gains = _compared(found.observed, {MODEL: found.predicted} | found.baselines)
     return Evaluation(
         labels=tuple(str(labels[i]) for i in found.position),
         observed=found.observed,
         predicted=found.predicted,
+        bounds=found.bounds,
         sd=found.sd,
         scaled=found.scaled,
         size=found.size,
         pit=found.pit,
         leverage=found.leverage,
         outside=found.outside,
-        drawn=shown,
-        bounds=prediction_bounds(fit, drawn, [LEVEL], "auto", weight=weight)[:, 0, :, 0],
+        drawn=random_rows(among, MOST_DRAWN),
         scores=scores,
         gains=gains,
         report=report,

@@ -25,6 +25,11 @@ def number(value: Any, digits: int = DIGITS) -> str:
     return _minus(f"{x:,.{decimals}f}")
 
 
+def rounded(value: Any, digits: int = 3) -> str:
+    """A number rounded to so many significant digits, also one of thousands."""
+    return number(f"{float(value):.{digits}g}", digits)
+
+
 def fixed(value: Any, decimals: int = 3) -> str:
     """A number with so many decimals; a dash where there is none."""
     x = float(value)

@@ -2,58 +2,32 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-from dataclasses import asdict
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ulmus.atomic_write import atomic_write
-from ulmus.report import figures, tables, text
-from ulmus.report.contents import ReportContents, report_contents
-from ulmus.report.drawing import Figure
+from ulmus.estimators._base import BaseELM
+from ulmus.exceptions import InputError
+from ulmus.explore import explorer_panel
+from ulmus.report import tables, text
+from ulmus.report.contents import report_contents
+from ulmus.report.figures import report_figures
 from ulmus.report.numbers import capitalised, counted, number, plural, share
-from ulmus.report.partial_dependence import CURVE_ROWS, partial_dependence_figure
-from ulmus.report.relevance import MOST_INPUTS, relevance_figure
+from ulmus.report.partial_dependence import CURVE_ROWS
+from ulmus.report.relevance import MOST_INPUTS
 from ulmus.report.report_input import LEAVE_ONE_OUT, prepare_input
-from ulmus.report.residual_correlation import correlogram_figure, variogram_figure
 from ulmus.report.settings import ARTICLE, DOI, SOFTWARE
-from ulmus.report.variance_components import ensemble_size_figure, variance_figure
+from ulmus.report.source import TableSource
 from ulmus.version import __version__
 
-
-class Section(NamedTuple):
-    """A section of the page, with the topics of the findings that it lists."""
-
-    id: str
-    title: str
-    topics: tuple[str, ...] = ()
-
-
-SECTIONS = (
-    Section("data", "Data"),
-    Section("accuracy", "Accuracy"),
-    Section("calibration", "Calibration", ("calibration",)),
-    Section("correlation", "Residual autocorrelation", ("correlation",)),
-    Section("relevance", "Feature relevance and partial dependence"),
-    Section("variance", "Variance components"),
-    Section("adequacy", "Model adequacy", ("fit", "inputs", "size", "warnings")),
-    Section("outliers", "Outliers and leverage"),
-    Section("reproducibility", "Reproducibility"),
-    Section("citation", "Citation"),
-)
 # Numbers of rows and inputs that the text of the page names.
 LIMITS = {
     "CURVE_ROWS": CURVE_ROWS,
     "MOST_DESCRIBED": tables.MOST_DESCRIBED,
     "MOST_INPUTS": MOST_INPUTS,
 }
-OVERALL = {
-    "ok": "✓ all diagnostic checks are ok",
-    "warning": "! some diagnostic checks warn",
-    "error": "✗ some diagnostic checks fail",
-}
+# Curves and problems that are shown unfolded.
+SHOWN_CURVES, SHOWN_PROBLEMS = 4, 4
 
 
 def write_report(
@@ -65,6 +39,8 @@ def write_report(
     title: str | None = None,
     target: str = "y",
     sample_weight: Any = None,
+    source: TableSource | None = None,
+    explorer: bool = True,
 ) -> Path:
     """Write a report about a fitted model as one HTML file.
 
@@ -85,6 +61,11 @@ def write_report(
         Name of the target.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of new rows, as in ``predict_interval``.
+    source : TableSource, optional
+        The file of the training rows, which the code of the page reads.
+    explorer : bool, default=True
+        Whether the page contains the interactive panel of :mod:`ulmus.explore`, folded. It is left
+        out for Pipelines, and for models that a page cannot compute.
 
     Returns
     -------
@@ -104,10 +85,29 @@ def write_report(
     ...     write_report(model, X, y, path, target="height").name
     'report.html'
     """
-    page = report_html(model, X, y, title=title, target=target, sample_weight=sample_weight)
+    page = report_html(
+        model,
+        X,
+        y,
+        title=title,
+        target=target,
+        sample_weight=sample_weight,
+        source=source,
+        explorer=explorer,
+    )
     with atomic_write(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return Path(path)
+
+
+def _panel(model: Any, target: str) -> str:
+    """The interactive panel; empty for models that a page cannot compute."""
+    if not isinstance(model, BaseELM):
+        return ""
+    try:
+        return explorer_panel(model, target=target)
+    except InputError:
+        return ""
 
 
 def report_html(
@@ -118,12 +118,14 @@ def report_html(
     title: str | None = None,
     target: str = "y",
     sample_weight: Any = None,
+    source: TableSource | None = None,
+    explorer: bool = True,
 ) -> str:
-    """A report about a fitted model as the text of one HTML page, below 3 MB.
+    """A report about a fitted model as the text of one HTML page.
 
     Parameters
     ----------
-    model, X, y, title, target, sample_weight
+    model, X, y, title, target, sample_weight, source, explorer
         As in :func:`write_report`.
 
     Returns
@@ -142,10 +144,10 @@ def report_html(
     >>> page.startswith("<!DOCTYPE html>"), "Sines" in page
     (True, True)
     """
-    jinja2, plotly_js = _libraries()
+    jinja2 = _template_library()
     report_input = prepare_input(model, X, y, sample_weight)
-    contents = report_contents(report_input, title or f"A model of {target}", target)
-    drawn = _figures(contents)
+    contents = report_contents(report_input, title or f"A model of {target}", target, source)
+    drawn = report_figures(contents)
     folder = Path(__file__).parent
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
@@ -155,76 +157,36 @@ def report_html(
     )
     functions = (number, counted, share, plural, capitalised)
     environment.globals |= {one.__name__: one for one in functions} | LIMITS
-    safe = environment.filters["safe"]
-    evaluation = contents.evaluation
-    report = None if evaluation is None else evaluation.report
+    safe, evaluation = environment.filters["safe"], contents.evaluation
+    curves = [figure for name, figure in drawn.items() if name.startswith("curve-")]
     return environment.get_template("page.html.jinja").render(
         contents=contents,
         evaluation=evaluation,
-        overall="" if report is None else OVERALL[report.severity],
-        findings={s.id: () if report is None else report.about(*s.topics) for s in SECTIONS},
+        problems=(contents.problems[:SHOWN_PROBLEMS], contents.problems[SHOWN_PROBLEMS:]),
         coverage=None if evaluation is None else tables.coverage_tables(evaluation),
         figures=drawn,
-        drawn={name: [_drawn(one) for one in each] for name, each in drawn.items()},
+        curves=(curves[:SHOWN_CURVES], curves[SHOWN_CURVES:]),
         new_rows=contents.evaluated_on != LEAVE_ONE_OUT,
         text=text,
         tables=tables,
-        sections=SECTIONS,
-        titles={section.id: section.title for section in SECTIONS},
+        explorer=safe(_panel(model, target)) if explorer else None,
         software=SOFTWARE.format(version=__version__),
         article=ARTICLE,
         doi=DOI,
         style=safe((folder / "page.css").read_text(encoding="utf-8")),
         script=safe((folder / "page.js").read_text(encoding="utf-8")),
-        plotly=safe(_packed(plotly_js())),
     )
 
 
-def _figures(contents: ReportContents) -> dict[str, list[Figure]]:
-    """Figures by their name in the page; several where one of them is chosen."""
-    evaluation, correlation = contents.evaluation, contents.residual_correlation
-    name = contents.target_name
-    out: dict[str, list[Figure]] = {}
-    if contents.observed is not None:
-        out["target"] = [figures.target_figure(contents.observed, name)]
-    if evaluation is not None:
-        out["observed"] = [figures.observed_figure(evaluation, name)]
-        out["coverage"] = [figures.coverage_figure(evaluation)]
-        out["pit"] = [figures.pit_figure(evaluation)]
-        out["residuals"] = [figures.residuals_figure(evaluation, name)]
-    if correlation is not None:
-        out["correlogram"] = [correlogram_figure(correlation.serial)]
-        if correlation.spatial is not None:
-            out["variogram"] = [variogram_figure(correlation.spatial)]
-    out["relevance"] = [relevance_figure(contents.relevance)]
-    if contents.curves:
-        out["partial-dependence"] = [partial_dependence_figure(c, name) for c in contents.curves]
-    out["variance"] = [variance_figure(contents.variance)]
-    if contents.ensemble_size is not None:
-        out["ensemble-size"] = [ensemble_size_figure(contents.ensemble_size)]
-    return out
-
-
-def _drawn(figure: Figure) -> dict[str, Any]:
-    """The fields of a figure that the script of the page uses."""
-    return {name: value for name, value in asdict(figure).items() if name != "data"}
-
-
-@cache
-def _packed(script: str) -> str:
-    """A script, compressed and base64-encoded: two fifths of its size."""
-    return base64.b64encode(gzip.compress(script.encode(), mtime=0)).decode("ascii")
-
-
-def _libraries() -> tuple[Any, Any]:
-    """The module jinja2 and a function that returns plotly's script."""
+def _template_library() -> Any:
+    """The module jinja2, once all libraries of a report are found."""
     try:
         import jinja2
+        import matplotlib  # noqa: F401
         import pandas  # noqa: F401
-        from plotly.offline import get_plotlyjs
     except ImportError as error:
         raise ImportError(
-            f"a report requires plotly, jinja2 and pandas; {error.name} is not installed: run "
+            f"a report requires matplotlib, jinja2 and pandas; {error.name} is not installed: run "
             "`pip install 'ulmus[report]'`."
         ) from error
-    return jinja2, get_plotlyjs
+    return jinja2

@@ -26,6 +26,7 @@ from ulmus.diagnostics.leave_one_out import FamilyOfOutput, LeaveOneOutRows
 from ulmus.diagnostics.summary_target import user_weight
 from ulmus.diagnostics.target_text import family_of
 from ulmus.intervals.distribution import predictive_distribution
+from ulmus.intervals.observations import prediction_bounds
 from ulmus.intervals.randomised_pit import middle_pit, quantile_residuals, randomised_pit
 from ulmus.intervals.response import leave_one_out_links, observed_outputs
 from ulmus.report.report_input import ReportInput
@@ -35,6 +36,8 @@ IntArray = npt.NDArray[np.intp]
 # Multiplications that a linear model may cost: about half a minute.
 MOST_WORK = 1e11
 
+# Level of the prediction intervals.
+LEVEL = 0.95
 MEAN, LINEAR = "the mean", "a linear model"
 
 
@@ -44,13 +47,13 @@ class Predictions(NamedTuple):
     position: IntArray  # (n,): position in the table of the report, else in that of the fit
     observed: FloatArray  # (n,): observations
     predicted: FloatArray  # (n,): predictions
+    bounds: FloatArray  # (n, 2): their 95% prediction intervals
     sd: FloatArray  # (n,): standard deviations of their differences
     scaled: FloatArray  # (n,): standardised errors on the link scale, or quantile residuals
     size: FloatArray  # (n,): the same without random draws, by which outliers are found
     pit: FloatArray  # (n,): probability integral transform of the observations
     leverage: FloatArray  # (n,): leverage
     outside: npt.NDArray[np.bool_]  # (n,): rows far outside the range of the training inputs
-    weight: FloatArray  # (n,): weights
     baselines: dict[str, FloatArray]  # (n,): predictions of simpler models
 
     def joined(self, other: Predictions) -> Predictions:
@@ -82,27 +85,27 @@ def predictions_of_training_rows(fit: Fit, index: IntArray, position: IntArray) 
     rows = fit.rows
     assert rows is not None  # as training rows were found
     data, at = leave_one_out_data(fit, rows), calibration_index(rows, index)
-    weight = user_weight(fit, rows)
+    left_out = LeaveOneOutRows.of(fit, rows)
     of_used = np.searchsorted(np.flatnonzero(rows.data.used), index)
     pit, sd = data.pit[0, at], row_sd(fit, rows)[0, index]
     if fit.response is not None:
         sd = _response_sd(fit.response[0], leave_one_out_links(fit)[0])[at]
     scaled = size = scaled_residuals(fit, rows)[0, at]
     if isinstance(family_of(fit, 0), (Counts, PointMass)):
-        middle = LeaveOneOutRows.of(fit, rows).middle_pit[0, at]
+        middle = left_out.middle_pit[0, at]
         scaled, size = quantile_residuals(pit), quantile_residuals(middle)
     baselines = _leave_one_out_baselines(fit, rows)
     return Predictions(
         position=position,
         observed=observed_outputs(fit)[0, index],
         predicted=data.mean[0, at],
+        bounds=left_out.bounds(0, LEVEL)[:, at].T,
         sd=sd,
         scaled=scaled,
         size=size,
         pit=pit,
         leverage=data.leverage[0, at],
         outside=np.zeros(len(index), dtype=bool),
-        weight=np.ones(len(index)) if weight is None else weight[index],
         baselines={name: values[of_used] for name, values in baselines.items()},
     )
 
@@ -137,13 +140,13 @@ def predictions_of_new_rows(report_input: ReportInput, position: IntArray) -> Pr
         position=position,
         observed=observed,
         predicted=mean,
+        bounds=prediction_bounds(fit, points, [LEVEL], "auto", weight=weight)[:, 0, :, 0].T,
         sd=sd,
         scaled=scaled,
         size=size,
         pit=pit,
         leverage=point_leverage(fit, points)[0],
         outside=extrapolated_rows(points, fit.scale),
-        weight=np.full(len(position), fit.mean_weight) if weight is None else weight,
         baselines=_baselines_at(fit, points),
     )
 

@@ -42,6 +42,7 @@ class ReportInput:
     # Indices of the rows within the range of the training inputs; all if there are none.
     inside: IntArray
     weight: FloatArray | None = None  # (n,): weights of new rows
+    n_excluded: int = 0  # rows that were passed, but that the model excludes for missing values
 
     @property
     def fit(self) -> Fit:
@@ -104,7 +105,8 @@ class ReportInput:
 
     def predict(self, table: Any) -> FloatArray:
         """Predictions at the rows of a data frame, shape (n,)."""
-        return np.asarray(self.inference.predict(self._for_model(table)), dtype=float)
+        found = self.inference.predict(self._for_model(table))
+        return np.asarray(found, dtype=float).reshape(len(table))
 
     def _for_model(self, table: Any) -> Any:
         return table if self.takes_frame else table.to_numpy()
@@ -138,6 +140,9 @@ def prepare_input(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Repo
         )
     table, takes_frame = _table(last if pipe is None else pipe, X, is_pipeline=pipe is not None)
     observed = None if y is None else _observed(y, len(table))
+    table, observed, sample_weight, n_excluded = _complete_rows(
+        last, table, observed, sample_weight
+    )
     with collect_warnings():  # the report has a table of extrapolated rows
         points = methods._table_points(table if takes_frame else table.to_numpy())
     given = None if observed is None else GivenRows.of(last.fitted_, points, observed[None, :])
@@ -147,8 +152,30 @@ def prepare_input(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Repo
     if sample_weight is not None and given is not None and given.n_new:
         weight = checked_positive_weight(sample_weight, len(table))
     return ReportInput(
-        outer, pipe, last, methods, table, takes_frame, observed, points, given, inside, weight
+        outer,
+        pipe,
+        last,
+        methods,
+        table,
+        takes_frame,
+        observed,
+        points,
+        given,
+        inside,
+        weight,
+        n_excluded,
     )
+
+
+def _complete_rows(model: Any, table: Any, *of_rows: Any) -> tuple[Any, ...]:
+    """The rows without missing values, where the model excludes others, and the number of these."""
+    schema = vars(model).get("columns_")
+    if schema is None or schema.missing != "drop":
+        return table, *of_rows, 0
+    _, kept = schema.convert(table)
+    n_excluded = len(table) - len(table[kept])
+    taken = (None if values is None else np.asarray(values)[kept] for values in of_rows)
+    return table[kept], *taken, n_excluded
 
 
 def _table(model: Any, X: Any, *, is_pipeline: bool) -> tuple[Any, bool]:

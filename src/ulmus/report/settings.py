@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -17,11 +17,13 @@ from ulmus.diagnostics.checks.residual_correlation import correlation_text
 from ulmus.diagnostics.target_text import family_of, fitted_target, link_name, scale_name
 from ulmus.intervals.response import observed_outputs
 from ulmus.noise.structures import AXES, NOISE_STRUCTURES, CorrelatedNoise
+from ulmus.report.columns import TableColumn
 from ulmus.report.numbers import number
 from ulmus.report.report_input import LEAVE_ONE_OUT, ReportInput
+from ulmus.report.source import TableSource, fit_arguments, training_code
 from ulmus.version import __version__
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "plotly")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
 
 SOFTWARE = (
     "The ulmus developers. ulmus: regression by ensembles of Extreme Learning Machines with "
@@ -52,7 +54,7 @@ class Settings:
         return next(value for name, value, _ in self.parameters if name == "random_state")
 
 
-def settings(report_input: ReportInput) -> Settings:
+def settings(report_input: ReportInput, target: str, source: TableSource | None) -> Settings:
     """Settings of a fitted model."""
     model, fit = report_input.model, report_input.fit
     defaults = type(model)().get_params(deep=False)
@@ -77,7 +79,7 @@ def settings(report_input: ReportInput) -> Settings:
         *((name, version(name)) for name in PACKAGES),
     )
     date = datetime.now(UTC).date().isoformat()
-    code, digest = _code(report_input), data_digest(report_input)
+    code, digest = _code(report_input, target, source), data_digest(report_input)
     return Settings(parameters, chosen, versions, code, digest, date)
 
 
@@ -108,41 +110,67 @@ def _noise_entries(report_input: ReportInput, noise: str) -> tuple[tuple[str, st
 
 
 def data_digest(report_input: ReportInput) -> str:
-    """SHA-256 of pandas' hashes of the rows of the table, followed by the observations."""
+    """SHA-256 of pandas' hashes of the rows of the table, followed by the observations.
+
+    Numbers are 64-bit floats, dates are days, and other values are texts, so that it does not
+    depend on how the table was read.
+    """
     import pandas as pd
 
-    hashes = pd.util.hash_pandas_object(report_input.table, index=False).to_numpy()
+    columns = (TableColumn.of(report_input, j) for j in range(len(report_input.names)))
+    typed = {j: _hashed_values(one) for j, one in enumerate(columns)}
+    hashes = pd.util.hash_pandas_object(pd.DataFrame(typed), index=False).to_numpy()
     digest = hashlib.sha256(hashes.astype("<u8").tobytes())
     if report_input.y is not None:
         digest.update(report_input.y.astype("<f8").tobytes())
     return digest.hexdigest()
 
 
-def _code(report_input: ReportInput) -> str:
-    """Code that refits the model and writes the report."""
+def _hashed_values(column: TableColumn) -> Any:
+    """Cells of a column as numbers or texts."""
+    if column.numbers is None:
+        return column.cells.astype(str).to_numpy()
+    values = column.cells.to_numpy(dtype=float)
+    return np.where(np.isnan(values), np.nan, values)  # one of the patterns of bits that are NaN
+
+
+def _code(report_input: ReportInput, target: str, source: TableSource | None) -> str:
+    """Code that reads the table, refits the model and writes the report."""
     # scikit-learn shortens long texts by default.
     text = report_input.outer.__repr__(N_CHAR_MAX=100_000)
-    rows = "X_train, y_train" if report_input.evaluated_on == LEAVE_ONE_OUT else "X_new, y_new"
-    n_rows = report_input.fit.n_rows
+    unknown, source = source is None, source or TableSource("table.csv")
+    frame = report_input.takes_frame
     lines = [
+        "import pandas as pd",
         *_imports(report_input.outer),
         "from ulmus.report import write_report",
         "",
+        *(["# table.csv: the training rows"] if unknown else []),
+        training_code(source, report_input.names, target, as_frame=frame),
         f"model = {text}",
-        f"model.fit(X_train, y_train{_location_arguments(report_input)})  # {n_rows} rows",
-        f'write_report(model, {rows}, "report.html")',
+        f"model.fit(X, y{_location_arguments(report_input, source)})",
     ]
+    if report_input.evaluated_on == LEAVE_ONE_OUT:
+        lines.append(f'write_report(model, X, y, "report.html", target={target!r})')
+    else:
+        lines += [
+            "# new.csv: the rows of this report",
+            f"new = {TableSource('new.csv').reading}",
+            f"X_new, y_new = new[columns]{'' if frame else '.to_numpy()'}, new[{target!r}]",
+            f'write_report(model, X_new, y_new, "report.html", target={target!r})',
+        ]
     return "\n".join(lines)
 
 
-def _location_arguments(report_input: ReportInput) -> str:
-    """Arguments of fit with the locations of rows, unless the noise names their columns."""
+def _location_arguments(report_input: ReportInput, source: TableSource) -> str:
+    """Arguments of fit: weights, and the locations of rows unless the noise names their columns."""
     noise, rows = report_input.model.noise, report_input.fit.rows
     if not isinstance(noise, CorrelatedNoise) or rows is None:
-        return ""
+        return fit_arguments(replace(source, locations={}))
     names = noise.names()
     passed = [a for a in AXES if getattr(rows.locations, a) is not None and names.get(a) is None]
-    return "".join(f", {axis}={axis}_train" for axis in passed)
+    columns = {axis: source.locations.get(axis, axis) for axis in passed}
+    return fit_arguments(replace(source, locations=columns))
 
 
 def _imports(model: Any) -> list[str]:

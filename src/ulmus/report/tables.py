@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from ulmus.diagnostics.relevance import share_text
+from ulmus.plot import Curve
+from ulmus.report.answers import Answers, IntervalEstimate
 from ulmus.report.columns import ColumnSummary
-from ulmus.report.drawing import Grid
 from ulmus.report.evaluation import Evaluation
 from ulmus.report.numbers import fixed, number
+from ulmus.report.relevance import RelevanceShares
 from ulmus.report.settings import Settings
+from ulmus.report.variance_components import MeanVarianceComponents
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A small table: names of its columns, and rows of text."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
 
 # Inputs that are described one by one.
 MOST_DESCRIBED = 60
 # Rows that are listed in tables of outliers.
 MOST_LISTED = 10
+ENDS = ("low (95%)", "high (95%)")
 
 
 def columns_table(columns: Sequence[ColumnSummary]) -> Grid:
@@ -73,6 +88,53 @@ def _rows(evaluation: Evaluation, where: Iterable[int]) -> Grid:
     ]
     name = evaluation.residual_name
     return Grid(("row", "observed", "predicted", name, "leverage"), tuple(rows))
+
+
+def relevance_table(found: RelevanceShares, n: int) -> Grid:
+    """Shares of the n most relevant inputs."""
+    pairs = zip(found.shares[:n], found.deviations[:n], strict=True)
+    texts = [(share_text(float(share)), share_text(float(sd))) for share, sd in pairs]
+    rows = [(name, *each) for name, each in zip(found.names[:n], texts, strict=True)]
+    return Grid(("input", "share", "standard deviation"), tuple(rows))
+
+
+def variance_table(components: MeanVarianceComponents) -> Grid:
+    """Shares of the variance of the prediction and of a new observation."""
+    both = components.shares, components.observation_shares
+    rows = [
+        (name, f"{both[0][name]:.1%}" if name in both[0] else "", f"{share:.1%}")
+        for name, share in both[1].items()
+    ]
+    return Grid(("component", "of the prediction", "of a new observation"), tuple(rows))
+
+
+def contrasts_table(found: Answers) -> Grid:
+    """Contrasts of the inputs."""
+    rows = [
+        (c.name, f"{c.second} instead of {c.first}", *_numbers(c.change)) for c in found.contrasts
+    ]
+    return Grid(("input", "contrast", "difference", *ENDS), tuple(rows))
+
+
+def slopes_table(found: Answers) -> Grid:
+    """Average slopes of the inputs."""
+    rows = [(name, *_numbers(slope)) for name, slope in found.slopes]
+    return Grid(("input", "slope", *ENDS), tuple(rows))
+
+
+def means_table(curves: Sequence[Curve], values: Sequence[list[str]]) -> Grid:
+    """Mean predictions at each value of the inputs that have few."""
+    rows = [
+        (curve.name, text, *map(number, (estimate, low, high)))
+        for curve, texts in zip(curves, values, strict=True)
+        if not curve.connected
+        for text, estimate, (low, high) in zip(texts, curve.estimate, curve.bounds, strict=True)
+    ]
+    return Grid(("input", "value", "mean prediction", *ENDS), tuple(rows))
+
+
+def _numbers(estimate: IntervalEstimate) -> tuple[str, str, str]:
+    return number(estimate.value), number(estimate.low), number(estimate.high)
 
 
 def parameters_table(settings: Settings) -> Grid:

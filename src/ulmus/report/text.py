@@ -6,9 +6,10 @@ import numpy as np
 
 from ulmus.diagnostics.given_rows import GivenRows
 from ulmus.plot._variance import CHOICE, MODEL, OBSERVATION, OWN, SHARED, WEIGHTS
+from ulmus.report.answers import Answers, InputContrast
 from ulmus.report.contents import ReportContents
 from ulmus.report.evaluation import Evaluation
-from ulmus.report.numbers import counted, fixed, number, share
+from ulmus.report.numbers import counted, fixed, number, rounded, share
 from ulmus.report.predictions import LINEAR
 from ulmus.report.report_input import GIVEN, LEAVE_ONE_OUT, MIXED
 from ulmus.report.variance_components import EnsembleSizeCurve, MeanVarianceComponents
@@ -18,9 +19,17 @@ SIGNIFICANT = 2.0
 # The beginning of a sentence about accuracy, where not all rows are new.
 ACCURACY_ON = {
     LEAVE_ONE_OUT: "Leave-one-out",
-    MIXED: "On training rows, leave-one-out, and on new rows",
-    GIVEN: "On the rows of this report, which may be training rows",
+    MIXED: "In training rows, leave-one-out, and in new rows",
+    GIVEN: "In the rows of this report, which may be training rows",
 }
+# What the severity of the checks says about the error bars.
+TRUST = {
+    "ok": "passed all checks.",
+    "warning": "are to be used with care: read the warnings below.",
+    "error": "are not to be trusted before the errors below are resolved.",
+}
+# The beginning of a note about rows that a fit excluded.
+EXCLUDED_ROWS = "Excluded rows"
 # Largest component of the variance of a prediction, as the predicate of its share.
 LARGEST_COMPONENT = {
     SHARED: "noise of the training rows, common to all members; it decreases with more rows, not "
@@ -34,8 +43,8 @@ LARGEST_COMPONENT = {
 }
 
 
-def overview_text(contents: ReportContents) -> str:
-    """The report in a paragraph."""
+def verdict_text(contents: ReportContents) -> str:
+    """What the model achieves, and whether its error bars can be trusted, in two sentences."""
     evaluation = contents.evaluation
     if evaluation is None:
         return (
@@ -45,36 +54,47 @@ def overview_text(contents: ReportContents) -> str:
     parts = (
         _accuracy(contents, evaluation),
         _extrapolation(evaluation),
-        _diagnostics(contents, evaluation),
+        _error_bars(contents, evaluation),
     )
     return " ".join(part for part in parts if part)
 
 
+def verdict_label(contents: ReportContents) -> str:
+    """The severity of the report in a few words."""
+    if contents.evaluation is None:
+        return "not evaluated"
+    counts = {
+        severity: sum(one.severity == severity for one in contents.problems)
+        for severity in ("error", "warning")
+    }
+    parts = [counted(n, severity) for severity, n in counts.items() if n]
+    n_checks = len(contents.evaluation.report.findings)
+    return " and ".join(parts) if parts else f"all {n_checks} checks are ok"
+
+
 def _accuracy(contents: ReportContents, evaluation: Evaluation) -> str:
     model, *baselines = evaluation.scores
-    which = ACCURACY_ON.get(contents.evaluated_on, "On new rows")
-    against = " and ".join(f"{number(s.rmse, 3)} for {s.name}" for s in baselines)
-    against = f", compared with {against}" if against else ""
-    rmse = f"an RMSE of {number(model.rmse, 3)}{against}"
+    name = contents.target_name
     if contents.observed is not None and np.ptp(contents.observed) == 0:
-        return f"All values of {contents.target_name} are equal: there is nothing to explain."
+        return f"All values of {name} are equal: there is nothing to explain."
+    which = ACCURACY_ON.get(contents.evaluated_on, "In new rows")
+    against = " and ".join(f"{rounded(s.rmse)} for {s.name}" for s in baselines)
+    rmse = f"root mean squared error {rounded(model.rmse)}"
+    rmse += f", compared with {against}" if against else ""
     if model.r2 <= 0:
-        return (
-            f"{which}, the model does not predict {contents.target_name} better than its mean: it "
-            f"has {rmse}."
-        )
+        return f"{which}, the model does not predict {name} better than its mean ({rmse})."
     text = (
-        f"{which}, the model explains {share(model.r2)} of the variance of {contents.target_name} "
-        f"(R² {fixed(model.r2)}), with {rmse}."
+        f"{which}, the model explains {share(model.r2)} of the variance of {name} "
+        f"(R² {fixed(model.r2)}; {rmse})"
     )
     gain = evaluation.gains.get(LINEAR)
     if gain is None:
-        return text
+        return f"{text}."
     if gain > SIGNIFICANT:
-        return f"{text} It is significantly more accurate than a linear model."
+        return f"{text}, significantly more accurately than a linear model."
     if gain < -SIGNIFICANT:
-        return f"{text} A linear model is significantly more accurate: prefer it."
-    return f"{text} The difference from a linear model is not significant."
+        return f"{text}. A linear model is significantly more accurate: prefer it."
+    return f"{text}, not significantly better than a linear model."
 
 
 def _extrapolation(evaluation: Evaluation) -> str:
@@ -83,26 +103,75 @@ def _extrapolation(evaluation: Evaluation) -> str:
         return ""
     outside = counted(int(evaluation.outside.sum()), "row lies", "rows lie")
     return (
-        f"{outside} outside the range of the "
-        f"training inputs; without these, the RMSE is {number(evaluation.inside.rmse, 3)} and R² "
-        f"{fixed(evaluation.inside.r2)}."
+        f"{outside} outside the range of the training inputs; without these, the root mean squared "
+        f"error is {rounded(evaluation.inside.rmse)} and R² {fixed(evaluation.inside.r2)}."
     )
 
 
-def _diagnostics(contents: ReportContents, evaluation: Evaluation) -> str:
-    findings = evaluation.report.findings
-    flagged = [finding.name for finding in findings if finding.severity != "ok"]
-    text = ""
-    if contents.evaluated_on != LEAVE_ONE_OUT:
-        text = (
-            f"The 95% prediction intervals cover {evaluation.coverage:.1%} of "
-            f"{counted(len(evaluation.observed), 'row')}. "
+def _error_bars(contents: ReportContents, evaluation: Evaluation) -> str:
+    """Width and coverage of the prediction intervals, and whether to trust them."""
+    half = evaluation.half_width
+    width = f" (typically ± {rounded(half)})" if np.isfinite(half) else ""
+    text = f"Its 95% prediction intervals{width}"
+    if contents.evaluated_on == LEAVE_ONE_OUT:
+        return f"{text} {TRUST[contents.severity]}"
+    rows = counted(len(evaluation.observed), "row")
+    return f"{text} cover {evaluation.coverage:.1%} of {rows} and {TRUST[contents.severity]}"
+
+
+def exclusion_texts(contents: ReportContents) -> list[str]:
+    """Rows that were excluded, as sentences."""
+    source, out = contents.source, []
+    if source is not None and source.n_excluded:
+        total = source.n_excluded + contents.n_training
+        out.append(
+            f"{number(source.n_excluded)} of the {number(total)} rows of {source.path} "
+            f"({share(source.n_excluded / total)}) were excluded from the fit, as they lack the "
+            "target or other values."
         )
-    if not flagged:
-        return f"{text}All {len(findings)} diagnostic checks are ok."
-    listed = ", ".join(dict.fromkeys(flagged))
-    checks = "check is" if len(flagged) == 1 else "checks are"
-    return f"{text}{len(flagged)} diagnostic {checks} not ok: {listed}."
+    else:
+        out += [note for note in contents.notes if note.startswith(EXCLUDED_ROWS)]
+    if contents.n_excluded:
+        total = contents.n_excluded + contents.n_rows
+        out.append(
+            f"{counted(contents.n_excluded, 'row')} of {number(total)} "
+            f"({share(contents.n_excluded / total)}) have missing values and are not part of this "
+            "report."
+        )
+    return out
+
+
+def column_notes(contents: ReportContents) -> list[str]:
+    """What the fit made of its columns: excluded and encoded ones, and cells that it filled in."""
+    return [note for note in contents.notes if not note.startswith(EXCLUDED_ROWS)]
+
+
+def contrast_text(contrast: InputContrast, target: str) -> str:
+    """The change of the prediction in words, after the name of the input."""
+    between = f"{contrast.second} instead of {contrast.first}"
+    if contrast.quartiles:
+        between = f"from {contrast.first} to {contrast.second} (first to third quartile)"
+    change = contrast.change
+    if not change.is_clear:
+        return (
+            f"{between}: no clear change of {target}, {rounded(change.value)} (95% interval "
+            f"{rounded(change.low)} to {rounded(change.high)})."
+        )
+    ends = sorted([abs(change.low), abs(change.high)])
+    direction = "higher" if change.value > 0 else "lower"
+    return (
+        f"{between}: {target} is {direction} by {rounded(abs(change.value))} (95% interval "
+        f"{rounded(ends[0])} to {rounded(ends[1])})."
+    )
+
+
+def average_text(answers: Answers, target: str) -> str:
+    """The average prediction in words."""
+    average = answers.average
+    return (
+        f"The average prediction of {target} over {counted(answers.n_rows, 'row')} is "
+        f"{number(average.value)} (95% interval {number(average.low)} to {number(average.high)})."
+    )
 
 
 def rows_text(contents: ReportContents) -> str:

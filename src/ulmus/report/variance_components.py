@@ -12,30 +12,14 @@ from ulmus.diagnostics.checks.fit_checks import QUANTILE, TOLERANCE
 from ulmus.plot._ensemble_size import INFINITE, member_counts
 from ulmus.plot._link_scale import variance_factor
 from ulmus.plot._variance import (
-    CHOICE,
     MODEL,
     OBSERVATION,
-    OWN,
-    SHARED,
-    WEIGHTS,
     model_components,
     positive_stack,
 )
-from ulmus.report.drawing import Figure, Grid, axes, dashes, marked_line, numbers
-from ulmus.report.numbers import number, share
 from ulmus.report.report_input import ReportInput
 
 SAMPLE_ROWS = 500
-PATTERN = {"fgcolor": "--ink", "fillmode": "overlay", "size": 6, "solidity": 0.25}
-# Adjacent components differ in lightness and in their pattern.
-LOOKS = {
-    SHARED: ("--blue", ""),
-    OWN: ("--sky", "/"),
-    WEIGHTS: ("--vermilion", "x"),
-    CHOICE: ("--yellow", "."),
-    MODEL: ("--blue", ""),
-    OBSERVATION: ("--pale", ""),
-}
 
 
 @dataclass(frozen=True)
@@ -101,71 +85,3 @@ def ensemble_size_curve(report_input: ReportInput) -> EnsembleSizeCurve | None:
         float(np.mean(factor * variance_at(of_members, n)[:, 0])) for n in (*counts, INFINITE)
     )
     return EnsembleSizeCurve(counts, np.array(variance), limit, fitted, suggested)
-
-
-def variance_figure(components: MeanVarianceComponents) -> Figure:
-    """Stacked bars of the variance of a new observation and of the prediction."""
-    shares = components.observation_shares, components.shares
-    bars = dict(zip(("a new observation", "the prediction"), shares, strict=True))
-    traces = []
-    for name in components.observation_shares:
-        color, pattern = LOOKS[name]
-        heights = [each.get(name, 0.0) for each in bars.values()]
-        traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "x": numbers(heights),
-                "y": [0, 1],
-                "name": name,
-                "marker": {
-                    "color": color,
-                    "line": {"color": "--ink", "width": 0.5},
-                    "pattern": PATTERN | {"shape": pattern},
-                },
-                "hovertemplate": f"{name}: %{{x:.1%}}<extra></extra>",
-            }
-        )
-    x_axis = {"tickformat": ".0%", "range": [0, 1.02], "nticks": 6, "tickangle": 0}
-    layout = axes("share of the variance", "", x_axis)
-    layout["yaxis"] |= {"tickvals": [0, 1], "ticktext": list(bars)}
-    layout |= {"barmode": "stack", "height": 300}
-    listed = ", ".join(f"{share(v)} {name}" for name, v in components.shares.items())
-    rows = [
-        (name, *(f"{each[name]:.1%}" if name in each else "" for each in bars.values()))
-        for name in components.observation_shares
-    ]
-    return Figure(
-        f"Stacked bars of variance components. The prediction: {listed}. A new observation: "
-        f"{share(components.observation_shares[OBSERVATION])} is its own noise.",
-        traces,
-        layout,
-        Grid(("component", *(f"of {name}" for name in bars)), tuple(rows)),
-    )
-
-
-def ensemble_size_figure(sizes: EnsembleSizeCurve) -> Figure:
-    """Variance of the prediction against the number of members."""
-    x = np.array(sizes.counts, dtype=float)
-    top = 1.15 * max(float(np.max(sizes.variance)), sizes.limit)
-    curve = marked_line(x, sizes.variance, "variance", "%{x} members: %{y:.4g}")
-    limit = dashes([x[0], x[-1]], [sizes.limit] * 2, "infinitely many members")
-    fitted = {
-        "x": [sizes.fitted] * 2,
-        "y": [0, top],
-        "mode": "lines",
-        "line": {"color": "--vermilion", "width": 2},
-        "name": f"fitted: {sizes.fitted}",
-        "hoverinfo": "skip",
-    }
-    ticks = [k * 10**e for e in range(6) for k in (1, 2, 5) if x[0] <= k * 10**e <= x[-1]]
-    axis = {"type": "log", "tickvals": ticks, "ticktext": [number(v) for v in ticks]}
-    rows = [(str(n), number(v)) for n, v in zip(sizes.counts, sizes.variance, strict=True)]
-    here = float(np.interp(sizes.fitted, x, sizes.variance))
-    return Figure(
-        f"Mean variance of the prediction against the number of members: {number(here)} with the "
-        f"{sizes.fitted} fitted ones, and {number(sizes.limit)} with infinitely many.",
-        [curve, limit, fitted],
-        axes("members", "variance of the prediction", axis, {"range": [0, top or 1]}),
-        Grid(("members", "variance"), tuple(rows)),
-    )

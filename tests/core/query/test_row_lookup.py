@@ -16,13 +16,14 @@ def coarse_table(n, seed=0, n_outputs=1):
 
 
 def loop_lookup(X, y, weight, X_new, y_new):
-    """The first training row with these values, one of positive weight if there is any."""
-    rows = np.column_stack([X, y])
-    found = []
+    """Training rows with these values, each counted once, those of positive weight first."""
+    rows, found, seen = np.column_stack([X, y]), [], {}
     for row in np.column_stack([X_new, y_new]):
         equal = [i for i in range(len(rows)) if np.array_equal(rows[i], row)]
-        used = [i for i in equal if weight[i] > 0]
-        found.append((used or equal or [NO_ROW])[0])
+        equal = sorted(equal, key=lambda i: weight[i] == 0) or [NO_ROW]
+        repetition = seen.get(tuple(row), 0)
+        seen[tuple(row)] = repetition + 1
+        found.append(equal[min(repetition, len(equal) - 1)])
     return found
 
 
@@ -65,3 +66,12 @@ def test_many_rows_differ(rng):
     order = rng.permutation(20_000)
     assert_array_equal(trained_rows(rows, X[order], np.zeros((1, 20_000))), order)
     assert_array_equal(trained_rows(rows, X + 0.5, np.zeros((1, 20_000))), NO_ROW)
+
+
+def test_a_table_with_equal_rows_is_found_as_a_whole():
+    X, y = coarse_table(80)
+    rows = small_ensemble(2, 5, alpha=0.1).fit(X, y).fitted_.rows
+    assert len(np.unique(np.column_stack([X, y]), axis=0)) < 60
+    found = trained_rows(rows, X, y.T)
+    assert_array_equal(np.sort(found), np.arange(rows.data.n_rows))
+    assert_array_equal(rows.data.X[found], X)

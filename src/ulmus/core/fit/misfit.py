@@ -60,9 +60,21 @@ class Misfit:
     @property
     def clustered(self) -> np.ndarray:
         """Whether residuals of neighbours agree, shape (K,)."""
-        excess = self.largest_sum - np.sqrt(2 * np.log(max(self.n_rows, 2)))
-        both = (self.agreement > AGREEMENT) & (excess > EXCESS)
+        both = (self.agreement > AGREEMENT) & (self.largest_sum > self._largest_usual_sum)
         return (self.agreement > STRONG_AGREEMENT) | both
+
+    @property
+    def clustered_limit(self) -> str:
+        """When residuals of neighbours agree, in words."""
+        return (
+            f"z above {STRONG_AGREEMENT:g}, or above {AGREEMENT:g} with sums above "
+            f"{self._largest_usual_sum:.1f} standard deviations"
+        )
+
+    @property
+    def _largest_usual_sum(self) -> float:
+        """A sum that few tables of independent residuals exceed, in standard deviations."""
+        return float(np.sqrt(2 * np.log(max(self.n_rows, 2)))) + EXCESS
 
     @property
     def stepped(self) -> np.ndarray:

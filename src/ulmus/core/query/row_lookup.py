@@ -24,9 +24,10 @@ def trained_rows(rows: TrainingRows, X: Array, y: np.ndarray) -> IntArray:
     """Index of the training row that equals each row of X (p, d) and y (K, p), shape (p,).
 
     It is ``NO_ROW`` for a row whose inputs and outputs are not those of any training row; outputs
-    are those that the user gave, before any transformation. Of equal training rows, the first
-    calibration row counts. Tables of different precision are compared in single precision. Rows are
-    compared by hashes of 64 bits, in O((n + p) log n).
+    are those that the user gave, before any transformation. The first of several equal rows is
+    found as the first of the equal training rows, calibration rows first, the second one as the
+    second, and so on; any more rows are found as the last. Tables of different precision are
+    compared in single precision. Rows are compared by hashes of 64 bits, in O((n + p) log n).
     """
     inputs = _same_precision(_values(rows.data.X), _values(X))
     observed = rows.data.y if rows.observed is None else rows.observed
@@ -37,9 +38,19 @@ def trained_rows(rows: TrainingRows, X: Array, y: np.ndarray) -> IntArray:
     )
     # Sorted by hash, with calibration rows first among equal ones.
     order = np.lexsort((~rows.calibration_rows, known))
-    place = np.searchsorted(known, given, sorter=order)
-    candidate = order[np.minimum(place, len(order) - 1)]
-    return np.where(known[candidate] == given, candidate, NO_ROW)
+    first, end = (np.searchsorted(known, given, side, sorter=order) for side in ("left", "right"))
+    place = np.clip(first + _repetitions(given), 0, np.maximum(end - 1, 0))
+    return np.where(end > first, order[place], NO_ROW)
+
+
+def _repetitions(values: np.ndarray) -> IntArray:
+    """How many earlier values equal each value, (p,)."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    out = np.empty(len(values), dtype=np.intp)
+    out[order] = np.arange(len(values)) - np.repeat(starts, np.diff(np.append(starts, len(values))))
+    return out
 
 
 def _values(X: Array) -> Any:

@@ -18,9 +18,11 @@ from ulmus.diagnostics.coverage import (
     ERROR_P,
     FEWEST_ROWS,
     WARNING_P,
+    WARNING_SHARE,
     CoverageTest,
     RowGroup,
     discrete_columns,
+    input_label,
     quantile_parts,
     value_groups,
 )
@@ -97,7 +99,9 @@ def coverage_finding(test: CoverageTest, k: int) -> tuple[Finding, list[Coverage
     message = f"{shares}, of {data.n_rows} {ROWS[data.kind]}."
     severity = worst(result.severity for result in results)
     advice = OF_A_PART if data.is_part else OVERALL
-    return finding("coverage", severity, at, message, *advice), table
+    return finding("coverage", severity, at, message, *advice)._replace(
+        limit=coverage_limit()
+    ), table
 
 
 def group_findings(
@@ -161,7 +165,17 @@ def _by_groups(
         f"{min(results[least].p_value, 1.0):.2g}."
     )
     severity = worst(result.severity for result in results)
-    return finding(code, severity, row.coverage, message, *advice), table
+    return finding(code, severity, row.coverage, message, *advice)._replace(
+        limit=coverage_limit()
+    ), table
+
+
+def coverage_limit() -> str:
+    """When the coverage of rows is a warning."""
+    gap = WARNING_SHARE * np.sqrt(GROUP_LEVEL * (1 - GROUP_LEVEL))
+    return (
+        f"adjusted p below {WARNING_P:g} and a difference above {gap:.2f} at level {GROUP_LEVEL:g}"
+    )
 
 
 def _coverage_rows(groups: Sequence[RowGroup], hits: npt.NDArray[np.bool_]) -> list[CoverageRow]:
@@ -179,7 +193,8 @@ def error_scale_finding(test: CoverageTest, k: int, names: Sequence[str]) -> Fin
     """
     data, code = test.data, "error-scale"
     size = np.abs(data.pit[k] - 0.5)
-    values = {"the prediction": data.mean[k]} | dict(zip(names, data.inputs.T, strict=True))
+    labels = map(input_label, names)
+    values = {"the prediction": data.mean[k]} | dict(zip(labels, data.inputs.T, strict=True))
     values = {label: v for label, v in values.items() if np.ptp(v) > 0}
     if data.n_rows < FEWEST_ROWS or data.noiseless[k] or not values or not np.ptp(size) > 0:
         return finding(code, "ok", 0.0, "not tested: too few rows, or errors without variation.")
@@ -193,7 +208,8 @@ def error_scale_finding(test: CoverageTest, k: int, names: Sequence[str]) -> Fin
     )
     severity = _effect_severity(p, abs(rho), WARNING_TREND, ERROR_TREND)
     advice = BY_DISTRIBUTION if _is_distribution(data, k) else BY_INPUT
-    return finding(code, severity, rho, message, *advice)
+    limit = f"adjusted p below {WARNING_P:g} and a correlation above {WARNING_TREND:g}"
+    return finding(code, severity, rho, message, *advice)._replace(limit=limit)
 
 
 def predictive_distribution_finding(test: CoverageTest, k: int) -> Finding:
@@ -215,6 +231,7 @@ def predictive_distribution_finding(test: CoverageTest, k: int) -> Finding:
         f"(Kolmogorov-Smirnov), p = {p:.2g}.",
         "The predictive distribution is off in location, scale or shape.",
         (SIMILAR_ROWS, TRANSFORM, ASSUME_NOTHING),
+        f"p below {WARNING_P:g} and a distance above {WARNING_DISTANCE:g}",
     )
 
 

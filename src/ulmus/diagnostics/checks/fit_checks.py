@@ -62,6 +62,7 @@ def misfit_findings(fit: Fit, k: int) -> list[Finding]:
         f"{float(misfit.largest_sum[k]):.1f} standard deviations.",
         "The networks do not follow the function everywhere.",
         (MORE_NEURONS, ANOTHER_MAP, "transform the inputs so that the function is smoother"),
+        misfit.clustered_limit,
     )
     if not misfit.stepped[k]:
         return [clusters, finding("step", "ok", 0.0, "no step detected along any input.")]
@@ -89,6 +90,7 @@ def bias_finding(fit: Fit) -> Finding:
         f"predictions are up to {gap:.1f} standard errors from an undersmoothed fit.",
         "There the smoothing bias is large compared with the standard error.",
         (MORE_NEURONS, Setting("weight_scale", phrase="use another {}")),
+        f"more than {LARGE_BIAS:g} standard errors",
     )
 
 
@@ -106,6 +108,7 @@ def leverage_findings(fit: Fit) -> list[Finding]:
             f"at most {largest:.3g}, over training rows and members.",
             "Members interpolate such rows, whose leave-one-out residuals are unreliable.",
             (*select_alpha(fit), "inspect these rows"),
+            f"{HIGH_LEVERAGE:g} or more",
         )
     ]
 
@@ -142,6 +145,7 @@ def weight_findings(fit: Fit, *, known: bool) -> list[Finding]:
             message,
             f"All new rows are assumed to have the mean weight, {fit.mean_weight:.3g}.",
             (Setting("sample_weight", phrase="give the weights of the new rows as {}"),),
+            "unknown weights of the rows",
         )
     ]
 
@@ -161,6 +165,7 @@ def extrapolation_finding(fit: Fit, X: Array, rows: str) -> Finding:
         message,
         "Predictions there are extrapolations.",
         ("add training rows like these",),
+        f"more than {SOME_POINTS:.0%} of the rows",
     )
 
 
@@ -201,6 +206,7 @@ def rows_finding(fit: Fit, k: int) -> Finding:
         f"{message}.",
         "Standard errors estimated from few rows are themselves uncertain.",
         ("add rows", *select_alpha(fit)),
+        f"fewer than {FEW_ROWS} rows, or {ROWS_PER_DOF:g} per degree of freedom",
     )
 
 
@@ -226,6 +232,7 @@ def members_finding(fit: Fit, X: Array) -> Finding:
         f"{M} members; with {enough}, random weights add {TOLERANCE:.0%} to the variance.",
         "Error bars include it, but predictions depend visibly on the seed.",
         (Setting("n_estimators", enough),),
+        f"more than {MORE_MEMBERS * M} members for that",
     )
 
 
@@ -243,6 +250,7 @@ def units_finding(fit: Fit, k: int) -> Finding:
         message + ("; alpha is the smallest value tried." if at_end else "."),
         "The function may require more hidden units.",
         (MORE_NEURONS,),
+        f"fewer than {UNITS_PER_DOF:g} units per degree of freedom",
     )
 
 

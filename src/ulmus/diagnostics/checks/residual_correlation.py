@@ -37,14 +37,15 @@ def correlation_findings(fit: Fit, k: int) -> list[Finding]:
     if estimate is not None and not estimate.independent:
         tested = spatial or serial
         message = f"{_test_text(tested)}; error bars account for it: {correlation_text(estimate)}."
-        return [finding(code, "ok", tested.z, message)]
+        return [finding(code, "ok", tested.z, message, limit="error bars of independent errors")]
     tested = serial if spatial is None or serial.z > spatial.z else spatial
     if estimate is None:
         severity, implication = _correlation_severity(tested), TOO_SMALL
     else:
         severity, implication = "warning" if tested.significant else "ok", NO_GAIN
     message = f"{_test_text(tested)}."
-    return [finding(code, severity, tested.z, message, implication, CORRELATED_NOISE)]
+    limit = f"z above {DOUBTFUL:g} and a correlation above {VISIBLE:g}"
+    return [finding(code, severity, tested.z, message, implication, CORRELATED_NOISE, limit)]
 
 
 def space_variogram(fit: Fit, k: int) -> Variogram | None:

@@ -28,6 +28,7 @@ SIGNIFICANT_P = 0.005
 # Correlations at a lag from which a period is a warning, or an error; and the same shares of the
 # variance that a sine explains.
 WARNING_SIZE, ERROR_SIZE = 0.1, 0.3
+LIMIT = f"adjusted p below {SIGNIFICANT_P:g} and a correlation or share above {WARNING_SIZE:g}"
 MISSING_SEASON = "The model has no inputs for what repeats, and error bars do not account for it."
 OTHER_COVARIANCE = "The assumed noise covariance does not account for it."
 ADD_INPUTS = (
@@ -59,16 +60,17 @@ def periodicity_findings(fit: Fit, k: int) -> list[Finding]:
     if period.p_value >= SIGNIFICANT_P:
         name = "leave-one-out residuals" if white is None else "decorrelated residuals"
         message = f"no period of {name} detected; adjusted p = {period.p_value:.2g}."
-        return [finding(code, "ok", period.size, message)]
+        return [finding(code, "ok", period.size, message, limit=LIMIT)]
     # Rows of the same time are one step.
     unit = "rows" if np.sum(own.observed) == locations.n else "steps of time"
     text = _period_text(period, unit, None if white is None else own)
     if period.size < WARNING_SIZE:
         message = f"significant but small: {text}, adjusted p = {period.p_value:.2g}."
-        return [finding(code, "ok", period.size, message)]
+        return [finding(code, "ok", period.size, message, limit=LIMIT)]
     severity = "error" if period.size > ERROR_SIZE else "warning"
     advice = (MISSING_SEASON, ADD_INPUTS) if period.repeats else (OTHER_COVARIANCE, ADD_LAGS)
-    return [finding(code, severity, period.size, f"{text}, p = {period.p_value:.2g}.", *advice)]
+    message = f"{text}, p = {period.p_value:.2g}."
+    return [finding(code, severity, period.size, message, *advice)._replace(limit=LIMIT)]
 
 
 def _leave_one_out(rows: TrainingRows, k: int) -> FloatArray:

@@ -26,7 +26,7 @@ class ColumnUse(Enum):
     INPUT = "input"
     EMPTY = "no values"
     CONSTANT = "constant"
-    IDENTIFIER = "nearly all texts are distinct"
+    IDENTIFIER = "more than half of the texts are distinct"
 
 
 class ColumnStatistics(ABC):
@@ -134,7 +134,7 @@ class CategoryStatistics(ColumnStatistics):
 
     @property
     def use(self) -> ColumnUse:
-        """An input, unless all cells are equal or nearly all of many texts are distinct."""
+        """An input, unless all cells are equal or more than half of many texts occur once."""
         single = sum(count == 1 for count in self.counts.values())
         few_repeats = len(self.counts) > MAX_INDICATORS and 2 * single > sum(self.counts.values())
         all_distinct = len(self.counts) == self.n_values >= 10
