@@ -136,3 +136,10 @@ def test_degenerate_columns():
     spec = specification(explorer_html(mapped_ensemble(3, 20).fit(X, y)))
     assert spec["controls"][1]["values"] == [1.0]
     assert np.isfinite(spec["controls"][2]["step"])
+
+
+def test_a_constant_target_has_no_variance():
+    X, _ = table(60)
+    model = plain_ensemble(4, 15, alpha=0.1, random_state=0).fit(X, np.full(60, 3.0))
+    forms = specification(explorer_html(model))["prediction"]["forms"]
+    assert forms["coordinates"]["shape"][0] == 1

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from messages import mentions
-from models import plain_member, small_ensemble
+from models import plain_ensemble, plain_member, small_ensemble
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 from sklearn.compose import make_column_transformer
@@ -135,7 +135,7 @@ def test_every_figure_has_a_description(page):
 
 
 def test_colours_of_figures_are_those_of_the_page(page):
-    drawings = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    drawings = re.findall(r"<svg(?! class=\"ux-).*?</svg>", page, re.DOTALL)
     assert len(drawings) >= len(FIGURES)
     for one in drawings:
         assert not re.findall(r"#[0-9a-f]{6}", one)
@@ -162,15 +162,14 @@ def test_verdict_predictions_curves_answers_and_calibration_come_in_this_order(p
     assert after.count('class="fold"') == 7
 
 
-def test_a_fragment_becomes_part_of_the_page(model, rows, page):
-    assert "Explore the model" not in page
-    with_it = report_html(model, *rows, explorer='<div class="ulmus-explorer">drag</div>')
-    places = [with_it.index(text) for text in ("figure-predictions", "Explore the model")]
-    places += [
-        with_it.index('<div class="ulmus-explorer">drag</div>'),
-        with_it.index("figure-curve"),
+def test_the_interactive_panel_is_part_of_the_page_if_it_can_be(model, rows, page):
+    found = [
+        page.index(text) for text in ("figure-predictions", "ulmus-explorer-data", "figure-curve")
     ]
-    assert places == sorted(places)
+    assert found == sorted(found)
+    assert "ulmus-explorer" not in report_html(model, *rows, explorer=False)
+    called = plain_ensemble(3, 10, activation=np.tanh).fit(*rows)
+    assert "ulmus-explorer" not in report_html(called, *rows)
 
 
 def test_writing_returns_the_path(model, rows, tmp_path):

@@ -58,6 +58,7 @@ class Explorer {
     this.find("link").onclick = (e) => this.copied(e.target, this.link());
     this.find("row").onclick = (e) => this.copied(e.target, this.tableRow());
     this.find("nearest-box").hidden = !this.rows;
+    this.find("link").hidden = !this.spec.reads_link;
     this.find("notes").replaceChildren(...spec.notes.map((text) => node("li", {}, text)));
     this.dragOnCurve();
     if (this.spec.reads_link) {

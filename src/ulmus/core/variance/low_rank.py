@@ -227,9 +227,11 @@ class KernelSpectrum:
     vectors: Array  # (p, p): eigenvectors, one per column
 
     def leading(self, rank: int) -> Array:
-        """Stacked coordinates (w, r) of the leading eigenvectors."""
+        """Stacked coordinates (w, r) of the leading eigenvectors; zero if the kernel is zero."""
         real = to_numpy(self.values) > ROUND_OFF[0] * float(self.values[0])
-        kept = min(rank, max(1, int(np.count_nonzero(real))))
+        kept = min(rank, int(np.count_nonzero(real)))
+        if kept == 0:
+            return 0.0 * self.t[:, :1]
         scaled = self.vectors[:, :kept] / self.values[:kept] ** 0.5
         return self.t @ (self.weights[:, None] * scaled)
 
