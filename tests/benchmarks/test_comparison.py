@@ -85,7 +85,9 @@ def test_lines_of_two_files_are_merged_and_the_last_of_a_fit_counts(comparison, 
     )
     assert errors == ("TabM-D", "1.50", "1.50", "1.50", "-", "0 of 1")
     assert intervals == ("TabM-D", "0.900", "0.900 (yacht)", "1.00", "1.00", "0 of 1")
-    assert times == ("TabM-D", "1", "1.00", "1.5 (GPU)")
+    assert times == ("TabM-D", "1", "-", "1.5 (GPU)")  # wall time over processor time is no ratio
+    seconds = comparison.measure_table(comparison.study(merged), "seconds")
+    assert seconds.head[2:] == ("ulmus", "TabM-D (GPU)")
 
 
 def test_ratios_are_of_the_splits_that_both_have(comparison):
