@@ -175,3 +175,16 @@ def test_only_exports_need_onnx():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stdout.strip() == "fine"
     assert "pip install 'ulmus[onnx]'" in run.stderr
+
+
+def test_usage_of_a_data_frame_encodes_it(tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"kind": rng.choice(["elm", "oak"], 60), "t": rng.normal(size=60)})
+    model = plain_ensemble(3, 9, random_state=0).fit(table, rng.normal(size=60))
+    proto, path = to_onnx(model), tmp_path / "m.onnx"
+    onnx.save(proto, path)
+    code = usage(proto, path).partition("onnxruntime`:")[2].partition("Input\n")[0]
+    found = {"model": model, "table": table}
+    exec("\n".join(line.removeprefix("    ") for line in code.splitlines()), found)
+    assert_allclose(found["estimate"], model.predict(table), rtol=1e-6)

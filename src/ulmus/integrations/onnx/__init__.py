@@ -76,7 +76,8 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
         A graph of counts, or of a target with a point mass, has no bounds, as quantiles of these
         distributions are no standard operators. Its ``metadata_props`` are ``ulmus_version``,
         ``confidence_level``, the ``estimate`` of the variance, and in JSON ``feature_names``, a
-        list or null, and ``target_transform``, a list with the name of each output's, or null.
+        list or null, ``target_transform``, a list with the name of each output's, or null, and
+        ``encoded_columns``, the names of the columns that the inputs encode, or null.
 
     Notes
     -----
@@ -127,6 +128,7 @@ def to_onnx(model: Any, *, confidence_level: float = 0.95) -> onnx.ModelProto:
         "estimate": fit.estimates[0],
         "feature_names": json.dumps(None if names is None else list(names)),
         "target_transform": json.dumps(_target_transforms(fit)),
+        "encoded_columns": json.dumps(_encoded_columns(model)),
     }
     onnx.helper.set_model_props(proto, properties)
     onnx.checker.check_model(proto, full_check=True)
@@ -153,6 +155,12 @@ def _results(graph: GraphBuilder, fit: Fit, level: float) -> dict[str, str]:
         "pred_low": graph("Sub", variance.mean, half),
         "pred_high": graph("Add", variance.mean, half),
     }
+
+
+def _encoded_columns(model: BaseELM) -> list[str] | None:
+    """Names of the columns that the inputs of the graph encode; None if they are the inputs."""
+    columns, inputs = model._feature_names(), model._input_names()
+    return None if list(columns) == list(inputs) else list(columns)
 
 
 def _target_transforms(fit: Fit) -> list[str] | None:
@@ -202,6 +210,12 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
     properties = {item.key: item.value for item in proto.metadata_props}
     names = json.loads(properties["feature_names"])
     columns = "columns in the order of the table of the fit" if names is None else "columns:"
+    table, encoded = (
+        "np.asarray(table, dtype=np.float64)",
+        json.loads(properties["encoded_columns"]),
+    )
+    if encoded is not None:
+        table = "model.columns_.encode(model.columns_.parse(table)[0])  # of the fitted model"
     found = [value.name for value in proto.graph.output]
     outputs, level = ", ".join(found), properties["confidence_level"]
     lines = [
@@ -211,7 +225,7 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
         "    import onnxruntime",
         "",
         f"    session = onnxruntime.InferenceSession({json.dumps(os.fspath(path))})",
-        "    X = np.asarray(table, dtype=np.float64)",
+        f"    X = {table}",
         f'    {outputs} = session.run(None, {{"X": X}})',
         "",
         "Input",
