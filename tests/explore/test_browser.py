@@ -94,6 +94,7 @@ MODELS = {
     "cos": (mapped_ensemble, 200, {"activation": "cos"}, {}),
     "relu": (mapped_ensemble, 200, {"activation": "relu"}, {}),
     "fixed alpha": (mapped_ensemble, 200, {"alpha": 0.01}, {}),
+    "almost no penalty": (mapped_ensemble, 300, {"alpha": 1e-8}, {"se": 0.002}),
 }
 
 
@@ -181,6 +182,10 @@ def test_categories_of_many_levels(browser, tmp_path):
     new = pd.DataFrame({"town": rng.choice(labels, 50), "x": rng.normal(size=50)})
     values = np.column_stack([[labels.index(one) for one in new.town], new.x])
     compare(browser, tmp_path / "p.html", model, new, values, [0.0])
+    tiny = mapped_ensemble(4, 60).fit(frame, 1e-9 * y)  # means of the target are inputs
+    write_explorer(tiny, tmp_path / "p.html")
+    estimate, *_ = page_numbers(browser, tmp_path / "p.html", values, [0.0])
+    assert_allclose(estimate, tiny.predict(new), rtol=1e-6, atol=1e-6 * np.ptp(estimate))
 
 
 def test_correlated_errors_weights_and_fits_without_rows(browser, tmp_path):

@@ -107,7 +107,7 @@ def controls(
 
 def _menu(column: Any) -> dict[str, Any]:
     labels = [*column.categories, *([MISSING] if column.indicates_missing else [])]
-    inputs = np.round(category_inputs(column), 12).tolist()
+    inputs = [[float(f"{a:.12g}") for a in row] for row in category_inputs(column)]
     return {"kind": "category", "labels": labels, "inputs": inputs}
 
 

@@ -9,16 +9,28 @@ function unpacked(spec) {
   return new types[spec.type](bytes.buffer);
 }
 
-// Products of the rows of a matrix with vectors; the rows are whole numbers of a unit each.
+// Products of the rows of a matrix with vectors; the rows are whole numbers of a unit each, and
+// those that are refined have remainders.
 class Rows {
   constructor(spec) {
     [this.count, this.width] = spec.shape;
     this.values = unpacked(spec);
     this.unit = unpacked(spec.unit);
+    if (!spec.refined) return;
+    this.refined = unpacked(spec.refined.rows);
+    this.remainders = new Rows(spec.refined.remainders);
+  }
+
+  times(vector) {
+    const out = this.rounded(vector);
+    if (!this.refined) return out;
+    const more = this.remainders.times(vector);
+    this.refined.forEach((row, i) => (out[row] += more[i]));
+    return out;
   }
 
   // Four rows at a time, which reads the vector less often.
-  times(vector) {
+  rounded(vector) {
     const { count, width, values, unit } = this;
     const out = new Float64Array(count);
     let i = 0;

@@ -22,9 +22,11 @@ from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs
 from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.exceptions import InputError
-from ulmus.explore.arrays import lower_triangle, packed, quantised_rows
+from ulmus.explore.arrays import lower_triangle, packed, quantised_rows, refined_rows
 from ulmus.messages import Message, Setting
 
+# Largest number of hidden weights of all folds that have 32 bits.
+MOST_EXACT = 10**5
 
 @dataclass
 class SharedInputs:
@@ -130,9 +132,7 @@ def _equal(a: Inputs, b: Inputs) -> bool:
     return all(np.array_equal(to_numpy(x), to_numpy(y)) for x, y in pairs)
 
 
-def _layer(
-    layer: HiddenLayer, shared: SharedInputs, *, approximate: bool = False
-) -> dict[str, Any]:
+def _layer(layer: HiddenLayer, shared: SharedInputs, *, bits: int = 32) -> dict[str, Any]:
     if not isinstance(layer.activation, str):
         text = "is a function, which a page cannot contain"
         remedies = (Setting("activation", "tanh", "fit with a name such as {}"),)
@@ -144,7 +144,7 @@ def _layer(
     return {
         "size": list(W.shape[:2]),
         "active": packed(active),
-        "weights": quantised_rows(weights, 16 if approximate else 32),
+        "weights": quantised_rows(weights, bits),
         "biases": packed(layer.b),
         "inputs": shared.index(layer.inputs),
         "activation": layer.activation,
@@ -164,8 +164,13 @@ def _predictor(ensemble: Ensemble, k: int, shared: SharedInputs) -> dict[str, An
 # ------------------------------------------------------------ variances
 
 
-def form_arrays(output: Output, small: SmallForms) -> dict[str, Any]:
-    """The forms of low rank: coordinates and their matrices."""
+def form_arrays(output: Output, small: SmallForms, most_elements: int) -> dict[str, Any]:
+    """The forms of low rank: coordinates and their matrices.
+
+    They are as accurate as so many elements of 16 bits permit: with features that are nearly
+    collinear, as those of few units without much of a penalty, results are small sums of large
+    terms.
+    """
     name, part = output.fit.estimates[0], small.forms.parts[output.index]
     pairs, j = part.pairs[ESTIMATES[name].pairing], output.column
     f = j if pairs.single.shape[0] > 1 else 0
@@ -173,12 +178,16 @@ def form_arrays(output: Output, small: SmallForms) -> dict[str, Any]:
     features = np.flatnonzero(np.any(to_numpy(part.C) != 0, axis=0))
     means = np.eye(2)  # of the form over members, and over pairs of them
     shares = ESTIMATES[name].part(means[0], means[1], M)
+    C = to_numpy(part.C)[:, features]
+    triangles = int(1.5 * part.rank * (part.rank + 1))
+    left = most_elements - C.size - triangles
+    bits = 32 if left >= triangles else 16
     return {
         "features": packed(features),
-        "coordinates": quantised_rows(to_numpy(part.C)[:, features]),
-        "lengths": lower_triangle(part.lengths),
-        "single": lower_triangle(pairs.single[f, :, :]),
-        "distinct": lower_triangle(pairs.distinct[f, :, :]),
+        "coordinates": refined_rows(C, left - triangles),
+        "lengths": lower_triangle(part.lengths, bits),
+        "single": lower_triangle(pairs.single[f, :, :], bits),
+        "distinct": lower_triangle(pairs.distinct[f, :, :], bits),
         "scale": float(to_numpy(pairs.scale)[j]) * output.unit**2,
         "shares": [float(share) for share in shares],
     }
@@ -193,14 +202,15 @@ def _alpha(output: Output) -> Any:
 
 
 def _folds(output: Output, shared: SharedInputs) -> list[dict[str, Any]]:
-    """Predictors behind the maps of the folds, for the variance of the map: with few digits."""
+    """Predictors behind the maps of the folds, for the variance of the map."""
     fit, k = output.fit, output.k
     if not fit.folded:
         return []
+    size = sum(np.prod(fold.layer.W.shape) for fold in fit.folds)
     return [
         {
-            "layer": _layer(fold.layer, shared, approximate=True),
-            "coefficients": packed(fold.coefficients[:, :, k], single=True),
+            "layer": _layer(fold.layer, shared, bits=32 if size <= MOST_EXACT else 16),
+            "coefficients": packed(fold.coefficients[:, :, k]),
             "shift": float(fold.shift[k]) if fold.layer.constant else 0.0,
         }
         for fold in fit.folds

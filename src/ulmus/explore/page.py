@@ -233,13 +233,14 @@ def _specification(model: Any, output: Output, level: float, max_rows: int) -> d
     start = start_codes(fit, columns, rows)
     prediction = prediction_arrays(output)
     shown = None if rows is None else _rows(fit, rows)
-    small = small_forms(fit, (_form_elements(fit, [prediction, shown]), *LARGER))
+    most_elements = _form_elements(fit, [prediction, shown])
+    small = small_forms(fit, (most_elements, *LARGER))
     levels = sorted({*LEVELS, level})
     observations = observation_arrays(output, small, levels)
     return {
         "controls": controls(columns, fit, None if rows is None else rows.codes, start),
         "missing_label": MISSING,
-        "prediction": prediction | {"forms": form_arrays(output, small)},
+        "prediction": prediction | {"forms": form_arrays(output, small, most_elements)},
         "observations": observations,
         "rows": shown,
         "level": levels.index(level),
