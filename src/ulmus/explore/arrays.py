@@ -57,6 +57,19 @@ def refined_rows(matrix: Any, most_elements: int) -> Packed:
     return {**packed(whole), "unit": packed(unit)} | ({"refined": refined} if count else {})
 
 
+def restored_rows(rows: Packed) -> np.ndarray:
+    """The matrix that the page has instead of that of `quantised_rows` or `refined_rows`."""
+    a = _unpacked(rows) * _unpacked(rows["unit"])[:, None]
+    if "refined" in rows:
+        a[_unpacked(rows["refined"]["rows"])] += restored_rows(rows["refined"]["remainders"])
+    return a
+
+
+def _unpacked(array: Packed) -> np.ndarray:
+    data = np.frombuffer(base64.b64decode(array["data"]), f"<{array['type']}")
+    return data.reshape(array["shape"])
+
+
 def _rounded(a: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
     """Whole numbers, and the unit of each row."""
     largest = np.max(np.abs(a), axis=1, initial=0.0)

@@ -54,8 +54,9 @@ class Rows {
   }
 }
 
-// The numbers of a matrix whose rows are whole numbers of a unit each.
+// The numbers of a matrix, whose rows may be whole numbers of a unit each.
 function restored(spec) {
+  if (!spec.unit) return unpacked(spec);
   const values = unpacked(spec), unit = unpacked(spec.unit), width = spec.shape[1];
   return Float64Array.from(values, (value, i) => value * unit[Math.floor(i / width)]);
 }
@@ -96,7 +97,9 @@ class Inputs {
     this.size = this.offset.length + this.scores.length + levels;
   }
 
-  of(x) {
+  // A model of single precision rounds its inputs, such as days since 1970, before all else.
+  of(given) {
+    const x = this.offset instanceof Float32Array ? Float32Array.from(given) : given;
     const z = new Float64Array(this.size);
     const d = this.offset.length;
     for (let j = 0; j < d; j++) z[j] = (x[j] - this.offset[j]) / this.scale[j];

@@ -17,16 +17,26 @@ import numpy as np
 from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.small_forms import SmallForms
+from ulmus.core.fit.small_forms import SmallForms, compared_features
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs
 from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.exceptions import InputError
-from ulmus.explore.arrays import lower_triangle, packed, quantised_rows, refined_rows
+from ulmus.explore.arrays import (
+    Packed,
+    lower_triangle,
+    packed,
+    quantised_rows,
+    refined_rows,
+    restored_rows,
+)
 from ulmus.messages import Message, Setting
 
-# Largest number of hidden weights of all folds that have 32 bits.
-MOST_EXACT = 10**5
+# Errors of standard errors by rounding that need no more digits.
+LARGEST_ROUNDING = 1e-3
+# Largest number of hidden weights that have 64 bits, and of those of all folds that have 32.
+MOST_EXACT, MOST_OF_FOLDS = 2 * 10**4, 10**5
+
 
 @dataclass
 class SharedInputs:
@@ -144,7 +154,7 @@ def _layer(layer: HiddenLayer, shared: SharedInputs, *, bits: int = 32) -> dict[
     return {
         "size": list(W.shape[:2]),
         "active": packed(active),
-        "weights": quantised_rows(weights, bits),
+        "weights": packed(weights) if weights.size <= MOST_EXACT else quantised_rows(weights, bits),
         "biases": packed(layer.b),
         "inputs": shared.index(layer.inputs),
         "activation": layer.activation,
@@ -167,30 +177,48 @@ def _predictor(ensemble: Ensemble, k: int, shared: SharedInputs) -> dict[str, An
 def form_arrays(output: Output, small: SmallForms, most_elements: int) -> dict[str, Any]:
     """The forms of low rank: coordinates and their matrices.
 
-    They are as accurate as so many elements of 16 bits permit: with features that are nearly
-    collinear, as those of few units without much of a penalty, results are small sums of large
-    terms.
+    They are as accurate as so many elements of 16 bits permit, or as necessary: with features that
+    are nearly collinear, as those of few units without much of a penalty, results are small sums
+    of large terms.
     """
     name, part = output.fit.estimates[0], small.forms.parts[output.index]
     pairs, j = part.pairs[ESTIMATES[name].pairing], output.column
     f = j if pairs.single.shape[0] > 1 else 0
     M = output.fit.ensemble.n_members
-    features = np.flatnonzero(np.any(to_numpy(part.C) != 0, axis=0))
+    C, single = to_numpy(part.C).astype(float), to_numpy(pairs.single[f, :, :])
+    features = np.flatnonzero(np.any(C != 0, axis=0))
+    triangles = int(1.5 * part.rank * (part.rank + 1))
+    left = most_elements - part.rank * len(features) - triangles
+    bits = 32 if left >= triangles else 16
+    coordinates = refined_rows(C[:, features], left - triangles)
+    if _rounding_error(output.fit, C, features, coordinates, single) > LARGEST_ROUNDING:
+        bits, coordinates = 32, refined_rows(C[:, features], C.size)
     means = np.eye(2)  # of the form over members, and over pairs of them
     shares = ESTIMATES[name].part(means[0], means[1], M)
-    C = to_numpy(part.C)[:, features]
-    triangles = int(1.5 * part.rank * (part.rank + 1))
-    left = most_elements - C.size - triangles
-    bits = 32 if left >= triangles else 16
     return {
         "features": packed(features),
-        "coordinates": refined_rows(C, left - triangles),
+        "coordinates": coordinates,
         "lengths": lower_triangle(part.lengths, bits),
-        "single": lower_triangle(pairs.single[f, :, :], bits),
+        "single": lower_triangle(single, bits),
         "distinct": lower_triangle(pairs.distinct[f, :, :], bits),
         "scale": float(to_numpy(pairs.scale)[j]) * output.unit**2,
         "shares": [float(share) for share in shares],
     }
+
+
+def _rounding_error(
+    fit: Fit, C: np.ndarray, features: np.ndarray, coordinates: Packed, single: np.ndarray
+) -> float:
+    """Relative error of standard errors by rounded coordinates, root mean square."""
+    points = compared_features(fit)
+    if points is None:
+        return 0.0
+    h = to_numpy(points).astype(float)
+    h = h.reshape(-1, h.shape[2])[features]
+    exact, error = C[:, features] @ h, (C[:, features] - restored_rows(coordinates)) @ h
+    variance, excess = (np.sum(c * (single @ c), axis=0) for c in (exact, error))
+    share = np.divide(excess, variance, out=np.zeros_like(excess), where=variance > 0)
+    return float(np.sqrt(np.mean(np.abs(share))))
 
 
 def _alpha(output: Output) -> Any:
@@ -209,7 +237,7 @@ def _folds(output: Output, shared: SharedInputs) -> list[dict[str, Any]]:
     size = sum(np.prod(fold.layer.W.shape) for fold in fit.folds)
     return [
         {
-            "layer": _layer(fold.layer, shared, bits=32 if size <= MOST_EXACT else 16),
+            "layer": _layer(fold.layer, shared, bits=32 if size <= MOST_OF_FOLDS else 16),
             "coefficients": packed(fold.coefficients[:, :, k]),
             "shift": float(fold.shift[k]) if fold.layer.constant else 0.0,
         }

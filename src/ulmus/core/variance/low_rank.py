@@ -227,10 +227,11 @@ class KernelSpectrum:
     vectors: Array  # (p, p): eigenvectors, one per column
 
     def leading(self, rank: int) -> Array:
-        """Stacked coordinates (w, r) of the leading eigenvectors."""
-        real = to_numpy(self.values) > ROUND_OFF[0] * float(self.values[0])
+        """Stacked coordinates (w, r) of the leading eigenvectors; one of them if all are zero."""
+        largest = float(self.values[0])
+        real = to_numpy(self.values) > ROUND_OFF[0] * largest
         kept = min(rank, max(1, int(np.count_nonzero(real))))
-        scaled = self.vectors[:, :kept] / self.values[:kept] ** 0.5
+        scaled = self.vectors[:, :kept] / (self.values[:kept] ** 0.5 if largest > 0 else 1.0)
         return self.t @ (self.weights[:, None] * scaled)
 
     def basis(self, rank: int, negligible: float) -> Array | None:
