@@ -25,6 +25,9 @@ from ulmus.tables.columns import DurationColumn
 
 # A range of whole numbers up to this has steps of one.
 MOST_STEPS = 2000
+# Steps of dates: a day, an hour, a minute. The range has at least so many of a larger one.
+DATE_STEPS = (1.0, 1 / 24, 1 / 1440)
+FEWEST_STEPS = 50
 # With at most so many distinct values, a slider moves between these.
 MOST_VALUES = 12
 MISSING = "(missing)"
@@ -119,10 +122,19 @@ def _number(column: Column, low: float, high: float, codes: np.ndarray | None) -
     if isinstance(column, (DateColumn, DurationColumn, TimeColumn)):
         control["seasons"] = list(column.seasons)
     if isinstance(column, DateColumn):
-        return control | {"kind": "date", "step": 1.0 if "day" not in column.seasons else 1 / 24}
+        return control | {"kind": "date", "step": _date_step(column, low, high, codes)}
     if isinstance(column, TimeColumn):
         return control | {"kind": "time", "step": 1 / 1440}
     return control | {"step": _step(low, high, codes), "values": _values(codes)}
+
+
+def _date_step(column: DateColumn, low: float, high: float, codes: np.ndarray | None) -> float:
+    """Step of a slider in days: of whole days, hours of a season, or as the range permits."""
+    values = np.array([low, high]) if codes is None else codes[np.isfinite(codes)]
+    if np.all(values == np.round(values)):
+        return 1.0
+    steps = DATE_STEPS[1:] if "day" in column.seasons else DATE_STEPS
+    return next((step for step in steps[:-1] if high - low >= FEWEST_STEPS * step), steps[-1])
 
 
 def _values(codes: np.ndarray | None) -> list[float] | None:
