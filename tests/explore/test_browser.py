@@ -502,6 +502,9 @@ def test_dates_within_a_day_have_steps_and_times(opened_page):
     driver.execute_script(slider + "s.oninput()")
     wait(driver, EXPLORER + "return explorer.tableRow().includes('2019-03-01 14:58')")
     assert "12:00" in driver.execute_script(TICKS, ".ux-curve")
+    rows = find(driver, ".ux-nearest tbody").text.splitlines()
+    shown = pd.to_datetime([" ".join(row.split()[-2:]) for row in rows])
+    assert set(shown) <= set(frame.t)
 
 
 def test_settings_of_a_link_are_no_inputs(opened_page, tmp_path):

@@ -21,10 +21,11 @@ from ulmus.tables import (
     TargetEncodedColumn,
     TimeColumn,
 )
-from ulmus.tables.columns import DurationColumn
+from ulmus.tables.columns import DayColumn, DurationColumn
 
 # A range of whole numbers up to this has steps of one.
 MOST_STEPS = 2000
+SECOND = 1 / 86400
 # Steps of dates: a day, an hour, a minute. The range has at least so many of a larger one.
 DATE_STEPS = (1.0, 1 / 24, 1 / 1440)
 FEWEST_STEPS = 50
@@ -57,6 +58,13 @@ class Columns:
         """Codes of the cells that the rows X (n, d) encode, NaN where unknown, (n, columns)."""
         each = (_codes(column, self.inputs(j, X)) for j, column in enumerate(self.columns))
         return np.stack(list(each), axis=1)
+
+    def fit_single(self, codes: np.ndarray) -> bool:
+        """Whether single precision does not change what codes (n, columns) are shown as."""
+        errors = np.nan_to_num(np.abs(codes.astype("f4") - codes)).max(axis=0, initial=0.0)
+        ranges = np.ptp(np.nan_to_num(codes), axis=0) if len(codes) else np.zeros_like(errors)
+        days = [isinstance(column, DayColumn) for column in self.columns]
+        return bool(np.all(errors <= np.where(days, SECOND / 2, 1e-4 * ranges)))
 
 
 def model_columns(schema: Schema | None, names: list[str]) -> Columns:

@@ -551,9 +551,9 @@ function fieldType(control) {
 
 function fieldText(type, value) {
   if (type === "number") return Number.isInteger(value) ? value : Number(value.toPrecision(7));
-  if (type === "time") return timeText(value);
+  if (type === "time") return timeText(value).slice(0, 5);
   const [day, time = "00:00"] = dateText(value).split(" ");
-  return type === "date" ? day : `${day}T${time}`;
+  return type === "date" ? day : `${day}T${time.slice(0, 5)}`;
 }
 
 function relevanceOf(control) {
