@@ -518,6 +518,18 @@ def test_settings_of_a_link_are_no_inputs(opened_page, tmp_path):
     assert driver.execute_script(state) == [0.5, 1.5, LEVELS.index(0.8), None]
 
 
+def test_a_category_that_is_called_missing(opened_page):
+    kind = np.array([None, "(missing)", "a"], dtype=object)[np.arange(120) % 3]
+    frame = numbers_table().assign(kind=kind)
+    driver = opened_page(small_model(frame, frame.a + (frame.kind == "a")))
+    script = """explorer.values[2] = explorer.start[2] = arguments[0];
+    const row = explorer.tableRow(); explorer.start[2] = -1;
+    const link = explorer.link(); location.hash = link.slice(link.indexOf('#'));
+    explorer.readLink(); return [explorer.values[2], row.split('\\n')[1].split('\\t')[2]];"""
+    found = [driver.execute_script(EXPLORER + script, i) for i in range(3)]
+    assert found == [[0, "(missing)"], [1, "a"], [2, ""]]
+
+
 def test_another_link_in_the_same_page_replaces_all_values(opened_page):
     frame = numbers_table()
     driver = opened_page(small_model(frame, frame.a), "#a=1&level=0.8&threshold=2")

@@ -119,7 +119,9 @@ def controls(
 def _menu(column: Any) -> dict[str, Any]:
     labels = [*column.categories, *([MISSING] if column.indicates_missing else [])]
     inputs = [[float(f"{a:.12g}") for a in row] for row in category_inputs(column)]
-    return {"kind": "category", "labels": labels, "inputs": inputs}
+    # The last label, if the column has missing cells; a category may have the same name.
+    missing = bool(column.indicates_missing)
+    return {"kind": "category", "labels": labels, "missing": missing, "inputs": inputs}
 
 
 def _number(column: Column, low: float, high: float, codes: np.ndarray | None) -> dict[str, Any]:

@@ -48,8 +48,8 @@ function probabilityText(p) {
 // A value of a control as text; `plain` is the form that a table or a link has.
 function valueText(control, value, plain) {
   if (control.kind === "category") {
-    const label = control.labels[value];
-    return plain && label === control.missingLabel ? "" : label;
+    const isMissing = control.missing && value === control.labels.length - 1;
+    return plain && isMissing ? "" : control.labels[value];
   }
   if (!Number.isFinite(value)) return plain ? "" : "missing";
   if (control.kind === "boolean") return value > 0.5 ? "true" : "false";

@@ -20,7 +20,7 @@ from ulmus.estimators._base import BaseELM
 from ulmus.estimators._parameters import checked_levels
 from ulmus.exceptions import InputError
 from ulmus.explore.arrays import packed
-from ulmus.explore.controls import MISSING, Columns, controls, model_columns
+from ulmus.explore.controls import Columns, controls, model_columns
 from ulmus.explore.model import Output, form_arrays, prediction_arrays
 from ulmus.explore.observations import (
     LEVELS,
@@ -239,7 +239,6 @@ def _specification(model: Any, output: Output, level: float, max_rows: int) -> d
     observations = observation_arrays(output, small, levels)
     return {
         "controls": controls(columns, fit, None if rows is None else rows.codes, start),
-        "missing_label": MISSING,
         "prediction": prediction | {"forms": form_arrays(output, small, most_elements)},
         "observations": observations,
         "rows": shown,

@@ -7,7 +7,6 @@ class Explorer {
     this.root = root;
     this.spec = spec;
     this.controls = spec.controls;
-    for (const control of this.controls) control.missingLabel = spec.missing_label;
     this.columns = new Columns(this.controls);
     this.model = new Model(spec.prediction);
     this.observations = new Observations(spec.observations, this.model);
@@ -571,7 +570,8 @@ function relevanceText(control) {
 function parsedValue(control, text) {
   if (text === null) return null;
   if (control.kind === "category") {
-    const i = control.labels.indexOf(text === "" ? control.missingLabel : text);
+    const i = control.labels.indexOf(text), last = control.labels.length - 1;
+    if (text === "" && control.missing) return last;
     return i < 0 ? null : i;
   }
   if (control.kind === "boolean") return { true: 1, false: 0 }[text] ?? null;
