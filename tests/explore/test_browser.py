@@ -94,6 +94,7 @@ MODELS = {
     "cos": (mapped_ensemble, 200, {"activation": "cos"}, {}),
     "relu": (mapped_ensemble, 200, {"activation": "relu"}, {}),
     "fixed alpha": (mapped_ensemble, 200, {"alpha": 0.01}, {}),
+    "almost no penalty": (mapped_ensemble, 300, {"alpha": 1e-8}, {"se": 0.002}),
 }
 
 
@@ -181,6 +182,24 @@ def test_categories_of_many_levels(browser, tmp_path):
     new = pd.DataFrame({"town": rng.choice(labels, 50), "x": rng.normal(size=50)})
     values = np.column_stack([[labels.index(one) for one in new.town], new.x])
     compare(browser, tmp_path / "p.html", model, new, values, [0.0])
+    tiny = mapped_ensemble(4, 60).fit(frame, 1e-9 * y)  # means of the target are inputs
+    write_explorer(tiny, tmp_path / "p.html")
+    estimate, *_ = page_numbers(browser, tmp_path / "p.html", values, [0.0])
+    assert_allclose(estimate, tiny.predict(new), rtol=1e-6, atol=1e-6 * np.ptp(estimate))
+
+
+def test_dates_of_single_precision(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    day = rng.uniform(0, 10, 300)  # ten days: single precision rounds days since 1970 to minutes
+    frame = pd.DataFrame({"t": pd.Timestamp("2024-03-01") + pd.to_timedelta(day, "D").floor("s")})
+    y = np.sin(5 * day) + 0.1 * rng.normal(size=300)
+    model = mapped_ensemble(4, 40, dtype="float32").fit(frame, y)
+    new = frame.iloc[:60]
+    values = (new - pd.Timestamp("1970-01-01")) / pd.Timedelta("1D")
+    write_explorer(model, tmp_path / "p.html")
+    estimate, se, *_ = page_numbers(browser, tmp_path / "p.html", values, [0.0])
+    assert_allclose(estimate, model.predict(new), atol=1e-5)
+    assert_allclose(se, np.sqrt(model.predict_var(new, component="model")), rtol=0.01)
 
 
 def test_correlated_errors_weights_and_fits_without_rows(browser, tmp_path):
@@ -416,3 +435,163 @@ def test_a_page_without_rows(browser, tmp_path):
     opened(browser, (tmp_path / "p.html").as_uri(), DRAWN)
     assert not find(browser, ".ux-nearest-box").is_displayed()
     assert errors(browser) == []
+
+
+# ------------------------------------------------------------ odd tables, links and screens
+
+
+@pytest.fixture
+def opened_page(browser, tmp_path):
+    """Opens the page of a model, also at a link; no error may follow."""
+
+    def show(model, link="", **options):
+        path = write_explorer(model, tmp_path / "p.html", **options)
+        opened(browser, path.as_uri() + link, DRAWN)
+        return browser
+
+    resize(browser, 1280)
+    yield show
+    resize(browser, 1280)
+    assert errors(browser) == []
+
+
+EXPLORER = "const explorer = document.getElementById('ulmus-explorer').explorer;"
+TICKS = (
+    "return [...document.querySelectorAll(arguments[0] + ' .ux-tick')].map((e) => e.textContent)"
+)
+
+
+def small_model(frame, y):
+    return mapped_ensemble(3, 20).fit(frame, y)
+
+
+def numbers_table(n=120):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n)})
+
+
+@pytest.mark.parametrize("y", [0.1, 1e9])
+def test_targets_that_only_round_off_separates(opened_page, y):
+    frame = numbers_table()
+    values = np.where(frame.a > 0, y, np.nextafter(y, 1))
+    opened_page(small_model(frame, values))  # ticks of 1e-17 do not end the page
+
+
+def test_large_values_have_the_digits_of_their_differences(opened_page):
+    frame = numbers_table()
+    noise = np.random.default_rng(1).normal(size=120)
+    driver = opened_page(small_model(frame, 1e9 + 1e4 * (frame.a + noise)))
+    low, high = find(driver, ".ux-observation").text.replace("\u2212", "-").split(" to ")
+    assert float(high) - float(low) > 1e4
+    ticks = driver.execute_script(TICKS, ".ux-ruler")
+    assert len(set(ticks)) == len(ticks)
+
+
+def test_dates_within_a_day_have_steps_and_times(opened_page):
+    rng = np.random.default_rng(0)
+    seconds = np.sort(rng.integers(0, 36000, 120))
+    frame = pd.DataFrame({"t": pd.Timestamp("2019-03-01 08:00") + pd.to_timedelta(seconds, "s")})
+    driver = opened_page(small_model(frame, seconds / 3600 + 0.1 * rng.normal(size=120)))
+    typed = find(driver, "input[aria-label='t, value']")
+    driver.execute_script("arguments[0].value = '2019-03-01T12:34'; arguments[0].onchange()", typed)
+    wait(driver, EXPLORER + "return explorer.tableRow().includes('2019-03-01 12:34\\t')")
+    assert find(driver, ".ux-status").text.startswith("Inside")
+    slider = (
+        "const s = document.querySelector('input[type=range]'); s.value = Number(s.value) + 0.1;"
+    )
+    driver.execute_script(slider + "s.oninput()")
+    wait(driver, EXPLORER + "return explorer.tableRow().includes('2019-03-01 14:58')")
+    assert "12:00" in driver.execute_script(TICKS, ".ux-curve")
+    rows = find(driver, ".ux-nearest tbody").text.splitlines()
+    shown = pd.to_datetime([" ".join(row.split()[-2:]) for row in rows])
+    assert set(shown) <= set(frame.t)
+
+
+def test_settings_of_a_link_are_no_inputs(opened_page, tmp_path):
+    frame = numbers_table().rename(columns={"a": "level", "b": "threshold"})
+    model = small_model(frame, frame.level)
+    driver = opened_page(model, "#level=0.5&threshold=1.5&_level=0.8")
+    state = EXPLORER + "return [...explorer.values, explorer.level, explorer.threshold]"
+    assert driver.execute_script(state) == [0.5, 1.5, LEVELS.index(0.8), None]
+    link = driver.execute_script(EXPLORER + "return explorer.link()")
+    opened(driver, link, DRAWN)
+    assert driver.execute_script(state) == [0.5, 1.5, LEVELS.index(0.8), None]
+
+
+def test_a_category_that_is_called_missing(opened_page):
+    kind = np.array([None, "(missing)", "a"], dtype=object)[np.arange(120) % 3]
+    frame = numbers_table().assign(kind=kind)
+    driver = opened_page(small_model(frame, frame.a + (frame.kind == "a")))
+    script = """explorer.values[2] = explorer.start[2] = arguments[0];
+    const row = explorer.tableRow(); explorer.start[2] = -1;
+    const link = explorer.link(); location.hash = link.slice(link.indexOf('#'));
+    explorer.readLink(); return [explorer.values[2], row.split('\\n')[1].split('\\t')[2]];"""
+    found = [driver.execute_script(EXPLORER + script, i) for i in range(3)]
+    assert found == [[0, "(missing)"], [1, "a"], [2, ""]]
+
+
+def test_another_link_in_the_same_page_replaces_all_values(opened_page):
+    frame = numbers_table()
+    driver = opened_page(small_model(frame, frame.a), "#a=1&level=0.8&threshold=2")
+    driver.execute_script("location.hash = '#b=1&level=0.99'")
+    wait(driver, "return document.querySelector('.ux-level-text').textContent === '99 %'")
+    state = EXPLORER + "return [explorer.values[0] === explorer.start[0], explorer.values[1]]"
+    assert driver.execute_script(state) == [True, 1]
+    assert find(driver, ".ux-threshold").get_attribute("value") == ""
+
+
+@pytest.mark.parametrize(
+    "link", ["#a=NaN", "#a=1e999", "#a=-1e308&b=1e308", "#wet=maybe", "#%FF=&"]
+)
+def test_links_with_odd_values(opened_page, link):
+    frame = numbers_table().assign(wet=np.arange(120) % 2 == 0)
+    driver = opened_page(small_model(frame, frame.a), link)
+    values = driver.execute_script(EXPLORER + "return [...explorer.values, ...explorer.start]")
+    assert np.all(np.isfinite(values))
+    if "308" not in link:
+        assert values[:3] == values[3:]
+
+
+def test_whole_numbers_are_shown_with_all_digits(opened_page):
+    frame = numbers_table().assign(id=20_230_101 + np.arange(120))
+    driver = opened_page(small_model(frame, frame.a))
+    typed = find(driver, "input[aria-label='id, value']")
+    driver.execute_script("arguments[0].value = '20230177'; arguments[0].onchange()", typed)
+    assert typed.get_attribute("value") == "20230177"
+
+
+def test_a_copied_row_is_read_back(opened_page):
+    import io
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "kind": rng.choice(["a\tb", 'q"q', "x,y"], 120),
+            "t": pd.Timestamp("2019-03-01 10:37:05") + pd.to_timedelta(np.arange(120), "D"),
+            "big": rng.integers(10**14, 10**15, 120),
+            "small": 1e-12 * rng.normal(size=120),
+        }
+    )
+    model = small_model(frame, (frame.kind == "x,y") + 1e12 * frame.small)
+    driver = opened_page(model)
+    for kind in range(3):
+        driver.execute_script(EXPLORER + "explorer.change(0, arguments[0])", kind)
+        row = wait(driver, EXPLORER + "return !explorer.frame && explorer.tableRow()")
+        read = pd.read_csv(io.StringIO(row), sep="\t", parse_dates=["t"])
+        assert_allclose(model.predict(read[list(frame)]), read.estimate, rtol=1e-9)
+
+
+def test_far_thresholds_leave_the_curve_its_scale(opened_page):
+    frame = numbers_table()
+    driver = opened_page(small_model(frame, frame.a))
+    before = driver.execute_script(TICKS, ".ux-curve")
+    driver.execute_script(EXPLORER + "explorer.set(() => { explorer.threshold = 1e300; })")
+    wait(driver, "return !document.querySelector('.ux-exceedance-row').hidden")
+    assert driver.execute_script(TICKS, ".ux-curve") == before
+
+
+def test_very_narrow_screens(opened_page):
+    driver = opened_page(small_model(numbers_table(), numbers_table().a))
+    for width in (120, 60):
+        resize(driver, width)
+        opened(driver, driver.current_url, DRAWN)

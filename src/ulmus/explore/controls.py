@@ -21,10 +21,14 @@ from ulmus.tables import (
     TargetEncodedColumn,
     TimeColumn,
 )
-from ulmus.tables.columns import DurationColumn
+from ulmus.tables.columns import DayColumn, DurationColumn
 
 # A range of whole numbers up to this has steps of one.
 MOST_STEPS = 2000
+SECOND = 1 / 86400
+# Steps of dates: a day, an hour, a minute. The range has at least so many of a larger one.
+DATE_STEPS = (1.0, 1 / 24, 1 / 1440)
+FEWEST_STEPS = 50
 # With at most so many distinct values, a slider moves between these.
 MOST_VALUES = 12
 MISSING = "(missing)"
@@ -54,6 +58,13 @@ class Columns:
         """Codes of the cells that the rows X (n, d) encode, NaN where unknown, (n, columns)."""
         each = (_codes(column, self.inputs(j, X)) for j, column in enumerate(self.columns))
         return np.stack(list(each), axis=1)
+
+    def fit_single(self, codes: np.ndarray) -> bool:
+        """Whether single precision does not change what codes (n, columns) are shown as."""
+        errors = np.nan_to_num(np.abs(codes.astype("f4") - codes)).max(axis=0, initial=0.0)
+        ranges = np.ptp(np.nan_to_num(codes), axis=0) if len(codes) else np.zeros_like(errors)
+        days = [isinstance(column, DayColumn) for column in self.columns]
+        return bool(np.all(errors <= np.where(days, SECOND / 2, 1e-4 * ranges)))
 
 
 def model_columns(schema: Schema | None, names: list[str]) -> Columns:
@@ -107,8 +118,10 @@ def controls(
 
 def _menu(column: Any) -> dict[str, Any]:
     labels = [*column.categories, *([MISSING] if column.indicates_missing else [])]
-    inputs = np.round(category_inputs(column), 12).tolist()
-    return {"kind": "category", "labels": labels, "inputs": inputs}
+    inputs = [[float(f"{a:.12g}") for a in row] for row in category_inputs(column)]
+    # The last label, if the column has missing cells; a category may have the same name.
+    missing = bool(column.indicates_missing)
+    return {"kind": "category", "labels": labels, "missing": missing, "inputs": inputs}
 
 
 def _number(column: Column, low: float, high: float, codes: np.ndarray | None) -> dict[str, Any]:
@@ -119,10 +132,19 @@ def _number(column: Column, low: float, high: float, codes: np.ndarray | None) -
     if isinstance(column, (DateColumn, DurationColumn, TimeColumn)):
         control["seasons"] = list(column.seasons)
     if isinstance(column, DateColumn):
-        return control | {"kind": "date", "step": 1.0 if "day" not in column.seasons else 1 / 24}
+        return control | {"kind": "date", "step": _date_step(column, low, high, codes)}
     if isinstance(column, TimeColumn):
         return control | {"kind": "time", "step": 1 / 1440}
     return control | {"step": _step(low, high, codes), "values": _values(codes)}
+
+
+def _date_step(column: DateColumn, low: float, high: float, codes: np.ndarray | None) -> float:
+    """Step of a slider in days: of whole days, hours of a season, or as the range permits."""
+    values = np.array([low, high]) if codes is None else codes[np.isfinite(codes)]
+    if np.all(values == np.round(values)):
+        return 1.0
+    steps = DATE_STEPS[1:] if "day" in column.seasons else DATE_STEPS
+    return next((step for step in steps[:-1] if high - low >= FEWEST_STEPS * step), steps[-1])
 
 
 def _values(codes: np.ndarray | None) -> list[float] | None:

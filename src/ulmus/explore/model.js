@@ -9,16 +9,28 @@ function unpacked(spec) {
   return new types[spec.type](bytes.buffer);
 }
 
-// Products of the rows of a matrix with vectors; the rows are whole numbers of a unit each.
+// Products of the rows of a matrix with vectors; the rows are whole numbers of a unit each, and
+// those that are refined have remainders.
 class Rows {
   constructor(spec) {
     [this.count, this.width] = spec.shape;
     this.values = unpacked(spec);
     this.unit = unpacked(spec.unit);
+    if (!spec.refined) return;
+    this.refined = unpacked(spec.refined.rows);
+    this.remainders = new Rows(spec.refined.remainders);
+  }
+
+  times(vector) {
+    const out = this.rounded(vector);
+    if (!this.refined) return out;
+    const more = this.remainders.times(vector);
+    this.refined.forEach((row, i) => (out[row] += more[i]));
+    return out;
   }
 
   // Four rows at a time, which reads the vector less often.
-  times(vector) {
+  rounded(vector) {
     const { count, width, values, unit } = this;
     const out = new Float64Array(count);
     let i = 0;
@@ -42,8 +54,9 @@ class Rows {
   }
 }
 
-// The numbers of a matrix whose rows are whole numbers of a unit each.
+// The numbers of a matrix, whose rows may be whole numbers of a unit each.
 function restored(spec) {
+  if (!spec.unit) return unpacked(spec);
   const values = unpacked(spec), unit = unpacked(spec.unit), width = spec.shape[1];
   return Float64Array.from(values, (value, i) => value * unit[Math.floor(i / width)]);
 }
@@ -84,7 +97,9 @@ class Inputs {
     this.size = this.offset.length + this.scores.length + levels;
   }
 
-  of(x) {
+  // A model of single precision rounds its inputs, such as days since 1970, before all else.
+  of(given) {
+    const x = this.offset instanceof Float32Array ? Float32Array.from(given) : given;
     const z = new Float64Array(this.size);
     const d = this.offset.length;
     for (let j = 0; j < d; j++) z[j] = (x[j] - this.offset[j]) / this.scale[j];

@@ -14,20 +14,28 @@ from typing import Any
 
 import numpy as np
 
-from ulmus.core.arrays.backend import like, to_numpy
+from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
-from ulmus.core.fit.basis_points import surroundings, training_inputs
 from ulmus.core.fit.fit import Fit
-from ulmus.core.fit.small_forms import SmallForms
+from ulmus.core.fit.small_forms import SmallForms, compared_features
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs
 from ulmus.core.variance.estimates import ESTIMATES
 from ulmus.exceptions import InputError
-from ulmus.explore.arrays import lower_triangle, packed, quantised_rows, unquantised
+from ulmus.explore.arrays import (
+    Packed,
+    lower_triangle,
+    packed,
+    quantised_rows,
+    refined_rows,
+    restored_rows,
+)
 from ulmus.messages import Message, Setting
 
-# Points at which rounded coordinates are compared, and their largest relative error.
-COMPARED, LARGEST_ERROR = 200, 1e-2
+# Errors of standard errors by rounding that need no more digits.
+LARGEST_ROUNDING = 1e-3
+# Largest number of hidden weights that have 64 bits, and of those of all folds that have 32.
+MOST_EXACT, MOST_OF_FOLDS = 2 * 10**4, 10**5
 
 
 @dataclass
@@ -134,9 +142,7 @@ def _equal(a: Inputs, b: Inputs) -> bool:
     return all(np.array_equal(to_numpy(x), to_numpy(y)) for x, y in pairs)
 
 
-def _layer(
-    layer: HiddenLayer, shared: SharedInputs, *, approximate: bool = False
-) -> dict[str, Any]:
+def _layer(layer: HiddenLayer, shared: SharedInputs, *, bits: int = 32) -> dict[str, Any]:
     if not isinstance(layer.activation, str):
         text = "is a function, which a page cannot contain"
         remedies = (Setting("activation", "tanh", "fit with a name such as {}"),)
@@ -148,7 +154,7 @@ def _layer(
     return {
         "size": list(W.shape[:2]),
         "active": packed(active),
-        "weights": quantised_rows(weights, 16 if approximate else 32),
+        "weights": packed(weights) if weights.size <= MOST_EXACT else quantised_rows(weights, bits),
         "biases": packed(layer.b),
         "inputs": shared.index(layer.inputs),
         "activation": layer.activation,
@@ -168,37 +174,51 @@ def _predictor(ensemble: Ensemble, k: int, shared: SharedInputs) -> dict[str, An
 # ------------------------------------------------------------ variances
 
 
-def form_arrays(output: Output, small: SmallForms) -> dict[str, Any]:
-    """The forms of low rank: coordinates and their matrices."""
+def form_arrays(output: Output, small: SmallForms, most_elements: int) -> dict[str, Any]:
+    """The forms of low rank: coordinates and their matrices.
+
+    They are as accurate as so many elements of 16 bits permit, or as necessary: with features that
+    are nearly collinear, as those of few units without much of a penalty, results are small sums
+    of large terms.
+    """
     name, part = output.fit.estimates[0], small.forms.parts[output.index]
     pairs, j = part.pairs[ESTIMATES[name].pairing], output.column
     f = j if pairs.single.shape[0] > 1 else 0
-    M, C = output.fit.ensemble.n_members, to_numpy(part.C).astype(float)
+    M = output.fit.ensemble.n_members
+    C, single = to_numpy(part.C).astype(float), to_numpy(pairs.single[f, :, :])
     features = np.flatnonzero(np.any(C != 0, axis=0))
+    triangles = int(1.5 * part.rank * (part.rank + 1))
+    left = most_elements - part.rank * len(features) - triangles
+    bits = 32 if left >= triangles else 16
+    coordinates = refined_rows(C[:, features], left - triangles)
+    if _rounding_error(output.fit, C, features, coordinates, single) > LARGEST_ROUNDING:
+        bits, coordinates = 32, refined_rows(C[:, features], C.size)
     means = np.eye(2)  # of the form over members, and over pairs of them
     shares = ESTIMATES[name].part(means[0], means[1], M)
     return {
         "features": packed(features),
-        "coordinates": quantised_rows(C[:, features], _bits(output.fit, C)),
-        "lengths": lower_triangle(part.lengths),
-        "single": lower_triangle(pairs.single[f, :, :]),
-        "distinct": lower_triangle(pairs.distinct[f, :, :]),
+        "coordinates": coordinates,
+        "lengths": lower_triangle(part.lengths, bits),
+        "single": lower_triangle(single, bits),
+        "distinct": lower_triangle(pairs.distinct[f, :, :], bits),
         "scale": float(to_numpy(pairs.scale)[j]) * output.unit**2,
         "shares": [float(share) for share in shares],
     }
 
 
-def _bits(fit: Fit, C: np.ndarray) -> int:
-    """Bits of the map C (r, M N') that coordinates require: terms of a sum may cancel."""
-    X = training_inputs(fit, COMPARED, np.random.default_rng(0))
-    if not len(X):
-        return 32
-    around = surroundings(fit, X).outside(COMPARED, np.random.default_rng(1))
-    points = like(np.concatenate([X, around]), fit.ensemble.layer.b)
-    h = to_numpy(fit.features(points)).reshape(C.shape[1], -1)
-    exact, rounded = C @ h, unquantised(quantised_rows(C)) @ h
-    error = np.sqrt(np.sum((rounded - exact) ** 2, axis=0))
-    return 16 if np.all(error <= LARGEST_ERROR * np.sqrt(np.sum(exact**2, axis=0))) else 32
+def _rounding_error(
+    fit: Fit, C: np.ndarray, features: np.ndarray, coordinates: Packed, single: np.ndarray
+) -> float:
+    """Relative error of standard errors by rounded coordinates, root mean square."""
+    points = compared_features(fit)
+    if points is None:
+        return 0.0
+    h = to_numpy(points).astype(float)
+    h = h.reshape(-1, h.shape[2])[features]
+    exact, error = C[:, features] @ h, (C[:, features] - restored_rows(coordinates)) @ h
+    variance, excess = (np.sum(c * (single @ c), axis=0) for c in (exact, error))
+    share = np.divide(excess, variance, out=np.zeros_like(excess), where=variance > 0)
+    return float(np.sqrt(np.mean(np.abs(share))))
 
 
 def _alpha(output: Output) -> Any:
@@ -210,14 +230,15 @@ def _alpha(output: Output) -> Any:
 
 
 def _folds(output: Output, shared: SharedInputs) -> list[dict[str, Any]]:
-    """Predictors behind the maps of the folds, for the variance of the map: with few digits."""
+    """Predictors behind the maps of the folds, for the variance of the map."""
     fit, k = output.fit, output.k
     if not fit.folded:
         return []
+    size = sum(np.prod(fold.layer.W.shape) for fold in fit.folds)
     return [
         {
-            "layer": _layer(fold.layer, shared, approximate=True),
-            "coefficients": packed(fold.coefficients[:, :, k], single=True),
+            "layer": _layer(fold.layer, shared, bits=32 if size <= MOST_OF_FOLDS else 16),
+            "coefficients": packed(fold.coefficients[:, :, k]),
             "shift": float(fold.shift[k]) if fold.layer.constant else 0.0,
         }
         for fold in fit.folds

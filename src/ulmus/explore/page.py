@@ -20,7 +20,7 @@ from ulmus.estimators._base import BaseELM
 from ulmus.estimators._parameters import checked_levels
 from ulmus.exceptions import InputError
 from ulmus.explore.arrays import packed
-from ulmus.explore.controls import MISSING, controls, model_columns
+from ulmus.explore.controls import Columns, controls, model_columns
 from ulmus.explore.model import Output, form_arrays, prediction_arrays
 from ulmus.explore.observations import (
     LEVELS,
@@ -232,14 +232,14 @@ def _specification(model: Any, output: Output, level: float, max_rows: int) -> d
     rows = shown_rows(fit, columns, output.k, max_rows) if max_rows else None
     start = start_codes(fit, columns, rows)
     prediction = prediction_arrays(output)
-    shown = None if rows is None else _rows(fit, rows)
-    small = small_forms(fit, (_form_elements(fit, [prediction, shown]), *LARGER))
+    shown = None if rows is None else _rows(fit, columns, rows)
+    most_elements = _form_elements(fit, [prediction, shown])
+    small = small_forms(fit, (most_elements, *LARGER))
     levels = sorted({*LEVELS, level})
     observations = observation_arrays(output, small, levels)
     return {
         "controls": controls(columns, fit, None if rows is None else rows.codes, start),
-        "missing_label": MISSING,
-        "prediction": prediction | {"forms": form_arrays(output, small)},
+        "prediction": prediction | {"forms": form_arrays(output, small, most_elements)},
         "observations": observations,
         "rows": shown,
         "level": levels.index(level),
@@ -255,13 +255,13 @@ def _form_elements(fit: Fit, others: list[Any]) -> int:
     return int(np.clip((MOST_BYTES - used) / 2, FEWEST_ELEMENTS, MOST_ELEMENTS))
 
 
-def _rows(fit: Fit, rows: ShownRows) -> dict[str, Any]:
+def _rows(fit: Fit, columns: Columns, rows: ShownRows) -> dict[str, Any]:
     matrix = None if fit.input_map is None else fit.input_map.matrix
     diagonal = matrix is not None and np.count_nonzero(matrix) == np.count_nonzero(np.diag(matrix))
     shown = np.diag(matrix) if matrix is not None and diagonal else matrix
     return {
         "index": packed(rows.index),
-        "codes": packed(rows.codes, single=True),
+        "codes": packed(rows.codes, single=columns.fit_single(rows.codes)),
         "y": packed(rows.y),
         "mapped": packed(rows.mapped, single=True),
         "matrix": None if shown is None else packed(shown),

@@ -7,7 +7,6 @@ class Explorer {
     this.root = root;
     this.spec = spec;
     this.controls = spec.controls;
-    for (const control of this.controls) control.missingLabel = spec.missing_label;
     this.columns = new Columns(this.controls);
     this.model = new Model(spec.prediction);
     this.observations = new Observations(spec.observations, this.model);
@@ -40,7 +39,7 @@ class Explorer {
     });
     level.onchange = () => this.set(() => (this.level = Number(level.value)));
     const threshold = this.find("threshold");
-    if (this.threshold !== null) threshold.value = this.threshold;
+    threshold.value = this.threshold ?? "";
     threshold.oninput = () => this.set(() => {
       const value = threshold.valueAsNumber;
       this.threshold = Number.isFinite(value) ? value : null;
@@ -105,10 +104,10 @@ class Explorer {
   }
 
   slider(j, id, head, box) {
-    const control = this.controls[j], isDate = control.kind === "date";
+    const control = this.controls[j];
     const [low, high] = this.range(control);
     const slider = node("input", { type: "range", id, min: low, max: high, step: "any", "aria-label": control.name });
-    const typed = node("input", { type: isDate ? "date" : control.kind === "time" ? "time" : "number", step: "any", class: "ux-typed", "aria-label": `${control.name}, value` });
+    const typed = node("input", { type: fieldType(control), step: "any", class: "ux-typed", "aria-label": `${control.name}, value` });
     slider.oninput = () => this.change(j, this.stepped(control, slider.valueAsNumber));
     slider.onkeydown = (event) => {
       const steps = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 }[event.key];
@@ -117,7 +116,7 @@ class Explorer {
       this.change(j, this.neighbour(control, this.values[j], steps, low, high));
     };
     typed.onchange = () => {
-      const value = Explorer.typedValue(control, typed);
+      const value = typed.valueAsNumber / (typed.type === "number" ? 1 : 86400000);
       if (Number.isFinite(value)) this.change(j, value);
       else this.inputs[j].write();
     };
@@ -133,7 +132,7 @@ class Explorer {
       slider.value = value;
       slider.setAttribute("aria-valuetext", valueText(control, value));
       if (document.activeElement !== typed || typed.type !== "number") {
-        typed.value = typed.type === "number" ? Number(value.toPrecision(7)) : isDate ? dateText(value) : timeText(value);
+        typed.value = fieldText(typed.type, value);
       }
     };
   }
@@ -144,12 +143,6 @@ class Explorer {
     if (!control.values) return clip(this.stepped(control, now + steps * control.step), low, high);
     const i = control.values.indexOf(now) + steps;
     return control.values[clip(i, 0, control.values.length - 1)];
-  }
-
-  static typedValue(control, typed) {
-    if (control.kind === "date") return typed.valueAsNumber / 86400000;
-    if (control.kind === "time") return typed.valueAsNumber / 86400000;
-    return typed.valueAsNumber;
   }
 
   // The nearest value that a slider has.
@@ -166,7 +159,7 @@ class Explorer {
   range(control) {
     if (control.values) return [control.low, control.high];
     const beyond = 0.1 * (control.high - control.low) || Math.abs(control.low) || 1;
-    const low = control.low >= 0 ? Math.max(0, control.low - beyond) : control.low - beyond;
+    const low = control.low >= 0 && control.kind === "number" ? Math.max(0, control.low - beyond) : control.low - beyond;
     return control.kind === "time" ? [0, 1] : [low, control.high + beyond];
   }
 
@@ -191,6 +184,8 @@ class Explorer {
 
   writeControls() {
     for (const { write } of this.inputs) write();
+    this.find("level").value = String(this.level);
+    this.find("threshold").value = this.threshold ?? "";
   }
 
   // Results are drawn before the next frame, small curves and the table when nothing moves.
@@ -444,29 +439,33 @@ class Explorer {
 
   // ---------------------------------------------------------- links and rows
 
+  // The name of a setting in links, which is none of an input.
+  settingName(name) {
+    const isInput = this.controls.some((control) => control.name === name);
+    return isInput ? this.settingName(`_${name}`) : name;
+  }
+
   link() {
     const query = new URLSearchParams();
     this.controls.forEach((control, j) => {
       if (this.values[j] !== this.start[j]) query.set(control.name, valueText(control, this.values[j], true));
     });
-    query.set("level", this.spec.observations.levels[this.level]);
-    if (this.threshold !== null) query.set("threshold", this.threshold);
+    query.set(this.settingName("level"), this.spec.observations.levels[this.level]);
+    if (this.threshold !== null) query.set(this.settingName("threshold"), this.threshold);
     return `${location.href.split("#")[0]}#${query}`;
   }
 
+  // Values and settings of the link; those that it does not have are those of the start.
   readLink() {
-    if (!this.spec.reads_link || location.hash.length < 2) return;
+    if (!this.spec.reads_link) return;
     const query = new URLSearchParams(location.hash.slice(1));
     this.controls.forEach((control, j) => {
-      const text = query.get(control.name);
-      if (text === null) return;
-      const value = parsedValue(control, text);
-      if (value !== null) this.values[j] = value;
+      this.values[j] = parsedValue(control, query.get(control.name)) ?? this.start[j];
     });
-    const level = this.spec.observations.levels.indexOf(Number(query.get("level")));
-    if (level >= 0) this.level = level;
-    const threshold = query.get("threshold");
-    if (threshold && Number.isFinite(Number(threshold))) this.threshold = Number(threshold);
+    const level = this.spec.observations.levels.indexOf(Number(query.get(this.settingName("level"))));
+    this.level = level >= 0 ? level : this.spec.level;
+    const threshold = query.get(this.settingName("threshold"));
+    this.threshold = threshold && Number.isFinite(Number(threshold)) ? Number(threshold) : null;
   }
 
   // Names and values, separated by tabs, as a spreadsheet pastes them.
@@ -479,7 +478,7 @@ class Explorer {
     };
     const values = this.controls.map((control, j) => valueText(control, this.values[j], true));
     const head = [...names, ...Object.keys(results)], row = [...values, ...Object.values(results)];
-    return `${head.join("\t")}\n${row.join("\t")}\n`;
+    return [head, row].map((cells) => `${cells.map(cellText).join("\t")}\n`).join("");
   }
 
   async copied(button, text) {
@@ -545,6 +544,19 @@ class TrainingRows {
   }
 }
 
+// The field in which a value is typed, and a value as its text.
+function fieldType(control) {
+  if (control.kind === "date") return control.step < 1 ? "datetime-local" : "date";
+  return control.kind === "time" ? "time" : "number";
+}
+
+function fieldText(type, value) {
+  if (type === "number") return Number.isInteger(value) ? value : Number(value.toPrecision(7));
+  if (type === "time") return timeText(value).slice(0, 5);
+  const [day, time = "00:00"] = dateText(value).split(" ");
+  return type === "date" ? day : `${day}T${time.slice(0, 5)}`;
+}
+
 function relevanceOf(control) {
   return control.relevance ? control.relevance[0] : 0;
 }
@@ -556,19 +568,22 @@ function relevanceText(control) {
   return share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 }
 
+// A value of a control as text in a link; null where it is none.
 function parsedValue(control, text) {
+  if (text === null) return null;
   if (control.kind === "category") {
-    const i = control.labels.indexOf(text === "" ? control.missingLabel : text);
+    const i = control.labels.indexOf(text), last = control.labels.length - 1;
+    if (text === "" && control.missing) return last;
     return i < 0 ? null : i;
   }
-  if (control.kind === "boolean") return text === "true" ? 1 : 0;
+  if (control.kind === "boolean") return { true: 1, false: 0 }[text] ?? null;
   if (control.kind === "date") {
     const days = Date.parse(text.replace(" ", "T") + (text.length > 10 ? "Z" : "")) / 86400000;
     return Number.isFinite(days) ? days : null;
   }
   if (control.kind === "time") {
-    const [hours, minutes] = text.split(":").map(Number);
-    const share = (hours + minutes / 60) / 24;
+    const [hours, minutes, seconds = 0] = text.split(":").map(Number);
+    const share = (hours + minutes / 60 + seconds / 3600) / 24;
     return Number.isFinite(share) ? share : null;
   }
   const number = Number(text);

@@ -79,3 +79,10 @@ def test_forms_of_the_fit_are_kept_where_they_are_small_enough():
 def test_relative_errors_of_zero():
     found = module.relative_errors(np.array([0.0, 1.0, 4.0]), np.array([0.0, 0.0, 1.0]))
     assert found.tolist() == [0.0, 1.0, 1.0]
+
+
+def test_a_fit_without_variance_has_forms():
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    one = plain_ensemble(3, 20, random_state=0).fit(X, np.full(60, 0.1)).fitted_
+    small = small_forms(one, [10**5])
+    assert np.all(np.isfinite(small.forms.parts[0].C))

@@ -98,6 +98,13 @@ def small_forms(fit: Fit, sizes: Sequence[int]) -> SmallForms:
     return best
 
 
+def compared_features(fit: Fit) -> Array | None:
+    """Features (M, N', p) at which forms are compared; None if the fit keeps no points."""
+    if _keeps_no_points(fit):
+        return None
+    return fit.features(_points(fit).checked)
+
+
 def _elements(forms: LowRank) -> float:
     """Number of elements of the largest forms: three triangles and a map from the features."""
     return max(one.rank * (one.C.shape[1] + 1.5 * one.rank) for one in forms.parts)
@@ -206,7 +213,11 @@ def _require_forms(fit: Fit) -> None:
     if not all(isinstance(form, PairwiseForm) for form in forms):
         text = "the exact jackknife matrices of the paper have no form of low rank"
         raise InputError(Message("no-low-rank", text, suggestions=(Setting("hc", "HC2"),)))
-    if fit.rows is None and fit.gap_points.shape[0] == 0:
+    if _keeps_no_points(fit):
         text = "a compressed fit of few rows keeps no points at which other forms can be compared"
         remedy = "use the fit before compress()"
         raise InputError(Message("no-low-rank", text, suggestions=(remedy,)))
+
+
+def _keeps_no_points(fit: Fit) -> bool:
+    return fit.rows is None and fit.gap_points.shape[0] == 0
