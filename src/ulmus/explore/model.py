@@ -33,7 +33,7 @@ from ulmus.explore.arrays import (
 from ulmus.messages import Message, Setting
 
 # Errors of standard errors by rounding that need no more digits.
-LARGEST_ROUNDING = 1e-3
+LARGEST_ROUNDING = 1e-2
 # Largest number of hidden weights that have 64 bits, and of those of all folds that have 32.
 MOST_EXACT, MOST_OF_FOLDS = 2 * 10**4, 10**5
 

@@ -34,7 +34,19 @@ from ulmus.version import __version__
 
 FOLDER = Path(__file__).parent
 # In the order in which they use each other.
-SCRIPTS = ("special", "model", "intervals", "response", "columns", "format", "chart", "panel")
+SCRIPTS = (
+    "special",
+    "model",
+    "intervals",
+    "response",
+    "columns",
+    "format",
+    "chart",
+    "rows",
+    "controls",
+    "links",
+    "panel",
+)
 # Bytes of all numbers, four thirds of which are the size of the page. What other numbers leave is
 # for forms of low rank, with elements of two bytes, of which there are at least some. Where these
 # are not accurate, forms are larger.

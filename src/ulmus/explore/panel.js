@@ -1,6 +1,8 @@
 // The panel: controls, results, curve, differences from the reference, and nearest rows.
 
-const CURVE_POINTS = 61, COARSE_POINTS = 25, SPARK_POINTS = 25, MOST_CATEGORIES = 30, NEAREST = 5, SHOWN_CONTROLS = 12;
+// Points of curves: of the drawn one, of one while inputs move, and of small ones.
+const CURVE_POINTS = 61, COARSE_POINTS = 25, SPARK_POINTS = 25;
+const MOST_CATEGORIES = 30, NEAREST = 5, SHOWN_CONTROLS = 12;
 
 class Explorer {
   constructor(root, spec) {
@@ -54,8 +56,8 @@ class Explorer {
       this.reference = [...this.start];
       this.writeControls();
     });
-    this.find("link").onclick = (e) => this.copied(e.target, this.link());
-    this.find("row").onclick = (e) => this.copied(e.target, this.tableRow());
+    this.find("link").onclick = (e) => copied(this, e.target, this.link());
+    this.find("row").onclick = (e) => copied(this, e.target, this.tableRow());
     this.find("nearest-box").hidden = !this.rows;
     this.find("link").hidden = !this.spec.reads_link;
     this.find("notes").replaceChildren(...spec.notes.map((text) => node("li", {}, text)));
@@ -72,95 +74,10 @@ class Explorer {
   buildControls() {
     this.inputs = [];
     const few = this.find("controls"), more = this.find("more-controls");
-    this.order.forEach((j, i) => (i < SHOWN_CONTROLS ? few : more).appendChild(this.control(j)));
+    this.order.forEach((j, i) => (i < SHOWN_CONTROLS ? few : more).appendChild(controlBox(this, j)));
     const rest = this.order.length - SHOWN_CONTROLS;
     this.find("more").hidden = rest <= 0;
     if (rest > 0) this.find("more-title").textContent = `${rest} further inputs, in the order of their relevance`;
-  }
-
-  control(j) {
-    const control = this.controls[j], box = node("div", { class: "ux-control" });
-    const id = `${this.root.id}-${j}`, name = node("button", { type: "button", class: "ux-name" }, control.name);
-    name.title = "Show the curve of this input";
-    name.onclick = () => this.show(j);
-    const head = node("div", { class: "ux-control-head" });
-    head.append(name, node("span", { class: "ux-relevance" }, relevanceText(control)));
-    box.append(head);
-    const write = control.kind === "category" || control.kind === "boolean"
-      ? this.menu(j, id, head) : this.slider(j, id, head, box);
-    this.inputs[j] = { box, write, name };
-    write();
-    return box;
-  }
-
-  menu(j, id, head) {
-    const control = this.controls[j];
-    const labels = control.kind === "boolean" ? ["false", "true"] : control.labels;
-    const menu = node("select", { id, "aria-label": control.name });
-    labels.forEach((label, i) => menu.add(new Option(label, i)));
-    menu.onchange = () => this.change(j, Number(menu.value));
-    head.append(menu);
-    return () => (menu.value = String(this.values[j]));
-  }
-
-  slider(j, id, head, box) {
-    const control = this.controls[j];
-    const [low, high] = this.range(control);
-    const slider = node("input", { type: "range", id, min: low, max: high, step: "any", "aria-label": control.name });
-    const typed = node("input", { type: fieldType(control), step: "any", class: "ux-typed", "aria-label": `${control.name}, value` });
-    slider.oninput = () => this.change(j, this.stepped(control, slider.valueAsNumber));
-    slider.onkeydown = (event) => {
-      const steps = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 }[event.key];
-      if (!steps) return;
-      event.preventDefault();
-      this.change(j, this.neighbour(control, this.values[j], steps, low, high));
-    };
-    typed.onchange = () => {
-      const value = typed.valueAsNumber / (typed.type === "number" ? 1 : 86400000);
-      if (Number.isFinite(value)) this.change(j, value);
-      else this.inputs[j].write();
-    };
-    const spark = document.createElementNS(SVG, "svg");
-    spark.setAttribute("class", "ux-spark-box");
-    spark.setAttribute("aria-hidden", "true");
-    spark.onclick = () => this.show(j);
-    head.append(typed);
-    box.append(spark, slider);
-    box.spark = spark;
-    return () => {
-      const value = this.values[j];
-      slider.value = value;
-      slider.setAttribute("aria-valuetext", valueText(control, value));
-      if (document.activeElement !== typed || typed.type !== "number") {
-        typed.value = fieldText(typed.type, value);
-      }
-    };
-  }
-
-  // The value some steps further.
-  neighbour(control, value, steps, low, high) {
-    const now = this.stepped(control, value);
-    if (!control.values) return clip(this.stepped(control, now + steps * control.step), low, high);
-    const i = control.values.indexOf(now) + steps;
-    return control.values[clip(i, 0, control.values.length - 1)];
-  }
-
-  // The nearest value that a slider has.
-  stepped(control, value) {
-    if (control.values) {
-      const distance = (v) => Math.abs(v - value);
-      return control.values.reduce((best, v) => (distance(v) < distance(best) ? v : best));
-    }
-    const stepped = Math.round(value / control.step) * control.step;
-    return Number(stepped.toPrecision(12));
-  }
-
-  // Values that a slider reaches: a tenth of the range beyond either end.
-  range(control) {
-    if (control.values) return [control.low, control.high];
-    const beyond = 0.1 * (control.high - control.low) || Math.abs(control.low) || 1;
-    const low = control.low >= 0 && control.kind === "number" ? Math.max(0, control.low - beyond) : control.low - beyond;
-    return control.kind === "time" ? [0, 1] : [low, control.high + beyond];
   }
 
   // ---------------------------------------------------------- changes
@@ -224,6 +141,21 @@ class Explorer {
 
   difference(point, reference, level) {
     return difference(this.model, point, reference, level);
+  }
+
+  // The address that opens the page at the present values.
+  link() {
+    return linkOf(this);
+  }
+
+  // Take the values of the address by which the page was opened.
+  readLink() {
+    readLink(this);
+  }
+
+  // The present values and results for a spreadsheet.
+  tableRow() {
+    return tableRow(this);
   }
 
   with(j, value, base = this.values) {
@@ -327,19 +259,8 @@ class Explorer {
       return { points: few.map(at) };
     }
     this.find("curve-note").textContent = "";
-    const [low, high] = this.range(control), rug = this.rows ? this.rows.column(j) : [];
-    return { points: this.grid(control, count).map(at), low, high, rug, count };
-  }
-
-  // Values at which the curve of an input is computed: its own if these are few or whole numbers.
-  grid(control, count) {
-    if (control.values) return control.values;
-    const [low, high] = this.range(control);
-    if (control.kind === "number" && control.step === 1 && high - low <= CURVE_POINTS) {
-      const from = Math.ceil(low), size = Math.floor(high) - from + 1;
-      return Array.from({ length: size }, (_, i) => from + i);
-    }
-    return Array.from({ length: count }, (_, i) => low + (i / (count - 1)) * (high - low));
+    const [low, high] = rangeOf(control), rug = this.rows ? this.rows.column(j) : [];
+    return { points: gridOf(control, count).map(at), low, high, rug, count };
   }
 
   dragOnCurve() {
@@ -347,8 +268,8 @@ class Explorer {
     const move = (event) => {
       const control = this.controls[this.shown], box = svg.getBoundingClientRect();
       if (this.drawn.rowAt) return this.change(this.shown, this.drawn.rowAt(event.clientY - box.top));
-      const [low, high] = this.range(control);
-      const value = this.stepped(control, this.drawn.valueAt(event.clientX - box.left));
+      const [low, high] = rangeOf(control);
+      const value = stepped(control, this.drawn.valueAt(event.clientX - box.left));
       return this.change(this.shown, clip(value, low, high));
     };
     svg.onpointerdown = (event) => {
@@ -376,8 +297,8 @@ class Explorer {
     this.controls.forEach((control, j) => {
       const { spark } = this.inputs[j].box;
       if (!spark || !spark.clientWidth) return;
-      const [low, high] = this.range(control);
-      const points = this.grid(control, SPARK_POINTS).map((value) => [value, this.meanAt(this.with(j, value))]);
+      const [low, high] = rangeOf(control);
+      const points = gridOf(control, SPARK_POINTS).map((value) => [value, this.meanAt(this.with(j, value))]);
       curves.push({ j, low, high, points, spark });
     });
     const domain = limits(curves.flatMap((one) => one.points.map((p) => p[1])), 0.08);
@@ -436,158 +357,6 @@ class Explorer {
       return row;
     }));
   }
-
-  // ---------------------------------------------------------- links and rows
-
-  // The name of a setting in links, which is none of an input.
-  settingName(name) {
-    const isInput = this.controls.some((control) => control.name === name);
-    return isInput ? this.settingName(`_${name}`) : name;
-  }
-
-  link() {
-    const query = new URLSearchParams();
-    this.controls.forEach((control, j) => {
-      if (this.values[j] !== this.start[j]) query.set(control.name, valueText(control, this.values[j], true));
-    });
-    query.set(this.settingName("level"), this.spec.observations.levels[this.level]);
-    if (this.threshold !== null) query.set(this.settingName("threshold"), this.threshold);
-    return `${location.href.split("#")[0]}#${query}`;
-  }
-
-  // Values and settings of the link; those that it does not have are those of the start.
-  readLink() {
-    if (!this.spec.reads_link) return;
-    const query = new URLSearchParams(location.hash.slice(1));
-    this.controls.forEach((control, j) => {
-      this.values[j] = parsedValue(control, query.get(control.name)) ?? this.start[j];
-    });
-    const level = this.spec.observations.levels.indexOf(Number(query.get(this.settingName("level"))));
-    this.level = level >= 0 ? level : this.spec.level;
-    const threshold = query.get(this.settingName("threshold"));
-    this.threshold = threshold && Number.isFinite(Number(threshold)) ? Number(threshold) : null;
-  }
-
-  // Names and values, separated by tabs, as a spreadsheet pastes them.
-  tableRow() {
-    const { point, observation, mean } = this.now;
-    const names = this.controls.map((control) => control.name);
-    const results = {
-      estimate: point.estimate, std_error: point.standardError,
-      conf_low: mean[0], conf_high: mean[1], pred_low: observation[0], pred_high: observation[1],
-    };
-    const values = this.controls.map((control, j) => valueText(control, this.values[j], true));
-    const head = [...names, ...Object.keys(results)], row = [...values, ...Object.values(results)];
-    return [head, row].map((cells) => `${cells.map(cellText).join("\t")}\n`).join("");
-  }
-
-  async copied(button, text) {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      const area = node("textarea", { class: "ux-clipboard" });
-      area.value = text;
-      this.root.append(area);
-      area.select();
-      document.execCommand("copy");
-      area.remove();
-    }
-    this.root.dataset.copied = text;
-    const before = (button.dataset.text ??= button.textContent);
-    button.textContent = "Copied";
-    setTimeout(() => (button.textContent = before), 1200);
-  }
-}
-
-// Some training rows, and where they are behind the input map.
-class TrainingRows {
-  constructor(spec, model) {
-    this.model = model;
-    this.index = unpacked(spec.index);
-    this.codes = unpacked(spec.codes);
-    this.y = unpacked(spec.y);
-    this.mapped = unpacked(spec.mapped);
-    this.matrix = spec.matrix && unpacked(spec.matrix);
-    this.diagonal = spec.diagonal;
-    this.width = spec.codes.shape[1];
-  }
-
-  value(i, j) {
-    const code = this.codes[i * this.width + j];
-    return code;
-  }
-
-  column(j) {
-    const out = [];
-    for (let i = 0; i < this.index.length; i++) out.push(this.value(i, j));
-    return out.filter(Number.isFinite);
-  }
-
-  // Positions of the nearest rows, by inputs behind the map.
-  nearest(x, count) {
-    const z = this.mappedInputs(x), d = z.length, n = this.index.length;
-    const distance = new Float64Array(n);
-    for (let i = 0; i < n; i++) {
-      for (let j = 0; j < d; j++) distance[i] += (this.mapped[i * d + j] - z[j]) ** 2;
-    }
-    return [...distance.keys()].sort((a, b) => distance[a] - distance[b]).slice(0, count);
-  }
-
-  mappedInputs(x) {
-    const z = this.model.inputs[this.model.predictor.inputs].of(x);
-    if (!this.matrix) return z;
-    const d = z.length;
-    if (this.diagonal) return z.map((value, j) => value * this.matrix[j]);
-    const out = new Float64Array(d);
-    for (let i = 0; i < d; i++) for (let j = 0; j < d; j++) out[j] += z[i] * this.matrix[i * d + j];
-    return out;
-  }
-}
-
-// The field in which a value is typed, and a value as its text.
-function fieldType(control) {
-  if (control.kind === "date") return control.step < 1 ? "datetime-local" : "date";
-  return control.kind === "time" ? "time" : "number";
-}
-
-function fieldText(type, value) {
-  if (type === "number") return Number.isInteger(value) ? value : Number(value.toPrecision(7));
-  if (type === "time") return timeText(value).slice(0, 5);
-  const [day, time = "00:00"] = dateText(value).split(" ");
-  return type === "date" ? day : `${day}T${time.slice(0, 5)}`;
-}
-
-function relevanceOf(control) {
-  return control.relevance ? control.relevance[0] : 0;
-}
-
-function relevanceText(control) {
-  if (!control.relevance) return "";
-  const [share] = control.relevance;
-  if (share === 0) return "not used";
-  return share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
-}
-
-// A value of a control as text in a link; null where it is none.
-function parsedValue(control, text) {
-  if (text === null) return null;
-  if (control.kind === "category") {
-    const i = control.labels.indexOf(text), last = control.labels.length - 1;
-    if (text === "" && control.missing) return last;
-    return i < 0 ? null : i;
-  }
-  if (control.kind === "boolean") return { true: 1, false: 0 }[text] ?? null;
-  if (control.kind === "date") {
-    const days = Date.parse(text.replace(" ", "T") + (text.length > 10 ? "Z" : "")) / 86400000;
-    return Number.isFinite(days) ? days : null;
-  }
-  if (control.kind === "time") {
-    const [hours, minutes, seconds = 0] = text.split(":").map(Number);
-    const share = (hours + minutes / 60 + seconds / 3600) / 24;
-    return Number.isFinite(share) ? share : null;
-  }
-  const number = Number(text);
-  return text.trim() !== "" && Number.isFinite(number) ? number : null;
 }
 
 function node(name, attributes, text) {
