@@ -105,6 +105,11 @@ class Surroundings:
         from_center = self.X[rng.integers(len(self.X), size=n)] - self.center
         return self.center + from_center * (1 + BEYOND * rng.random(from_center.shape))
 
+    def between(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Points between any two rows, shape (n, d)."""
+        first, second = (self.X[rng.integers(len(self.X), size=n)] for _ in range(2))
+        return first + rng.random((n, 1)) * (second - first)
+
     def mixed(self, n: int, columns: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Rows some of whose columns are those of other rows, or anywhere in the range, (n, d).
 

@@ -197,7 +197,7 @@ def _points(fit: Fit) -> SmallPoints:
     columns = np.arange(X.shape[1]) if encoded is None else encoded
 
     def mixed(n: int) -> np.ndarray:
-        return around.mixed(n, columns, rng)
+        return np.concatenate([around.mixed(n // 2, columns, rng), around.between(n // 2, rng)])
 
     near = around.neighbours(FURTHER // 2, rng)
     basis = np.concatenate([X, near, around.outside(FURTHER // 2, rng), mixed(FURTHER)])
