@@ -159,7 +159,11 @@ def _target_transforms(fit: Fit) -> list[str] | None:
     return None if fit.response is None else [family.name for family in fit.response]
 
 
-def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
+def usage(
+    proto: onnx.ModelProto,
+    path: str | os.PathLike[str],
+    model_file: str | os.PathLike[str] | None = None,
+) -> str:
     """How to call a graph of :func:`to_onnx` from Python, in a few lines.
 
     Parameters
@@ -168,6 +172,9 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
         The graph.
     path : str or path
         Where it was written.
+    model_file : str, path or None, default=None
+        A file of the same model, whose ``columns_`` compute the inputs of the graph from a table.
+        None for a model whose inputs are the numbers of the table.
 
     Returns
     -------
@@ -187,7 +194,7 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
         import onnxruntime
     <BLANKLINE>
         session = onnxruntime.InferenceSession("model.onnx")
-        X = np.asarray(table, dtype=np.float64)
+        X = np.asarray(table, np.float64)
         estimate, std_error, sd, pred_low, pred_high = session.run(None, {"X": X})
     <BLANKLINE>
     Input
@@ -204,14 +211,21 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
     columns = "columns in the order of the table of the fit" if names is None else "columns:"
     found = [value.name for value in proto.graph.output]
     outputs, level = ", ".join(found), properties["confidence_level"]
+    if model_file is None:
+        imported, encoding = ["numpy as np", "onnxruntime"], ["X = np.asarray(table, np.float64)"]
+    else:
+        imported = ["onnxruntime", "ulmus"]
+        encoding = [
+            f"columns = ulmus.load({json.dumps(os.fspath(model_file))}).columns_",
+            "X = columns.encode(columns.parse(table)[0])  # inputs of the columns of the table",
+        ]
     lines = [
         "Call it from Python after `pip install onnxruntime`:",
         "",
-        "    import numpy as np",
-        "    import onnxruntime",
+        *(f"    import {name}" for name in imported),
         "",
         f"    session = onnxruntime.InferenceSession({json.dumps(os.fspath(path))})",
-        "    X = np.asarray(table, dtype=np.float64)",
+        *(f"    {line}" for line in encoding),
         f'    {outputs} = session.run(None, {{"X": X}})',
         "",
         "Input",
