@@ -94,3 +94,13 @@ def shortened(name: str) -> str:
 def percent(level: float) -> str:
     """A level as text: 95% for 0.95."""
     return f"{100 * level:.4g}%"
+
+
+def date_axis(axis: Any) -> None:
+    """Show days since 1970 as dates, with few short labels."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(minticks=3, maxticks=6)
+    axis.axis_date()
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(ConciseDateFormatter(locator))
