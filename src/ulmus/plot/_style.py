@@ -7,6 +7,7 @@ in line style and lightness too, for greyscale prints.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,9 +99,8 @@ def percent(level: float) -> str:
 
 def date_axis(axis: Any) -> None:
     """Show days since 1970 as dates, with few short labels."""
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-    locator = AutoDateLocator(minticks=3, maxticks=6)
+    dates: Any = import_module("matplotlib.dates")
+    locator = dates.AutoDateLocator(minticks=3, maxticks=6)
     axis.axis_date()
     axis.set_major_locator(locator)
-    axis.set_major_formatter(ConciseDateFormatter(locator))
+    axis.set_major_formatter(dates.ConciseDateFormatter(locator))
