@@ -51,7 +51,7 @@ from ulmus.noise import AR1
         ("fit", ("target", "expectation"), "--interval-target expectation (ulmus predict)"),
         ("check", ("method", "cv+"), "--method cv+ (ulmus predict)"),
         ("predict", ("method", "gaussian"), "--method gaussian"),
-        ("predict", ("residual_kriging", True), None),
+        ("predict", ("residual_kriging", True), "--residual-kriging"),
     ],
 )
 def test_a_setting_is_an_option_of_the_command_or_of_fit(command, setting, text):
@@ -69,7 +69,7 @@ def test_options_are_those_of_the_commands():
 
 def test_suggestions_that_are_no_options_are_dropped():
     suggestions = (
-        Setting("residual_kriging", True),
+        Setting("kind", "prediction"),
         Setting("n_neurons", phrase="use fewer {}"),
     )
     message = Message("rows", "there are few rows", suggestions=suggestions)
@@ -169,7 +169,7 @@ def calls_of_settings():
 
 
 # Parameters without an option: suggestions of them are dropped on the command line.
-WITHOUT_OPTION = {"format", "kernel", "kind", "residual_kriging"}
+WITHOUT_OPTION = {"format", "kernel", "kind"}
 
 
 def test_parameters_in_messages_have_options():

@@ -125,6 +125,37 @@ def test_a_report_of_rows_in_space(csv):
     assert "Variogram of leave-one-out residuals" in path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
+def test_predictions_with_kriged_residuals(csv, correlated_frame):
+    model, out = fit_command(csv, "--time", "day"), csv.parent / "out.csv"
+    options = ("-o", out, "--confidence-level", 0.9, "--residual-kriging")
+    start = ("predict", csv.parent / "model.ulmus", csv)
+    done(*start, *options)
+    found, X = pd.read_csv(out), pd.read_csv(csv)
+    kriged = model.predict(X, residual_kriging=True)
+    assert not np.allclose(kriged, model.predict(X))
+    assert_allclose(found["estimate"], kriged)
+    bounds = model.predict_interval(X, 0.9, residual_kriging=True)
+    assert_allclose(found[["pred_low", "pred_high"]], bounds)
+    assert_allclose(found["conf_low"], model.summary_frame(X, confidence_level=0.9)["conf_low"])
+    message = refusal(*start, *options, "--threshold", 1)
+    assert "--residual-kriging does not apply to --threshold; omit one of them." in message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ((), "--residual-kriging requires correlated errors; use --time or --coords"),
+        (("--time", "day"), "without --drop"),
+    ],
+)
+def test_kriged_residuals_need_a_covariance_and_its_columns(csv, options, text):
+    fit_command(csv, *options, "--drop", "day")
+    message = refusal("predict", csv.parent / "model.ulmus", csv, "--residual-kriging")
+    assert text in message
+
+
 # ---------------------------------------------------------------- block by block
 
 

@@ -65,6 +65,7 @@ OPTIONS = [
         predict("--confidence-level", 1),
         "--confidence-level must lie between 0 and 1, exclusive, got 1.0.",
     ),
+    (predict("--confidence-level", 90), "got 90.0; write 0.9 for 90 %."),
     (predict("--quantiles", "a"), "--quantiles takes numbers, got 'a'."),
     (predict("--quantiles", "2"), "--quantiles must lie between 0 and 1, exclusive, got 2.0."),
     (predict("--threshold", "nan"), "--threshold takes numbers, got 'nan'."),

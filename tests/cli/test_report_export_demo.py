@@ -72,6 +72,10 @@ def test_an_exported_graph_computes_what_predict_computes(folder, tmp_path):
     session = runtime.InferenceSession(path)
     inputs = model.columns_.encode(model.columns_.parse(X)[0])
     mean, se, sd, lower, upper = session.run(None, {"X": inputs})
+    code = text.split("onnxruntime`:")[1].split("Input\n")[0]  # what the command prints
+    names = {"table": X}
+    exec("\n".join(line[4:] for line in code.splitlines()), names)
+    np.testing.assert_array_equal(names["estimate"], mean)
     np.testing.assert_allclose(mean, model.predict(X), rtol=1e-6)
     np.testing.assert_allclose(sd, model.predict(X, return_std=True)[1], rtol=1e-6)
     np.testing.assert_allclose(se**2, model.predict_var(X, component="model"), rtol=1e-6)

@@ -342,7 +342,10 @@ def test_summary_without_pandas_is_a_record_array(fit_with_oracle, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"confidence_level": 95}, "confidence_level must lie between 0 and 1.* 95"),
+        (
+            {"confidence_level": 95},
+            "confidence_level must lie between 0 and 1.* 95; write 0.95 for 95 %",
+        ),
         ({"confidence_level": [0.5, 1.0]}, "confidence_level must lie between 0 and 1"),
         ({"confidence_level": []}, "confidence_level must lie between 0 and 1"),
         ({"confidence_level": "high"}, "confidence_level must lie between 0 and 1.*'high'"),

@@ -1,6 +1,7 @@
 """Displays of partial dependence and slopes, from frames of a stand-in estimator."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import matplotlib.dates
 import numpy as np
@@ -318,6 +319,10 @@ def test_axes_of_categories_and_dates():
     assert [tick.get_text() for tick in surface.get_yticklabels()] == ["ash", "elm"]
     low, high = (matplotlib.dates.num2date(end).year for end in dates.get_xlim())
     assert (low, high) == (2009, 2017)
+    dates.figure.canvas.draw()
+    boxes = [tick.get_window_extent() for tick in dates.get_xticklabels() if tick.get_text()]
+    assert 3 <= len(boxes) <= 7
+    assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
     assert display.terms[0].dates
 
 

@@ -38,7 +38,7 @@ def export(
     steps.files.require_output_file(onnx, [".onnx"], inputs=[model])
     loaded = steps.models.load_model(model, steps.columns.model_columns(model))
     with console.working("Writing the graph"):
-        usage, outputs = steps.graphs.write_graph(loaded.estimator, onnx, confidence_level)
+        usage, outputs = steps.graphs.write_graph(loaded.estimator, onnx, confidence_level, model)
     facts = {
         "output": onnx,
         "inputs": list(loaded.columns.schema.features),

@@ -63,6 +63,14 @@ def predict(
         str | None,
         typer.Option(metavar="NAME", help="Tails of pred_low and pred_high: equal or shortest."),
     ] = None,
+    residual_kriging: Annotated[
+        bool,
+        typer.Option(
+            "--residual-kriging",
+            help="Correlated errors: estimate, pred_low and pred_high use the residuals of the "
+            "nearest training rows, as in a forecast of a few steps.",
+        ),
+    ] = False,
     sample_weight: options.NewWeight = None,
     missing: options.MissingRule = None,
     reading: options.ReadingOptions,
@@ -72,12 +80,14 @@ def predict(
 
     Writes `estimate`, its standard error `std_error`, `conf_low` and `conf_high` (confidence
     interval for the function), `pred_low` and `pred_high` (prediction interval for a new
-    observation) for each row, in the order of the table.
+    observation) for each row, in the order of the table. With --residual-kriging, `std_error`,
+    `conf_low` and `conf_high` remain those of the function.
 
     ```
     ulmus predict model.ulmus new.csv -o predictions.csv
     ulmus predict model.ulmus new.csv -o predictions.csv --keep site,date --confidence-level 0.9
     ulmus predict model.ulmus new.parquet -o out.parquet --quantiles 0.1,0.9 --threshold 120
+    ulmus predict series.ulmus future.csv -o forecast.csv --residual-kriging --keep date
     ulmus predict model.ulmus new.csv | head -3
     head -3 new.csv | ulmus predict model.ulmus - --keep all -o -
     ```
@@ -90,6 +100,7 @@ def predict(
         interval_target and interval_target.value,
         method=method,
         tails=tails,
+        residual_kriging=residual_kriging,
     )
     needed = steps.columns.model_columns(model, missing)
     if needed.n_outputs > 1:
@@ -102,6 +113,8 @@ def predict(
     table = table.with_copied_columns(name for name in copied if name not in needed.schema.names)
     with console.working(f"Reading {model}"):
         loaded = steps.models.load_model(model, needed)
+    if residual_kriging:
+        steps.predictions.require_location_columns(loaded.estimator.noise)
     predictions = steps.predictions.PredictedTable(loaded, table, columns, copied, weight, console)
     text, facts = _result(predictions, output, console)
     steps.files.note_excluded(facts["rows_excluded"], console)

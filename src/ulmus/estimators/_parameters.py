@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import zlib
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,16 @@ def checked_levels(value: Any, name: str = "confidence_level") -> list[float]:
     valid = levels.dtype.kind == "f" and levels.ndim == 1 and len(levels) > 0
     if not valid or not np.all((levels > 0) & (levels < 1)):
         shown = value[0] if isinstance(value, list) and len(value) == 1 else value
-        raise InputError(invalid(name, "must lie between 0 and 1, exclusive", shown))
+        message = invalid(name, "must lie between 0 and 1, exclusive", shown)
+        raise InputError(replace(message, suggestions=_shares(levels)))
     return [float(level) for level in levels]
+
+
+def _shares(levels: np.ndarray) -> tuple[str, ...]:
+    """What to write instead of a level in percent, such as 95."""
+    if levels.dtype.kind not in "iuf" or levels.size != 1 or not 5 <= levels.item() < 100:
+        return ()
+    return (f"write {levels.item() / 100:.15g} for {levels.item():g} %",)
 
 
 def checked_alpha(value: Any, noise: Any) -> float | str:

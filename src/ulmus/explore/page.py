@@ -283,7 +283,7 @@ def _rows(fit: Fit, columns: Columns, rows: ShownRows) -> dict[str, Any]:
 
 def _notes(fit: Fit, small: SmallForms, rows: ShownRows | None, *, neglected: bool) -> list[str]:
     """What a reader of the numbers has to know."""
-    notes = []
+    notes = ["Intervals for the mean cover the expectation of the model and neglect its bias."]
     if small.typical_error > NEGLIGIBLE_ERROR:
         typical, largest = (
             f"{100 * e:.2g} %" for e in (small.typical_error, small.forms.tolerance)

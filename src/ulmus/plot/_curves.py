@@ -15,6 +15,7 @@ from ulmus.plot._style import (
     BLACK,
     INNER,
     OUTER,
+    date_axis,
     draw_band,
     draw_centre,
     draw_values,
@@ -206,7 +207,7 @@ def draw_curve(ax: Any, curve: Curve, confidence_level: float, **line: Any) -> N
     draw_centre(ax, curve.grid, curve.estimate, connected, **line)
     ax.set_xlabel(shortened(curve.name))
     if curve.dates:
-        ax.xaxis_date()
+        date_axis(ax.xaxis)
     elif connected and np.all(curve.grid == np.round(curve.grid)):
         ax.xaxis.get_major_locator().set_params(integer=True)  # years, and other whole numbers
     elif not connected:

@@ -21,7 +21,7 @@ from ulmus.plot._curves import (
     partial_dependence_frames,
 )
 from ulmus.plot._points import FEW_VALUES
-from ulmus.plot._style import draw_legend
+from ulmus.plot._style import date_axis, draw_legend
 
 Feature = int | str
 N_CONTOURS = 12
@@ -222,7 +222,7 @@ def _draw_map(ax: Any, surface: Surface, values: Any, label: str, colours: str) 
     kinds = surface.axes or (AxisValues(x), AxisValues(y))
     for axis, grid, kind in zip((ax.xaxis, ax.yaxis), (x, y), kinds, strict=True):
         if kind.dates:
-            axis.axis_date()
+            date_axis(axis)
         elif kind.labels or len(grid) <= FEW_VALUES:
             axis.set_ticks(grid, kind.labels or [f"{value:.4g}" for value in grid])
     ax.figure.colorbar(drawn, ax=ax, label=label)

@@ -17,6 +17,7 @@ from ulmus.plot._style import (
     INNER,
     ORANGE,
     OUTER,
+    date_axis,
     draw_band,
     draw_centre,
     draw_legend,
@@ -244,7 +245,7 @@ class PredictionDisplay:
         draw_centre(ax, self.x, self.mean, self.connected, **line)
         ax.set(xlabel=self.x_label, ylabel=self.y_label)
         if self.x_dates:
-            ax.xaxis_date()
+            date_axis(ax.xaxis)
         if self.connected:
             draw_legend(ax)
         else:

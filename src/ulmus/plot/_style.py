@@ -7,6 +7,7 @@ in line style and lightness too, for greyscale prints.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,3 +95,12 @@ def shortened(name: str) -> str:
 def percent(level: float) -> str:
     """A level as text: 95% for 0.95."""
     return f"{100 * level:.4g}%"
+
+
+def date_axis(axis: Any) -> None:
+    """Show days since 1970 as dates, with few short labels."""
+    dates: Any = import_module("matplotlib.dates")
+    locator = dates.AutoDateLocator(minticks=3, maxticks=6)
+    axis.axis_date()
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(dates.ConciseDateFormatter(locator))

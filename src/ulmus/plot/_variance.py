@@ -20,6 +20,7 @@ from ulmus.plot._style import (
     SKY,
     VERMILION,
     YELLOW,
+    date_axis,
     draw_legend,
     draw_values,
 )
@@ -164,7 +165,7 @@ class VarianceDisplay:
         what = "a new observation" if noise else "the prediction"
         ax.set(xlabel=self.x_label, ylabel=self.y_label or f"variance of {what}")
         if self.x_dates:
-            ax.xaxis_date()
+            date_axis(ax.xaxis)
         if self.connected or (len(self.x) > FEW_VALUES and not self.x_categories):
             ax.margins(x=0.01)
         else:

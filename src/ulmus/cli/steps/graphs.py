@@ -9,9 +9,11 @@ from ulmus.atomic_write import atomic_write
 from ulmus.integrations.onnx import to_onnx, usage
 
 
-def write_graph(estimator: Any, path: Path, confidence_level: float) -> tuple[str, list[str]]:
+def write_graph(
+    estimator: Any, path: Path, confidence_level: float, model_file: Path
+) -> tuple[str, list[str]]:
     """Write the graph of a fitted estimator; how to call it, and the names of its outputs."""
     graph = to_onnx(estimator, confidence_level=confidence_level)
     with atomic_write(path) as temporary:
         temporary.write_bytes(graph.SerializeToString())
-    return usage(graph, path), [value.name for value in graph.graph.output]
+    return usage(graph, path, model_file), [value.name for value in graph.graph.output]

@@ -38,6 +38,7 @@ class PredictionColumns:
     interval_target: str | None
     method: str | None = None  # method of the prediction intervals; None for the default
     tails: str | None = None
+    residual_kriging: bool = False  # whether residuals predict the noise of the rows
 
     @property
     def names(self) -> list[str]:
@@ -51,9 +52,14 @@ class PredictionColumns:
         """Predictions of some rows and their weights, by column."""
         frame = self._frame(inference, rows, weight, console)
         values = [frame[name].to_numpy() for name in COLUMNS]
-        own = {"sample_weight": weight}
-        given = {"method": self.method, "tails": self.tails}
+        own: dict[str, Any] = {"sample_weight": weight}
+        given: dict[str, Any] = {"method": self.method, "tails": self.tails}
         given = {name: value for name, value in given.items() if value is not None}
+        if self.residual_kriging:
+            given["residual_kriging"] = True
+            values[COLUMNS.index("estimate")] = inference.predict(
+                rows, residual_kriging=True, **own
+            )
         if given:
             bounds = inference.predict_interval(rows, self.confidence_level, **given, **own)
             values[COLUMNS.index("pred_low") :] = list(bounds.T)
@@ -176,12 +182,34 @@ def prediction_columns(
     quantiles: list[str] | None,
     threshold: list[str] | None,
     interval_target: str | None,
-    **interval: str | None,
+    residual_kriging: bool = False,
+    method: str | None = None,
+    tails: str | None = None,
 ) -> PredictionColumns:
-    """The columns that the options ask for; ``interval`` has the method and the tails."""
+    """The columns that the options ask for."""
     levels = _numbers("--quantiles", quantiles)
     thresholds = _numbers("--threshold", threshold)
-    return PredictionColumns(confidence_level, levels, thresholds, interval_target, **interval)
+    if residual_kriging and (levels or thresholds):
+        option = "--quantiles" if levels else "--threshold"
+        raise ValueError(f"--residual-kriging does not apply to {option}; omit one of them.")
+    return PredictionColumns(
+        confidence_level, levels, thresholds, interval_target, method, tails, residual_kriging
+    )
+
+
+def require_location_columns(noise: Any) -> None:
+    """Raise an error if kriging lacks a column of times, coordinates or groups of new rows."""
+    from ulmus.noise.structures import location_columns
+
+    columns = location_columns(noise)
+    if not columns:
+        text = "--residual-kriging requires correlated errors"
+        raise ValueError(f"{text}; use --time or --coords of ulmus fit, or omit it.")
+    lacking = [axis for axis, name in columns.items() if name is None]
+    if lacking:
+        options = " and ".join(f"--{axis}" for axis in lacking)
+        text = f"--residual-kriging requires the columns of {options} in the model"
+        raise ValueError(f"{text}; repeat ulmus fit without --drop of these columns.")
 
 
 def _numbers(option: str, arguments: list[str] | None) -> tuple[float, ...]:

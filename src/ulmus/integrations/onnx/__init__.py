@@ -167,7 +167,11 @@ def _target_transforms(fit: Fit) -> list[str] | None:
     return None if fit.response is None else [family.name for family in fit.response]
 
 
-def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
+def usage(
+    proto: onnx.ModelProto,
+    path: str | os.PathLike[str],
+    model_file: str | os.PathLike[str] | None = None,
+) -> str:
     """How to call a graph of :func:`to_onnx` from Python, in a few lines.
 
     Parameters
@@ -176,6 +180,9 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
         The graph.
     path : str or path
         Where it was written.
+    model_file : str, path or None, default=None
+        A file of the same model, whose ``columns_`` compute the inputs of the graph from a table.
+        None for a model whose inputs are the numbers of the table.
 
     Returns
     -------
@@ -195,7 +202,7 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
         import onnxruntime
     <BLANKLINE>
         session = onnxruntime.InferenceSession("model.onnx")
-        X = np.asarray(table, dtype=np.float64)
+        X = np.asarray(table, np.float64)
         estimate, std_error, sd, pred_low, pred_high = session.run(None, {"X": X})
     <BLANKLINE>
     Input
@@ -210,22 +217,17 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
     properties = {item.key: item.value for item in proto.metadata_props}
     names = json.loads(properties["feature_names"])
     columns = "columns in the order of the table of the fit" if names is None else "columns:"
-    table, encoded = (
-        "np.asarray(table, dtype=np.float64)",
-        json.loads(properties["encoded_columns"]),
-    )
-    if encoded is not None:
-        table = "model.columns_.encode(model.columns_.parse(table)[0])  # of the fitted model"
     found = [value.name for value in proto.graph.output]
     outputs, level = ", ".join(found), properties["confidence_level"]
+    encoded = json.loads(properties["encoded_columns"]) is not None
+    imported, encoding = _encoding(encoded, model_file)
     lines = [
         "Call it from Python after `pip install onnxruntime`:",
         "",
-        "    import numpy as np",
-        "    import onnxruntime",
+        *(f"    import {name}" for name in imported),
         "",
         f"    session = onnxruntime.InferenceSession({json.dumps(os.fspath(path))})",
-        f"    X = {table}",
+        *(f"    {line}" for line in encoding),
         f'    {outputs} = session.run(None, {{"X": X}})',
         "",
         "Input",
@@ -236,6 +238,19 @@ def usage(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
         *([] if "pred_low" in found else [NO_BOUNDS]),
     ]
     return "\n".join(lines)
+
+
+def _encoding(
+    encoded: bool, model_file: str | os.PathLike[str] | None
+) -> tuple[list[str], list[str]]:
+    """Imports, and code that computes the inputs of the graph from a table."""
+    if not encoded:
+        return ["numpy as np", "onnxruntime"], ["X = np.asarray(table, np.float64)"]
+    fitted = "columns = model.columns_  # of the fitted model"
+    if model_file is not None:
+        fitted = f"columns = ulmus.load({json.dumps(os.fspath(model_file))}).columns_"
+    inputs = "X = columns.encode(columns.parse(table)[0])  # inputs of the columns of the table"
+    return ["onnxruntime", *(["ulmus"] if model_file is not None else [])], [fitted, inputs]
 
 
 def _line(value: Any, meaning: str) -> str:
