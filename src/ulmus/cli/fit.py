@@ -86,6 +86,7 @@ def fit(
     following = [["predict", output, "NEW.csv", "-o", "OUT.csv"]]
     if report is None and not steps.streams.is_standard(data):
         following.append(["report", output, data, "-o", "report.html"])
+    following.append(["explore", output, "-o", "page.html"])
     lines = [f"  ulmus {shlex.join(map(str, words))}" for words in following]
     text = "\n".join([summary.format(console.option, ()), "", f"{written} Next:", *lines])
     # The notes about the columns contain what their warning says.
