@@ -17,6 +17,7 @@ import numpy as np
 from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.ensemble.ensemble import Ensemble, Regression
 from ulmus.core.fit.fit import Fit
+from ulmus.core.fit.refits import Fold
 from ulmus.core.fit.small_forms import SmallForms, compared_features
 from ulmus.core.layer.hidden_layer import HiddenLayer
 from ulmus.core.layer.inputs import Inputs
@@ -142,7 +143,7 @@ def _equal(a: Inputs, b: Inputs) -> bool:
     return all(np.array_equal(to_numpy(x), to_numpy(y)) for x, y in pairs)
 
 
-def _layer(layer: HiddenLayer, shared: SharedInputs, *, bits: int = 32) -> dict[str, Any]:
+def _layer(layer: HiddenLayer, shared: SharedInputs, *, bits: int) -> dict[str, Any]:
     if not isinstance(layer.activation, str):
         text = "is a function, which a page cannot contain"
         remedies = (Setting("activation", "tanh", "fit with a name such as {}"),)
@@ -162,12 +163,14 @@ def _layer(layer: HiddenLayer, shared: SharedInputs, *, bits: int = 32) -> dict[
     }
 
 
-def _predictor(ensemble: Ensemble, k: int, shared: SharedInputs) -> dict[str, Any]:
+def _predictor(
+    one: Ensemble | Fold, k: int, shared: SharedInputs, *, bits: int = 32
+) -> dict[str, Any]:
     """Layer, coefficients (M, N') and shift of one output."""
     return {
-        "layer": _layer(ensemble.layer, shared),
-        "coefficients": packed(ensemble.coefficients[:, :, k]),
-        "shift": float(ensemble.shift[k]) if ensemble.layer.constant else 0.0,
+        "layer": _layer(one.layer, shared, bits=bits),
+        "coefficients": packed(one.coefficients[:, :, k]),
+        "shift": float(one.shift[k]) if one.layer.constant else 0.0,
     }
 
 
@@ -235,14 +238,8 @@ def _folds(output: Output, shared: SharedInputs) -> list[dict[str, Any]]:
     if not fit.folded:
         return []
     size = sum(np.prod(fold.layer.W.shape) for fold in fit.folds)
-    return [
-        {
-            "layer": _layer(fold.layer, shared, bits=32 if size <= MOST_OF_FOLDS else 16),
-            "coefficients": packed(fold.coefficients[:, :, k]),
-            "shift": float(fold.shift[k]) if fold.layer.constant else 0.0,
-        }
-        for fold in fit.folds
-    ]
+    bits = 32 if size <= MOST_OF_FOLDS else 16
+    return [_predictor(fold, k, shared, bits=bits) for fold in fit.folds]
 
 
 def _first_order_map(output: Output) -> Any:
@@ -275,7 +272,7 @@ def _noise(output: Output, shared: SharedInputs) -> dict[str, Any]:
     residual = float(fit.per_regression(lambda part: part.noise_variance.residual)[k]) * square
     constant = residual if model is None else float(model.flat[k]) * square
     noise = {
-        "sigma2": float(fit.per_regression(lambda part: part.noise_variance.sigma2)[k]) * square,
+        "sigma2": float(fit.sigma2[k]),
         "residual": residual,
         "weight": fit.mean_weight,
         "correlated": bool(fit.has_covariance[k]),

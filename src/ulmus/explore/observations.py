@@ -13,7 +13,7 @@ from ulmus.core.arrays.backend import to_numpy
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.small_forms import SmallForms
 from ulmus.core.fit.training_rows import TrainingRows
-from ulmus.core.query.leave_out import scaled_residuals
+from ulmus.core.query.leave_out import leverage_limit, scaled_residuals
 from ulmus.core.response import Counts, PointMass, Transformed
 from ulmus.core.response.residual_distribution import ResidualShape
 from ulmus.core.response.transformer import Fitted
@@ -72,9 +72,7 @@ def _jackknife(
             else:
                 widest = found
     arrays: dict[str, Any] = {"residuals": packed(residuals), "ranks": ranks, "widest": widest}
-    design = rows.loo_leverage[k, rows.data.used]
-    limit = max(float(design.max()), 2.0 * float(np.quantile(design, 0.98)))
-    arrays |= {"leverage_limit": limit, "shifts": None, "neglected": False}
+    arrays |= {"leverage_limit": float(leverage_limit(rows)[k]), "shifts": None, "neglected": False}
     if not needs_shifts(fit) or small.shifts is None:
         return arrays
     weights = to_numpy(small.shifts[output.index].weights)[output.column]

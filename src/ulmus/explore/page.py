@@ -268,7 +268,7 @@ def _form_elements(fit: Fit, others: list[Any]) -> int:
 
 
 def _rows(fit: Fit, columns: Columns, rows: ShownRows) -> dict[str, Any]:
-    matrix = None if fit.input_map is None else fit.input_map.matrix
+    matrix = fit.map_matrix
     diagonal = matrix is not None and np.count_nonzero(matrix) == np.count_nonzero(np.diag(matrix))
     shown = np.diag(matrix) if matrix is not None and diagonal else matrix
     return {

@@ -38,13 +38,7 @@ def shown_rows(fit: Fit, columns: Columns, k: int, most_rows: int) -> ShownRows 
         used = np.sort(np.random.default_rng(SEED).permutation(used)[:most])
     X = to_numpy(dense(taken_rows(fit.rows.data.X, used))).astype(float)
     y = observed_outputs(fit)[k, used]
-    return ShownRows(used, columns.codes(X), y, map_inputs(fit, X))
-
-
-def map_inputs(fit: Fit, X: np.ndarray) -> np.ndarray:
-    """Inputs of the rows X (n, d) behind the map, (n, d')."""
-    matrix = None if fit.input_map is None else fit.input_map.matrix
-    return mapped(fit.ensemble, X, matrix)
+    return ShownRows(used, columns.codes(X), y, mapped(fit.ensemble, X, fit.map_matrix))
 
 
 def start_codes(fit: Fit, columns: Columns, rows: ShownRows | None) -> np.ndarray:

@@ -486,7 +486,7 @@ class Fit:
         if relevance is not None and self.encoded_columns is not None:
             relevance = relevance[self.encoded_columns]
         return misfit(
-            self.ensemble, self.rows.data, residuals, self.sigma2, self._matrix, relevance
+            self.ensemble, self.rows.data, residuals, self.sigma2, self.map_matrix, relevance
         )
 
     def misfit_allowance(self, X: Array | Functionals) -> np.ndarray:
@@ -498,11 +498,12 @@ class Fit:
             return np.zeros((count(X), self.ensemble.n_outputs))
         if isinstance(X, Functionals):
             return X.largest_sum(lambda few: self.misfit_allowance(few).T, self.ensemble.layer)
-        inputs = mapped(self.ensemble, dense(X), self._matrix)
+        inputs = mapped(self.ensemble, dense(X), self.map_matrix)
         return self.misfit.allowance(inputs, self.mean(X)).T
 
     @property
-    def _matrix(self) -> np.ndarray | None:
+    def map_matrix(self) -> np.ndarray | None:
+        """Matrix (d', d') of the map of the inputs; None without a map."""
         return None if self.input_map is None else self.input_map.matrix
 
     # ------------------------------------------------------------ compression

@@ -241,10 +241,15 @@ def _network_kernels(fit: Fit) -> list[list[NetworkKernel]] | None:
     return out
 
 
+def relative_errors(variance: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Relative errors of roots of variances; one where the exact one is zero and the other not."""
+    ratio = np.divide(variance, exact, out=np.where(variance > 0, 4.0, 1.0), where=exact > 0)
+    return np.abs(np.sqrt(np.maximum(ratio, 0.0)) - 1.0)
+
+
 def _error(approximate: np.ndarray, exact: np.ndarray) -> float:
-    """Largest relative error of roots of variances; infinite where it is not a number."""
-    ratio = np.divide(approximate, exact, out=np.ones_like(exact), where=exact > 0)
-    error = np.max(np.abs(np.sqrt(np.maximum(ratio, 0.0)) - 1), initial=0.0)
+    """Largest relative error where there is a variance; infinite where it is not a number."""
+    error = np.max(relative_errors(approximate, exact)[exact > 0], initial=0.0)
     return float(error) if np.isfinite(error) else np.inf
 
 

@@ -19,7 +19,13 @@ from ulmus.core.arrays.backend import Array, like
 from ulmus.core.ensemble.components import point_parts
 from ulmus.core.ensemble.ensemble import Ensemble
 from ulmus.core.fit.basis_points import n_basis_rows, surroundings, training_inputs
-from ulmus.core.fit.low_rank import LowRank, LowRankBasis, LowRankShifts, member_kernel
+from ulmus.core.fit.low_rank import (
+    LowRank,
+    LowRankBasis,
+    LowRankShifts,
+    member_kernel,
+    relative_errors,
+)
 from ulmus.core.variance.estimates import ESTIMATES, never_negative
 from ulmus.core.variance.low_rank import (
     KernelSpectrum,
@@ -64,7 +70,12 @@ class SmallForms(NamedTuple):
     @property
     def accepted(self) -> bool:
         """Whether errors are small."""
-        return self.typical_error <= TYPICAL_ERROR and self.forms.tolerance <= LARGEST_ERROR
+        return is_accurate(self.forms, self.typical_error)
+
+
+def is_accurate(forms: LowRank, typical_error: float) -> bool:
+    """Whether errors of standard errors are so small that no larger forms are tried."""
+    return typical_error <= TYPICAL_ERROR and forms.tolerance <= LARGEST_ERROR
 
 
 class SmallPoints(NamedTuple):
@@ -82,20 +93,22 @@ def small_forms(fit: Fit, sizes: Sequence[int]) -> SmallForms:
     such and they are small enough.
     """
     found = _Search(fit)
-    best: SmallForms | None = None
+    best: tuple[LowRankBasis, float] | None = None
     for size in sizes:
         own = fit.low_rank
         if own is not None and _elements(own) <= size:
             return SmallForms(own, fit.low_rank_shifts)
-        for forms in found.of_size(size):
-            if best is None or forms.typical_error < best.typical_error:
-                best = forms
-            if best.typical_error <= ACCURATE:
+        for basis, typical_error in found.of_size(size):
+            if best is None or typical_error < best[1]:
+                best = basis, typical_error
+            if best[1] <= ACCURATE:
                 break
-        if best is not None and best.accepted:
-            return best
+        if best is not None and is_accurate(best[0].forms, best[1]):
+            break
     assert best is not None  # a basis of few coordinates is always possible
-    return best
+    basis, typical_error = best
+    shifts = None if fit.rows is None else basis.shifts(fit.exact_ensemble, fit.rows)
+    return SmallForms(basis.forms, shifts, typical_error)
 
 
 def compared_features(fit: Fit) -> Array | None:
@@ -145,9 +158,9 @@ class _Search:
         found = point_parts(ensemble, pairing, self.points.checked, low_rank=parts)
         return never_negative(name, found)
 
-    def of_size(self, size: int) -> Iterator[SmallForms]:
-        """Some forms of at most so many elements."""
-        ensemble, rows = self.fit.exact_ensemble, self.fit.rows
+    def of_size(self, size: int) -> Iterator[tuple[LowRankBasis, float]]:
+        """Some forms of at most so many elements, and the root mean square of their errors."""
+        ensemble = self.fit.exact_ensemble
         for bases in islice(self._bases(size), MOST_TRIED):
             parts = tuple(
                 _smaller(low_rank_forms(kernel, part.forms, B), self.points.fitted, size)
@@ -156,9 +169,8 @@ class _Search:
             errors = relative_errors(self._variance(ensemble, parts), self.exact)
             pairs = zip(self.kernels, bases, strict=True)
             by_member = tuple(kernel.by_member(B) for kernel, B in pairs)
-            basis = LowRankBasis(LowRank(parts, float(np.max(errors, initial=0.0))), by_member)
-            shifts = None if rows is None else basis.shifts(ensemble, rows)
-            yield SmallForms(basis.forms, shifts, float(np.sqrt(np.mean(errors**2))))
+            forms = LowRank(parts, float(np.max(errors, initial=0.0)))
+            yield LowRankBasis(forms, by_member), float(np.sqrt(np.mean(errors**2)))
 
     def _bases(self, size: int) -> Iterator[list[Array]]:
         """Bases of all regressions that are small enough, accurate and large ones first."""
@@ -169,12 +181,6 @@ class _Search:
             if len(bases) == len(found):
                 yield bases
         yield [spectrum.leading(most_rank) for spectrum in self.spectra]
-
-
-def relative_errors(variance: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """Relative errors of roots of variances; one where the exact one is zero and the other not."""
-    ratio = np.divide(variance, exact, out=np.where(variance > 0, 4.0, 1.0), where=exact > 0)
-    return np.abs(np.sqrt(np.maximum(ratio, 0.0)) - 1.0)
 
 
 def _smaller(part: LowRankForms, fitted: Array, most_elements: int) -> LowRankForms:

@@ -100,15 +100,19 @@ def prediction_moments(
 
 
 def outside_design(rows: TrainingRows, leverage: np.ndarray) -> np.ndarray:
-    """Points whose leverage (K, p) exceeds that of the leave-one-out rows, boolean (p,).
+    """Points whose leverage (K, p) exceeds the limit of an output, boolean (p,)."""
+    return np.any(leverage > leverage_limit(rows)[:, None], axis=0)
 
-    The limit is the larger of their maximum and twice their 98 percent quantile. About one point
-    in a thousand inside the design exceeds it, and most with all inputs a few percent outside
-    their ranges.
+
+def leverage_limit(rows: TrainingRows) -> np.ndarray:
+    """Leverage beyond which a point is outside the design of the leave-one-out rows, shape (K,).
+
+    It is the larger of their maximum and twice their 98 percent quantile. About one point in a
+    thousand inside the design exceeds it, and most with all inputs a few percent outside their
+    ranges.
     """
     of_rows = rows.loo_leverage[:, rows.data.used]
-    limit = np.maximum(of_rows.max(axis=1), 2.0 * np.quantile(of_rows, 0.98, axis=1))
-    return np.any(leverage > limit[:, None], axis=0)
+    return np.maximum(of_rows.max(axis=1), 2.0 * np.quantile(of_rows, 0.98, axis=1))
 
 
 def _positive_root(variance: np.ndarray) -> np.ndarray:

@@ -9,7 +9,6 @@ inverse increases; beyond it the inverse is constant.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,34 +18,6 @@ from ulmus.core.arrays.backend import FloatArray
 
 # Largest exponent of an inverse: larger numbers, and their squares, overflow.
 LARGEST_EXPONENT = 300.0
-
-
-class Transform(Protocol):
-    """An increasing transformation of a target."""
-
-    @property
-    def name(self) -> str:
-        """The name that a user gives, or sees."""
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        """Interval of z on which the inverse increases."""
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """Smallest and largest possible y."""
-
-    def forward(self, y: FloatArray) -> FloatArray:
-        """Values on the link scale."""
-
-    def inverse(self, z: FloatArray) -> FloatArray:
-        """Values on the response scale."""
-
-    def inverse_slope(self, z: FloatArray) -> FloatArray:
-        """Derivative of the inverse; zero outside the domain."""
-
-    def log_slope(self, y: FloatArray) -> FloatArray:
-        """Logarithm of the derivative of the transformation."""
 
 
 @dataclass(frozen=True)
