@@ -2,13 +2,12 @@
 
 import base64
 import re
-import shutil
-import warnings
 import zlib
 
 import numpy as np
 import pandas as pd
 import pytest
+from browser import chromium, needs_browser, resize
 from models import plain_ensemble
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
@@ -17,15 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 from ulmus import ELMEnsembleRegressor
 from ulmus.report import write_report
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver"
-    ),
-]
+pytestmark = needs_browser
 DESKTOP, PHONE = 1280, 390
 TALLEST = 4000
 
@@ -82,19 +73,8 @@ def path(request):
 
 @pytest.fixture(scope="module")
 def started():
-    """A browser without a window, which finds its driver here and nowhere else."""
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    with chromium() as driver:
         yield driver
-        driver.quit()
 
 
 @pytest.fixture
@@ -105,8 +85,7 @@ def browser(started, path):
 
 
 def opened(driver, path, width=DESKTOP, scheme="light"):
-    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    resize(driver, width)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     driver.get_log("browser")

@@ -8,7 +8,7 @@ import numpy as np
 
 from ulmus.core.arrays.backend import Array, taken_rows
 from ulmus.core.fit.fit import Fit
-from ulmus.core.response import Counts, PointMass
+from ulmus.core.response import LogMean
 from ulmus.diagnostics.calibration_data import (
     CalibrationData,
     given_data,
@@ -144,7 +144,7 @@ def _applicable(one: Finding, fit: Fit, k: int) -> Finding:
     dropped = () if gain is None else calibration.MODEL_THE_NOISE[: 1 if gain > 0 else 2]
     if target is not None and (target.kind == "count" or target.transform == "auto"):
         dropped = (*dropped, calibration.TRANSFORM)
-    if isinstance(family, (PointMass, Counts)):
+    if isinstance(family, LogMean):
         # Their intervals are those of a distribution, whose scale is no function of the inputs.
         dropped = (*dropped, *calibration.MODEL_THE_NOISE, calibration.OF_FOLDS)
         dropped = (*dropped, calibration.ASSUME_NOTHING)

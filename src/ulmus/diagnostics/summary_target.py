@@ -12,7 +12,7 @@ from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import Accuracy, leave_one_out_accuracy
-from ulmus.core.response import Counts, PointMass
+from ulmus.core.response import Counts, LogMean, PointMass
 from ulmus.core.response.counts import LEAST_DISPERSION
 from ulmus.diagnostics.leave_one_out import FamilyOfOutput, LeaveOneOutRows
 from ulmus.diagnostics.noise_estimate import noise_sd
@@ -131,7 +131,7 @@ def of_regression(fit: Fit, values: Iterable[Any]) -> list[Any]:
     """Values of the noise of each output, None where the mean implies the variance."""
     families = fit.response or (None,) * fit.ensemble.n_outputs
     pairs = zip(values, families, strict=True)
-    return [None if isinstance(family, (Counts, PointMass)) else value for value, family in pairs]
+    return [None if isinstance(family, LogMean) else value for value, family in pairs]
 
 
 def response_noise_sd(fit: Fit) -> list[float | None]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.fit.fit import Fit
-from ulmus.core.response import Counts, PointMass, Transformed
+from ulmus.core.response import Counts, LogMean, PointMass, Transformed
 from ulmus.core.response.counts import LEAST_DISPERSION
 from ulmus.core.response.target import TargetScore
 from ulmus.core.response.transformer import AnyTransform
@@ -90,7 +90,7 @@ def fitted_target(family: FamilyOfOutput, y: FloatArray | None) -> str:
 
 def residual_name(family: FamilyOfOutput | None, y: str = "y") -> str:
     """What a standardised error is called, with its scale."""
-    if isinstance(family, (Counts, PointMass)):
+    if isinstance(family, LogMean):
         return QUANTILE_RESIDUAL
     scale = "" if scale_name(family) is None else f" of {link_name(family, y)}"
     return f"standardised error{scale}"
@@ -98,7 +98,7 @@ def residual_name(family: FamilyOfOutput | None, y: str = "y") -> str:
 
 def residuals_name(family: FamilyOfOutput | None, y: str = "y") -> str:
     """What residuals of the regression are called, with their scale."""
-    if isinstance(family, (Counts, PointMass)):
+    if isinstance(family, LogMean):
         return f"Pearson residuals of {y}"
     return "residuals" if scale_name(family) is None else f"residuals of {link_name(family, y)}"
 

@@ -16,6 +16,7 @@ from ulmus.core.arrays.backend import Array, FloatArray
 from ulmus.core.fit.fit import Fit
 from ulmus.core.response.counts import Counts
 from ulmus.core.response.family import LinkPrediction
+from ulmus.core.response.log_mean import LogMean
 from ulmus.core.response.point_mass import PointMass
 from ulmus.core.response.transformed import Transformed
 from ulmus.exceptions import InputError
@@ -61,7 +62,7 @@ def prediction_bounds(
     links = link_predictions(fit, X, weight, variance.mean, variance.model)
     out = _transformed_back(fit, out)
     for k, family in enumerate(calibrated_families(fit)):
-        if isinstance(family, (PointMass, Counts)):
+        if isinstance(family, LogMean):
             out[..., k] = calibrated_quantiles(family, links[k], levels, calibrate=method == "auto")
     return out
 

@@ -17,10 +17,8 @@ from ulmus.core.arrays.backend import Array, FloatArray
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import out_of_fold_residuals, row_sd
-from ulmus.core.response import ResponseFamilies
-from ulmus.core.response.counts import Counts
+from ulmus.core.response import LogMean, ResponseFamilies
 from ulmus.core.response.family import LinkPrediction, ResponseFamily, tail_scores, variances
-from ulmus.core.response.point_mass import PointMass
 from ulmus.core.response.transformed import Transformed
 from ulmus.intervals.confidence import ErrorBars
 from ulmus.intervals.standard_errors import PredictionVariance, prediction_variance
@@ -184,7 +182,7 @@ def calibrated_families(fit: Fit) -> ResponseFamilies:
     y, links = observed_outputs(fit)[:, fit.rows.calibration_rows], leave_one_out_links(fit)
     return tuple(
         replace(family, scores=tail_scores(family, y[k], links[k]))
-        if isinstance(family, (PointMass, Counts))
+        if isinstance(family, LogMean)
         else family
         for k, family in enumerate(fit.response)
     )

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ulmus.core.noise_covariance.diagnostics import Correlogram, Variogram
 from ulmus.diagnostics.correlogram import residual_correlation
 from ulmus.plot._axes import drawing_grid
-from ulmus.plot._points import check_output
+from ulmus.plot._points import check_output, no_training_rows
 from ulmus.plot._style import BLACK, BLUE, draw_legend
 
 # The 97.5 % quantile of the normal distribution.
@@ -73,9 +73,8 @@ class CorrelogramDisplay:
         check_output(output, fit.ensemble.n_outputs)
         found = residual_correlation(fit, output)
         if found is None:
-            raise ValueError(
-                "the estimator keeps no training rows (streamed fit, or compress()); draw "
-                "residuals before compress(), or fit in memory with fit(X, y)."
+            raise no_training_rows(
+                "draw residuals before compress(), or fit in memory with fit(X, y)"
             )
         return cls(correlogram=found.serial, variogram=found.spatial).plot(ax, **options)
 

@@ -29,6 +29,13 @@ class PlotPoints(NamedTuple):
     dates: bool = False  # whether positions are days since 1970
 
 
+def no_training_rows(remedy: str) -> ValueError:
+    """The error of a display of training rows that an estimator does not keep."""
+    return ValueError(
+        f"the estimator keeps no training rows (streamed fit, or compress()); {remedy}."
+    )
+
+
 def points_along(
     estimator: Any, X: Any, feature: int | str | None, others: str, grid_resolution: int
 ) -> PlotPoints:

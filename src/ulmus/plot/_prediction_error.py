@@ -14,7 +14,7 @@ from ulmus.core.arrays.backend import FloatArray
 from ulmus.diagnostics.leave_one_out import LeaveOneOutRows
 from ulmus.metrics._validation import check_shape, checked_array
 from ulmus.plot._axes import drawing_axes
-from ulmus.plot._points import observed_output, one_output, target_name
+from ulmus.plot._points import no_training_rows, observed_output, one_output, target_name
 from ulmus.plot._style import BLACK, BLUE, PALE, VERMILION, draw_legend, percent, shortened
 
 # Intervals wider than this share of the others do not determine the vertical axis.
@@ -97,10 +97,7 @@ class PredictionErrorDisplay:
         if X is None:
             fit = estimator.fitted_
             if fit.rows is None:
-                raise ValueError(
-                    "the estimator keeps no training rows (streamed fit, or compress()); give X "
-                    "and y of new rows."
-                )
+                raise no_training_rows("give X and y of new rows")
             rows = LeaveOneOutRows.of(fit, fit.rows)
             mean, observed = one_output(rows.mean.T, output, 1), rows.observed[output]
             bounds = rows.bounds(output, confidence_level).T

@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ulmus.core.arrays.backend import FloatArray
-from ulmus.core.response import Counts, PointMass
+from ulmus.core.response import LogMean
 from ulmus.diagnostics.leave_one_out import training_quantile_residuals
 from ulmus.diagnostics.target_text import QUANTILE_RESIDUAL, family_of, link_name, scale_name
 from ulmus.metrics._validation import check_shape, checked_array
 from ulmus.plot._axes import drawing_axes
 from ulmus.plot._link_scale import on_link_scale
-from ulmus.plot._points import one_output
+from ulmus.plot._points import no_training_rows, one_output
 from ulmus.plot._style import BLUE, draw_legend, shortened
 
 SMALLEST_DOT, LARGEST_DOT = 6.0, 110.0
@@ -95,9 +95,8 @@ class ResidualsDisplay:
         """
         check_is_fitted(estimator)
         if not hasattr(estimator, "loo_residuals_"):
-            raise ValueError(
-                "the estimator keeps no training rows (streamed fit, or compress()); draw "
-                "residuals before compress(), or fit in memory with fit(X, y)."
+            raise no_training_rows(
+                "draw residuals before compress(), or fit in memory with fit(X, y)"
             )
         residuals, name = _named_residuals(estimator, output, y_name)
         return cls.from_predictions(
@@ -214,7 +213,7 @@ def _named_residuals(estimator: Any, output: int, y_name: str) -> tuple[FloatArr
     fit = estimator.fitted_
     link = one_output(on_link_scale(estimator).loo_residuals_, output)
     family = family_of(fit, output)
-    if isinstance(family, (Counts, PointMass)):
+    if isinstance(family, LogMean):
         own = training_quantile_residuals(fit, fit.rows, output)
         return fit.rows.with_copies(own[None])[0], QUANTILE_RESIDUAL
     scale = "" if scale_name(family) is None else f" of {link_name(family, y_name)}"

@@ -12,7 +12,7 @@ from ulmus.core.data.scaling import extrapolated_rows
 from ulmus.core.fit.fit import Fit
 from ulmus.core.fit.training_rows import TrainingRows
 from ulmus.core.query.leave_out import prediction_moments, row_sd, scaled_residuals
-from ulmus.core.response import Counts, PointMass, Transformed
+from ulmus.core.response import LogMean, Transformed
 from ulmus.core.response.family import LinkPrediction
 from ulmus.diagnostics.baselines import LinearBaseline, leave_one_out_mean, linear_baseline
 from ulmus.diagnostics.calibration_data import (
@@ -91,7 +91,7 @@ def predictions_of_training_rows(fit: Fit, index: IntArray, position: IntArray) 
     if fit.response is not None:
         sd = _response_sd(fit.response[0], leave_one_out_links(fit)[0])[at]
     scaled = size = scaled_residuals(fit, rows)[0, at]
-    if isinstance(family_of(fit, 0), (Counts, PointMass)):
+    if isinstance(family_of(fit, 0), LogMean):
         middle = left_out.middle_pit[0, at]
         scaled, size = quantile_residuals(pit), quantile_residuals(middle)
     baselines = _leave_one_out_baselines(fit, rows)

@@ -54,7 +54,7 @@ from ulmus.core.noise_covariance.diagnostics import NeighbourCorrelation
 from ulmus.core.noise_covariance.estimate import CovarianceEstimate
 from ulmus.core.noise_covariance.hac import HACEstimate
 from ulmus.core.noise_model.model import NoiseVarianceModel
-from ulmus.core.response import Counts, PointMass, ResponseFamilies
+from ulmus.core.response import LogMean, ResponseFamilies
 from ulmus.core.response.residual_distribution import ResidualShape
 from ulmus.core.response.target import TargetScore
 from ulmus.core.variance.estimates import (
@@ -151,7 +151,7 @@ class Fit:
     @property
     def has_working_weights(self) -> bool:
         """Whether the weights of the rows follow from the means of y."""
-        return any(isinstance(one, (Counts, PointMass)) for one in self.response or ())
+        return any(isinstance(one, LogMean) for one in self.response or ())
 
     @cached_property
     def on_link_scale(self) -> Fit:

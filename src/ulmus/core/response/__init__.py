@@ -6,10 +6,11 @@ prediction and the noise on the link scale. This package imports ``arrays`` only
 """
 
 from ulmus.core.response.counts import Counts
+from ulmus.core.response.log_mean import LogMean
 from ulmus.core.response.point_mass import PointMass
 from ulmus.core.response.transformed import Transformed
 
-__all__ = ["Counts", "PointMass", "ResponseFamilies", "Transformed"]
+__all__ = ["Counts", "LogMean", "PointMass", "ResponseFamilies", "Transformed"]
 
 # The family of each output.
 ResponseFamilies = tuple[Transformed | PointMass | Counts, ...]

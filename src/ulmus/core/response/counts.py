@@ -15,7 +15,8 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from ulmus.core.arrays.backend import FloatArray
-from ulmus.core.response.family import LARGEST_SCORE, LinkPrediction, log_mean_limits, tail_scores
+from ulmus.core.response.family import LinkPrediction, tail_scores
+from ulmus.core.response.log_mean import LogMean
 
 # Dispersions below this are those of a Poisson distribution, and the largest one.
 LEAST_DISPERSION, MOST_DISPERSION = 1e-6, 1e3
@@ -24,7 +25,7 @@ PRIOR_VARIANCE = 25.0
 
 
 @dataclass(frozen=True)
-class Counts:
+class Counts(LogMean):
     """Counts whose mean is the exponential of the prediction."""
 
     dispersion: float
@@ -36,7 +37,6 @@ class Counts:
     # Ascending tail probabilities of training rows, each predicted without it; ``tail_scores``.
     scores: np.ndarray
 
-    is_monotone = False
     is_discrete = True
 
     @property
@@ -49,11 +49,6 @@ class Counts:
         """Mean of an observation."""
         return np.exp(np.clip(link.mean, *self.log_limits))
 
-    @property
-    def log_limits(self) -> tuple[float, float]:
-        """Limits of the logarithm of the mean."""
-        return log_mean_limits(self.center, self.spread)
-
     def mean_slope(self, link: LinkPrediction) -> FloatArray:
         """Derivative of the mean by the prediction."""
         return self.mean(link)
@@ -63,30 +58,17 @@ class Counts:
         mean, extra = self.mean(link), self.extra_zeros(link)
         return mean + mean**2 * (self.dispersion + extra) / (1.0 - extra)
 
-    def influence(self, link: LinkPrediction) -> FloatArray:
-        """Errors (1, p) of the mean, zero: it does not depend on the dispersion."""
-        return np.zeros((1, len(link.mean)))
-
     def extra_zeros(self, link: LinkPrediction) -> FloatArray:
         """Probability of an extra zero."""
         if not len(self.odds):
             return np.zeros_like(link.mean)
-        u = np.clip((link.mean - self.center) / self.spread, -LARGEST_SCORE, LARGEST_SCORE)
-        return special.expit(self.odds[0] + self.odds[1] * u)
+        return special.expit(self.odds[0] + self.odds[1] * self.standardised(link))
 
     def cdf(self, y: FloatArray, link: LinkPrediction) -> FloatArray:
         """Probability of an observation of at most y."""
         extra = self.extra_zeros(link)
         inner = self._positive(link).cdf(np.floor(y))
         return np.where(np.asarray(y) < 0, 0.0, extra + (1.0 - extra) * inner)
-
-    def sf(self, y: FloatArray, link: LinkPrediction) -> FloatArray:
-        """Probability of an observation of more than y."""
-        return np.clip(1.0 - self.cdf(y, link), 0.0, 1.0)
-
-    def isf(self, q: FloatArray, link: LinkPrediction) -> FloatArray:
-        """Quantile of level 1 - q."""
-        return self.ppf(1.0 - np.asarray(q, dtype=float), link)
 
     def ppf(self, q: FloatArray, link: LinkPrediction) -> FloatArray:
         """Smallest y whose probability is at least q."""

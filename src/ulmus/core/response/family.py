@@ -15,8 +15,8 @@ from ulmus.core.arrays.backend import FloatArray
 ELEMENTS = 2**21
 # Residuals that are kept at either end, and groups of the others.
 END_NODES, INNER_NODES = 64, 128
-# Largest standardised prediction, and distance of the logarithm of a mean beyond it.
-LARGEST_SCORE, LARGEST_DEVIATION = 4.0, 8.0
+# Largest standardised prediction.
+LARGEST_SCORE = 4.0
 # Covariances of errors below this share of their product are round-off.
 ROUND_OFF = 1e-9
 # Fewer residuals than this do not determine a distribution, which is normal then.
@@ -165,15 +165,6 @@ def _standardised(value: FloatArray, weight: FloatArray, dof: float) -> Nodes:
     """Nodes of variance one, so that the noise variance is that of the fit."""
     sd = float(np.sqrt(weight @ value**2))
     return Nodes(value / sd if sd > 0 else value, weight, max(dof, 1.0))
-
-
-def log_mean_limits(center: float, spread: float) -> tuple[float, float]:
-    """Limits of the logarithm of a mean, far from those of the rows with this mean and sd.
-
-    A prediction beyond them is an extrapolation whose exponential means nothing.
-    """
-    reach = LARGEST_DEVIATION + LARGEST_SCORE * spread
-    return center - reach, center + reach
 
 
 def covariances(errors: FloatArray, other: FloatArray | None = None) -> FloatArray:

@@ -19,10 +19,10 @@ from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.response.family import (
     LARGEST_SCORE,
     LinkPrediction,
-    log_mean_limits,
     residual_nodes,
     tail_scores,
 )
+from ulmus.core.response.log_mean import LogMean
 from ulmus.core.response.residual_distribution import ResidualShape, residual_shape
 from ulmus.core.response.transformed import Transformed
 from ulmus.core.response.transformer import AnyTransform
@@ -39,7 +39,7 @@ LARGEST_LOG_MEAN = 350.0
 
 
 @dataclass(frozen=True)
-class PointMass:
+class PointMass(LogMean):
     """A point mass at the lower bound, and a transformed distribution above it."""
 
     above: Transformed  # observations above the bound
@@ -53,7 +53,6 @@ class PointMass:
     scores: np.ndarray
     unit: float = 1.0  # mean above the bound, in units of which the rows were weighted
 
-    is_monotone = False
     is_discrete = False
 
     @property
@@ -68,27 +67,19 @@ class PointMass:
 
     def probability_above(self, link: LinkPrediction) -> FloatArray:
         """Probability of an observation above the bound."""
-        return special.expit(self.odds[0] + self.odds[1] * self._standardised(link))
-
-    def _standardised(self, link: LinkPrediction) -> FloatArray:
-        return np.clip((link.mean - self.center) / self.spread, -LARGEST_SCORE, LARGEST_SCORE)
+        return special.expit(self.odds[0] + self.odds[1] * self.standardised(link))
 
     def _above(self, link: LinkPrediction) -> LinkPrediction:
         """Predictions of transformed observations above the bound."""
         eta = self._bounded(link.mean) - np.log(self.probability_above(link))
         mean = _bounded_mean(eta, self.above.least, self.above.most)
         location = self.location[0] + self.location[1] * self.transform.forward(mean)
-        scale = np.exp(self.log_scale[0] + self.log_scale[1] * self._standardised(link))
+        scale = np.exp(self.log_scale[0] + self.log_scale[1] * self.standardised(link))
         return LinkPrediction(location, scale, np.zeros_like(scale), None)
 
     def mean(self, link: LinkPrediction) -> FloatArray:
         """Mean of an observation."""
         return _bounded_mean(self._bounded(link.mean), self.above.least, self.above.most)
-
-    @property
-    def log_limits(self) -> tuple[float, float]:
-        """Limits of the logarithm of the mean above the bound."""
-        return log_mean_limits(self.center, self.spread)
 
     def _bounded(self, eta: FloatArray) -> FloatArray:
         return np.clip(eta, *self.log_limits)
@@ -105,10 +96,6 @@ class PointMass:
         second = self.above.noise_variance(above) + mean**2
         return np.maximum(probability * second - (probability * mean) ** 2, 0.0)
 
-    def influence(self, link: LinkPrediction) -> FloatArray:
-        """Errors (1, p) of the mean, zero: it does not depend on the distribution."""
-        return np.zeros((1, len(link.mean)))
-
     def cdf(self, y: FloatArray, link: LinkPrediction) -> FloatArray:
         """Probability of an observation of at most y."""
         probability = self.probability_above(link)
@@ -120,14 +107,6 @@ class PointMass:
         lowest, value = self._bound_score(link), self._score(y, link)
         above = (special.ndtr(value) - special.ndtr(lowest)) / special.ndtr(-lowest)
         return np.clip(above, 0.0, 1.0)
-
-    def sf(self, y: FloatArray, link: LinkPrediction) -> FloatArray:
-        """Probability of an observation of more than y."""
-        return np.clip(1.0 - self.cdf(y, link), 0.0, 1.0)
-
-    def isf(self, q: FloatArray, link: LinkPrediction) -> FloatArray:
-        """Quantile of level 1 - q."""
-        return self.ppf(1.0 - np.asarray(q, dtype=float), link)
 
     def ppf(self, q: FloatArray, link: LinkPrediction) -> FloatArray:
         """Smallest y whose probability is at least q."""

@@ -10,7 +10,7 @@ from scipy import stats
 
 from ulmus.core.arrays.backend import FloatArray
 from ulmus.core.fit.fit import Fit
-from ulmus.core.response import Counts, PointMass
+from ulmus.core.response import LogMean
 from ulmus.core.response.residual_distribution import ResidualShape
 from ulmus.diagnostics.calibration_data import LEVELS, CalibrationData
 from ulmus.diagnostics.checks.fit_checks import ANOTHER_MAP, MORE_NEURONS
@@ -238,7 +238,7 @@ def predictive_distribution_finding(test: CoverageTest, k: int) -> Finding:
 def residual_distribution_finding(fit: Fit, shape: ResidualShape | None, k: int) -> Finding:
     """Whether the predictive distribution follows the shape of the residuals."""
     family = family_of(fit, k)
-    if isinstance(family, (Counts, PointMass)):
+    if isinstance(family, LogMean):
         message = f"the predictive distribution is that of {fitted_target(family, None)}."
         return finding("residual-distribution", "ok", 0.0, message)
     shaped = shape is not None and bool(shape.shaped[k])
