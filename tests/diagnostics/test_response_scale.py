@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from models import small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import special, stats
+from response_tables import observations
+from scipy import stats
 
 from ulmus.core.fit.target_suggestion import suggested_transform
 from ulmus.core.query.row_lookup import trained_rows
@@ -33,12 +34,7 @@ def drawn(kind, n, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.random((n, 3))
     eta = np.sin(2 * np.pi * X[:, 0]) + 1.5 * (X[:, 1] - 0.5)
-    if kind == "count":
-        return X, rng.poisson(1.5 * np.exp(eta)).astype(float)
-    amounts = np.exp(eta + 0.5 * rng.standard_normal(n))
-    if kind == "rain":
-        amounts[rng.random(n) < special.expit(-0.7 - eta)] = 0.0
-    return X, amounts
+    return X, observations(kind, eta, rng, mean=1.5, sd=0.5)
 
 
 def fitted(kind, n=300, seed=0, n_neurons=60, **parameters):

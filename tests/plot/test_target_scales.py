@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from models import small_ensemble
 from numpy.testing import assert_allclose
-from scipy import special, stats
+from response_tables import observations
+from scipy import stats
 
 from ulmus.exceptions import DuplicateRowsWarning
 from ulmus.plot import (
@@ -28,12 +29,7 @@ def drawn(kind, n=200, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n, 2))
     eta = np.sin(3 * X[:, 0])
-    if kind == "count":
-        return X, rng.poisson(2 * np.exp(eta)).astype(float)
-    amounts = np.exp(eta + 0.4 * rng.standard_normal(n))
-    if kind == "rain":
-        amounts[rng.random(n) < special.expit(-0.7 - eta)] = 0.0
-    return X, amounts
+    return X, observations(kind, eta, rng)
 
 
 @pytest.fixture(scope="module", params=list(GIVEN))

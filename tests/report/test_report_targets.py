@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from models import small_ensemble
 from numpy.testing import assert_allclose, assert_array_equal
+from response_tables import observations
 from scipy import special, stats
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.metrics import r2_score, root_mean_squared_error
@@ -31,12 +32,7 @@ def drawn(kind, n=160, seed=0):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.uniform(-0.95, 0.95, (n, 2)), columns=["slope", "angle"])
     eta = np.sin(3 * X.slope.to_numpy())
-    if kind == "count":
-        return X, rng.poisson(2 * np.exp(eta)).astype(float)
-    amounts = np.exp(eta + 0.4 * rng.standard_normal(n))
-    if kind == "rain":
-        amounts[rng.random(n) < special.expit(-0.7 - eta)] = 0.0
-    return X, amounts
+    return X, observations(kind, eta, rng)
 
 
 @pytest.fixture(scope="module", params=list(GIVEN))
